@@ -65,7 +65,8 @@ func TestVerbs(t *testing.T) {
 			listed = append(listed, m[1])
 		}
 	}
-	has := slices.DeleteFunc(slices.Clone(help(t, "").inner), func(v string) bool { return v == "completion" || v == "help" })
+	has := slices.DeleteFunc(slices.Clone(help(t, "").inner),
+		func(v string) bool { return v == "completion" || v == "help" })
 	if len(has) < 15 {
 		t.Fatalf("the program has only the verbs %v", has)
 	}
@@ -130,7 +131,8 @@ func apart(line string) []string {
 	return []string{line}
 }
 
-// split splits a line into words as a shell does, as far as documents need it. A word of "…" or "#" ends the line.
+// split splits a line into words as a shell does, as far as documents need it. A word of "…" or "#"
+// ends the line.
 func split(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder

@@ -38,7 +38,8 @@ func (b block) text() string { return strings.Join(b.lines, "\n") + "\n" }
 func pages(t *testing.T) []*page {
 	t.Helper()
 	var all []*page
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md", "changelog/*.md", "changelog/*/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md", "changelog/*.md", "changelog/*/*.md",
+		"examples/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -236,7 +237,8 @@ func headings(text string) map[string]bool {
 	return all
 }
 
-// TestDependencies sees that every module that the code imports, and every package that make installs, is accounted for.
+// TestDependencies sees that every module that the code imports, and every package that make
+// installs, is accounted for.
 func TestDependencies(t *testing.T) {
 	text := one(t, "docs/dependencies.md").text
 	modules, err := os.ReadFile(filepath.Join(root, "go.mod"))
@@ -246,7 +248,8 @@ func TestDependencies(t *testing.T) {
 	imported := imports(t)
 	for _, m := range regexp.MustCompile(`(?m)^\s+(\S+) v\S+`).FindAllStringSubmatch(string(modules), -1) {
 		for path := range imported {
-			if (path == m[1] || strings.HasPrefix(path, m[1]+"/")) && !strings.Contains(text, "`"+strings.TrimSuffix(m[1], "/v2")) &&
+			if (path == m[1] || strings.HasPrefix(path, m[1]+"/")) &&
+				!strings.Contains(text, "`"+strings.TrimSuffix(m[1], "/v2")) &&
 				!strings.Contains(text, "`"+m[1]+"`") {
 				t.Errorf("docs/dependencies.md says nothing of %s, which is imported as %s", m[1], path)
 				break

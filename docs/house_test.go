@@ -17,7 +17,8 @@ import (
 	"testing"
 )
 
-// A floor of the house is a few rooms: folders of internal, or single packages that stand lower than their folder.
+// A floor of the house is a few rooms: folders of internal, or single packages that stand lower
+// than their folder.
 type floor struct {
 	name  string
 	rooms []string
@@ -36,7 +37,8 @@ var floors = []floor{
 	{"this machine", []string{"host", "rehearsal"}},
 	{"deciding", []string{"plan", "observe"}},
 	{"the site", []string{"site"}},
-	{"the ground", []string{"problem", "strict", "text", "tree", "transport/frame", "host/waits", "guest/boot", "image/sums"}},
+	{"the ground", []string{"problem", "strict", "text", "tree", "transport/frame", "host/waits", "guest/boot",
+		"image/sums"}},
 }
 
 // withoutComment are the rooms that have packages but are none themselves, with what they are for.
@@ -62,7 +64,8 @@ type goPackage struct {
 	imports []string
 }
 
-// TestHouse: the picture in architecture.md has every room, what its package comment says, and no import that goes up.
+// TestHouse: the picture in architecture.md has every room, what its package comment says, and no
+// import that goes up.
 func TestHouse(t *testing.T) {
 	all := goPackages(t)
 	level := map[string]int{}
@@ -142,7 +145,8 @@ func TestPackages(t *testing.T) {
 	same(t, "docs/packages.md", b.String())
 }
 
-// TestStory: each function in the story of up exists, and the package of one that it is indented under names it.
+// TestStory: each function in the story of up exists, and the package of one that it is indented
+// under names it.
 func TestStory(t *testing.T) {
 	_, rest, ok := strings.Cut(one(t, "docs/architecture.md").text, "<!-- story:")
 	if !ok {

@@ -22,7 +22,8 @@ func runMake(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// written matches the paths that a recipe writes to or removes: what is redirected, and the last words of install and rm.
+// written matches the paths that a recipe writes to or removes: what is redirected, and the last
+// words of install and rm.
 var written = regexp.MustCompile(`(?m)>\s*(\S+)|^(?:install|rm) .*$`)
 
 // TestInstallStays: make install and uninstall with a PREFIX change nothing outside of it.
@@ -40,7 +41,8 @@ func TestInstallStays(t *testing.T) {
 	}
 }
 
-// TestUninstallRule: make uninstall removes the rule for sudo of the program that it removes, and not that of another.
+// TestUninstallRule: make uninstall removes the rule for sudo of the program that it removes, and
+// not that of another.
 func TestUninstallRule(t *testing.T) {
 	dir := t.TempDir()
 	rule := filepath.Join(dir, "etc/sudoers.d/orrery")

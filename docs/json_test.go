@@ -21,7 +21,8 @@ func TestReplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	bad := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bad, "site.toml"), []byte("site.name = \"bad\"\nsite.nonsense = 1\n[node.x]\nid = 0\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(bad, "site.toml"),
+		[]byte("site.name = \"bad\"\nsite.nonsense = 1\n[node.x]\nid = 0\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	good := filepath.Join(root, "examples/quickstart")
@@ -59,7 +60,8 @@ func TestReplies(t *testing.T) {
 			t.Errorf("orrery %s: %v\n%s", strings.Join(c.args, " "), err, out.String())
 			continue
 		}
-		if status != c.status || reply.Status != status || len(reply.Errors) < c.errors || !strings.Contains(string(reply.Result), c.result) {
+		if status != c.status || reply.Status != status || len(reply.Errors) < c.errors ||
+			!strings.Contains(string(reply.Result), c.result) {
 			t.Errorf("orrery %s: status %d\n%s", strings.Join(c.args, " "), status, out.String())
 		}
 		if c.errors > 0 && errs.Len() == 0 {
@@ -71,7 +73,8 @@ func TestReplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for status := range 256 {
-		if name := problem.Kind(status).String(); !strings.HasPrefix(name, "status-") && !strings.Contains(string(text), `"`+name+`"`) {
+		if name := problem.Kind(status).String(); !strings.HasPrefix(name, "status-") &&
+			!strings.Contains(string(text), `"`+name+`"`) {
 			t.Errorf("the schema does not have the kind %s", name)
 		}
 	}

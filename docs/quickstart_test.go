@@ -17,8 +17,9 @@ var update = flag.Bool("update", false, "write the picture of the README anew")
 
 const quickstartPicture = "docs/images/quickstart.svg"
 
-// TestQuickstart: the site file in the README is the example, has fifteen lines, and the picture is what orrery graph draws of it when all of it is healthy.
-// That the command itself draws this is seen by TestTour, on the real site.
+// TestQuickstart: the site file in the README is the example, has fifteen lines, and the picture is
+// what orrery graph draws of it when all of it is healthy. That the command itself draws this is
+// seen by TestTour, on the real site.
 func TestQuickstart(t *testing.T) {
 	dir := filepath.Join(root, "examples/quickstart")
 	text, err := os.ReadFile(filepath.Join(dir, "site.toml"))
@@ -51,7 +52,8 @@ func TestQuickstart(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(drawn, picture(t)) {
-		t.Errorf("%s is not what is drawn of examples/quickstart; go test ./docs -run TestQuickstart -update writes it anew", quickstartPicture)
+		t.Errorf("%s is not what is drawn of examples/quickstart; go test ./docs -run TestQuickstart -update writes it anew",
+			quickstartPicture)
 	}
 }
 
@@ -70,7 +72,8 @@ func TestMap(t *testing.T) {
 	text := one(t, "docs/README.md").text
 	for _, p := range pages(t) {
 		name, inDocs := strings.CutPrefix(p.path, "docs/")
-		if inDocs && name != "README.md" && !strings.Contains(name, "/") && !regexp.MustCompile(`\]\(`+regexp.QuoteMeta(name)+`[#)]`).MatchString(text) {
+		if inDocs && name != "README.md" && !strings.Contains(name, "/") &&
+			!regexp.MustCompile(`\]\(`+regexp.QuoteMeta(name)+`[#)]`).MatchString(text) {
 			t.Errorf("docs/README.md does not lead to %s", name)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestSession makes the site of docs/releases.md, under another name and at other addresses, and does with it what that page and
-// docs/twins.md do, in order.
+// TestSession makes the site of docs/releases.md, under another name and at other addresses, and
+// does with it what that page and docs/twins.md do, in order.
 func TestSession(t *testing.T) {
 	need.Integration(t)
 	dir := t.TempDir()
@@ -19,7 +19,8 @@ func TestSession(t *testing.T) {
 	run(t, ".", nil, "go", "build", "-o", filepath.Join(bin, "orrery"), "../cmd/orrery")
 	other := strings.NewReplacer("karoo", "it-session", "10.8.70.", "10.99.125.")
 	// What is not the same each time: how long steps took, times, who it was and where.
-	varies := regexp.MustCompile(`\(\d+\.\d\d s\)|in \d+ms|\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d|healthy \d+ s ago|\bada\b|/srv/\S+|\[\d+/\d+\]|^\d+ Debian packages|-> \S+$`)
+	varies := regexp.MustCompile(
+		`\(\d+\.\d\d s\)|in \d+ms|\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d|healthy \d+ s ago|\bada\b|/srv/\S+|\[\d+/\d+\]|^\d+ Debian packages|-> \S+$`)
 	site := filepath.Join(dir, "site")
 	siteOf(t, site, one(t, "docs/releases.md"), other)
 	env := grounds(t, bin)

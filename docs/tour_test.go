@@ -14,8 +14,9 @@ import (
 	"orrery/test/need"
 )
 
-// TestTour does what the README and the tour do, in order, on copies of the examples under other names and at other addresses, and
-// sees that it prints what they say, and that the picture in the README is what the program draws.
+// TestTour does what the README and the tour do, in order, on copies of the examples under other
+// names and at other addresses, and sees that it prints what they say, and that the picture in the
+// README is what the program draws.
 func TestTour(t *testing.T) {
 	need.Integration(t)
 	bin := t.TempDir()
@@ -24,12 +25,14 @@ func TestTour(t *testing.T) {
 	t.Run("README", func(t *testing.T) {
 		tour(t, env, "README.md", "quickstart", 2, func(dir string) {
 			drawn := run(t, dir, env, "orrery", "graph")
-			if drawn = strings.NewReplacer("10.99.73.", "10.8.73.", "10.99.74.", "10.8.74.", "tour", "quickstart").Replace(drawn); drawn != string(picture(t)) {
+			if drawn = strings.NewReplacer("10.99.73.", "10.8.73.", "10.99.74.", "10.8.74.", "tour",
+				"quickstart").Replace(drawn); drawn != string(picture(t)) {
 				t.Errorf("orrery graph does not draw %s", quickstartPicture)
 			}
 		}, "quickstart:", "tour:", `"quickstart"`, `"tour"`, "10.8.73.", "10.99.73.", "10.8.74.", "10.99.74.",
 			// Another site may have prepared the host, and have left layers.
-			"   1  prepare    host local: …\n   2  network", "… network", "23 steps: 1 prepare, 2 network, 1 names, 3 build,", "… steps: … 2 network, 1 names, …")
+			"   1  prepare    host local: …\n   2  network", "… network", "23 steps: 1 prepare, 2 network, 1 names, 3 build,",
+			"… steps: … 2 network, 1 names, …")
 	})
 	t.Run("tour", func(t *testing.T) {
 		tour(t, env, "docs/tour.md", "toykat", 8, func(string) {},
@@ -37,7 +40,8 @@ func TestTour(t *testing.T) {
 	})
 }
 
-// state is where sites of these tests are kept, apart from those of others, who may be at work at the same time.
+// state is where sites of these tests are kept, apart from those of others, who may be at work at
+// the same time.
 var state = filepath.Join(need.State(), "docs")
 
 // grounds gives the environment for a program that is in a directory.
@@ -49,7 +53,8 @@ func grounds(t *testing.T, bin string) []string {
 	return append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "ORRERY_STATE="+state, "ORRERY_RUN="+run)
 }
 
-// tour does what a page does with an example, at least so many commands, and then something else. In the place of the documents' names stand those of this test.
+// tour does what a page does with an example, at least so many commands, and then something else.
+// In the place of the documents' names stand those of this test.
 func tour(t *testing.T, env []string, page, example string, least int, then func(dir string), replace ...string) {
 	other := strings.NewReplacer(replace...)
 	site := filepath.Join(t.TempDir(), "site")
@@ -123,8 +128,8 @@ func run(t *testing.T, dir string, env []string, args ...string) string {
 // age is how long ago a node was healthy, which is not the same each time.
 var age = regexp.MustCompile(`healthy \d+ s ago`)
 
-// missing gives the first line that should have been printed and was not. "…" stands for anything; which of several nodes comes
-// first is left to them.
+// missing gives the first line that should have been printed and was not. "…" stands for anything;
+// which of several nodes comes first is left to them.
 func missing(printed, want string) string {
 	for line := range strings.Lines(want) {
 		line = strings.TrimSpace(line)

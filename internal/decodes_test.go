@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// peers are the packages that decode what other machines say: hosts, guests and what runs for them, programs in nodes.
+// peers are the packages that decode what other machines say: hosts, guests and what runs for them,
+// programs in nodes.
 var peers = []string{
 	"transport/rpc", "apply/remote", "treesync", "treesync/chunks", "backup/ferry", "control/lab", "transport/transfer",
 	"engine/kvm/qmp", "engine/kvm/slot", "guest/agent",

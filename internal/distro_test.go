@@ -10,7 +10,8 @@ import (
 )
 
 // ofDistributions are programs that distributions do not share. "apt" alone is also a key of site files.
-var ofDistributions = regexp.MustCompile(`\b(apt-get|apt-cache|mmdebstrap|debootstrap|dpkg|dpkg-[a-z]+|systemctl|journalctl|policy-rc\.d)\b`)
+var ofDistributions = regexp.MustCompile(
+	`\b(apt-get|apt-cache|mmdebstrap|debootstrap|dpkg|dpkg-[a-z]+|systemctl|journalctl|policy-rc\.d)\b`)
 
 // wordsOfHosts are the packages and files that may say these words all the same, each with the reason.
 var wordsOfHosts = map[string]string{
@@ -28,7 +29,8 @@ var wordsOfHosts = map[string]string{
 	"internal/control/logs":            "the journal that nodes are asked for",
 }
 
-// TestDistributions: what one distribution has otherwise than another, package distro knows, and nobody else. See "A distribution" in CONTRIBUTING.
+// TestDistributions: what one distribution has otherwise than another, package distro knows, and
+// nobody else. See "A distribution" in CONTRIBUTING.
 func TestDistributions(t *testing.T) {
 	used := map[string]bool{}
 	eachFile(t, func(pkg, path string, f *ast.File) {
@@ -52,7 +54,8 @@ func TestDistributions(t *testing.T) {
 			case wordsOfHosts[path] != "":
 				used[path] = true
 			default:
-				t.Errorf("%s: %q is a word of some distributions: let package distro say it, or list the file with the reason", path, word)
+				t.Errorf("%s: %q is a word of some distributions: let package distro say it, or list the file with the reason",
+					path, word)
 			}
 			return true
 		})

@@ -9,9 +9,10 @@ import (
 // says are calls that only make an error and do nothing.
 var says = []string{"errors.New", "fmt.Errorf", "os.NewSyscallError", "problem.New", "context.Cause", "ctx.Err"}
 
-// TestJoins: errors.Join does one thing at most, because Go does all that is among its arguments, whatever becomes of the first. Where the
-// second must not be done when the first has failed, that is an error (a former copy was removed although the new one could not be put
-// in its place); where it is to be done all the same, as cleaning up is, "err = errors.Join(err, x())" says so.
+// TestJoins: errors.Join does one thing at most, because Go does all that is among its arguments,
+// whatever becomes of the first. Where the second must not be done when the first has failed, that
+// is an error (a former copy was removed although the new one could not be put in its place); where
+// it is to be done all the same, as cleaning up is, "err = errors.Join(err, x())" says so.
 func TestJoins(t *testing.T) {
 	eachFile(t, func(_, path string, f *ast.File) {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -26,7 +27,8 @@ func TestJoins(t *testing.T) {
 				}
 			}
 			if does > 1 {
-				t.Errorf("%s: an errors.Join whose arguments do %d things: the second is done although the first has failed", path, does)
+				t.Errorf("%s: an errors.Join whose arguments do %d things: the second is done although the first has failed",
+					path, does)
 			}
 			return true
 		})

@@ -21,13 +21,17 @@ var layers = [][]string{
 	{"transport/frame", "strict", "guest/boot", "host/waits", "image/sums"},
 	{"site"},
 	{"site/distro"},
-	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph", "site/twin", "observe"},
-	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/release"},
+	{"site/selector", "site/check", "site/render", "site/spec", "site/sitefile", "site/inventory", "site/graph",
+		"site/twin", "observe"},
+	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan",
+		"plan/wayback", "plan/pack", "plan/boot", "plan/release"},
 	{"host"},
 	{"host/pci", "host/numa", "host/qemu", "host/xl", "host/fork", "host/staging"},
-	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/schedule", "host/login", "host/path", "host/reach", "host/runnertest", "host/nodecopy", "transport/rpc", "transport/transfer", "treesync"},
+	{"host/cgroup", "host/seccomp", "host/doctor", "host/outfit", "host/schedule", "host/login", "host/path",
+		"host/reach", "host/runnertest", "host/nodecopy", "transport/rpc", "transport/transfer", "treesync"},
 	{"image/egressproxy", "host/twins", "host/enter"},
-	{"image/rootfs", "image/archive", "image/access", "treesync/chunks", "treesync/sitearchive", "image/imported", "image/tools", "network/ends"},
+	{"image/rootfs", "image/archive", "image/access", "treesync/chunks", "treesync/sitearchive", "image/imported",
+		"image/tools", "network/ends"},
 	{"network/wireguard", "network/passthrough"},
 	{"network/vxlan", "network/kind"},
 	{"network/ports"},
@@ -72,7 +76,8 @@ var layers = [][]string{
 	{"cli/backlog", "cli/screen", "cli/reply", "cli/value"},
 	{"cli/table", "cli/speech", "cli/completion"},
 	{"cli/verb"},
-	{"cli/siteverb", "cli/lifeverb", "cli/dataverb", "cli/releaseverb", "cli/nodeverb", "cli/hostverb", "cli/labverb", "cli/rehearse"},
+	{"cli/siteverb", "cli/lifeverb", "cli/dataverb", "cli/releaseverb", "cli/nodeverb", "cli/hostverb", "cli/labverb",
+		"cli/rehearse"},
 	{"cli"},
 }
 
@@ -82,7 +87,8 @@ var within = [][]string{
 	{"site/spec", "observe"},
 	{"engine", "engine/nodedir", "engine/vm"},
 	{"engine/confine", "engine/disk", "engine/vm"},
-	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan", "plan/wayback", "plan/pack", "plan/boot", "plan/release"},
+	{"plan/kernel", "plan/stand", "plan/place", "plan/handover", "plan/orphan", "plan/clash", "plan/overlay", "plan",
+		"plan/wayback", "plan/pack", "plan/boot", "plan/release"},
 }
 
 // pure packages decide; what they must not import would let them do.
@@ -132,7 +138,8 @@ func TestFaces(t *testing.T) {
 	})
 }
 
-// TestOneWayToHosts: operations see a host as an apply.Host, wherever it is. Only package control/here opens this machine as one.
+// TestOneWayToHosts: operations see a host as an apply.Host, wherever it is. Only package
+// control/here opens this machine as one.
 func TestOneWayToHosts(t *testing.T) {
 	opens := 0
 	eachFile(t, func(pkg, path string, f *ast.File) {
@@ -144,7 +151,8 @@ func TestOneWayToHosts(t *testing.T) {
 			case name == "orrery/internal/apply/local" && path == "internal/control/here/machine.go":
 				opens++
 			case name == "orrery/internal/apply/local":
-				t.Errorf("%s: an operation must not know how steps are done on this machine: what it needs of a host is in apply.Host", path)
+				t.Errorf("%s: an operation must not know how steps are done on this machine: what it needs of a host is in apply.Host",
+					path)
 			}
 		}
 	})
@@ -195,7 +203,8 @@ func TestNoClock(t *testing.T) {
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok {
-				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "After", "Sleep"}, s.Sel.Name) {
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" &&
+					slices.Contains([]string{"Now", "Since", "Until", "After", "Sleep"}, s.Sel.Name) {
 					t.Errorf("%s: package %s is pure and must not call time.%s", path, pkg, s.Sel.Name)
 				}
 			}

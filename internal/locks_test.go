@@ -10,8 +10,8 @@ import (
 // lockFile is where files are locked, and nowhere else.
 const lockFile = "internal/host/lock.go"
 
-// TestLocks: there is one kind of lock, in package host, and nobody sleeps in the kernel for it, where neither a context nor a word
-// reaches him.
+// TestLocks: there is one kind of lock, in package host, and nobody sleeps in the kernel for it,
+// where neither a context nor a word reaches him.
 func TestLocks(t *testing.T) {
 	eachFile(t, func(_, path string, f *ast.File) {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -31,11 +31,13 @@ func locks(s *ast.SelectorExpr) bool {
 	if of := name(s.X); of != "unix" && of != "syscall" {
 		return false
 	}
-	return slices.Contains([]string{"Flock", "FcntlFlock", "Flock_t"}, s.Sel.Name) || strings.HasPrefix(s.Sel.Name, "LOCK_") ||
+	return slices.Contains([]string{"Flock", "FcntlFlock", "Flock_t"}, s.Sel.Name) ||
+		strings.HasPrefix(s.Sel.Name, "LOCK_") ||
 		strings.HasPrefix(s.Sel.Name, "F_SETLK") || strings.HasPrefix(s.Sel.Name, "F_OFD_SETLK")
 }
 
-// TestWaits: whoever waits for a lock does so by package waits, which says for whom, and with a context that may end.
+// TestWaits: whoever waits for a lock does so by package waits, which says for whom, and with a
+// context that may end.
 func TestWaits(t *testing.T) {
 	eachFile(t, func(pkg, path string, f *ast.File) {
 		if pkg == "host/waits" {
@@ -66,7 +68,8 @@ func polls(n ast.Node) bool {
 	if !ok {
 		return false
 	}
-	return (mentions(loop, "TryLock") || mentions(loop, "TakeLock") || mentions(loop, "Flock") || mentions(loop, "Locked") || mentions(loop, "ErrHeld")) &&
+	return (mentions(loop, "TryLock") || mentions(loop, "TakeLock") || mentions(loop, "Flock") ||
+		mentions(loop, "Locked") || mentions(loop, "ErrHeld")) &&
 		(mentions(loop, "Pause") || mentions(loop, "Sleep") || mentions(loop, "After"))
 }
 
@@ -80,8 +83,8 @@ func mentions(in ast.Node, what string) (found bool) {
 	return found
 }
 
-// TestQuietNetworks: whoever changes networks holds the lock of all networks of the machine, for which other sites wait. So it
-// runs no program, and says nothing to anybody who might not listen.
+// TestQuietNetworks: whoever changes networks holds the lock of all networks of the machine, for
+// which other sites wait. So it runs no program, and says nothing to anybody who might not listen.
 func TestQuietNetworks(t *testing.T) {
 	loud := []string{"os/exec", "log/slog", "log", "io", "bufio"}
 	eachFile(t, func(pkg, path string, f *ast.File) {
@@ -94,7 +97,8 @@ func TestQuietNetworks(t *testing.T) {
 			}
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			if c, ok := n.(*ast.CallExpr); ok && (is(c.Fun, "host", "Exec", "Output", "Program") || is(c.Fun, "fmt", "Print", "Println", "Printf")) {
+			if c, ok := n.(*ast.CallExpr); ok && (is(c.Fun, "host", "Exec", "Output", "Program") ||
+				is(c.Fun, "fmt", "Print", "Println", "Printf")) {
 				t.Errorf("%s: calls what may wait for others, under the lock of networks", path)
 			}
 			return true

@@ -89,7 +89,8 @@ func count(all map[string]*asked, name string) int {
 	return n
 }
 
-// packageOf returns the directory of a package by its name in a file; of one that is not of this program, that name.
+// packageOf returns the directory of a package by its name in a file; of one that is not of this
+// program, that name.
 func packageOf(f *ast.File, name string) string {
 	for _, i := range f.Imports {
 		at, err := strconv.Unquote(i.Path.Value)

@@ -11,8 +11,8 @@ import (
 // ofNodes are what the directory of a node holds, and what is beside it while it changes.
 var ofNodes = []string{"node.json", "private/upper", "private/work", "-former", "rootfs/"}
 
-// TestNodeDirectories: package nodedir alone knows where a host keeps what of a node. Engines, snapshots, backups and the operations of a
-// site go through it.
+// TestNodeDirectories: package nodedir alone knows where a host keeps what of a node. Engines,
+// snapshots, backups and the operations of a site go through it.
 func TestNodeDirectories(t *testing.T) {
 	eachFile(t, func(pkg, path string, f *ast.File) {
 		if pkg == "engine/nodedir" || pkg == "engine/enginetest" { // whose test breaks a record
@@ -30,7 +30,8 @@ func TestNodeDirectories(t *testing.T) {
 				}
 			case *ast.CallExpr:
 				s, ok := x.Fun.(*ast.SelectorExpr)
-				if ok && s.Sel.Name == "Nodes" && strings.HasSuffix(strings.ToLower(name(s.X)), "dirs") && filepath.Dir(path) != "internal/host" {
+				if ok && s.Sel.Name == "Nodes" && strings.HasSuffix(strings.ToLower(name(s.X)), "dirs") &&
+					filepath.Dir(path) != "internal/host" {
 					t.Errorf("%s: Dirs.Nodes is for packages host and engine/nodedir: name the node instead", path)
 				}
 			}

@@ -14,17 +14,22 @@ import (
 // reaching are functions that take a path and go where it leads, through links that anybody may have put there.
 var reaching = map[string][]string{
 	"os": {
-		"Open", "OpenFile", "OpenRoot", "ReadFile", "WriteFile", "Create", "CreateTemp", "ReadDir", "Stat", "Lstat", "Readlink", "Remove", "RemoveAll",
-		"Rename", "Link", "Symlink", "Mkdir", "MkdirAll", "MkdirTemp", "Chmod", "Chown", "Lchown", "Chtimes", "Truncate", "DirFS", "CopyFS", "Chdir",
+		"Open", "OpenFile", "OpenRoot", "ReadFile", "WriteFile", "Create", "CreateTemp", "ReadDir", "Stat", "Lstat",
+		"Readlink", "Remove", "RemoveAll",
+		"Rename", "Link", "Symlink", "Mkdir", "MkdirAll", "MkdirTemp", "Chmod", "Chown", "Lchown", "Chtimes", "Truncate",
+		"DirFS", "CopyFS", "Chdir",
 	},
 	"filepath": {"Walk", "WalkDir", "Glob", "EvalSymlinks"},
 	"host":     {"ReadJSON"},
 	"rawfile":  {"ReadFile"},
 	"fs":       {"WalkDir", "Glob", "ReadFile", "ReadDir", "Stat"},
 	"unix": {
-		"Open", "Openat", "Openat2", "Creat", "Stat", "Lstat", "Fstatat", "Mkdir", "Mkdirat", "Mknod", "Mknodat", "Rename", "Renameat", "Renameat2", "Unlink",
-		"Unlinkat", "Link", "Linkat", "Symlink", "Symlinkat", "Readlink", "Readlinkat", "Chmod", "Fchmodat", "Chown", "Lchown", "Fchownat", "Getxattr",
-		"Setxattr", "Lgetxattr", "Lsetxattr", "Listxattr", "Llistxattr", "Removexattr", "Lremovexattr", "Utimes", "UtimesNanoAt", "Truncate", "Access",
+		"Open", "Openat", "Openat2", "Creat", "Stat", "Lstat", "Fstatat", "Mkdir", "Mkdirat", "Mknod", "Mknodat", "Rename",
+		"Renameat", "Renameat2", "Unlink",
+		"Unlinkat", "Link", "Linkat", "Symlink", "Symlinkat", "Readlink", "Readlinkat", "Chmod", "Fchmodat", "Chown",
+		"Lchown", "Fchownat", "Getxattr",
+		"Setxattr", "Lgetxattr", "Lsetxattr", "Listxattr", "Llistxattr", "Removexattr", "Lremovexattr", "Utimes",
+		"UtimesNanoAt", "Truncate", "Access",
 	},
 	"renameio": {"WriteFile", "NewPendingFile", "Symlink", "TempFile"},
 }
@@ -32,13 +37,16 @@ var reaching = map[string][]string{
 // programs do the same for us.
 var programs = []string{"cp", "tar", "rsync", "mv", "rm", "find", "chown", "chmod", "install"}
 
-// guarded are the packages that have to do with trees that others write. Of their files it is listed which functions take paths all the same.
+// guarded are the packages that have to do with trees that others write. Of their files it is
+// listed which functions take paths all the same.
 var guarded = []string{
-	"internal/volume", "internal/snapshot", "internal/backup", "internal/image", "internal/engine/lxc", "internal/engine/nodedir", "internal/site/sitefile", "internal/host/nodecopy/transfer.go",
+	"internal/volume", "internal/snapshot", "internal/backup", "internal/image", "internal/engine/lxc",
+	"internal/engine/nodedir", "internal/site/sitefile", "internal/host/nodecopy/transfer.go",
 }
 
-// TestPaths: internal/tree is the only way into trees that others write. Whatever else takes a path is on a list, with the reason why nobody else
-// can have put a link there. What is new and not on it either belongs through internal/tree, or gets its line there with its reason.
+// TestPaths: internal/tree is the only way into trees that others write. Whatever else takes a path
+// is on a list, with the reason why nobody else can have put a link there. What is new and not on
+// it either belongs through internal/tree, or gets its line there with its reason.
 func TestPaths(t *testing.T) {
 	seen := map[string]map[string]bool{} // file -> functions
 	eachFile(t, func(pkg, path string, f *ast.File) {
@@ -52,7 +60,8 @@ func TestPaths(t *testing.T) {
 				}
 				seen[path][called(d)] = true
 				if why, listed := paths[path]; !listed || why == "" {
-					t.Errorf("%s: %s calls %s: go through internal/tree, or list it in internal/paths_list_test.go with the reason why not", path, called(d), taken)
+					t.Errorf("%s: %s calls %s: go through internal/tree, or list it in internal/paths_list_test.go with the reason why not",
+						path, called(d), taken)
 				} else if of, inside := guardOf(path); inside && !slices.Contains(functions[path], called(d)) {
 					t.Errorf("%s: %s calls %s, in %s, which has to do with trees that others write: go through internal/tree, or list the function in internal/paths_list_test.go",
 						path, called(d), taken, of)

@@ -14,12 +14,16 @@ var starters = map[string][]string{
 	"unix":    {"Exec"},
 }
 
-// startersOf are the files that may: host.Program, two that start this program and never let it run, for the sake of its namespaces, and the init of
-// virtual machines, in which nothing else runs yet, and what it leaves to keep the agent. One is this program as a part of a rehearsal, where its user's shell has the user's terminal. One becomes a program that Xen's toolstack would start.
-var startersOf = []string{"internal/engine/confine/become.go", "internal/guest/boot/agent.go", "internal/guest/boot/init.go", "internal/host/program.go", "internal/rehearsal/again.go", "internal/image/rootfs/ids.go", "internal/host/doctor/namespaces.go"}
+// startersOf are the files that may: host.Program, two that start this program and never let it
+// run, for the sake of its namespaces, and the init of virtual machines, in which nothing else runs
+// yet, and what it leaves to keep the agent. One is this program as a part of a rehearsal, where
+// its user's shell has the user's terminal. One becomes a program that Xen's toolstack would start.
+var startersOf = []string{"internal/engine/confine/become.go", "internal/guest/boot/agent.go",
+	"internal/guest/boot/init.go", "internal/host/program.go", "internal/rehearsal/again.go",
+	"internal/image/rootfs/ids.go", "internal/host/doctor/namespaces.go"}
 
-// TestPrograms: programs are started in one place, which gives each a session of its own. One in the session of its caller could open the
-// operator's terminal, and type there.
+// TestPrograms: programs are started in one place, which gives each a session of its own. One in
+// the session of its caller could open the operator's terminal, and type there.
 func TestPrograms(t *testing.T) {
 	eachFile(t, func(pkg, path string, f *ast.File) {
 		if slices.Contains(startersOf, path) {

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// inserter inserts rows, each once, over so many connections, and prints the number of each that the database has acknowledged.
+// inserter inserts rows, each once, over so many connections, and prints the number of each that
+// the database has acknowledged.
 const inserter = `
 import asyncio, itertools, pathlib, asyncpg
 
@@ -99,8 +100,9 @@ func (s *site) splitDB() {
 	s.write("roles/db-base/role.toml", dbBase)
 }
 
-// TestAcknowledged: whatever becomes of switches and rollbacks, no row is lost that toykat's database has acknowledged, and no two
-// nodes have its volume. The one release has it in the role of the server, the other in a role below that.
+// TestAcknowledged: whatever becomes of switches and rollbacks, no row is lost that toykat's
+// database has acknowledged, and no two nodes have its volume. The one release has it in the role
+// of the server, the other in a role below that.
 func TestAcknowledged(t *testing.T) {
 	t.Parallel()
 	rows := 0 // to be acknowledged at least
@@ -114,7 +116,8 @@ func TestAcknowledged(t *testing.T) {
 	}
 	s := newExample(t, "toykat", "it-acked")
 	s.write("site.toml", "site.name = \""+s.name+"\"\n"+ackedSite)
-	s.write("roles/client/role.toml", "pip = [\"asyncpg\"]\n[[secret]]\nname = \"db_password\"\n[[file]]\npath = \"/srv/insert.py\"\nsource = \"insert.py\"\n")
+	s.write("roles/client/role.toml",
+		"pip = [\"asyncpg\"]\n[[secret]]\nname = \"db_password\"\n[[file]]\npath = \"/srv/insert.py\"\nsource = \"insert.py\"\n")
 	s.write("roles/client/insert.py", fmt.Sprintf(inserter, writers, pause))
 	s.splitDB()
 	s.do("up")
@@ -139,7 +142,8 @@ func TestAcknowledged(t *testing.T) {
 
 	acked := c.end()
 	there := map[int]int{}
-	for _, text := range strings.Fields(s.sh("db", `runuser -u postgres -- psql -qAt -d toykat -c "SELECT value FROM samples WHERE receptor = 'client'"`)) {
+	for _, text := range strings.Fields(s.sh("db",
+		`runuser -u postgres -- psql -qAt -d toykat -c "SELECT value FROM samples WHERE receptor = 'client'"`)) {
 		n, err := strconv.Atoi(text)
 		if err != nil {
 			t.Fatal(err)
@@ -156,11 +160,13 @@ func TestAcknowledged(t *testing.T) {
 			t.Errorf("row %d is there %d times", n, times)
 		}
 	}
-	t.Logf("%d rows were acknowledged, %d are there; a switch takes %s", len(acked), len(there), change.Round(time.Millisecond))
+	t.Logf("%d rows were acknowledged, %d are there; a switch takes %s", len(acked), len(there),
+		change.Round(time.Millisecond))
 	s.settled()
 }
 
-// killTurns kills switches and rollbacks of db at random moments; the next verb brings it to one release each time.
+// killTurns kills switches and rollbacks of db at random moments; the next verb brings it to one
+// release each time.
 func (s *site) killTurns(kills int, span time.Duration, then func()) {
 	s.Helper()
 	random := seed(s.T)
@@ -290,7 +296,8 @@ func (c *client) end() []int {
 	return c.out.all()
 }
 
-// watchVolume looks again and again at which nodes have a volume, by the kernel's word, until the function that it gives is called: never two.
+// watchVolume looks again and again at which nodes have a volume, by the kernel's word, until the
+// function that it gives is called: never two.
 func (s *site) watchVolume(node, volume, path string) (stop func()) {
 	s.Helper()
 	dir := filepath.Join(s.dirs.Volumes(s.name), volume, node)

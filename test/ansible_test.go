@@ -11,8 +11,9 @@ import (
 	"orrery/test/need"
 )
 
-// TestAnsible: the lines of docs/operations.md about ssh and Ansible, as they stand there, with a real ansible-core. Nothing but the
-// configuration that ssh-config prints may make ssh trust a node.
+// TestAnsible: the lines of docs/operations.md about ssh and Ansible, as they stand there, with a
+// real ansible-core. Nothing but the configuration that ssh-config prints may make ssh trust a
+// node.
 func TestAnsible(t *testing.T) {
 	t.Parallel()
 	need.Integration(t)
@@ -52,12 +53,15 @@ roles = ["receptor"]
 	if err := os.WriteFile(filepath.Join(here, "inventory.sh"), []byte(s.asHere(script, here)), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"orrery ssh-config > /root/.ssh/toykat.conf", "ssh -F /root/.ssh/toykat.conf portal", "ansible -i ./inventory.sh role_receptor -m ping"} {
+	for _, line := range []string{"orrery ssh-config > /root/.ssh/toykat.conf", "ssh -F /root/.ssh/toykat.conf portal",
+		"ansible -i ./inventory.sh role_receptor -m ping"} {
 		line = wholeLine(t, string(page), line)
-		line = strings.Replace(line, "toykat.conf portal", "toykat.conf -i "+key+" portal hostname", 1) // the page leaves one in a shell
+		// the page leaves one in a shell
+		line = strings.Replace(line, "toykat.conf portal", "toykat.conf -i "+key+" portal hostname", 1)
 		run := exec.Command("/bin/sh", "-c", s.asHere(line, here))
 		run.Dir = here
-		run.Env = append(s.env, "PATH="+programs+":"+os.Getenv("PATH"), "HOME="+here, "ANSIBLE_PRIVATE_KEY_FILE="+key, "ANSIBLE_NOCOLOR=1")
+		run.Env = append(s.env, "PATH="+programs+":"+os.Getenv("PATH"), "HOME="+here, "ANSIBLE_PRIVATE_KEY_FILE="+key,
+			"ANSIBLE_NOCOLOR=1")
 		out, err := run.CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", line, err, out)
@@ -70,7 +74,8 @@ roles = ["receptor"]
 
 // asHere returns a line of the documents with the program, the site directory and the files of a test.
 func (s *site) asHere(line, here string) string {
-	return strings.NewReplacer("orrery -C /srv/toykat", program+" -C "+s.dir, "orrery ssh-config", program+" -C "+s.dir+" ssh-config",
+	return strings.NewReplacer("orrery -C /srv/toykat", program+" -C "+s.dir, "orrery ssh-config",
+		program+" -C "+s.dir+" ssh-config",
 		"/root/.ssh/toykat.conf", filepath.Join(here, "toykat.conf")).Replace(line)
 }
 

@@ -115,7 +115,8 @@ dd if=/dev/urandom of=/srv/data/random bs=1M count=12 status=none
 for i in $(seq 300); do echo "$i" > /srv/data/small-$i; done
 sync`)
 	data := s.state("volumes/data/keep0")
-	acl := []byte{2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 4, 0, 33, 0, 0, 0, 4, 0, 4, 0, 255, 255, 255, 255, 16, 0, 4, 0, 255, 255, 255, 255, 32, 0, 0, 0, 255, 255, 255, 255}
+	acl := []byte{2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 4, 0, 33, 0, 0, 0, 4, 0, 4, 0, 255, 255, 255, 255,
+		16, 0, 4, 0, 255, 255, 255, 255, 32, 0, 0, 0, 255, 255, 255, 255}
 	must(s.T, os.WriteFile(filepath.Join(data, "acl"), []byte("x"), 0o640))
 	must(s.T, unix.Setxattr(filepath.Join(data, "acl"), "system.posix_acl_access", acl, 0))
 	must(s.T, os.Mkdir(filepath.Join(data, "inherits"), 0o755))
@@ -130,7 +131,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// treeOf describes all paths below a directory: what they are, whose, since when, with which attributes, and what is in them.
+// treeOf describes all paths below a directory: what they are, whose, since when, with which
+// attributes, and what is in them.
 func treeOf(t *testing.T, dir string) []string {
 	t.Helper()
 	var lines []string
@@ -163,7 +165,8 @@ func treeOf(t *testing.T, dir string) []string {
 			}
 			line += fmt.Sprintf(" %d %x holes=%v", st.Size, sum.Sum(nil), st.Blocks*512 < st.Size)
 		case unix.S_IFCHR, unix.S_IFBLK:
-			line = fmt.Sprintf("%q %o %d:%d %d dev %d", rel, st.Mode, st.Uid, st.Gid, st.Mtim.Nano(), st.Rdev) // whiteouts are linked to one another
+			// whiteouts are linked to one another
+			line = fmt.Sprintf("%q %o %d:%d %d dev %d", rel, st.Mode, st.Uid, st.Gid, st.Mtim.Nano(), st.Rdev)
 		}
 		names := make([]byte, 4096)
 		n, _ := unix.Llistxattr(path, names)
@@ -323,12 +326,14 @@ func (s *site) elsewhere() *site {
 	return other
 }
 
-// TestBackup: what is backed up comes back, on the same host and on one that never saw the site, and the nodes are healthy.
+// TestBackup: what is backed up comes back, on the same host and on one that never saw the site,
+// and the nodes are healthy.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	s := newKeeping(t, "it-backup", 85)
 	at := t.TempDir()
-	repository, file, phrase := filepath.Join(at, "backups")+"/", filepath.Join(at, "file.orrery"), filepath.Join(at, "phrase")
+	repository, file, phrase := filepath.Join(at, "backups")+"/", filepath.Join(at, "file.orrery"),
+		filepath.Join(at, "phrase")
 	must(t, os.WriteFile(phrase, []byte("correct horse\n"), 0o600))
 	s.do("up")
 	s.populate()
@@ -385,11 +390,13 @@ func TestBackup(t *testing.T) {
 	t.Run("another host", func(t *testing.T) {
 		other := s.of(t).elsewhere()
 		dir := filepath.Join(at, "elsewhere")
-		other.run("restore", "--trust-layers", "--yes-paths", other.name, file, "--dir", dir, "--secrets-passphrase-file", filepath.Join(s.dir, "site.toml")).want(9, "decrypt")
+		other.run("restore", "--trust-layers", "--yes-paths", other.name, file, "--dir", dir, "--secrets-passphrase-file",
+			filepath.Join(s.dir, "site.toml")).want(9, "decrypt")
 		if _, err := os.Stat(dir); err == nil {
 			t.Error("it was refused, but something was done")
 		}
-		other.run("restore", "--trust-layers", "--yes-paths", other.name, file, "--dir", dir, "--secrets-passphrase-file", phrase).want(0)
+		other.run("restore", "--trust-layers", "--yes-paths", other.name, file, "--dir", dir, "--secrets-passphrase-file",
+			phrase).want(0)
 		other.dir = dir
 		other.sh("keep0", "test ! -e /run/applied") // boot steps are not done again
 		other.settled()
@@ -423,7 +430,8 @@ func (s *site) rots(repository string) {
 		must(s.T, err)
 		block[len(block)/2] ^= 1
 		must(s.T, os.WriteFile(largest, block, 0o600))
-		s.run("backup", "verify", repository).want(1, "damaged", "which holds (volume|private)/", "backup repair") // /srv/data/random may begin in the block in which a private layer ends
+		// /srv/data/random may begin in the block in which a private layer ends
+		s.run("backup", "verify", repository).want(1, "damaged", "which holds (volume|private)/", "backup repair")
 	}
 	rot()
 	s.run("backup", repository).want(0, "damaged in", "were written again", "were read again")
@@ -437,7 +445,8 @@ func (s *site) rots(repository string) {
 func (s *site) picks(repository, file string) {
 	s.Helper()
 	to := s.TempDir()
-	s.run("restore", repository, "--file", "keep0:/srv/data/boots", "--file", "keep0:/root/kept/inner", "--dir", to).want(0, filepath.Join(to, "boots"))
+	s.run("restore", repository, "--file", "keep0:/srv/data/boots", "--file", "keep0:/root/kept/inner", "--dir", to).
+		want(0, filepath.Join(to, "boots"))
 	for name, want := range map[string]string{"boots": "once\n", "inner/same": "text\n"} {
 		if text, _ := os.ReadFile(filepath.Join(to, name)); string(text) != want {
 			s.Errorf("%s: %q", name, text)
@@ -446,7 +455,8 @@ func (s *site) picks(repository, file string) {
 	s.run("restore", repository, "--file", "keep0:/srv/data/boots", "--dir", to).want(9, "already")
 	s.run("restore", repository, "--file", "keep0:/srv/data/boots", "--replace").want(2, "--replace")
 	s.run("restore", file, "--node", "keep1", "--dir", filepath.Join(to, "keep1")).want(0)
-	for _, name := range []string{"private/etc/hostname", "volumes/data/boots", "volumes/common/shared", "volumes/outside"} {
+	for _, name := range []string{"private/etc/hostname", "volumes/data/boots", "volumes/common/shared",
+		"volumes/outside"} {
 		if _, err := os.Stat(filepath.Join(to, "keep1", name)); err != nil {
 			s.Error(err)
 		}
@@ -595,7 +605,8 @@ func (s *site) goesOn(node string) error {
 	return wait()
 }
 
-// TestRestoreBeside: a backup comes back as a twin while the site runs on; and in place of the site, if that is wanted.
+// TestRestoreBeside: a backup comes back as a twin while the site runs on; and in place of the
+// site, if that is wanted.
 func TestRestoreBeside(t *testing.T) {
 	t.Parallel()
 	home := newHome(t, "beside")
@@ -615,7 +626,8 @@ func TestRestoreBeside(t *testing.T) {
 	s.run("restore", repository+"@"+first, "--to", "before").want(0)
 	twin := s.dirs.Site(s.name + ".before")
 	s.wantHoldings(was, s.holdingsIn(twin))
-	if got := s.do("--twin", "before", "shell", "keep0", "--", "cat", "/srv/outside/file", "/root/kept/text"); got != "out\ntext\n" {
+	if got := s.do("--twin", "before", "shell", "keep0", "--", "cat", "/srv/outside/file",
+		"/root/kept/text"); got != "out\ntext\n" {
 		t.Errorf("in the twin: %q", got)
 	}
 	s.run("--twin", "before", "status").want(0)
@@ -633,7 +645,8 @@ func TestRestoreBeside(t *testing.T) {
 	if got := s.sh("keep0", "cat /srv/data/later"); got != "later" {
 		t.Errorf("it was refused, but something was done: %q", got)
 	}
-	replace := []string{"restore", "--yes-paths", s.name, repository + "@" + first, "--dir", s.dir, "--replace", "--yes-replace", s.name}
+	replace := []string{"restore", "--yes-paths", s.name, repository + "@" + first, "--dir", s.dir, "--replace",
+		"--yes-replace", s.name}
 	took := s.run(replace...).want(0).took
 	s.settled()
 	s.wantHoldings(was, s.holdings())
@@ -643,7 +656,8 @@ func TestRestoreBeside(t *testing.T) {
 	s.run("backup", "verify", repository).want(0)
 }
 
-// killsReplacing kills a restore in the place of the site, early and late: whatever comes next brings the site up, wholly as it was or wholly restored.
+// killsReplacing kills a restore in the place of the site, early and late: whatever comes next
+// brings the site up, wholly as it was or wholly restored.
 func (s *site) killsReplacing(replace []string, took time.Duration, was map[string][]string) {
 	s.Helper()
 	random := seed(s.T)
@@ -676,7 +690,8 @@ func (s *site) killsReplacing(replace []string, took time.Duration, was map[stri
 	s.Logf("%d times as it was, %d times restored", former, restored)
 }
 
-// replacesNode puts one node back in its place, whole or, if it is not healthy then, not at all, and kills that: the other node goes on all the while.
+// replacesNode puts one node back in its place, whole or, if it is not healthy then, not at all,
+// and kills that: the other node goes on all the while.
 func (s *site) replacesNode(backup string) {
 	s.Helper()
 	inits := s.init("keep1")
@@ -706,7 +721,8 @@ func (s *site) replacesNode(backup string) {
 		s.killed(time.Duration(random.Float64()*float64(took)), replace...)
 		if r := s.run("up"); r.status != 0 {
 			s.Errorf("up: %s%s", r.out, r.errs)
-		} else if _, err := os.Stat(s.state("restoring.json")); err == nil && !strings.Contains(r.errs, "to resume it: orrery snapshot restore keep0-") {
+		} else if _, err := os.Stat(s.state("restoring.json")); err == nil &&
+			!strings.Contains(r.errs, "to resume it: orrery snapshot restore keep0-") {
 			s.Errorf("up does not say how to resume: %s", r.errs)
 		}
 		s.run(replace...).want(0)
@@ -714,11 +730,13 @@ func (s *site) replacesNode(backup string) {
 	}
 	s.settled()
 
-	s.sh("keep0", "echo later > /root/kept/text; sed -i s,/usr/bin/sleep,/bin/false, /etc/systemd/system/keep.service; sync") // it will not come up
+	// it will not come up
+	s.sh("keep0", "echo later > /root/kept/text; sed -i s,/usr/bin/sleep,/bin/false, /etc/systemd/system/keep.service; sync")
 	sick := filepath.Join(s.TempDir(), "sick")
 	s.do("backup", "keep0", sick)
 	s.sh("keep0", "echo now > /root/kept/text; sed -i s,/bin/false,/usr/bin/sleep, /etc/systemd/system/keep.service; sync")
-	s.run("restore", sick, "--node", "keep0", "--replace", "--yes-replace", s.name).want(7, "everything is as it was before")
+	s.run("restore", sick, "--node", "keep0", "--replace", "--yes-replace", s.name).
+		want(7, "everything is as it was before")
 	if got := s.sh("keep0", "cat /root/kept/text"); got != "now" {
 		s.Errorf("undone, it has %q", got)
 	}
@@ -768,8 +786,10 @@ func TestBackupKilledWhileFrozen(t *testing.T) {
 	repository := filepath.Join(t.TempDir(), "backups") + "/"
 	s.do("up")
 	frozen := func() bool {
-		for _, at := range glob("/sys/fs/cgroup/freezer/orrery/"+s.name+"/10/freezer.state", "/sys/fs/cgroup/orrery/"+s.name+"/10/cgroup.events") {
-			if text, _ := os.ReadFile(at); bytes.Contains(text, []byte("FROZEN")) || bytes.Contains(text, []byte("FREEZING")) || bytes.Contains(text, []byte("frozen 1")) {
+		for _, at := range glob("/sys/fs/cgroup/freezer/orrery/"+s.name+"/10/freezer.state",
+			"/sys/fs/cgroup/orrery/"+s.name+"/10/cgroup.events") {
+			if text, _ := os.ReadFile(at); bytes.Contains(text, []byte("FROZEN")) ||
+				bytes.Contains(text, []byte("FREEZING")) || bytes.Contains(text, []byte("frozen 1")) {
 				return true
 			}
 		}
@@ -811,7 +831,8 @@ func TestBackupKilledWhileFrozen(t *testing.T) {
 	s.settled()
 }
 
-// TestBackupOfRelease: what was live is live again, on a host that has never seen the release, and goes on with its data.
+// TestBackupOfRelease: what was live is live again, on a host that has never seen the release, and
+// goes on with its data.
 func TestBackupOfRelease(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-backup-release", 148)

@@ -10,9 +10,9 @@ import (
 	"orrery/test/need"
 )
 
-// TestCaller: a caller has files and a directory of the host open, a key in the session keyring, and a class, processors and
-// limits of its own. Nothing of it comes to what runs for a site: commands, services, steps of builds and boots, health
-// checks, hooks.
+// TestCaller: a caller has files and a directory of the host open, a key in the session keyring,
+// and a class, processors and limits of its own. Nothing of it comes to what runs for a site:
+// commands, services, steps of builds and boots, health checks, hooks.
 func TestCaller(t *testing.T) {
 	t.Parallel()
 	attack := need.Attack(t)
@@ -74,7 +74,8 @@ WantedBy=multi-user.target
 	})
 	// The program is called by a caller that is careless.
 	careless := filepath.Join(s.TempDir(), "careless")
-	if err := os.WriteFile(careless, []byte("#!/bin/sh\nexec "+attack+" inherit "+s.program+" \"$@\"\n"), 0o755); err != nil { //nolint:gosec // a script
+	if err := os.WriteFile(careless, []byte("#!/bin/sh\nexec "+attack+" inherit "+s.program+" \"$@\"\n"),
+		0o755); err != nil { //nolint:gosec // a script
 		t.Fatal(err)
 	}
 	s.program = careless

@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// TestChain: what roles of several nodes begin with is built once, and a node has the parts of all of its roles. A service that a role gets
-// when its layer is there already runs on new nodes, too.
+// TestChain: what roles of several nodes begin with is built once, and a node has the parts of all
+// of its roles. A service that a role gets when its layer is there already runs on new nodes, too.
 func TestChain(t *testing.T) {
 	t.Parallel()
 	unit := func(name string) string {
-		return "[[file]]\npath = \"/etc/systemd/system/" + name + ".service\"\ncontent = \"\"\"\n[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n\"\"\"\n"
+		return "[[file]]\npath = \"/etc/systemd/system/" + name +
+			".service\"\ncontent = \"\"\"\n[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n\"\"\"\n"
 	}
 	s := newSite(t, "it-chain", `
 [image.debian]
@@ -23,13 +24,16 @@ roles = ["portal"]
 id = 12
 roles = ["db"]
 `, files{
-		"roles/cam/role.toml":    "apt = [\"tree\"]\n[[step]]\nname = \"once\"\nwhen = \"build\"\nscript = \"date +%N >/srv/once # " + fmt.Sprint(time.Now().UnixNano()) + "\"\n", // not yet in the store
-		"roles/portal/role.toml": "services = [\"portal.service\"]\n[needs]\nroles = [\"cam\"]\n" + unit("portal") + unit("mail"),
-		"roles/db/role.toml":     "services = [\"db.service\"]\n[needs]\nroles = [\"cam\"]\n[[step]]\nname = \"after\"\nwhen = \"build\"\nscript = \"cp /srv/once /srv/seen; tree --version\"\n" + unit("db"),
+		// not yet in the store
+		"roles/cam/role.toml": "apt = [\"tree\"]\n[[step]]\nname = \"once\"\nwhen = \"build\"\nscript = \"date +%N >/srv/once # " + fmt.Sprint(time.Now().UnixNano()) + "\"\n",
+		"roles/portal/role.toml": "services = [\"portal.service\"]\n[needs]\nroles = [\"cam\"]\n" + unit("portal") +
+			unit("mail"),
+		"roles/db/role.toml": "services = [\"db.service\"]\n[needs]\nroles = [\"cam\"]\n[[step]]\nname = \"after\"\nwhen = \"build\"\nscript = \"cp /srv/once /srv/seen; tree --version\"\n" + unit("db"),
 	})
 	s.run("plan").want(10, `build +.*\+ cam:`, `build +.*\+ cam, portal`, `build +.*\+ cam, db`)
 	s.do("up")
-	if a, b, seen := s.on("a", "cat", "/srv/once"), s.on("b", "cat", "/srv/once"), s.on("b", "cat", "/srv/seen"); a != b || b != seen {
+	if a, b, seen := s.on("a", "cat", "/srv/once"), s.on("b", "cat", "/srv/once"),
+		s.on("b", "cat", "/srv/seen"); a != b || b != seen {
 		t.Errorf("cam was built more than once: %s, %s and %s", a, b, seen)
 	}
 	for node, service := range map[string]string{"a": "portal", "b": "db"} {

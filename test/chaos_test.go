@@ -18,16 +18,19 @@ import (
 )
 
 const (
-	// chaosRuns is how many histories there are where nobody says: make test-chaos says more. On a busy machine there are as many as begin in chaosTime.
+	// chaosRuns is how many histories there are where nobody says: make test-chaos says more. On a
+	// busy machine there are as many as begin in chaosTime.
 	chaosRuns = 30
 	chaosTime = 3 * time.Minute
-	// chaosLanes is how many of them go on at the same time, each on a disk of its own: half of a history is waiting.
+	// chaosLanes is how many of them go on at the same time, each on a disk of its own: half of a
+	// history is waiting.
 	chaosLanes = 2
 )
 
-// TestChaos: whatever is done to a site in whatever order, and whatever befalls what is being done (it is killed, interrupted, has no room on the disk,
-// lacks a program, finds the clock set, the host reboots), the next up brings the site up whole, no line is lost that was written, down leaves nothing,
-// and what fails says why and what to do. A run is told by its seed:
+// TestChaos: whatever is done to a site in whatever order, and whatever befalls what is being done
+// (it is killed, interrupted, has no room on the disk, lacks a program, finds the clock set, the
+// host reboots), the next up brings the site up whole, no line is lost that was written, down
+// leaves nothing, and what fails says why and what to do. A run is told by its seed:
 //
 //	ORRERY_CHAOS_SEED=17 make test-chaos       # the same verbs and mishaps again; when exactly a kill strikes is up to the machine
 func TestChaos(t *testing.T) {
@@ -40,14 +43,17 @@ func TestChaos(t *testing.T) {
 	if text := os.Getenv("ORRERY_CHAOS_SEED"); text != "" {
 		first, runs = number64(t, text), 1
 	}
-	base := newSite(t, "it-chaosbase", fmt.Sprintf(failingSite, 145), files{"roles/worker/role.toml": "description = \"none\"\n"}).base()
+	base := newSite(t, "it-chaosbase", fmt.Sprintf(failingSite, 145),
+		files{"roles/worker/role.toml": "description = \"none\"\n"}).base()
 	go clocked() //nolint:errcheck // whoever needs it is told
 	var worlds []*chaosWorld
 	for lane := range min(chaosLanes, int(runs)) {
-		worlds = append(worlds, &chaosWorld{lane: lane, chaosDisk: newChaosDisk(t, lane, base), spans: map[string]time.Duration{}, ended: map[string]int{}})
+		worlds = append(worlds, &chaosWorld{lane: lane, chaosDisk: newChaosDisk(t, lane, base),
+			spans: map[string]time.Duration{}, ended: map[string]int{}})
 	}
 	began, done, failed := time.Now(), atomic.Uint64{}, atomic.Int32{}
-	var lanes sync.WaitGroup // no parallel tests: those would wait for others to end, while the time of the histories passes
+	// no parallel tests: those would wait for others to end, while the time of the histories passes
+	var lanes sync.WaitGroup
 	for _, w := range worlds {
 		lanes.Go(func() {
 			for time.Since(began) < most && failed.Load() < 5 {
@@ -63,7 +69,8 @@ func TestChaos(t *testing.T) {
 		})
 	}
 	lanes.Wait()
-	t.Logf("%d histories in %s; of verbs, how they ended and how often:\n%s", min(done.Load(), runs), time.Since(began).Round(time.Second), tally(worlds))
+	t.Logf("%d histories in %s; of verbs, how they ended and how often:\n%s", min(done.Load(), runs),
+		time.Since(began).Round(time.Second), tally(worlds))
 }
 
 func number64(t *testing.T, text string) uint64 {
@@ -75,7 +82,8 @@ func number64(t *testing.T, text string) uint64 {
 	return n
 }
 
-// A chaosWorld is what the histories of a lane have in common: a disk of their own, small enough to be filled, and what they say of verbs.
+// A chaosWorld is what the histories of a lane have in common: a disk of their own, small enough to
+// be filled, and what they say of verbs.
 type chaosWorld struct {
 	*chaosDisk
 	lane  int
@@ -118,7 +126,8 @@ func (w *chaosWorld) history(t *testing.T, seed uint64) {
 	c := &chaos{site: s, chaosWorld: w, random: rand.New(rand.NewPCG(seed, 0)), kept: map[string][]string{}}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("What was done:\n  %s\nThe same again: ORRERY_CHAOS_SEED=%d make test-chaos", strings.Join(c.said, "\n  "), seed)
+			t.Logf("What was done:\n  %s\nThe same again: ORRERY_CHAOS_SEED=%d make test-chaos", strings.Join(c.said, "\n  "),
+				seed)
 		}
 	})
 	c.populateChaos()
@@ -141,7 +150,8 @@ func (w *chaosWorld) history(t *testing.T, seed uint64) {
 // populateChaos makes the site directory: three nodes, three releases, a file that is rendered.
 func (c *chaos) populateChaos() {
 	c.edit("site.toml", "[release.701]\n", "[release.702]\n[release.703]\n[release.701]\n")
-	c.write("roles/ledger/role.toml", strings.Replace(ledger["roles/ledger/role.toml"], "[[volume]]", "[[file]]\npath = \"/etc/edition\"\ntemplate = \"edition.tmpl\"\n[[volume]]", 1))
+	c.write("roles/ledger/role.toml", strings.Replace(ledger["roles/ledger/role.toml"], "[[volume]]",
+		"[[file]]\npath = \"/etc/edition\"\ntemplate = \"edition.tmpl\"\n[[volume]]", 1))
 	c.write("roles/ledger/ledger.py", patientLedger)
 	c.write("roles/ledger/edition.tmpl", "0\n")
 	c.write("roles/greeter/greeter.py", greeterSays("one"))
@@ -228,13 +238,14 @@ func (c *chaos) mended() {
 	c.wantKept("store", c.now.lines)
 }
 
-// trialEnds waits for a trial that is about to end by itself, and reports whether there was one: it may go back at any moment, also between what up has
-// done and what is looked at then.
+// trialEnds waits for a trial that is about to end by itself, and reports whether there was one: it
+// may go back at any moment, also between what up has done and what is looked at then.
 func (c *chaos) trialEnds() (was bool) {
 	c.Helper()
 	for range 300 {
 		r := c.run("status")
-		if said := r.out + r.errs; !strings.Contains(said, "then it is confirmed or goes back") && !strings.Contains(said, "is under way") {
+		if said := r.out + r.errs; !strings.Contains(said, "then it is confirmed or goes back") &&
+			!strings.Contains(said, "is under way") {
 			return was
 		}
 		was = true
@@ -244,7 +255,8 @@ func (c *chaos) trialEnds() (was bool) {
 	return was
 }
 
-// gone wants that nothing is left when the site and its twin are taken down. The time of the twin may be over just then: whoever ends it is waited for.
+// gone wants that nothing is left when the site and its twin are taken down. The time of the twin
+// may be over just then: whoever ends it is waited for.
 func (c *chaos) gone() {
 	c.Helper()
 	if r := c.run("twin", "destroy", chaosTwin, "--wait"); r.status != 0 && r.status != 3 {
@@ -263,8 +275,10 @@ func (c *chaos) gone() {
 	c.wantUnwatched()
 	kept := c.dirs.Site(c.name)
 	left := glob(kept+".*", kept+"/restore", kept+"/restoring.json", kept+"/volumes/*/.*", kept+"/snapshots/.*",
-		c.dirs.State+"/store/.staging/*", c.dirs.State+"/build/*", repository+"/.*", repository+"/*/.*", filepath.Join(c.dirs.Run, "later", "*"+c.name+"*"))
-	if open := filepath.Join(kept, "restoring.json"); slices.Contains(left, open) { // a restoring of a snapshot that nobody resumed: either may be wanted, and both stay
+		c.dirs.State+"/store/.staging/*", c.dirs.State+"/build/*", repository+"/.*", repository+"/*/.*",
+		filepath.Join(c.dirs.Run, "later", "*"+c.name+"*"))
+	if open := filepath.Join(kept, "restoring.json"); slices.Contains(left, open) {
+		// a restoring of a snapshot that nobody resumed: either may be wanted, and both stay
 		left = slices.DeleteFunc(left, func(path string) bool { return path == open || strings.HasSuffix(path, "-aside") })
 	}
 	if len(left) > 0 {
@@ -275,7 +289,8 @@ func (c *chaos) gone() {
 	}
 }
 
-// chaosData is the ledger as it must be: what was read last, and what may be there instead because a restore was begun since.
+// chaosData is the ledger as it must be: what was read last, and what may be there instead because
+// a restore was begun since.
 type chaosData struct {
 	lines     []string
 	instead   [][]string

@@ -64,7 +64,8 @@ func (c *chaos) befall(args []string) (r result, mishap string) {
 	return r, ""
 }
 
-// struck runs a verb, and sends a signal to it and to all that it has started after a while, unless it has ended by then. It tells whether it died of that.
+// struck runs a verb, and sends a signal to it and to all that it has started after a while, unless
+// it has ended by then. It tells whether it died of that.
 func (c *chaos) struck(args []string, after time.Duration, signal syscall.Signal) (r result, late, died bool) {
 	c.Helper()
 	cmd, out, errs := c.command(args...)
@@ -94,7 +95,8 @@ var (
 	withCure  = regexp.MustCompile(`cure: |\([^()]*[a-z][^()]*(\([^()]*\)[^()]*)*\)|same command|orrery [a-z]`)
 )
 
-// wantSaid wants that a run that failed says why and what to do, and that one which nothing befell fails only for a reason.
+// wantSaid wants that a run that failed says why and what to do, and that one which nothing befell
+// fails only for a reason.
 func (c *chaos) wantSaid(r result, mishap string) {
 	c.Helper()
 	text := fmt.Sprintf("orrery %s (%s): exit status %d\n%s%s", strings.Join(r.args, " "), mishap, r.status, r.out, r.errs)
@@ -113,7 +115,8 @@ func (c *chaos) wantSaid(r result, mishap string) {
 	switch r.status {
 	case 0, 12, 10, 11:
 	default:
-		theirs := r.args[0] == "exec" && strings.Contains(r.out+r.errs, "exit status") // how the command itself ended on some node has no cure
+		// how the command itself ended on some node has no cure
+		theirs := r.args[0] == "exec" && strings.Contains(r.out+r.errs, "exit status")
 		if !theirs && (len(strings.TrimSpace(r.errs)) == 0 || !withCure.MatchString(r.errs)) {
 			c.Errorf("no cure is told: %s", text)
 		}
@@ -123,7 +126,8 @@ func (c *chaos) wantSaid(r result, mishap string) {
 
 // makesRoom reports whether a verb is one to which people turn when a disk is full.
 func makesRoom(args []string) bool {
-	return args[0] == "down" || slices.Contains([]string{"release prune", "snapshot rm", "twin destroy"}, strings.Join(args[:min(2, len(args))], " "))
+	return args[0] == "down" || slices.Contains([]string{"release prune", "snapshot rm", "twin destroy"},
+		strings.Join(args[:min(2, len(args))], " "))
 }
 
 // A chaosDisk is a small file system that holds the state directory of histories.
@@ -138,7 +142,8 @@ func newChaosDisk(t *testing.T, lane int, base string) *chaosDisk {
 	home := newHome(t, fmt.Sprint("chaos", lane))
 	disk := home.State
 	out, err := sh(fmt.Sprintf(`set -e; size=$(du -sm --apparent-size %[1]s | cut -f1)
-truncate -s $((2*size + 900))M %[2]s.img; mkfs.ext4 -q -m 0 %[2]s.img; mount -o loop %[2]s.img %[2]s; chmod 711 %[2]s; mkdir -m 700 %[2]s/store; cp -a %[1]s %[2]s/store/ 2>&1`, base, disk))
+truncate -s $((2*size + 900))M %[2]s.img; mkfs.ext4 -q -m 0 %[2]s.img; mount -o loop %[2]s.img %[2]s; chmod 711 %[2]s; mkdir -m 700 %[2]s/store; cp -a %[1]s %[2]s/store/ 2>&1`,
+		base, disk))
 	if err != nil {
 		t.Fatalf("no disk: %v %s", err, out)
 	}

@@ -50,7 +50,8 @@ func (c *chaos) choose() []string {
 	may(1, "cp", "store:/etc/ssh", c.TempDir()+"/")
 	may(2, "snapshot", "--json")
 	may(2, "backup", filepath.Join(c.dirs.State, "backups")+"/")
-	may(1, "twin", "create", c.dir, chaosTwin, "--only", "web0", "--only", "store", "--volumes", []string{"snapshot", "empty"}[c.random.IntN(2)])
+	may(1, "twin", "create", c.dir, chaosTwin, "--only", "web0", "--only", "store", "--volumes",
+		[]string{"snapshot", "empty"}[c.random.IntN(2)])
 	may(1, "twin", "create", c.dir, chaosTwin, "--only", "web1", "--expires", "2s")
 	if len(glob(c.dirs.Site(c.name)+"."+chaosTwin)) > 0 {
 		may(2, "twin", "destroy", chaosTwin)
@@ -81,7 +82,8 @@ func (c *chaos) choose() []string {
 		}
 		may(1, args...)
 	}
-	slices.SortStableFunc(all, func(a, b []string) int { return slices.Compare(a, b) }) // those of c.kept come in any order
+	// those of c.kept come in any order
+	slices.SortStableFunc(all, func(a, b []string) int { return slices.Compare(a, b) })
 	switch c.random.IntN(6) {
 	case 0:
 		c.change()
@@ -124,7 +126,8 @@ func (c *chaos) formerly(release string) bool {
 	return false
 }
 
-// atReleases returns the releases that can be switched to, the one that is live, and whether there is a way back or a trial.
+// atReleases returns the releases that can be switched to, the one that is live, and whether there
+// is a way back or a trial.
 func (c *chaos) atReleases() (staged []string, live string, former, trial bool) {
 	c.Helper()
 	for n, r := range c.site.releases() {
@@ -167,7 +170,8 @@ func (c *chaos) change() {
 		}
 		c.edit("site.toml", old, other)
 	}
-	c.said = append(c.said, "edit of "+[]string{"a template", "what is in a layer", "memory", "which nodes there are"}[what])
+	c.said = append(c.said, "edit of "+[]string{"a template", "what is in a layer", "memory",
+		"which nodes there are"}[what])
 }
 
 // remember keeps in mind which lines a snapshot or a backup has, and what a restore may have brought back.

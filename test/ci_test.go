@@ -112,7 +112,8 @@ func ciPasses(s *site, report string) {
 	for _, p := range j.Suite.Properties {
 		properties[p.Name] = p.Value
 	}
-	if properties["release"] != "2" || properties["site"] != "it-ci" || !strings.Contains(properties["layers"], " debian") || properties["orrery"] == "" {
+	if properties["release"] != "2" || properties["site"] != "it-ci" ||
+		!strings.Contains(properties["layers"], " debian") || properties["orrery"] == "" {
 		s.Errorf("%v", properties)
 	}
 	s.wantNoTwin()
@@ -120,12 +121,16 @@ func ciPasses(s *site, report string) {
 }
 
 func ciFails(s *site, report string) {
-	s.edit("site.toml", `"cat /etc/marker;`, `"echo the token is $(cat $ORRERY_SECRETS/token); cat /etc/marker; sleep 0.1; exit 3;`)
-	defer s.edit("site.toml", `echo the token is $(cat $ORRERY_SECRETS/token); cat /etc/marker; sleep 0.1; exit 3;`, `cat /etc/marker;`)
-	r := s.run("ci", "--junit", report).want(11, "FAIL +marker on one .*: exit status 3", "ok +sees", "1 of 2 tests passed, 1 failed")
+	s.edit("site.toml", `"cat /etc/marker;`,
+		`"echo the token is $(cat $ORRERY_SECRETS/token); cat /etc/marker; sleep 0.1; exit 3;`)
+	defer s.edit("site.toml", `echo the token is $(cat $ORRERY_SECRETS/token); cat /etc/marker; sleep 0.1; exit 3;`,
+		`cat /etc/marker;`)
+	r := s.run("ci", "--junit", report).
+		want(11, "FAIL +marker on one .*: exit status 3", "ok +sees", "1 of 2 tests passed, 1 failed")
 	j := s.junit(report)
 	c := j.Suite.Cases[0]
-	if j.Failures != 1 || c.Failure == nil || c.Failure.Message != "exit status 3" || c.Output != "the token is <secret token>\nmarked\n" || !strings.Contains(r.out, "<secret token>") {
+	if j.Failures != 1 || c.Failure == nil || c.Failure.Message != "exit status 3" ||
+		c.Output != "the token is <secret token>\nmarked\n" || !strings.Contains(r.out, "<secret token>") {
 		s.Errorf("%+v\n%s", j, r.out)
 	}
 	s.wantNoTwin()
@@ -159,7 +164,8 @@ func ciTerminated(s *site, report string) {
 	if status := cmd.ProcessState.ExitCode(); status != 130 {
 		s.Errorf("exit status %d\n%s%s", status, out, errs)
 	}
-	if j := s.junit(report); j.Errors != 2 || j.Tests != 2 || !strings.HasPrefix(j.Suite.Cases[1].Error.Message, "not begun") {
+	if j := s.junit(report); j.Errors != 2 || j.Tests != 2 ||
+		!strings.HasPrefix(j.Suite.Cases[1].Error.Message, "not begun") {
 		s.Errorf("%+v", j)
 	}
 	s.wantNoTwin()
@@ -219,7 +225,8 @@ func ciKeep(s *site) {
 }
 
 func ciUnhealthy(s *site, report string) {
-	s.write("roles/marked/role.toml", ciFiles["roles/marked/role.toml"]+"[[health]]\ncommand = [\"/bin/sh\", \"-c\", \"echo still broken; false\"]\ntimeout = \"500ms\"\nwithin = \"1s\"\n")
+	s.write("roles/marked/role.toml", ciFiles["roles/marked/role.toml"]+
+		"[[health]]\ncommand = [\"/bin/sh\", \"-c\", \"echo still broken; false\"]\ntimeout = \"500ms\"\nwithin = \"1s\"\n")
 	s.run("ci", "--junit", report).want(8, "ERROR bring-up")
 	j := s.junit(report)
 	if j.Errors != 1 || j.Suite.Cases[0].Error == nil || !strings.Contains(j.Suite.Cases[0].Output, "still broken") {
@@ -233,6 +240,7 @@ func ciUnhealthy(s *site, report string) {
 func TestToykatCI(t *testing.T) {
 	t.Parallel()
 	s := newExample(t, "toykat", "it-toykat-ci", "10.8.67.", "10.99.98.", "10.8.68.", "10.99.99.")
-	s.run("ci", "--release", "next").want(0, "ok +receptors on portal", "ok +point on portal", "ok +fresh on db", "3 of 3 tests passed")
+	s.run("ci", "--release", "next").
+		want(0, "ok +receptors on portal", "ok +point on portal", "ok +fresh on db", "3 of 3 tests passed")
 	s.wantNoTwin()
 }

@@ -32,8 +32,9 @@ func (s *site) after(ahead time.Duration) *site {
 	return &other
 }
 
-// buildClocked builds the program with a clock that goes ahead of the host's by so many seconds as ORRERY_TEST_CLOCK says: the host's own clock
-// cannot be set for one process, and setting it would befall the whole machine.
+// buildClocked builds the program with a clock that goes ahead of the host's by so many seconds as
+// ORRERY_TEST_CLOCK says: the host's own clock cannot be set for one process, and setting it would
+// befall the whole machine.
 func buildClocked(to string) error {
 	dir := filepath.Join(need.State(), "clock") // the same each time, so that Go finds what it has compiled
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -53,8 +54,10 @@ func buildClocked(to string) error {
 		return fmt.Errorf("time.Now of this Go is not as it was")
 	}
 	text = now.ReplaceAll(text, []byte("${1}\tsec += aheadForTests\n"))
-	overlay := fmt.Sprintf(`{"Replace": {%q: %q, %q: %q}}`, from+"/time.go", dir+"/time.go", from+"/ahead.go", dir+"/ahead.go")
-	for name, content := range map[string]string{"time.go": string(text), "ahead.go": aheadForTests, "overlay.json": overlay} {
+	overlay := fmt.Sprintf(`{"Replace": {%q: %q, %q: %q}}`, from+"/time.go", dir+"/time.go", from+"/ahead.go",
+		dir+"/ahead.go")
+	for name, content := range map[string]string{"time.go": string(text), "ahead.go": aheadForTests,
+		"overlay.json": overlay} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			return err
 		}

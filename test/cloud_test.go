@@ -12,8 +12,9 @@ import (
 	"orrery/test/need"
 )
 
-// TestCloud: a disk as clouds have it is booted by UEFI, told by its seed who it is, and given its role over SSH as it runs; with that, it is a node as others: it is restarted, and goes
-// back to a snapshot. Make test-cloud runs it, and no other target: in emulation it takes minutes.
+// TestCloud: a disk as clouds have it is booted by UEFI, told by its seed who it is, and given its
+// role over SSH as it runs; with that, it is a node as others: it is restarted, and goes back to a
+// snapshot. Make test-cloud runs it, and no other target: in emulation it takes minutes.
 func TestCloud(t *testing.T) {
 	dir := filepath.Join(need.State(), "cloud")
 	disk := filepath.Join(dir, "debian-12.qcow2")
@@ -24,7 +25,8 @@ func TestCloud(t *testing.T) {
 		must(t, cmd.Run())
 		must(t, os.Rename(disk+".new", disk))
 	}
-	role := "apt = [\"bc\"]\n" + strings.Replace(greeterRole, `"20s"`, `"5m"`, 1) + "[[step]]\nname = \"greeting\"\nwhen = \"build\"\nscript = \"hostname > /etc/greeting\"\n"
+	role := "apt = [\"bc\"]\n" + strings.Replace(greeterRole, `"20s"`, `"5m"`, 1) +
+		"[[step]]\nname = \"greeting\"\nwhen = \"build\"\nscript = \"hostname > /etc/greeting\"\n"
 	s := newSite(t, "it-cloud", `
 [network.lan]
 subnet = "10.99.123.0/24"

@@ -31,10 +31,12 @@ privileged = true
 	s.do("stop")
 	for _, id := range []int{10, 11} {
 		for _, dir := range []string{
-			filepath.Join(nodedir.Of(s.dirs, s.name, id).Path(), "private/upper/root"), filepath.Join(s.dirs.Volumes(s.name), "data", map[int]string{10: "plain", 11: "strong"}[id]),
+			filepath.Join(nodedir.Of(s.dirs, s.name, id).Path(), "private/upper/root"),
+			filepath.Join(s.dirs.Volumes(s.name), "data", map[int]string{10: "plain", 11: "strong"}[id]),
 		} {
 			must(t, os.MkdirAll(dir, 0o700))
-			for name, dev := range map[string]uint64{"null": unix.Mkdev(1, 3), "console": unix.Mkdev(5, 1), "mem": unix.Mkdev(1, 1)} {
+			for name, dev := range map[string]uint64{"null": unix.Mkdev(1, 3), "console": unix.Mkdev(5, 1),
+				"mem": unix.Mkdev(1, 1)} {
 				must(t, unix.Mknod(filepath.Join(dir, name), unix.S_IFCHR|0o666, int(dev)))
 			}
 			must(t, unix.Mknod(filepath.Join(dir, "disk"), unix.S_IFBLK|0o666, int(unix.Mkdev(7, 0))))
@@ -45,7 +47,8 @@ privileged = true
 	for _, node := range []string{"plain", "strong"} {
 		for _, dir := range []string{"/root", "/srv/data"} {
 			for _, name := range []string{"null", "console", "mem", "disk"} {
-				if said := open(node, dir+"/"+name); !strings.Contains(said, "Permission denied") && !strings.Contains(said, "not permitted") {
+				if said := open(node, dir+"/"+name); !strings.Contains(said, "Permission denied") &&
+					!strings.Contains(said, "not permitted") {
 					t.Errorf("%s opened %s/%s: %q", node, dir, name, said)
 				}
 			}
@@ -55,7 +58,8 @@ privileged = true
 		if said := s.sh(node, "script -qec tty /dev/null"); !strings.HasPrefix(said, "/dev/pts/") {
 			t.Errorf("a terminal in %s: %q", node, said)
 		}
-		if said := s.sh(node, "rm /root/null && rm -r /etc/apt && ls /root /etc/apt 2>&1 || true"); strings.Contains(said, "null") {
+		if said := s.sh(node, "rm /root/null && rm -r /etc/apt && ls /root /etc/apt 2>&1 || true"); strings.Contains(said,
+			"null") {
 			t.Errorf("what %s removed: %q", node, said)
 		}
 		s.do("exec", node, "--", "systemctl", "is-system-running", "--wait")
@@ -79,7 +83,8 @@ privileged = true
 		if os.IsNotExist(err) {
 			continue // version 2: a program that cannot be read
 		}
-		if err != nil || strings.Contains(string(list), "a *:* rwm") || strings.Contains(string(list), "c 5:1") || !strings.Contains(string(list), "c 1:3 rwm") {
+		if err != nil || strings.Contains(string(list), "a *:* rwm") || strings.Contains(string(list), "c 5:1") ||
+			!strings.Contains(string(list), "c 1:3 rwm") {
 			t.Errorf("devices of %d: %v\n%s", id, err, list)
 		}
 	}

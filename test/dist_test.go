@@ -11,7 +11,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestDist: a tagged commit makes a Debian package that installs and says its version, and the same bytes from another directory at another time.
+// TestDist: a tagged commit makes a Debian package that installs and says its version, and the same
+// bytes from another directory at another time.
 func TestDist(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
@@ -43,7 +44,8 @@ func TestDist(t *testing.T) {
 		source = clone // whoever works on the repository may commit meanwhile
 		in(clone, "git", "tag", "--force", "v0.1.0")
 		dir = filepath.Join(clone, "build/dist")
-		in(clone, "packaging/dist", runtime.GOARCH) // make dist makes those of the other as well, which takes a compiler for it
+		// make dist makes those of the other as well, which takes a compiler for it
+		in(clone, "packaging/dist", runtime.GOARCH)
 		sums, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +58,8 @@ func TestDist(t *testing.T) {
 			made[file] = digest
 		}
 	}
-	for _, file := range []string{"orrery_0.1.0_" + runtime.GOARCH + ".deb", "orrery-0.1.0-linux-" + runtime.GOARCH + ".tar.gz", "orrery_0.1.0_" + runtime.GOARCH + ".cdx.json"} {
+	for _, file := range []string{"orrery_0.1.0_" + runtime.GOARCH + ".deb",
+		"orrery-0.1.0-linux-" + runtime.GOARCH + ".tar.gz", "orrery_0.1.0_" + runtime.GOARCH + ".cdx.json"} {
 		if made[file] == "" {
 			t.Errorf("there is no %s", file)
 		}
@@ -70,12 +73,15 @@ func TestDist(t *testing.T) {
 	if out := in(dir, scratch+"/usr/bin/orrery", "version"); !strings.HasPrefix(out, "orrery 0.1.0 ") {
 		t.Errorf("orrery version says %s", out)
 	}
-	for _, file := range []string{"usr/lib/systemd/system/orrery.service", "usr/share/man/man1/orrery-up.1.gz", "usr/share/bash-completion/completions/orrery", "usr/lib/orrery/orrery-micro", "usr/share/doc/orrery/changelog.gz", "usr/share/man/man1/orrery-member.1.gz"} {
+	for _, file := range []string{"usr/lib/systemd/system/orrery.service", "usr/share/man/man1/orrery-up.1.gz",
+		"usr/share/bash-completion/completions/orrery", "usr/lib/orrery/orrery-micro", "usr/share/doc/orrery/changelog.gz",
+		"usr/share/man/man1/orrery-member.1.gz"} {
 		if _, err := os.Stat(filepath.Join(scratch, file)); err != nil {
 			t.Error(err)
 		}
 	}
-	if unit, _ := os.ReadFile(filepath.Join(scratch, "usr/lib/systemd/system/orrery.service")); !strings.Contains(string(unit), "ExecStart=/usr/bin/orrery resume") {
+	if unit, _ := os.ReadFile(filepath.Join(scratch,
+		"usr/lib/systemd/system/orrery.service")); !strings.Contains(string(unit), "ExecStart=/usr/bin/orrery resume") {
 		t.Errorf("the unit is\n%s", unit)
 	}
 	if out := in(dir, "lintian", "--allow-root", "--fail-on", "none", "--tag-display-limit", "0", deb); out != "" {

@@ -22,8 +22,9 @@ socket(S, PF_INET, SOCK_STREAM, 6) && setsockopt(S, SOL_SOCKET, SO_REUSEADDR, 1)
 while (accept(C, S)) { close C }
 `
 
-// TestDrift: what of a running node is no longer as its layers and roles made it is seen by who looks, mended by up --probe, and then gone;
-// what the node may change, or has added, is left alone.
+// TestDrift: what of a running node is no longer as its layers and roles made it is seen by who
+// looks, mended by up --probe, and then gone; what the node may change, or has added, is left
+// alone.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-drift", `
@@ -71,7 +72,9 @@ tcp = 8080
 	s.sh("web1", "systemctl stop web.service; rm /usr/bin/tar; echo port 9 > /etc/web.conf; echo mine > /etc/web.state; echo mine > /usr/local/bin/mine; rm -rf /usr/share/doc")
 	s.run("plan").want(0, "nothing to do")
 	s.run("status").want(0)
-	r := s.run("plan", "--probe").want(10, "mend +node web1", "program /usr/bin/tar is gone", "file /etc/web.conf is changed", "service web.service is stopped, not running", "health tcp 8080 is failing")
+	r := s.run("plan", "--probe").
+		want(10, "mend +node web1", "program /usr/bin/tar is gone", "file /etc/web.conf is changed",
+			"service web.service is stopped, not running", "health tcp 8080 is failing")
 	if strings.Contains(r.out, "web2") || strings.Contains(r.out, "mine") || strings.Contains(r.out, "web.state") {
 		t.Errorf("more is to be mended than has drifted:\n%s", r.out)
 	}
@@ -81,7 +84,8 @@ tcp = 8080
 			Drift []observe.Drift
 		}
 	}
-	if err := json.Unmarshal(replied(s.run("plan", "--probe", "--json").want(10).out), &planned); err != nil || len(planned.Steps) == 0 || len(planned.Steps[0].Drift) != 4 {
+	if err := json.Unmarshal(replied(s.run("plan", "--probe", "--json").want(10).out), &planned); err != nil ||
+		len(planned.Steps) == 0 || len(planned.Steps[0].Drift) != 4 {
 		t.Errorf("planned are %+v: %v", planned, err)
 	}
 	s.run("status", "--probe").want(11, `web1 .*unhealthy`, "file /etc/web.conf is changed")
@@ -93,10 +97,12 @@ tcp = 8080
 		t.Errorf("mended, web1 has %q", got)
 	}
 
-	// Other ways to drift. What cannot be put back is said and left, and the rest is done; the node serves again with the next run.
+	// Other ways to drift. What cannot be put back is said and left, and the rest is done; the node
+	// serves again with the next run.
 	s.sh("web1", "rm -r /usr/lib/x86_64-linux-gnu/perl-base /usr/local/lib/web.pl; mkdir /usr/local/lib/web.pl; systemctl disable web.service")
 	s.sh("web2", "rm /usr/bin/ping; echo '#' >> /usr/bin/apt-key; mv /usr/bin/systemctl /usr/bin/elsewhere")
-	s.run("plan", "--probe").want(10, "/usr/lib/x86_64-linux-gnu/perl-base is gone", "web.pl is a directory", "service web.service is disabled", "apt-key is changed",
+	s.run("plan", "--probe").want(10, "/usr/lib/x86_64-linux-gnu/perl-base is gone", "web.pl is a directory",
+		"service web.service is disabled", "apt-key is changed",
 		"node web2 is silent \\(", "Disturbed: web1, web2")
 	s.run("up", "--probe").want(8, "web1.*mend.*web.pl")
 	s.sh("web1", "rmdir /usr/local/lib/web.pl")
@@ -115,13 +121,15 @@ tcp = 8080
 	// A service that systemd gives up is not waited for.
 	s.edit("roles/web/web.conf.tmpl", "port 8080", "no port")
 	began := time.Now()
-	s.run("up", "web2").want(8, "web2 is not healthy: role web: tcp 8080 and web.service has failed", "web.service: these settings say no port")
+	s.run("up", "web2").want(8, "web2 is not healthy: role web: tcp 8080 and web.service has failed",
+		"web.service: these settings say no port")
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %s", took)
 	}
 }
 
-// driftWatched: on a small terminal the nodes are shown in place, and no more of them than it has room for; what is typed moves them, and ends it.
+// driftWatched: on a small terminal the nodes are shown in place, and no more of them than it has
+// room for; what is typed moves them, and ends it.
 func driftWatched(s *site) {
 	s.Helper()
 	cmd, _, _ := s.command("status", "--watch", "--probe")
@@ -162,7 +170,8 @@ func driftWatched(s *site) {
 			s.Errorf("the heading is not in %q", screen)
 		}
 	}
-	if first, last := screens[1], screens[len(screens)-1]; !strings.Contains(first, "web1") || !strings.Contains(last, "web2") {
+	if first, last := screens[1], screens[len(screens)-1]; !strings.Contains(first, "web1") ||
+		!strings.Contains(last, "web2") {
 		s.Errorf("first it showed %q, and then %q", first, last)
 	}
 }

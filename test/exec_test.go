@@ -45,13 +45,15 @@ nodes = ["w0[0-2]"]
 	})
 	s.do("up")
 
-	r := s.run("exec", "group=some", "--", "sh", "-c", "echo $0 one; echo two >&2; exit 0").want(0, "3 of 3 nodes succeeded")
+	r := s.run("exec", "group=some", "--", "sh", "-c", "echo $0 one; echo two >&2; exit 0").
+		want(0, "3 of 3 nodes succeeded")
 	for _, line := range []string{"w00 | two", "w01 | sh one", "w02 | sh one"} {
 		if !strings.Contains(r.out+r.errs, line+"\n") {
 			t.Errorf("%q is not in\n%s", line, r.out)
 		}
 	}
-	s.run("exec", "w00,w01,w05", "--", "sh", "-c", "test $(cat /etc/hostname) = w01").want(102, "1 of 3 nodes succeeded; failed: w00, w05", `w05 \| exit status 1`)
+	s.run("exec", "w00,w01,w05", "--", "sh", "-c", "test $(cat /etc/hostname) = w01").
+		want(102, "1 of 3 nodes succeeded; failed: w00, w05", `w05 \| exit status 1`)
 	s.run("exec", "all", "--", "false").want(108)
 	s.run("exec", "nobody", "--", "true").want(2, "nobody")
 	s.run("exec", "all").want(2)
@@ -77,7 +79,8 @@ nodes = ["w0[0-2]"]
 		t.Errorf("inventory: %v", err)
 	}
 	var vars map[string]any
-	if err := json.Unmarshal([]byte(s.do("inventory", "--host", "w04")), &vars); err != nil || vars["ansible_host"] != "10.99.10.14" {
+	if err := json.Unmarshal([]byte(s.do("inventory", "--host", "w04")), &vars); err != nil ||
+		vars["ansible_host"] != "10.99.10.14" {
 		t.Errorf("inventory of w04: %v %v", vars, err)
 	}
 
@@ -85,7 +88,8 @@ nodes = ["w0[0-2]"]
 	if err := os.WriteFile(config, []byte(s.do("ssh-config")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("ssh", "-F", config, "-i", key, "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "w06", "cat", "/etc/hostname").CombinedOutput()
+	out, err := exec.Command("ssh", "-F", config, "-i", key, "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "w06",
+		"cat", "/etc/hostname").CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "w06" {
 		t.Errorf("ssh w06: %v\n%s", err, out)
 	}
@@ -128,14 +132,16 @@ func copies(s *site) {
 		s.Errorf("%d of %d bytes came back (%v)", len(text), len(big), err)
 	}
 	s.run("cp", at("big"), at("a file"), "group=some:/srv/all/").want(0, "3 of 3 nodes succeeded")
-	s.run("cp", "group=some:/srv/all", "w0[1-2]:/srv/all/big", at("each")).want(2, "the two selectors choose different nodes")
+	s.run("cp", "group=some:/srv/all", "w0[1-2]:/srv/all/big", at("each")).
+		want(2, "the two selectors choose different nodes")
 	s.run("cp", "group=some:/srv/all", at("each")).want(0, "3 of 3")
 	for _, node := range []string{"w00", "w01", "w02"} {
 		if text, err := os.ReadFile(at("each/" + node + "/all/big")); err != nil || string(text) != big {
 			s.Errorf("%d of %d bytes came from %s (%v)", len(text), len(big), node, err)
 		}
 	}
-	s.run("cp", "w0[0-3]:/srv/all/big", "w04:/srv/names").want(101, "3 of 4 nodes succeeded; failed: w03", `w03 \| .*there is no such file`)
+	s.run("cp", "w0[0-3]:/srv/all/big", "w04:/srv/names").
+		want(101, "3 of 4 nodes succeeded; failed: w03", `w03 \| .*there is no such file`)
 	s.on("w04", "test", "-s", "/srv/names/w02/big")
 	s.run("cp", "--json", at("big"), "w05:/srv/").want(0, `"node":"w05","status":0`)
 	s.run("cp", "w00:/no/such/file", here).want(1, "no/such/file", "there is no such file")
@@ -154,7 +160,8 @@ func copies(s *site) {
 	}
 }
 
-// interruptedCopy interrupts a copy into a node when it is under way: nothing is left of it there, and no content is printed.
+// interruptedCopy interrupts a copy into a node when it is under way: nothing is left of it there,
+// and no content is printed.
 func (s *site) interruptedCopy(from string, signal syscall.Signal) {
 	s.Helper()
 	s.on("w01", "mkdir", "-p", "/srv/into")
@@ -196,10 +203,12 @@ func many(s *site) {
 	}
 	long := strings.Repeat("a line of many\n", 100_000)
 	say(long, "exec", "w00", "--", "wc", "-c").want(0, `w00 \| 1500000`)
-	say(long, "exec", "w0[0-3]", "--", "sh", "-c", "test $(hostname) = w01 || wc -c").want(0, `w00 \| 1500000`, `w03 \| 1500000`, "4 of 4")
+	say(long, "exec", "w0[0-3]", "--", "sh", "-c", "test $(hostname) = w01 || wc -c").
+		want(0, `w00 \| 1500000`, `w03 \| 1500000`, "4 of 4")
 	say("x", "exec", "w0[0-3]", "--parallel", "2", "--", "cat").want(2, "< /dev/null")
 
-	r := s.run("exec", "all", "--json", "--timeout", "2s", "--", "sh", "-c", "echo out; echo err >&2; case $(hostname) in w01) exit 3;; w02) exec sleep 1234;; esac").want(102)
+	r := s.run("exec", "all", "--json", "--timeout", "2s", "--", "sh", "-c",
+		"echo out; echo err >&2; case $(hostname) in w01) exit 3;; w02) exec sleep 1234;; esac").want(102)
 	var all []struct {
 		Node, Error, Output, Errors string
 		Status                      int

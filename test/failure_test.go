@@ -43,7 +43,8 @@ func TestLock(t *testing.T) {
 		return nil
 	})
 	for _, verb := range []string{"up", "down", "stop"} {
-		r := s.run(verb, "--").want(5, "another run is at work here", fmt.Sprintf(`root runs "orrery -C .* up" \(process %d\) since \d+s`, first.Process.Pid))
+		r := s.run(verb, "--").want(5, "another run is at work here",
+			fmt.Sprintf(`root runs "orrery -C .* up" \(process %d\) since \d+s`, first.Process.Pid))
 		if r.took > 20*time.Second { // the first run ends when it is told to below, and no sooner
 			t.Errorf("%s took %s", verb, r.took)
 		}
@@ -58,7 +59,8 @@ func TestLock(t *testing.T) {
 	s.settled()
 }
 
-// TestFailingStep: what failed is said with all that is needed to mend it, and what it does not concern is done.
+// TestFailingStep: what failed is said with all that is needed to mend it, and what it does not
+// concern is done.
 func TestFailingStep(t *testing.T) {
 	t.Parallel()
 	const role = `description = "fails on one node"
@@ -75,8 +77,10 @@ echo the reason is here >&2
 test $ORRERY_NODE != n2 || exit 3
 """
 `
-	s := newSite(t, "it-failing", fmt.Sprintf(failingSite, 17), files{"roles/worker/role.toml": role, "roles/worker/worker.conf": "1\n"})
-	s.run("up").want(8, "n2: configure: FAILED", `roles/worker/role.toml:6`, `role worker: step "work" failed on node n2`, "exit status 3",
+	s := newSite(t, "it-failing", fmt.Sprintf(failingSite, 17),
+		files{"roles/worker/role.toml": role, "roles/worker/worker.conf": "1\n"})
+	s.run("up").want(8, "n2: configure: FAILED", `roles/worker/role.toml:6`,
+		`role worker: step "work" failed on node n2`, "exit status 3",
 		"the reason is here", "some output", "not done: node n2", "run the same command to resume")
 	s.run("status").want(11, `n1 .*running`, `n2 .*not configured`, `other .*running`)
 	s.run("logs", "n2").want(0, "role worker: step work", "the reason is here")
@@ -152,7 +156,8 @@ command = ["true"]
 	s.settled()
 }
 
-// TestFullDisk: a disk without room is said to be, before and during a build, and no half layer stays. A node that runs is not stopped to start again.
+// TestFullDisk: a disk without room is said to be, before and during a build, and no half layer
+// stays. A node that runs is not stopped to start again.
 func TestFullDisk(t *testing.T) {
 	s := newSite(t, "it-full", fmt.Sprintf(failingSite, 19), files{
 		"roles/worker/role.toml": "[[step]]\nname = \"big\"\nwhen = \"build\"\nscript = \"head -c 600M /dev/zero > /opt/big\"\n",
@@ -168,7 +173,8 @@ func TestFullDisk(t *testing.T) {
 	}
 	image, run := disk+".img", s.dirs.Run+"-small"
 	// Over the base, there is room to begin a layer, but not to end it.
-	out, err := sh(fmt.Sprintf("truncate -s $((%s + 400))M %[2]s && mkfs.ext4 -q -m 0 %[2]s && mount -o loop %[2]s %[3]s && chmod 711 %[3]s", size, image, disk))
+	out, err := sh(fmt.Sprintf("truncate -s $((%s + 400))M %[2]s && mkfs.ext4 -q -m 0 %[2]s && mount -o loop %[2]s %[3]s && chmod 711 %[3]s",
+		size, image, disk))
 	if err != nil {
 		t.Fatalf("no small disk: %v %s", err, out)
 	}
@@ -197,7 +203,8 @@ func TestFullDisk(t *testing.T) {
 	}
 	elsewhere.run("up", "other").want(0)
 	_, _ = sh("cat /dev/zero > " + disk + "/ballast") // until there is no room
-	elsewhere.run("restart", "other").want(4, "node other was not stopped, because there is no room to start it again", "make room")
+	elsewhere.run("restart", "other").
+		want(4, "node other was not stopped, because there is no room to start it again", "make room")
 	elsewhere.run("exec", "other", "--", "true").want(0)
 	elsewhere.run("down").want(0)
 }

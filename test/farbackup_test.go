@@ -33,7 +33,9 @@ when = "build"
 script = "mkdir /opt/stamped; od -An -N16 -tx1 /dev/urandom >/opt/stamped/stamp"
 `
 
-// TestFarBackupWith: a backup of two hosts has the layers, each from one of them, and the snapshots. Hosts that have lost both get them again: layers if the operator says so, snapshots wherever their nodes are now.
+// TestFarBackupWith: a backup of two hosts has the layers, each from one of them, and the
+// snapshots. Hosts that have lost both get them again: layers if the operator says so, snapshots
+// wherever their nodes are now.
 func TestFarBackupWith(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
@@ -46,7 +48,8 @@ func TestFarBackupWith(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.do("image", "build") // hosts have no way out to packages
-	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
+		Store: filepath.Join(need.State(), "store")})
 	s.carryBoth(h.At, "/root/with", withSite, hosts.AddressOf(2))
 	says := func(on int, script string, words ...string) string {
 		t.Helper()
@@ -67,9 +70,11 @@ func TestFarBackupWith(t *testing.T) {
 	says(1, "orrery up && "+mark("past")+" && orrery snapshot && "+mark("kept"), "status 0")
 	stamp := says(1, stamps, "status 0")
 	began := time.Now()
-	says(1, "orrery backup /root/backups/ --with-layers --snapshots", "2 nodes and 2 volumes", "The nodes stood still for", "status 0")
+	says(1, "orrery backup /root/backups/ --with-layers --snapshots", "2 nodes and 2 volumes",
+		"The nodes stood still for", "status 0")
 	says(1, "orrery backup ls /root/backups && orrery backup verify /root/backups", "layers", "is whole", "status 0")
-	out := says(1, "cp -r /root/backups /root/copy && for b in /root/copy/blocks/*/*; do echo rot > $b; done; orrery backup repair /root/copy", "damaged in /root/copy", "added")
+	out := says(1, "cp -r /root/backups /root/copy && for b in /root/copy/blocks/*/*; do echo rot > $b; done; orrery backup repair /root/copy",
+		"damaged in /root/copy", "added")
 	for _, tree := range []string{"site: ", "volume data", "layer/", "snapshot/"} {
 		if strings.Contains(out, tree) { // nodes may have written something since to what is theirs
 			t.Errorf("%s was not repaired:\n%s", tree, out)
@@ -94,7 +99,8 @@ func TestFarBackupWith(t *testing.T) {
 	says(1, marks, "4 past\nstatus 0")
 
 	// The nodes change places, and what is of them in the snapshot goes along.
-	says(1, `sed -i 's/10, host = "sv1"/10, host = "sv2"/; s/20, host = "sv2"/20, host = "sv1"/' site.toml && `+mark("lost")+" && "+lose, "status 0")
+	says(1, `sed -i 's/10, host = "sv1"/10, host = "sv2"/; s/20, host = "sv2"/20, host = "sv1"/' site.toml && `+
+		mark("lost")+" && "+lose, "status 0")
 	says(1, restore+" --trust-layers", "is another than in the backup", "restored from", "status 0")
 	says(1, marks, "4 kept\nstatus 0")
 	says(1, "cd "+kept+" && ls */nodes && ssh sv2 'cd "+kept+" && ls */nodes'", "20\n10\nstatus 0")

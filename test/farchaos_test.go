@@ -21,8 +21,11 @@ const (
 	farChaosHosts = 3
 )
 
-// TestFarChaos: whatever befalls the hosts of a site while it is steered from any of them (the control point or a helper is killed, a link is cut one way or both, a host stands still, has a slow disk, loses its
-// power, or finds its clock set), no address and no exclusive volume has two holders at any moment, the next up brings the site to what it says, and down leaves nothing. A run is told by its seed:
+// TestFarChaos: whatever befalls the hosts of a site while it is steered from any of them (the
+// control point or a helper is killed, a link is cut one way or both, a host stands still, has a
+// slow disk, loses its power, or finds its clock set), no address and no exclusive volume has two
+// holders at any moment, the next up brings the site to what it says, and down leaves nothing. A
+// run is told by its seed:
 //
 //	ORRERY_FARCHAOS_SEED=17 make test-chaos       # the same verbs and faults again; when exactly a fault strikes is up to the machine
 func TestFarChaos(t *testing.T) {
@@ -44,7 +47,8 @@ func TestFarChaos(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := hosts.Up(t, hosts.Options{Count: farChaosHosts, Programs: map[string]string{"orrery": path}, Store: filepath.Join(need.State(), "store")})
+	h := hosts.Up(t, hosts.Options{Count: farChaosHosts, Programs: map[string]string{"orrery": path},
+		Store: filepath.Join(need.State(), "store")})
 	ended := map[string]int{}
 	t.Run("planted", func(t *testing.T) { planted(t, []hosts.Host{h.At(1), h.At(2)}) })
 	for seed := first; seed < first+runs && !t.Failed(); seed++ {
@@ -54,7 +58,8 @@ func TestFarChaos(t *testing.T) {
 		}
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { c.history(t) })
 	}
-	t.Logf("from seed %d, %d histories; of verbs, how they ended and how often:\n%s", first, runs, tally([]*chaosWorld{{ended: ended}}))
+	t.Logf("from seed %d, %d histories; of verbs, how they ended and how often:\n%s", first, runs,
+		tally([]*chaosWorld{{ended: ended}}))
 }
 
 // A farChaos is one history of a site over several hosts.
@@ -75,7 +80,8 @@ const farChaosName = "it-farchaos"
 func (c *farChaos) write() {
 	for at := range c.hosts {
 		var b strings.Builder
-		fmt.Fprintf(&b, "site.name = %q\nimage.debian.suite = \"bookworm\"\n[network.lan]\nsubnet = \"10.99.236.0/24\"\ngateway = \"10.99.236.1\"\n[release.701]\n[release.702]\n", farChaosName)
+		fmt.Fprintf(&b, "site.name = %q\nimage.debian.suite = \"bookworm\"\n[network.lan]\nsubnet = \"10.99.236.0/24\"\ngateway = \"10.99.236.1\"\n[release.701]\n[release.702]\n",
+			farChaosName)
 		for i, h := range c.hosts {
 			address := h.Address()
 			if i == at {
@@ -111,7 +117,8 @@ func (c *farChaos) history(t *testing.T) {
 	own.T, c.t, c.site = t, t, &own
 	t.Cleanup(func() {
 		if t.Failed() || testing.Verbose() {
-			t.Logf("What was done:\n  %s\nThe same again: ORRERY_FARCHAOS_SEED=%s make test-chaos", strings.Join(c.said, "\n  "), filepath.Base(t.Name()))
+			t.Logf("What was done:\n  %s\nThe same again: ORRERY_FARCHAOS_SEED=%s make test-chaos",
+				strings.Join(c.said, "\n  "), filepath.Base(t.Name()))
 		}
 	})
 	c.write()
@@ -144,7 +151,8 @@ func (c *farChaos) history(t *testing.T) {
 	}
 	c.converge("down", "--volumes", "--yes-volumes", farChaosName)
 	for _, h := range c.hosts {
-		const traces = `ip -br link | grep -E "orb|orv|orx"; cd /var/lib/orrery/sites/` + farChaosName + `; ls -A nodes; ls -dA arrivals/* volumes/*/* 2>/dev/null; nft list tables | grep orrery; grep orrery/sites /proc/mounts | grep -v "^tmpfs /run"; pgrep -a lxc-start; true`
+		const traces = `ip -br link | grep -E "orb|orv|orx"; cd /var/lib/orrery/sites/` + farChaosName +
+			`; ls -A nodes; ls -dA arrivals/* volumes/*/* 2>/dev/null; nft list tables | grep orrery; grep orrery/sites /proc/mounts | grep -v "^tmpfs /run"; pgrep -a lxc-start; true`
 		if out, err := h.Output("/bin/sh", "-c", traces); err != nil || out != "" {
 			c.Errorf("left on %s is %s (%v)", h.Name(), out, err)
 		}
@@ -159,7 +167,9 @@ func (c *farChaos) act() {
 	c.Helper()
 	control := 1 + c.random.IntN(len(c.hosts))
 	release := []string{"701", "702"}[c.random.IntN(2)]
-	verb := [][]string{{"up"}, {"up"}, {"down"}, {"stage", "--release", release}, {"switch", "--release", release}, {"rollback"}, {"stop", "b"}, {"snapshot"}, {"rehome"}, {"up", "--without"}, {"move", "b"}, {"move", "b"}, {"backup", "/root/backups/"}}[c.random.IntN(13)]
+	verb := [][]string{{"up"}, {"up"}, {"down"}, {"stage", "--release", release}, {"switch", "--release", release},
+		{"rollback"}, {"stop", "b"}, {"snapshot"}, {"rehome"}, {"up", "--without"}, {"move", "b"}, {"move", "b"},
+		{"backup", "/root/backups/"}}[c.random.IntN(13)]
 	if verb[0] == "move" {
 		verb = append(verb, "--to", c.hosts[c.random.IntN(len(c.hosts))].Name())
 	} else if verb[0] == "switch" && c.random.IntN(4) > 0 { // else there is seldom one to switch to
@@ -200,12 +210,14 @@ func (c *farChaos) befall(control int, verb []string) {
 		victim = far
 		fault, strike, mend = "host paused", far.Pause, far.Resume
 	case 6:
-		fault, strike, mend = "disk slow", func() error { return victim.SlowDisk(200_000) }, func() error { return victim.SlowDisk(0) }
+		fault, strike, mend = "disk slow", func() error { return victim.SlowDisk(200_000) },
+			func() error { return victim.SlowDisk(0) }
 		at = 0
 	case 7:
 		victim = far
 		jump := []int{3600, -3600, 40 * 86400}[c.random.IntN(3)]
-		fault, strike = fmt.Sprintf("clock set by %d s", jump), func() error { c.clocks = true; return far.SetEnv("ORRERY_TEST_CLOCK=" + strconv.Itoa(jump)) }
+		fault, strike = fmt.Sprintf("clock set by %d s", jump),
+			func() error { c.clocks = true; return far.SetEnv("ORRERY_TEST_CLOCK=" + strconv.Itoa(jump)) }
 		at = 0
 	case 8:
 		victim = far
@@ -251,13 +263,16 @@ func (c *farChaos) befall(control int, verb []string) {
 	}
 	c.must(<-over)
 	code := cmd.ProcessState.ExitCode()
-	said := fmt.Sprintf("sv%d: %s: %s (%s, after %s for %s): status %d", control, strings.Join(verb, " "), fault, victim.Name(), at.Round(time.Millisecond), lasts.Round(time.Millisecond), code)
-	c.said = append(c.said, fmt.Sprintf("%s after %s\n%s", said, time.Since(began).Round(time.Millisecond), indented(errs.String())))
+	said := fmt.Sprintf("sv%d: %s: %s (%s, after %s for %s): status %d", control, strings.Join(verb, " "), fault,
+		victim.Name(), at.Round(time.Millisecond), lasts.Round(time.Millisecond), code)
+	c.said = append(c.said, fmt.Sprintf("%s after %s\n%s", said, time.Since(began).Round(time.Millisecond),
+		indented(errs.String())))
 	c.ended[fmt.Sprintf("%s: %s: status %d", verb[0], fault, code)]++
 	if verb[0] == "stage" {
 		c.share(control)
 	}
-	if text := errs.String(); code == 2 || strings.Contains(text, "goroutine ") || code > 0 && strings.TrimSpace(text) == "" {
+	if text := errs.String(); code == 2 || strings.Contains(text, "goroutine ") || code > 0 &&
+		strings.TrimSpace(text) == "" {
 		c.Errorf("%s\n%s", said, text)
 	}
 }
@@ -282,7 +297,8 @@ func (c *farChaos) share(from int) {
 
 // killControl kills what steers, and not what helps, on a host. It has processes of its own.
 func (c *farChaos) killControl(on int) error {
-	_, err := c.hosts[on-1].Output("/bin/sh", "-c", "for p in $(pgrep -x orrery); do grep -q host-helper /proc/$p/cmdline || kill -9 $p; done; true")
+	_, err := c.hosts[on-1].Output("/bin/sh", "-c",
+		"for p in $(pgrep -x orrery); do grep -q host-helper /proc/$p/cmdline || kill -9 $p; done; true")
 	return err
 }
 
@@ -316,7 +332,8 @@ func (c *farChaos) steer(on int, args ...string) result {
 	began := time.Now()
 	_ = cmd.Run()
 	r := result{c.site, args, cmd.ProcessState.ExitCode(), out.String(), errs.String(), time.Since(began)}
-	c.said = append(c.said, fmt.Sprintf("sv%d: %s: status %d after %s\n%s", on, strings.Join(args, " "), r.status, r.took.Round(time.Millisecond), indented(r.errs)))
+	c.said = append(c.said, fmt.Sprintf("sv%d: %s: status %d after %s\n%s", on, strings.Join(args, " "), r.status,
+		r.took.Round(time.Millisecond), indented(r.errs)))
 	if args[0] == "stage" {
 		c.share(on)
 	}

@@ -19,10 +19,13 @@ import (
 	"orrery/test/hosts"
 )
 
-// A holderWatch looks, as often as it can, who has the addresses of nodes and who has their volumes, on all hosts: from outside, so a host that is cut off or stands still is seen, too. An address is had by an instance of a
-// node (live, or of a release) whose link is up and on the bridge of the live network; a volume by one that can write to it.
+// A holderWatch looks, as often as it can, who has the addresses of nodes and who has their
+// volumes, on all hosts: from outside, so a host that is cut off or stands still is seen, too. An
+// address is had by an instance of a node (live, or of a release) whose link is up and on the
+// bridge of the live network; a volume by one that can write to it.
 //
-// Two looks are at two moments on two hosts. So two holders are two that both were seen, one of them again after the other.
+// Two looks are at two moments on two hosts. So two holders are two that both were seen, one of
+// them again after the other.
 type holderWatch struct {
 	t      *testing.T
 	tell   func(format string, args ...any) // of two holders
@@ -36,7 +39,8 @@ type holderWatch struct {
 }
 
 func watchHolders(t *testing.T, key, network string, nodes []string, releases []int, on []hosts.Host) *holderWatch {
-	w := &holderWatch{t: t, tell: t.Errorf, key: key, bridge: model.BridgeName(key, network), links: map[string]string{}, hosts: on, stop: make(chan struct{})}
+	w := &holderWatch{t: t, tell: t.Errorf, key: key, bridge: model.BridgeName(key, network), links: map[string]string{},
+		hosts: on, stop: make(chan struct{})}
 	for _, node := range nodes {
 		for _, r := range releases {
 			w.links[spec.HostEnd(key, r, node, network)] = node
@@ -94,7 +98,8 @@ func (w *holderWatch) addresses(h hosts.Host, hold func(what, by string)) {
 	if err != nil {
 		return // it has no power
 	}
-	out, err := exec.Command("nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", pid), "ip", "-o", "link", "show", "master", w.bridge, "up").Output()
+	out, err := exec.Command("nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", pid), "ip", "-o", "link", "show", "master",
+		w.bridge, "up").Output()
 	if err != nil {
 		return // there is no such network
 	}
@@ -122,7 +127,8 @@ func (w *holderWatch) volumes(hold func(what, by string)) {
 		mounts, _ := os.ReadFile(p + "/mountinfo")
 		for line := range strings.Lines(string(mounts)) {
 			fields := strings.Fields(line)
-			if len(fields) < 6 || !strings.Contains(fields[3], w.key+"/volumes/") || !strings.HasPrefix(fields[5], "rw") || fields[4] != "/srv/data" {
+			if len(fields) < 6 || !strings.Contains(fields[3], w.key+"/volumes/") || !strings.HasPrefix(fields[5], "rw") ||
+				fields[4] != "/srv/data" {
 				continue
 			}
 			groups, _ := os.ReadFile(p + "/cgroup")
@@ -134,7 +140,8 @@ func (w *holderWatch) volumes(hold func(what, by string)) {
 	}
 }
 
-// planted shows that two holders are seen, and that one is none too many: a host has the address and the volume of a node, and then another one, too.
+// planted shows that two holders are seen, and that one is none too many: a host has the address
+// and the volume of a node, and then another one, too.
 func planted(t *testing.T, on []hosts.Host) {
 	t.Helper()
 	const key = "it-planted"
@@ -157,11 +164,13 @@ mkdir -p $dir $group /srv/data
 nohup unshare -m sh -c "mount --bind $dir /srv/data; echo \$\$ >$group/cgroup.procs; exec sleep 600" >/dev/null 2>&1 &
 echo $! >/run/planted`, w.bridge, key)
 	plant := func(at hosts.Host, release, id int) {
-		if out, err := at.Command("/bin/sh", "-c", script, "sh", spec.HostEnd(key, release, "b", "lan"), fmt.Sprint(id)).CombinedOutput(); err != nil {
+		if out, err := at.Command("/bin/sh", "-c", script, "sh", spec.HostEnd(key, release, "b", "lan"),
+			fmt.Sprint(id)).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		t.Cleanup(func() {
-			_, _ = at.Output("/bin/sh", "-c", "kill -9 $(cat /run/planted); ip link del planted; ip link del "+w.bridge+"; sleep 0.1; rm -rf /var/lib/orrery/sites/"+key+"; true")
+			_, _ = at.Output("/bin/sh", "-c", "kill -9 $(cat /run/planted); ip link del planted; ip link del "+w.bridge+
+				"; sleep 0.1; rm -rf /var/lib/orrery/sites/"+key+"; true")
 		})
 	}
 	plant(on[0], 0, 12)

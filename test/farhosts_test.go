@@ -13,13 +13,16 @@ import (
 	"orrery/test/need"
 )
 
-// TestFarHosts: what can be wrong with a host that is reached by SSH is said, each with the host and a cure. One that falls silent or loses its power while something is under way there is
+// TestFarHosts: what can be wrong with a host that is reached by SSH is said, each with the host
+// and a cure. One that falls silent or loses its power while something is under way there is
 // noticed within ten seconds; when it is back, the same command brings it to what the site says.
 func TestFarHosts(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
-	newExample(t, "minimal", "it-farbase", "10.77.1.", "10.99.233.").do("image", "build") // hosts have no way out to packages
-	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store"), Disk: 1 << 30})
+	// hosts have no way out to packages
+	newExample(t, "minimal", "it-farbase", "10.77.1.", "10.99.233.").do("image", "build")
+	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
+		Store: filepath.Join(need.State(), "store"), Disk: 1 << 30})
 	control, far := controlPoint{h.At(1), t}, h.At(2)
 	sh := func(on hosts.Host, script string) {
 		t.Helper()

@@ -14,16 +14,19 @@ import (
 	"orrery/test/need"
 )
 
-// TestFarSwitch: a release is staged on two hosts and goes live on both, from one of them; the other returns from it. A host that loses its power during a switch leaves a set that is told, and
+// TestFarSwitch: a release is staged on two hosts and goes live on both, from one of them; the
+// other returns from it. A host that loses its power during a switch leaves a set that is told, and
 // which the next run brings to one release.
 func TestFarSwitch(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	s := newExample(t, "minimal", "it-farsw", "10.77.1.", "10.99.245.")
 	s.do("image", "build") // hosts have no way out to packages
-	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
+		Store: filepath.Join(need.State(), "store")})
 	for i, local := range map[int]string{1: `"local"`, 2: fmt.Sprintf("%q", hosts.AddressOf(2))} {
-		text := spanSite("it-farsw", "gateway = \"10.99.243.1\"\n", []string{"a", "b"}, 11) + "[release.700]\n[release.701]\n[hook.page]\non = [\"trial-ended\"]\ncommand = [\"/bin/sh\", \"-c\", \"cat >>/tmp/page\"]\n"
+		text := spanSite("it-farsw", "gateway = \"10.99.243.1\"\n", []string{"a", "b"}, 11) +
+			"[release.700]\n[release.701]\n[hook.page]\non = [\"trial-ended\"]\ncommand = [\"/bin/sh\", \"-c\", \"cat >>/tmp/page\"]\n"
 		if i == 2 {
 			text = strings.NewReplacer(`"local"`, fmt.Sprintf("%q", hosts.AddressOf(1)), local, `"local"`).Replace(text)
 		}
@@ -36,13 +39,16 @@ func TestFarSwitch(t *testing.T) {
 		t.Helper()
 		return s.ask(h.At(on), "/root/fleet", script, words...)
 	}
-	// apart: what is live of the two nodes reaches each other, and so does what is in quarantine; and neither the other. Both have the same addresses: what has come to a node it has counted.
+	// apart: what is live of the two nodes reaches each other, and so does what is in quarantine; and
+	// neither the other. Both have the same addresses: what has come to a node it has counted.
 	apart := func(live, quarantined int) {
 		t.Helper()
 		for from, to := range map[int]int{live: quarantined, quarantined: live} {
-			counted := fmt.Sprintf("orrery exec --release %d b -- sh -c 'grep ^Icmp: /proc/net/snmp | cut -d\" \" -f10'", to) // echo requests
+			// echo requests
+			counted := fmt.Sprintf("orrery exec --release %d b -- sh -c 'grep ^Icmp: /proc/net/snmp | cut -d\" \" -f10'", to)
 			before := says(1, counted, "status 0")
-			says(1, fmt.Sprintf("for i in $(seq 50); do orrery exec --release %d a -- ping -c1 -W1 10.99.243.12 && echo reached && break; done", from), "reached")
+			says(1, fmt.Sprintf("for i in $(seq 50); do orrery exec --release %d a -- ping -c1 -W1 10.99.243.12 && echo reached && break; done",
+				from), "reached")
 			if after := says(1, counted, "status 0"); after != before {
 				t.Errorf("what release %d sent has come to release %d:\n%s\n%s", from, to, before, after)
 			}
@@ -52,12 +58,14 @@ func TestFarSwitch(t *testing.T) {
 	}
 	says(1, "orrery up", "status 0")
 	says(1, "orrery stage --release 700", "releases.lock has a new digest for release 700: commit the file", "status 0")
-	says(2, "orrery switch --release 700", "releases.lock: release 700 is not in it", "orrery release trust 700", "status 9")
+	says(2, "orrery switch --release 700", "releases.lock: release 700 is not in it", "orrery release trust 700",
+		"status 9")
 	s.share("releases.lock", h.At(1), h.At(2), "/root/fleet")
 	apart(0, 700)
 	says(2, "orrery release show 700", "a (700011), b (700012):", "roles ", "content ", "status 0")
 	says(1, "orrery release diff 0 700", "a, b:", "the same", "status 0")
-	t.Log(says(1, "orrery switch --release 700", "2 nodes at release 700", "Links of all hosts had moved within", "status 0"))
+	t.Log(says(1, "orrery switch --release 700", "2 nodes at release 700", "Links of all hosts had moved within",
+		"status 0"))
 	says(2, "orrery release ls", "700", "live, confirmed", "status 0")
 	says(2, "orrery exec --release 700 all -- cat /etc/hostname", "a | a", "b | b", "status 0")
 	says(2, "orrery plan", "nothing to do", "status 0")
@@ -66,7 +74,8 @@ func TestFarSwitch(t *testing.T) {
 	apart(0, 700)
 	says(1, "orrery exec --release 0 all -- hostname", "a | a", "b | b", "status 0")
 
-	// A trial: confirmed from the other host it stays. Where nobody confirms it, each host goes back by itself: they are cut off from one another, and from whoever began it.
+	// A trial: confirmed from the other host it stays. Where nobody confirms it, each host goes back
+	// by itself: they are cut off from one another, and from whoever began it.
 	says(1, "orrery switch --release 700 --confirm-within 1h", "goes back to release none otherwise", "status 12")
 	says(2, "orrery confirm", "is confirmed", "status 0")
 	says(2, "orrery rollback", "2 nodes at release none", "status 0")
@@ -75,8 +84,10 @@ func TestFarSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := 1; i <= 2; i++ {
-		says(i, "cd /var/lib/orrery; for i in $(seq 300); do ! grep -q '\"trial\"\\|\"switch\"' sites/it-farsw/releases.json && grep -q 'in time' log/later-trial-it-farsw.log && break; sleep 0.1; done; cat /var/lib/orrery/log/later-trial-it-farsw.log; grep -c reverted /var/lib/orrery/sites/it-farsw/releases.json", "nobody confirmed it in time", "1")
-		says(i, "for i in $(seq 100); do grep reverted /tmp/page && break; sleep 0.1; done", `"event":"trial-ended"`, `"host":"`+hosts.NameOf(i)+`"`, `"release":700`)
+		says(i, "cd /var/lib/orrery; for i in $(seq 300); do ! grep -q '\"trial\"\\|\"switch\"' sites/it-farsw/releases.json && grep -q 'in time' log/later-trial-it-farsw.log && break; sleep 0.1; done; cat /var/lib/orrery/log/later-trial-it-farsw.log; grep -c reverted /var/lib/orrery/sites/it-farsw/releases.json",
+			"nobody confirmed it in time", "1")
+		says(i, "for i in $(seq 100); do grep reverted /tmp/page && break; sleep 0.1; done", `"event":"trial-ended"`,
+			`"host":"`+hosts.NameOf(i)+`"`, `"release":700`)
 	}
 	if err := h.At(1).Join(); err != nil {
 		t.Fatal(err)
@@ -96,7 +107,8 @@ func TestFarSwitch(t *testing.T) {
 	if err := h.At(2).Kill(); err != nil {
 		t.Fatal(err)
 	}
-	t.Log(says(1, "for i in $(seq 300); do pgrep -f '^orrery ' > /dev/null || break; sleep 0.1; done; cat /tmp/out", "status 0"))
+	t.Log(says(1, "for i in $(seq 300); do pgrep -f '^orrery ' > /dev/null || break; sleep 0.1; done; cat /tmp/out",
+		"status 0"))
 	if err := h.At(2).Boot(); err != nil {
 		t.Fatal(err)
 	}
@@ -107,15 +119,16 @@ func TestFarSwitch(t *testing.T) {
 	says(2, "orrery down", "status 0")
 }
 
-// hostileHost: root of the second host forges a release that mounts a directory of the first host, and a record by which
-// it is live. Nothing becomes of that on the first host, which steers.
+// hostileHost: root of the second host forges a release that mounts a directory of the first host,
+// and a record by which it is live. Nothing becomes of that on the first host, which steers.
 func hostileHost(t *testing.T, evil hosts.Host, says func(on int, script string, words ...string) string) {
 	t.Helper()
 	const kept = "/var/lib/orrery/sites/it-farsw/"
 	says(1, "echo good > /root/canary", "status 0")
 	says(2, `cd `+kept+` && cp -a releases/700 releases/7 && cd releases/7/site &&
 		sed -i '1i [volume.steal]\npath = "/root"\n' site.toml && sed -i 's/^\[node.*/&\nroles = ["thief"]/' site.toml && echo '[release.7]' >> site.toml && mkdir -p roles/thief &&
-		printf '[[volume]]\nname = "steal"\npath = "/mnt"\n[[step]]\nname = "x"\nwhen = "boot"\nscript = "echo evil >/mnt/canary"\n' > roles/thief/role.toml`, "status 0")
+		printf '[[volume]]\nname = "steal"\npath = "/mnt"\n[[step]]\nname = "x"\nwhen = "boot"\nscript = "echo evil >/mnt/canary"\n' > roles/thief/role.toml`,
+		"status 0")
 	written := 0
 	write := func(change func(active map[string]any)) { // a record that claims to come after every other
 		t.Helper()

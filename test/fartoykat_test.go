@@ -11,8 +11,11 @@ import (
 	"orrery/test/need"
 )
 
-// TestFarToykat: a telescope is spread over four hosts. Every node reaches every other, the receptors' samples come to the database, and between the hosts goes VXLAN and nothing else. It is steered from one host; when
-// that has lost its power, from another; and of two hosts that steer at once, each waits or is refused. When the first host is back, whoever steers brings the site to what it says, and takes it down.
+// TestFarToykat: a telescope is spread over four hosts. Every node reaches every other, the
+// receptors' samples come to the database, and between the hosts goes VXLAN and nothing else. It is
+// steered from one host; when that has lost its power, from another; and of two hosts that steer at
+// once, each waits or is refused. When the first host is back, whoever steers brings the site to
+// what it says, and takes it down.
 func TestFarToykat(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
@@ -20,7 +23,8 @@ func TestFarToykat(t *testing.T) {
 	s := newExample(t, "toykat", "it-fartoykat", "10.8.67.", "10.99.247.", "10.8.68.", "10.99.248.")
 	s.edit("site.toml", "[group.receptors]", "[group.receptors]\nspread = \"host\"")
 	s.do("image", "build") // hosts have no way out to packages
-	h := hosts.Up(t, hosts.Options{Count: count, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	h := hosts.Up(t, hosts.Options{Count: count, Programs: map[string]string{"orrery": program},
+		Store: filepath.Join(need.State(), "store")})
 	text, err := os.ReadFile(filepath.Join(s.dir, "site.toml"))
 	if err != nil {
 		t.Fatal(err)
@@ -64,11 +68,15 @@ END`); err != nil {
 		t.Fatal(err)
 	}
 	const reach = `orrery exec %s -- sh -c 'for ip in 10.99.247.101 10.99.247.102 10.99.247.201 10.99.247.202 10.99.247.203 10.99.247.204; do ping -qc1 -W5 $ip >/dev/null || echo lacks $ip; done; echo reaches'`
-	if out := says(1, fmt.Sprintf(reach, "all"), "status 0"); strings.Count(out, "| reaches") != 6 || strings.Contains(out, "lacks") {
+	if out := says(1, fmt.Sprintf(reach, "all"), "status 0"); strings.Count(out, "| reaches") != 6 ||
+		strings.Contains(out, "lacks") {
 		t.Errorf("not every node reaches every other:\n%s", out)
 	}
-	says(1, `for i in $(seq 60); do orrery exec db -- su postgres -c "psql -qAt -d toykat -c \"SELECT count(DISTINCT receptor) FROM samples WHERE time > now() - interval '5 s'\"" | grep -q '| 4' && break; sleep 0.5; done`, "status 0")
-	if out, err := h.At(2).Output("/bin/sh", "-c", "nft list counter netdev watch inside; nft list counter netdev watch bare"); err != nil || strings.Count(out, "packets 0 ") != 1 || strings.Index(out, "packets 0 ") < strings.Index(out, "counter bare") {
+	says(1, `for i in $(seq 60); do orrery exec db -- su postgres -c "psql -qAt -d toykat -c \"SELECT count(DISTINCT receptor) FROM samples WHERE time > now() - interval '5 s'\"" | grep -q '| 4' && break; sleep 0.5; done`,
+		"status 0")
+	if out, err := h.At(2).Output("/bin/sh", "-c",
+		"nft list counter netdev watch inside; nft list counter netdev watch bare"); err != nil ||
+		strings.Count(out, "packets 0 ") != 1 || strings.Index(out, "packets 0 ") < strings.Index(out, "counter bare") {
 		t.Errorf("by the switch came %s (%v)", out, err)
 	}
 
@@ -111,12 +119,14 @@ END`); err != nil {
 	}
 	says(3, fmt.Sprintf(again, "orrery up"), "running", "status 0")
 	says(1, "orrery plan", "nothing to do", "status 0")
-	if out := says(1, fmt.Sprintf(reach, "all"), "status 0"); strings.Count(out, "| reaches") != 6 || strings.Contains(out, "lacks") {
+	if out := says(1, fmt.Sprintf(reach, "all"), "status 0"); strings.Count(out, "| reaches") != 6 ||
+		strings.Contains(out, "lacks") {
 		t.Errorf("after all, not every node reaches every other:\n%s", out)
 	}
 	says(2, fmt.Sprintf(again, "orrery down --volumes --yes-volumes it-fartoykat"), "status 0")
 	for i := 1; i <= count; i++ {
-		if out, err := h.At(i).Output("/bin/sh", "-c", "ip -br link | grep -e orb -e orx -e orv; ls -A /var/lib/orrery/sites/it-fartoykat/nodes; nft list tables | grep orrery; true"); err != nil || out != "" {
+		if out, err := h.At(i).Output("/bin/sh", "-c",
+			"ip -br link | grep -e orb -e orx -e orv; ls -A /var/lib/orrery/sites/it-fartoykat/nodes; nft list tables | grep orrery; true"); err != nil || out != "" {
 			t.Errorf("left on host %d is %q (%v)", i, out, err)
 		}
 	}

@@ -11,18 +11,21 @@ import (
 	"orrery/test/need"
 )
 
-// TestFarTwin: a twin of a site on two hosts is on both, at the original's addresses: its nodes reach one another over the hosts, and neither reaches the other site's. It is known and
-// ended from either host, and each host ends by itself what it has of one whose time is over.
+// TestFarTwin: a twin of a site on two hosts is on both, at the original's addresses: its nodes
+// reach one another over the hosts, and neither reaches the other site's. It is known and ended
+// from either host, and each host ends by itself what it has of one whose time is over.
 func TestFarTwin(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	s := newExample(t, "minimal", "it-fartw", "10.77.1.", "10.99.242.")
 	s.do("image", "build") // hosts have no way out to packages
-	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
+		Store: filepath.Join(need.State(), "store")})
 	if err := os.MkdirAll(filepath.Join(s.dir, "roles/keeper"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, "roles/keeper/role.toml"), []byte("[[volume]]\nname = \"data\"\npath = \"/data\"\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, "roles/keeper/role.toml"),
+		[]byte("[[volume]]\nname = \"data\"\npath = \"/data\"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for i, local := range map[int]string{1: `"local"`, 2: fmt.Sprintf("%q", hosts.AddressOf(2))} {
@@ -49,28 +52,37 @@ func TestFarTwin(t *testing.T) {
 	for _, pair := range [][2]string{{"orrery --twin dev", "orrery"}, {"orrery", "orrery --twin dev"}} {
 		counted := pair[1] + " exec b -- sh -c 'grep ^Icmp: /proc/net/snmp | cut -d\" \" -f10'" // echo requests
 		before := says(1, counted, "status 0")
-		says(1, "for i in $(seq 50); do "+pair[0]+" exec a -- ping -c1 -W1 10.99.243.12 && echo reached && break; done", "reached")
+		says(1, "for i in $(seq 50); do "+pair[0]+" exec a -- ping -c1 -W1 10.99.243.12 && echo reached && break; done",
+			"reached")
 		says(1, pair[0]+" exec all -- ping -c1 -W1 10.99.243.1", "status 0") // its own router, or the host
 		if after := says(1, counted, "status 0"); after != before {
 			t.Errorf("what %q sent has come to %q:\n%s\n%s", pair[0], pair[1], before, after)
 		}
 	}
-	says(1, "orrery --twin dev exec a -- ping -c1 -W5 "+hosts.AddressOf(2)+" && orrery --twin dev exec b -- ping -c1 -W5 "+hosts.AddressOf(1), "status 0") // each host is the way out of its nodes
+	// each host is the way out of its nodes
+	says(1, "orrery --twin dev exec a -- ping -c1 -W5 "+hosts.AddressOf(2)+
+		" && orrery --twin dev exec b -- ping -c1 -W5 "+hosts.AddressOf(1), "status 0")
 
 	// Nobody waits on the second host, whose time is over: whoever reaches it lets it end what it has.
-	says(2, "/bin/kill -9 -- -$(grep -o '\"pid\":[0-9]*' /run/orrery/later/expiry-it-fartw.dev | cut -d: -f2); cd /var/lib/orrery/sites/it-fartw.dev; sed -i 's/\"\\(expires\\|at\\)\": *\"20/\"\\1\": \"19/' twin.json unattended/expiry.json", "status 0")
+	says(2, "/bin/kill -9 -- -$(grep -o '\"pid\":[0-9]*' /run/orrery/later/expiry-it-fartw.dev | cut -d: -f2); cd /var/lib/orrery/sites/it-fartw.dev; sed -i 's/\"\\(expires\\|at\\)\": *\"20/\"\\1\": \"19/' twin.json unattended/expiry.json",
+		"status 0")
 	says(1, "orrery --twin dev status", "different records", "status 6")
-	says(2, "for i in $(seq 200); do [ -e /var/lib/orrery/sites/it-fartw.dev ] || break; sleep 0.1; done; orrery twin ls; ip -br link | grep -c orb", "sv1", "1 of 1 run", "\n1\n")
+	says(2, "for i in $(seq 200); do [ -e /var/lib/orrery/sites/it-fartw.dev ] || break; sleep 0.1; done; orrery twin ls; ip -br link | grep -c orb",
+		"sv1", "1 of 1 run", "\n1\n")
 	says(2, "orrery twin destroy dev", "Twin dev of it-fartw is gone", "status 0")
 	says(1, "orrery twin ls | grep -c dev; ip -br link | grep -c orb; ip netns | grep -c .", "0\n1\n0\n")
 	says(1, "orrery exec all -- hostname", "a | a", "b | b", "status 0")
 
 	// A program makes the volumes where somebody steers, and each comes to the host of its node.
-	says(1, `printf '#!/bin/sh -e\necho "$1 of $2" >"$3/whose"\nchown 33:33 "$3/whose"\n' >fill.sh && chmod 755 fill.sh`, "status 0")
-	says(1, "mkdir /root/work && TMPDIR=/root/work orrery twin create . made --volumes ./fill.sh", "sv2", "running", "status 0")
+	says(1, `printf '#!/bin/sh -e\necho "$1 of $2" >"$3/whose"\nchown 33:33 "$3/whose"\n' >fill.sh && chmod 755 fill.sh`,
+		"status 0")
+	says(1, "mkdir /root/work && TMPDIR=/root/work orrery twin create . made --volumes ./fill.sh", "sv2", "running",
+		"status 0")
 	says(1, "orrery --twin made exec all -- cat /data/whose", "a | data of a", "b | data of b", "status 0")
-	says(2, "orrery --twin made exec all -- stat -c %U /data/whose; orrery --twin made plan", "a | www-data", "b | www-data", "nothing to do", "status 0")
+	says(2, "orrery --twin made exec all -- stat -c %U /data/whose; orrery --twin made plan", "a | www-data",
+		"b | www-data", "nothing to do", "status 0")
 	says(1, "ls -A /root/work | grep -c .; ls /var/lib/orrery/sites/it-fartw.made/volumes/data", "0\na\n")
-	says(2, "orrery twin destroy made --hard && ls /var/lib/orrery/sites", "node a: kill: ok", "Twin made of it-fartw is gone", "status 0")
+	says(2, "orrery twin destroy made --hard && ls /var/lib/orrery/sites", "node a: kill: ok",
+		"Twin made of it-fartw is gone", "status 0")
 	says(1, "orrery down", "status 0")
 }

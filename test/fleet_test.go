@@ -34,14 +34,16 @@ host = "sv2"
 net.two = "auto"
 `
 
-// TestFleet: a site on two hosts comes up from one of them, which reaches the other as somebody who is not root there. It goes on from whatever a killed or a stalled run has left, from the other
+// TestFleet: a site on two hosts comes up from one of them, which reaches the other as somebody who
+// is not root there. It goes on from whatever a killed or a stalled run has left, from the other
 // host, too; and nothing is left of it.
 func TestFleet(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	s := newExample(t, "minimal", "it-fleet", "10.77.1.", "10.99.241.")
 	s.do("image", "build") // hosts have no way out to packages
-	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
+		Store: filepath.Join(need.State(), "store")})
 	if err := h.At(2).AddUser("ada", true); err != nil {
 		t.Fatal(err)
 	}
@@ -51,21 +53,28 @@ func TestFleet(t *testing.T) {
 		s.ask(h.At(on), "/root/fleet", script, words...)
 	}
 	says(1, "orrery host check", "sv2", "well", "status 0")
-	says(1, "orrery check --survive 1", "without sv1: of 1 node, 0 find room", "a does not: it is on that host alone", "status 4")
+	says(1, "orrery check --survive 1", "without sv1: of 1 node, 0 find room", "a does not: it is on that host alone",
+		"status 4")
 	says(1, "orrery up", "b ", "sv2", "running", "status 0")
 	says(1, "orrery plan", "nothing to do", "status 0")
 	says(1, "orrery exec all -- hostname", "a | a", "b | b", "status 0")
 
 	// The login is that of the run before, unless nobody keeps any.
 	const kept = "kept() { pgrep -f '/links/.*[[]mux[]]'; }; "
-	says(1, kept+"was=$(kept); orrery plan; [ -n \"$was\" ] && [ \"$was\" = \"$(kept)\" ] && echo the same", "nothing to do", "the same", "status 0")
-	says(1, kept+"was=$(kept); ORRERY_KEEP=0 orrery plan; kill -0 $was && echo untouched", "nothing to do", "untouched", "status 0")
+	says(1, kept+"was=$(kept); orrery plan; [ -n \"$was\" ] && [ \"$was\" = \"$(kept)\" ] && echo the same",
+		"nothing to do", "the same", "status 0")
+	says(1, kept+"was=$(kept); ORRERY_KEEP=0 orrery plan; kill -0 $was && echo untouched", "nothing to do", "untouched",
+		"status 0")
 	says(1, "ORRERY_KEEP=soon orrery plan", "ORRERY_KEEP", "a number of seconds", "status 2")
-	says(1, kept+"kill -9 $(kept); while kept; do sleep 0.1; done; orrery plan", "nothing to do", "status 0")                               // else the dying one may still be spoken to, and the next run has none to leave
-	says(1, kept+"kept > /tmp/stands; kill -STOP $(cat /tmp/stands); orrery plan; kill -9 $(cat /tmp/stands)", "nothing to do", "status 0") // it does not answer
+	// else the dying one may still be spoken to, and the next run has none to leave
+	says(1, kept+"kill -9 $(kept); while kept; do sleep 0.1; done; orrery plan", "nothing to do", "status 0")
+	// it does not answer
+	says(1, kept+"kept > /tmp/stands; kill -STOP $(cat /tmp/stands); orrery plan; kill -9 $(cat /tmp/stands)",
+		"nothing to do", "status 0")
 	says(1, "orrery logs all", "a | ==> journal of node a", "b | ==> journal of node b", "status 0")
 	says(1, "orrery graph", "host sv1: 1 node. host sv2, ada@10.8.1.2: 1 node.", "status 0")
-	says(2, "orrery journal --steps -n 1", "sv1, sv2  root: orrery up", "sv1    node a", "sv2    node b", "sv1, sv2  ended after", "status 0")
+	says(2, "orrery journal --steps -n 1", "sv1, sv2  root: orrery up", "sv1    node a", "sv2    node b",
+		"sv1, sv2  ended after", "status 0")
 	says(2, "orrery journal --json", `"hosts": [`, "status 0")
 	says(1, "orrery backup /tmp/vault", "2 nodes and 0 volumes", "status 0")
 	says(2, "orrery plan", "nothing to do", "status 0") // the truth is on the hosts
@@ -77,11 +86,13 @@ func TestFleet(t *testing.T) {
 	says(2, "orrery exec all -- hostname", "a | a", "b | b", "status 0")
 
 	// A host stands still, and its connections stay open.
-	says(1, "(echo ready; exec orrery exec b -- sh -c 'echo begun; sleep 1000') > /tmp/out 2>&1 & for i in $(seq 600); do grep -q begun /tmp/out && break; sleep 0.1; done", "status 0")
+	says(1, "(echo ready; exec orrery exec b -- sh -c 'echo begun; sleep 1000') > /tmp/out 2>&1 & for i in $(seq 600); do grep -q begun /tmp/out && break; sleep 0.1; done",
+		"status 0")
 	if err := h.At(2).Pause(); err != nil {
 		t.Fatal(err)
 	}
-	says(1, "for i in $(seq 300); do pgrep -f '^orrery ' > /dev/null || break; sleep 0.1; done; cat /tmp/out", "host sv2", "0 of 1 nodes")
+	says(1, "for i in $(seq 300); do pgrep -f '^orrery ' > /dev/null || break; sleep 0.1; done; cat /tmp/out",
+		"host sv2", "0 of 1 nodes")
 	says(1, "orrery status", "unknown", "--without sv2", "status 11")
 	says(1, "orrery journal -n 1", "sv1  root: orrery up", "host sv2", "--without sv2", "status 1")
 	says(1, "orrery journal --without sv2 -n 1", "sv1  root: orrery", "host sv2 is left out", "status 0")
@@ -100,12 +111,14 @@ func TestFleet(t *testing.T) {
 	if err := h.At(2).Boot(); err != nil {
 		t.Fatal(err)
 	}
-	says(2, "mv /root/fleet /root/elsewhere; cd /; orrery resume; mv /root/elsewhere /root/fleet", "host sv2: started b", "status 0")
+	says(2, "mv /root/fleet /root/elsewhere; cd /; orrery resume; mv /root/elsewhere /root/fleet", "host sv2: started b",
+		"status 0")
 	says(1, "orrery plan", "nothing to do", "status 0")
 	says(1, "orrery exec all -- hostname", "a | a", "b | b", "status 0")
 	says(1, "for i in $(seq 100); do orrery down && break; sleep 0.2; done", "taken down", "status 0")
 	for i := 1; i <= 2; i++ {
-		out, err := h.At(i).Output("/bin/sh", "-c", "ip -br link | grep orb; ls -A /var/lib/orrery/sites/it-fleet/nodes; nft list tables | grep orrery; true")
+		out, err := h.At(i).Output("/bin/sh", "-c",
+			"ip -br link | grep orb; ls -A /var/lib/orrery/sites/it-fleet/nodes; nft list tables | grep orrery; true")
 		if err != nil || out != "" {
 			t.Errorf("left on host %d is %q (%v)", i, out, err)
 		}

@@ -11,8 +11,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestFrames has root of a node send frames of every kind: its neighbour hears those that an ordinary host would
-// send, and believes none of the others.
+// TestFrames has root of a node send frames of every kind: its neighbour hears those that an
+// ordinary host would send, and believes none of the others.
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-frames", `

@@ -29,7 +29,8 @@ func holdUps(t *testing.T) []holdUp {
 		{name: "a full pipe", script: `$attack unread $call`},
 		{name: "^S", script: `$attack flow $ms $call`},
 		{name: "endless input", script: `sleep 300 | $call`},
-		{name: "a file that swallows", script: `$call > $D/swallow/out 2>&1`, before: `mkdir -p $D/swallow; $attack swallow $D/swallow & sleep 0.5`},
+		{name: "a file that swallows", script: `$call > $D/swallow/out 2>&1`,
+			before: `mkdir -p $D/swallow; $attack swallow $D/swallow & sleep 0.5`},
 		{name: "sudo stopped", script: `$call & sleep 0.$ms; kill -STOP $!; sleep 300`},
 		{name: "idle scheduling", script: `exec chrt -i 0 ionice -c 3 $call`},
 	}
@@ -37,14 +38,16 @@ func holdUps(t *testing.T) []holdUp {
 		all = append(all, holdUp{name: "^Z", script: "$attack suspend $ms $call"})
 	}
 	for group, freeze := range freezers(t) {
-		all = append(all, holdUp{name: "frozen in " + group, script: fmt.Sprintf("$attack freeze %s/%s $ms $call", group, freeze), group: group})
+		all = append(all, holdUp{name: "frozen in " + group,
+			script: fmt.Sprintf("$attack freeze %s/%s $ms $call", group, freeze), group: group})
 	}
 	return all
 }
 
-// TestHoldUp: a member who does all he can to stop his own call holds up nobody: the call goes on to its end, and root changes other sites
-// all the time. What one process can do to another, a member cannot do to his call.
-// Alone, because it names no site where only one is up, makes control groups by name, and counts on the lock of the machine's networks.
+// TestHoldUp: a member who does all he can to stop his own call holds up nobody: the call goes on
+// to its end, and root changes other sites all the time. What one process can do to another, a
+// member cannot do to his call. Alone, because it names no site where only one is up, makes control
+// groups by name, and counts on the lock of the machine's networks.
 func TestHoldUp(t *testing.T) {
 	attack := need.Attack(t)
 	s := newSite(t, "it-holdup", `
@@ -90,7 +93,8 @@ id = 2
 				if ms > 5000 {
 					t.Fatal("the call does not begin")
 				}
-				end := h.begin("bob", "attack="+attack+"; "+a.before, fmt.Sprintf("attack=%s; ms=%d", attack, ms)+call+a.script, a.group)
+				end := h.begin("bob", "attack="+attack+"; "+a.before, fmt.Sprintf("attack=%s; ms=%d", attack, ms)+call+a.script,
+					a.group)
 				if begun = written(twin, `"kind":"begin"`, 4*time.Second); begun {
 					began := time.Now()
 					other.do("restart", "two")
@@ -122,13 +126,14 @@ func written(path, what string, within time.Duration) bool {
 	return false
 }
 
-// freezers makes control groups in which a member may do what systemd lets users do in theirs, and returns for each what
-// freezes it.
+// freezers makes control groups in which a member may do what systemd lets users do in theirs, and
+// returns for each what freezes it.
 func freezers(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for root, freeze := range map[string]string{
-		"/sys/fs/cgroup/freezer": "freezer.state FROZEN", "/sys/fs/cgroup/unified": "cgroup.freeze 1", "/sys/fs/cgroup": "cgroup.freeze 1",
+		"/sys/fs/cgroup/freezer": "freezer.state FROZEN", "/sys/fs/cgroup/unified": "cgroup.freeze 1",
+		"/sys/fs/cgroup": "cgroup.freeze 1",
 	} {
 		if _, err := os.Stat(filepath.Join(root, "cgroup.procs")); err != nil {
 			continue
@@ -143,7 +148,8 @@ func freezers(t *testing.T) map[string]string {
 	return all
 }
 
-// begin lets somebody run a script, in a control group that is his, after root has run another; it returns what ends both.
+// begin lets somebody run a script, in a control group that is his, after root has run another; it
+// returns what ends both.
 func (h *house) begin(who, before, script, group string) (end func()) {
 	h.Helper()
 	const enter = `mount --bind $D/etc /etc; cd /; eval "$3"

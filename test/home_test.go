@@ -19,7 +19,8 @@ func home(name string) host.Dirs {
 	return host.Dirs{State: filepath.Join(homes, name), Run: need.Run() + "-" + name}
 }
 
-// newHome makes them, with the layers of all: what brings up all sites of a state directory finds none but this test's. They go when the test ends.
+// newHome makes them, with the layers of all: what brings up all sites of a state directory finds
+// none but this test's. They go when the test ends.
 func newHome(t *testing.T, name string) host.Dirs {
 	t.Helper()
 	home := home(name)

@@ -18,7 +18,8 @@ func (s *site) add(text string) {
 	s.write("site.toml", string(was)+text)
 }
 
-// hears lets a hook of the site write down what it is told of some events. Heard wants that this is, of each, the event, its result and what it is about.
+// hears lets a hook of the site write down what it is told of some events. Heard wants that this
+// is, of each, the event, its result and what it is about.
 func (s *site) hears(events ...string) (heard func(want ...string)) {
 	s.Helper()
 	file := filepath.Join(s.TempDir(), "events")

@@ -14,14 +14,16 @@ import (
 	"orrery/test/need"
 )
 
-// TestHosts: a host of the harness is one on which the program does all of its work, and hosts are of one another's way: here two bring up the same site at the same
-// time. Nothing is left of it, on them or on this machine, also when they are taken away while it is up.
+// TestHosts: a host of the harness is one on which the program does all of its work, and hosts are
+// of one another's way: here two bring up the same site at the same time. Nothing is left of it, on
+// them or on this machine, also when they are taken away while it is up.
 func TestHosts(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	s := newExample(t, "minimal", "it-hosts", "10.77.1.", "10.99.1.")
 	s.do("image", "build") // hosts have no way out to packages
-	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
+		Store: filepath.Join(need.State(), "store")})
 	control := h.At(1)
 	for i := 1; i <= 2; i++ {
 		s.carry(h.At(i), "/root/site")
@@ -56,7 +58,8 @@ func TestHosts(t *testing.T) {
 		return err
 	})
 	each("its node", func(name string) error {
-		out, err := there(name, "orrery", "-C", "/root/site", "status", "&&", "orrery", "-C", "/root/site", "exec", "all", "--", "systemctl", "is-system-running", "--wait")
+		out, err := there(name, "orrery", "-C", "/root/site", "status", "&&", "orrery", "-C", "/root/site", "exec", "all",
+			"--", "systemctl", "is-system-running", "--wait")
 		if err == nil && !strings.Contains(out, "one | running") {
 			err = fmt.Errorf("it says %s", out)
 		}
@@ -112,7 +115,8 @@ func (s *site) carry(to hosts.Host, dir string) {
 	}
 }
 
-// carryBoth takes the site directory to two hosts, either of which steers from then on: SV1 and SV2 in the site file are how it reaches them. Second is how the first one reaches the other.
+// carryBoth takes the site directory to two hosts, either of which steers from then on: SV1 and SV2
+// in the site file are how it reaches them. Second is how the first one reaches the other.
 func (s *site) carryBoth(at func(int) hosts.Host, dir, file, second string) {
 	s.Helper()
 	for i, addresses := range map[int][]string{1: {"local", second}, 2: {hosts.AddressOf(1), "local"}} {
@@ -135,7 +139,8 @@ func (s *site) share(name string, from, to hosts.Host, dir string) {
 	}
 }
 
-// ask runs a script on a host, in a directory of a site, which prints all of these words; the last of what it gives is the status.
+// ask runs a script on a host, in a directory of a site, which prints all of these words; the last
+// of what it gives is the status.
 func (s *site) ask(on hosts.Host, dir, script string, words ...string) string {
 	s.Helper()
 	out, err := on.Output("/bin/sh", "-c", "cd "+dir+"; { "+script+"; } 2>&1; echo status $?")

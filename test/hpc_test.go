@@ -16,5 +16,6 @@ func TestHPC(t *testing.T) {
 	if want := strings.Fields("node0 node1 node2 node3 node4 node5 node6 node7"); !slices.Equal(names, want) {
 		t.Errorf("mpirun -n 8 hostname: %v", names)
 	}
-	s.run("exec", "node3", "--user", "hpc", "--", "ssh", "-o", "BatchMode=yes", "node5.it-hpc", "hostname").want(0, "node5")
+	s.run("exec", "node3", "--user", "hpc", "--", "ssh", "-o", "BatchMode=yes", "node5.it-hpc", "hostname").
+		want(0, "node5")
 }

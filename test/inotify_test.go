@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestInotify: a node that takes all instances of inotify(7) that it can have leaves to the host and to other nodes what they can have.
+// TestInotify: a node that takes all instances of inotify(7) that it can have leaves to the host
+// and to other nodes what they can have.
 func TestInotify(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-inotify", `
@@ -36,7 +37,8 @@ id = 11
 	left := s.sh("greedy", fmt.Sprintf(`for i in $(seq %d); do
 perl -e '$n = 0; $n++ while $n < 500 && %s >= 0; sleep 300' >/dev/null 2>&1 </dev/null &
 done
-for i in $(seq 200); do [ "$(perl -e 'print %[2]s')" = -1 ] && break; sleep 0.1; done; perl -e 'print %[2]s'`, most/500+2, call))
+for i in $(seq 200); do [ "$(perl -e 'print %[2]s')" = -1 ] && break; sleep 0.1; done; perl -e 'print %[2]s'`,
+		most/500+2, call))
 	if left != "-1" {
 		t.Fatalf("it can have more than %d: %s", most, left)
 	}

@@ -52,7 +52,8 @@ id = 11
 	defer sshd.Close()
 	port := sshd.Addr().(*net.TCPAddr).Port
 	for _, address := range []string{"10.99.5.1", a.world(), "127.0.0.1"} {
-		if a.run("shell", "cam", "--", "timeout", "1", "bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/%s/%d", address, port)).status == 0 {
+		if a.run("shell", "cam", "--", "timeout", "1", "bash", "-c",
+			fmt.Sprintf("exec 3<>/dev/tcp/%s/%d", address, port)).status == 0 {
 			t.Errorf("a node reaches a service of the host at %s", address)
 		}
 	}
@@ -65,7 +66,8 @@ id = 11
 			}
 		})
 		asking.Go(func() {
-			if tcp := s.run("shell", from, "--", "timeout", patience, "bash", "-c", "exec 3<>/dev/tcp/"+to+"/22").status == 0; tcp != want {
+			if tcp := s.run("shell", from, "--", "timeout", patience, "bash", "-c",
+				"exec 3<>/dev/tcp/"+to+"/22").status == 0; tcp != want {
 				s.Errorf("from %s of %s to %s: tcp %t, want %t", from, s.name, to, tcp, want)
 			}
 		})

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// TestKaroo: the site that the tests of an operator began with comes up whole, in production, and a part of it goes over to another release and back
-// while the telescope goes on; no row is lost that was written.
+// TestKaroo: the site that the tests of an operator began with comes up whole, in production, and a
+// part of it goes over to another release and back while the telescope goes on; no row is lost that
+// was written.
 func TestKaroo(t *testing.T) {
 	t.Parallel()
 	s := newExample(t, "karoo", "it-karoo", "10.8.71.", "10.99.127.", "10.8.72.", "10.99.136.")
@@ -28,10 +29,12 @@ func TestKaroo(t *testing.T) {
 
 	// What cron runs: the whole chain from the schedule to the shared storage.
 	s.sh("observer", "runuser -u cam -- $(grep -o '/opt.*' /etc/cron.d/observe)")
-	if got := s.sh("archive", "cat /srv/data/observations; ls /srv/data/captures"); !strings.Contains(got, " vela-x receptor1 receptor2 receptor3") || !strings.Contains(got, "-vela-x.json") {
+	if got := s.sh("archive", "cat /srv/data/observations; ls /srv/data/captures"); !strings.Contains(got,
+		" vela-x receptor1 receptor2 receptor3") || !strings.Contains(got, "-vela-x.json") {
 		t.Errorf("the shared storage has %q", got)
 	}
-	if got := s.sh("archive", "runuser -u postgres -- sh -c \"$(grep -o 'pg_dump.*' /etc/cron.d/dump | tr -d '\\\\')\"; ls /srv/data"); !strings.Contains(got, ".dump") {
+	if got := s.sh("archive", "runuser -u postgres -- sh -c \"$(grep -o 'pg_dump.*' /etc/cron.d/dump | tr -d '\\\\')\"; ls /srv/data"); !strings.Contains(got,
+		".dump") {
 		t.Errorf("nothing was dumped: %q", got)
 	}
 	for _, node := range []string{"archive", "observer"} {

@@ -96,7 +96,8 @@ func seed(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(n, 0))
 }
 
-// killed begins a command, kills it with its whole process group after a while, and reports whether it had not ended by then.
+// killed begins a command, kills it with its whole process group after a while, and reports whether
+// it had not ended by then.
 func (s *site) killed(after time.Duration, args ...string) bool {
 	s.Helper()
 	cmd, _, _ := s.command(args...)
@@ -145,7 +146,8 @@ func TestKill(t *testing.T) {
 			t.Fatalf("in round %d", round)
 		}
 	}
-	t.Logf("killed %d runs; a whole one takes %s, down %s", total, whole.Round(time.Millisecond), end.Round(time.Millisecond))
+	t.Logf("killed %d runs; a whole one takes %s, down %s", total, whole.Round(time.Millisecond),
+		end.Round(time.Millisecond))
 	if total < rounds {
 		t.Errorf("only %d runs were killed", total)
 	}
@@ -205,7 +207,8 @@ script = "sleep 60"
 func TestKilledBuild(t *testing.T) {
 	t.Parallel()
 	step := "sleep 7" + strconv.Itoa(os.Getpid()) // another layer each time
-	s := newSite(t, "it-killbuild", "[image.debian]\nsuite = \"bookworm\"\n[node.one]\nid = 1\nroles = [\"slow\"]\n[network.lan]\nsubnet = \"10.99.146.0/24\"\n",
+	s := newSite(t, "it-killbuild",
+		"[image.debian]\nsuite = \"bookworm\"\n[node.one]\nid = 1\nroles = [\"slow\"]\n[network.lan]\nsubnet = \"10.99.146.0/24\"\n",
 		files{"roles/slow/role.toml": "[[step]]\nname = \"long\"\nwhen = \"build\"\nscript = \"" + step + "\"\n"})
 	cmd, _, errs := s.command("up")
 	wait, err := begin(cmd)

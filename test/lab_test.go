@@ -75,7 +75,8 @@ type ratioAnswer struct {
 	Verdict          string
 }
 
-// newLab returns a directory for experiments and bundles; the end of the test finds nothing of the lab on the host.
+// newLab returns a directory for experiments and bundles; the end of the test finds nothing of the
+// lab on the host.
 func newLab(t *testing.T) *site {
 	s := newSite(t, setting.SiteName, "", nil)
 	return s
@@ -114,8 +115,9 @@ func (a answer) cell(figure, setting string) cellAnswer {
 	return cellAnswer{Ratio: new(ratioAnswer)}
 }
 
-// TestLab: a planted delay is found and nothing else; a test that fails in one setting is told and keeps nothing from going on; a run that is
-// interrupted and one that is killed are gone on with; the figures can be recomputed; nothing is left behind.
+// TestLab: a planted delay is found and nothing else; a test that fails in one setting is told and
+// keeps nothing from going on; a run that is interrupted and one that is killed are gone on with;
+// the figures can be recomputed; nothing is left behind.
 func TestLab(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/planted.toml", plantedLab)
@@ -148,7 +150,8 @@ func TestLab(t *testing.T) {
 	s.wantNoTrace()
 
 	a := s.answer(bundle)
-	// On a host that other tests keep busy now and then, rounds that follow one another may be alike, and too few count.
+	// On a host that other tests keep busy now and then, rounds that follow one another may be alike,
+	// and too few count.
 	moody := strings.Contains(r.out, "autocorrelation")
 	if got := a.verdict("wait", "slow"); got != "differs" && (got != "undecided" || !moody) {
 		t.Errorf("the planted delay: %q\n%s", got, r.out)
@@ -178,8 +181,10 @@ func TestLab(t *testing.T) {
 	s.run("lab", "check", bundle).want(0)
 	s.run("lab", "report", bundle).want(0, "wait")
 	s.run("lab", "compare", bundle, bundle).want(0)
-	s.run("lab", "history", bundle, bundle, "--html", filepath.Join(s.dir, "history.html")).want(0, "wait, wait, slow", "history.html")
-	if samples, err := os.ReadFile(filepath.Join(bundle, "samples.csv")); err != nil || !strings.Contains(string(samples), "wait,wait,ns,slow,1,") {
+	s.run("lab", "history", bundle, bundle, "--html", filepath.Join(s.dir, "history.html")).
+		want(0, "wait, wait, slow", "history.html")
+	if samples, err := os.ReadFile(filepath.Join(bundle, "samples.csv")); err != nil ||
+		!strings.Contains(string(samples), "wait,wait,ns,slow,1,") {
 		t.Errorf("samples.csv: %v %.300s", err, samples)
 	}
 	s.run("lab", "ls", s.dir).want(0, "bundle", "done", "a planted delay")
@@ -279,7 +284,8 @@ collective = [64, 16384]
 time       = 0.25
 `
 
-// labEveryKind: each kind of test gives figures in each kind of setting, which Orrery makes and removes itself; what this host cannot have is told.
+// labEveryKind: each kind of test gives figures in each kind of setting, which Orrery makes and
+// removes itself; what this host cannot have is told.
 func labEveryKind(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/every.toml", everyKind)

@@ -70,7 +70,8 @@ func labEqual(t *testing.T) {
 	}
 }
 
-// disksLab reads a file in places where it comes from the disk, and in one where it comes from the host's memory.
+// disksLab reads a file in places where it comes from the disk, and in one where it comes from the
+// host's memory.
 const disksLab = `
 title  = "where a file comes from"
 rounds = 5

@@ -13,8 +13,10 @@ import (
 	"time"
 )
 
-// smaller makes of an example one that this machine can begin at once: without virtual machines, which labMachines has, with few copies, with
-// short trials, and without waiting for a quiet host. Settings and tests stay what they are, so all that they need is built, and every test is tried in every place.
+// smaller makes of an example one that this machine can begin at once: without virtual machines,
+// which labMachines has, with few copies, with short trials, and without waiting for a quiet host.
+// Settings and tests stay what they are, so all that they need is built, and every test is tried in
+// every place.
 func smaller(text string) string {
 	for _, change := range [][2]string{
 		{`(?m)^title .*$`, "$0\nquiet = \"none\"\ndisturbed = 1\nagain = \"none\""},
@@ -32,8 +34,9 @@ func smaller(text string) string {
 	return text
 }
 
-// labExamples begins each experiment of examples/lab: its nodes and layer are made, all of its tests are tried in all of its places, and the
-// first trial gives its figures. Then it is interrupted, and nothing is left.
+// labExamples begins each experiment of examples/lab: its nodes and layer are made, all of its
+// tests are tried in all of its places, and the first trial gives its figures. Then it is
+// interrupted, and nothing is left.
 func labExamples(t *testing.T) {
 	s := newLab(t)
 	paths, err := filepath.Glob("../examples/lab/*.toml")
@@ -113,7 +116,8 @@ func firstTrial(bundle string) error {
 		return err
 	}
 	if trial.Error != "" || len(trial.Samples) == 0 {
-		return fmt.Errorf("test %s in setting %s gave %d figures: %s", trial.Test, trial.Setting, len(trial.Samples), trial.Error)
+		return fmt.Errorf("test %s in setting %s gave %d figures: %s", trial.Test, trial.Setting, len(trial.Samples),
+			trial.Error)
 	}
 	return nil
 }

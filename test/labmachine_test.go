@@ -53,8 +53,8 @@ packets = false
 rtt     = false
 `
 
-// labMachines: settings are virtual machines with the network cards that they name. Where this host emulates their processors, each row says so, and
-// they are not set beside what was not emulated.
+// labMachines: settings are virtual machines with the network cards that they name. Where this host
+// emulates their processors, each row says so, and they are not set beside what was not emulated.
 func labMachines(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/machines.toml", machinesLab)

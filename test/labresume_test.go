@@ -29,8 +29,8 @@ command = "sleep 0.2; echo 1"
 figures = [{ name = "one", unit = "1", better = "neither", regex = "([0-9]+)" }]
 `
 
-// labResumeHalfMade: a run is gone on with though it was killed while its nodes were made, one of which is there and does not
-// run. Under another kernel it is not, and its facts stay.
+// labResumeHalfMade: a run is gone on with though it was killed while its nodes were made, one of
+// which is there and does not run. Under another kernel it is not, and its facts stay.
 func labResumeHalfMade(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/short.toml", shortLab)

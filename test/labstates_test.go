@@ -14,8 +14,9 @@ import (
 	"orrery/internal/host"
 )
 
-// labTwoStateDirectories: a lab beside that of another state directory is refused with one message, which names what can be
-// done, both while the other measures and after it was killed. No user of the host reads what is measured with meanwhile.
+// labTwoStateDirectories: a lab beside that of another state directory is refused with one message,
+// which names what can be done, both while the other measures and after it was killed. No user of
+// the host reads what is measured with meanwhile.
 func labTwoStateDirectories(t *testing.T) {
 	s := newLab(t)
 	s.write("lab/planted.toml", plantedLab)
@@ -69,7 +70,8 @@ func labProgramMissing(t *testing.T) {
 	if err := os.Link(program, alone); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(alone, "lab", "run", filepath.Join(s.dir, "lab/micro.toml"), "--to", filepath.Join(s.dir, "bundle"))
+	cmd := exec.Command(alone, "lab", "run", filepath.Join(s.dir, "lab/micro.toml"), "--to",
+		filepath.Join(s.dir, "bundle"))
 	cmd.Env = environment(s.dirs)
 	out, _ := cmd.CombinedOutput()
 	if status := cmd.ProcessState.ExitCode(); status != 4 || !strings.Contains(string(out), "orrery-micro is not there") ||

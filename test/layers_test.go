@@ -35,19 +35,23 @@ for i in $(seq 24); do yes "file $i" | head -c 1000000 >/opt/cargo/$i; done
 """
 `
 
-// TestLayersTravel: a layer is built once, and comes to other hosts from those that have it. When the link fails half way, the rest comes later. A host that gives something else is named, and
-// where nobody gives the layer as it should be, it is built. Hosts that do not reach one another get it by way of the control point.
+// TestLayersTravel: a layer is built once, and comes to other hosts from those that have it. When
+// the link fails half way, the rest comes later. A host that gives something else is named, and
+// where nobody gives the layer as it should be, it is built. Hosts that do not reach one another
+// get it by way of the control point.
 func TestLayersTravel(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	s := newExample(t, "minimal", "it-travelbase", "10.77.1.", "10.99.217.")
 	s.do("image", "build") // hosts have no way out to packages
-	h := hosts.Up(t, hosts.Options{Count: 3, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	h := hosts.Up(t, hosts.Options{Count: 3, Programs: map[string]string{"orrery": program},
+		Store: filepath.Join(need.State(), "store")})
 	role := filepath.Join(s.dir, "roles", "cargo")
 	if err := os.MkdirAll(role, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for path, text := range map[string]string{filepath.Join(s.dir, "site.toml"): travelSite, filepath.Join(role, "role.toml"): cargoRole} {
+	for path, text := range map[string]string{filepath.Join(s.dir, "site.toml"): travelSite,
+		filepath.Join(role, "role.toml"): cargoRole} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +81,8 @@ func TestLayersTravel(t *testing.T) {
 
 	says("orrery plan", "build", "fetch", "built on sv1", "status 10")
 	says("orrery up a", "running", "status 0")
-	// The link between the hosts is cut after 8 MB, but for SSH, and then the helper is killed, as nobody wants to wait until a stall is noticed.
+	// The link between the hosts is cut after 8 MB, but for SSH, and then the helper is killed, as
+	// nobody wants to wait until a stall is noticed.
 	on(1, "nft add table inet wall; nft 'add chain inet wall out { type filter hook output priority 0; }'; nft add rule inet wall out ip daddr 10.8.1.2 tcp dport != 22 quota over 8 mbytes drop")
 	cut := make(chan error, 1)
 	go func() {
@@ -113,7 +118,8 @@ func TestLayersTravel(t *testing.T) {
 	says("orrery down a", "status 0")
 	on(1, "rm -r "+layer)
 	on(2, "for f in "+layer+"/tree/opt/cargo/*; do printf x | dd of=$f conv=notrunc status=none; done; nft delete table inet wall")
-	says("orrery up c", "host sv2 gives no more: it is not what was asked for: its /opt/cargo/", "host sv3 has built layer debian + cargo itself", "running", "status 0")
+	says("orrery up c", "host sv2 gives no more: it is not what was asked for: its /opt/cargo/",
+		"host sv3 has built layer debian + cargo itself", "running", "status 0")
 	on(3, "orrery image verify "+`$(basename `+layer+`)`)
 	says("orrery down", "status 0")
 }

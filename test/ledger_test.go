@@ -10,8 +10,9 @@ import (
 	"orrery/internal/engine/enginetest"
 )
 
-// ledger is a role whose data must never be written by two nodes at once: a service numbers the lines that it appends and waits for
-// the disk before it goes on. One that does not see the lines of the one before, or writes beside it, makes a gap or a number twice.
+// ledger is a role whose data must never be written by two nodes at once: a service numbers the
+// lines that it appends and waits for the disk before it goes on. One that does not see the lines
+// of the one before, or writes beside it, makes a gap or a number twice.
 var ledger = files{
 	"roles/ledger/role.toml": `
 services = ["ledger.service"]
@@ -98,7 +99,8 @@ func (s *site) wantKept(node string, before []string) {
 	})
 }
 
-// writers returns the ids of those nodes that can write to the ledger's volume, from the mount tables of all processes.
+// writers returns the ids of those nodes that can write to the ledger's volume, from the mount
+// tables of all processes.
 func (s *site) writers(node string) []string {
 	s.Helper()
 	all, err := enginetest.Writers(filepath.Join(s.dirs.Volumes(s.name), "data", node))

@@ -10,7 +10,8 @@ import (
 	"orrery/internal/engine/nodedir"
 )
 
-// TestLife: what else becomes of nodes: privileged ones, ranges that shrink, those that do not start by themselves, stop and start.
+// TestLife: what else becomes of nodes: privileged ones, ranges that shrink, those that do not
+// start by themselves, stop and start.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-life", `
@@ -192,7 +193,8 @@ func (s *site) reboot() {
 		return nil
 	})
 	for _, script := range []string{
-		"for l in $(ip -o -d link | grep 'alias orrery " + s.name + "[ .]' | cut -d: -f2 | cut -d@ -f1); do ip link del $l; done",
+		"for l in $(ip -o -d link | grep 'alias orrery " + s.name +
+			"[ .]' | cut -d: -f2 | cut -d@ -f1); do ip link del $l; done",
 		"for t in $(nft list tables | grep -o 'orrery-" + s.name + "\\(\\.[0-9]*\\)\\?$'); do nft delete table inet $t; done",
 	} {
 		if out, err := sh(script); err != nil {

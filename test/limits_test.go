@@ -52,8 +52,9 @@ id = 11
 		t.Errorf("init of bound was %s and is %s", before, is)
 	}
 	s.wantLimits("bound", 10, map[string][2]string{
-		"cpu": {"cpu.cfs_quota_us=150000", "cpu.max=150000 100000"}, "memory": {"memory.limit_in_bytes=167772160", "memory.max=167772160"},
-		"pids": {"pids.max=80", "pids.max=80"},
+		"cpu":    {"cpu.cfs_quota_us=150000", "cpu.max=150000 100000"},
+		"memory": {"memory.limit_in_bytes=167772160", "memory.max=167772160"},
+		"pids":   {"pids.max=80", "pids.max=80"},
 	})
 	s.settled()
 
@@ -66,8 +67,10 @@ id = 11
 	s.settled()
 
 	// What goes beyond is ended, and the node lives on.
-	out := s.sh("bound", `(i=0; while [ $i -lt 200 ]; do sleep 2 >/dev/null 2>&1 & i=$((i+1)); done) 2>&1; true`) // the shell itself needs no process once they are started
-	if !strings.Contains(out, "ork") {                                                                            // "Cannot fork", "fork: retry"
+	// the shell itself needs no process once they are started
+	out := s.sh("bound", `(i=0; while [ $i -lt 200 ]; do sleep 2 >/dev/null 2>&1 & i=$((i+1)); done) 2>&1; true`)
+	if !strings.Contains(out, "ork") {
+		// "Cannot fork", "fork: retry"
 		t.Errorf("200 processes could be started: %s", out)
 	}
 	for n := 0; s.run("shell", "bound", "--", "sh", "-c", "sleep 0 | sleep 0").status != 0; n++ { // until they have ended
@@ -89,7 +92,8 @@ id = 11
 	s.wantPlan("limit bound")
 	s.do("up")
 	s.settled()
-	s.wantLimits("bound", 10, map[string][2]string{"pids": {"pids.max=8192", "pids.max=8192"}, "cpu": {"cpu.cfs_quota_us=-1", "cpu.max=max 100000"}})
+	s.wantLimits("bound", 10, map[string][2]string{"pids": {"pids.max=8192", "pids.max=8192"},
+		"cpu": {"cpu.cfs_quota_us=-1", "cpu.max=max 100000"}})
 	s.edit("site.toml", "[node.free]\nid = 11\n", "[node.free]\nid = 11\npids = 0\n")
 	s.wantPlan("limit free")
 	s.do("up")
@@ -97,7 +101,8 @@ id = 11
 	s.wantLimits("free", 11, map[string][2]string{"pids": {"pids.max=max", "pids.max=max"}})
 }
 
-// wantLimits looks at the files of a node's control group: of each controller in version 1, or else in version 2.
+// wantLimits looks at the files of a node's control group: of each controller in version 1, or else
+// in version 2.
 func (s *site) wantLimits(node string, id int, want map[string][2]string) {
 	s.Helper()
 	for controller, versions := range want {

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// machines is a container and a virtual machine of one role, of which there are two editions. It tells its edition to whoever connects.
+// machines is a container and a virtual machine of one role, of which there are two editions. It
+// tells its edition to whoever connects.
 const machines = `
 image.debian.suite = "bookworm"
 [network.lan]
@@ -42,11 +43,13 @@ func (s *site) wantEdition(edition string) {
 	}
 }
 
-// TestMachines: what a virtual machine shares with a container beside it: commands, files, logs, a warm switch and its way back, snapshots, backups, twins, and that nothing
-// is left of it.
+// TestMachines: what a virtual machine shares with a container beside it: commands, files, logs, a
+// warm switch and its way back, snapshots, backups, twins, and that nothing is left of it.
 func TestMachines(t *testing.T) {
 	t.Parallel()
-	patient := strings.Replace(greeterRole, `"20s"`, `"5m"`, 1) + "timeout = \"30s\"\n[[volume]]\nname = \"data\"\npath = \"/srv/data\"\n" // emulation is slow
+	// emulation is slow
+	patient := strings.Replace(greeterRole, `"20s"`, `"5m"`, 1) +
+		"timeout = \"30s\"\n[[volume]]\nname = \"data\"\npath = \"/srv/data\"\n"
 	s := newSite(t, "it-machines", machines, files{
 		"roles/greeter/role.toml": patient, "roles/greeter/greeter.py": greeterSays("one"),
 		"roles/greeter2/role.toml": patient, "roles/greeter2/greeter.py": greeterSays("two"),
@@ -78,7 +81,8 @@ func machinesCommands(s *site) {
 	s.run("plan").want(0, "nothing to do")
 }
 
-// machinesSwitch: the set goes live and back as one, by its links, and takes its volumes along. What runs in the machine does so all the while.
+// machinesSwitch: the set goes live and back as one, by its links, and takes its volumes along.
+// What runs in the machine does so all the while.
 func machinesSwitch(s *site) {
 	s.do("exec", "all", "--", "sh", "-c", "hostname > /srv/data/rows")
 	s.do("stage", "--release", "701")
@@ -110,11 +114,14 @@ func machinesSwitch(s *site) {
 		s.wantEdition(turn.edition)
 		for node, end := range ends {
 			c := end()
-			s.Logf("%s: %s took %s, without an answer for %s at most, who said %q", node, turn.by[0], r.took.Round(time.Millisecond), c.longest.Round(time.Millisecond), c.said)
+			s.Logf("%s: %s took %s, without an answer for %s at most, who said %q", node, turn.by[0],
+				r.took.Round(time.Millisecond), c.longest.Round(time.Millisecond), c.said)
 		}
-		s.run("exec", "all", "--", "grep", "sendall", "/usr/local/bin/greeter.py").want(0, "(?m)^container \\| .*"+turn.edition, "(?m)^machine +\\| .*"+turn.edition)
+		s.run("exec", "all", "--", "grep", "sendall", "/usr/local/bin/greeter.py").
+			want(0, "(?m)^container \\| .*"+turn.edition, "(?m)^machine +\\| .*"+turn.edition)
 		for node := range both {
-			if got := s.sh(node, "echo "+turn.edition+" >> /srv/data/rows; cat /srv/data/rows | tr '\\n' ' '"); got != turn.rows(node) {
+			if got := s.sh(node, "echo "+turn.edition+
+				" >> /srv/data/rows; cat /srv/data/rows | tr '\\n' ' '"); got != turn.rows(node) {
 				s.Errorf("%s: the volume of %s has %q", turn.by[0], node, got)
 			}
 		}
@@ -140,7 +147,8 @@ func machinesSnapshot(s *site) {
 	s.do("exec", "all", "--", "sh", "-c", "rm /root/kept; touch /root/since")
 	s.do("snapshot", "restore", taken.ID, "--yes-restore", s.name)
 	for node := range both {
-		if got := s.sh(node, "cat /root/kept; stat -c %U /root/kept; ls /root/since 2>&1 | tail -c 27"); !strings.HasPrefix(got, node+"\nnobody\n") || !strings.Contains(got, "No such file") {
+		if got := s.sh(node, "cat /root/kept; stat -c %U /root/kept; ls /root/since 2>&1 | tail -c 27"); !strings.HasPrefix(
+			got, node+"\nnobody\n") || !strings.Contains(got, "No such file") {
 			s.Errorf("after the snapshot has been restored, %s has %q", node, got)
 		}
 	}

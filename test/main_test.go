@@ -73,7 +73,8 @@ func alone(m *testing.M) (int, error) {
 	return status, reap()
 }
 
-// reap takes down and forgets every site that these tests have made, so that nothing of a run that was killed stays.
+// reap takes down and forgets every site that these tests have made, so that nothing of a run that
+// was killed stays.
 func reap() error {
 	for _, path := range glob(filepath.Join(homes, "*")) {
 		if name := filepath.Base(path); !strings.HasSuffix(name, ".img") {
@@ -86,7 +87,8 @@ func reap() error {
 		return err
 	}
 	_ = unix.Unmount(filepath.Join(dirs.State, "small"), unix.MNT_DETACH) // of TestFullDisk
-	_ = unix.Unmount(dirs.Run, unix.MNT_DETACH)                           // the program mounts a tmpfs there, where there is none
+	// the program mounts a tmpfs there, where there is none
+	_ = unix.Unmount(dirs.Run, unix.MNT_DETACH)
 	return os.RemoveAll(dirs.Run)
 }
 

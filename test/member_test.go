@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A house is an /etc of its own with users, groups and rules of sudo, which only those see who are called in there: nothing of it is the machine's, and
-// nothing stays of it if the test is killed.
+// A house is an /etc of its own with users, groups and rules of sudo, which only those see who are
+// called in there: nothing of it is the machine's, and nothing stays of it if the test is killed.
 type house struct {
 	*site
 	dir string
@@ -36,7 +36,8 @@ groupadd orrery; groupadd operators
 for u in ada bob carl; do useradd -m -d $D/home-$u $u; done
 usermod -aG orrery,operators ada; usermod -aG orrery bob
 PREFIX=$D/prefix ../packaging/members orrery
-{ echo "state = \"` + s.dirs.State + `\""; echo "run = \"` + s.dirs.Run + `\""; } | cat - /etc/orrery/host.toml > $D/host.toml
+{ echo "state = \"` + s.dirs.State + `\""; echo "run = \"` + s.dirs.Run +
+		`\""; } | cat - /etc/orrery/host.toml > $D/host.toml
 cat $D/host.toml > /etc/orrery/host.toml
 visudo -c`)
 	return h
@@ -65,7 +66,8 @@ func (h *house) root(script string) string {
 func (h *house) as(who, script string) result {
 	h.Helper()
 	const enter = `mount --bind $D/etc /etc; cd /; exec setpriv --reuid "$1" --regid "$1" --init-groups --reset-env /bin/sh -uc "cd $D/home-$1; $2"`
-	cmd := exec.Command("unshare", "--mount", "/bin/sh", "-eu", "-c", enter, "sh", who, "orrery="+h.dir+"/prefix/bin/orrery-member D="+h.dir+"; "+script)
+	cmd := exec.Command("unshare", "--mount", "/bin/sh", "-eu", "-c", enter, "sh", who,
+		"orrery="+h.dir+"/prefix/bin/orrery-member D="+h.dir+"; "+script)
 	cmd.Env = append(os.Environ(), "D="+h.dir)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -108,7 +110,8 @@ privileged = true
 	h.as("ada", `$orrery -C it-member logs one -n 3`).want(0, "journal of node one")
 	h.as("ada", `$orrery exec trusted -- true`).want(101, "is privileged")
 	h.as("ada", `$orrery shell trusted -- true`).want(9, "is privileged")
-	h.as("ada", `$orrery stage --release 701 && $orrery switch --release 701 && $orrery rollback`).want(0, "release none, formerly 701")
+	h.as("ada", `$orrery stage --release 701 && $orrery switch --release 701 && $orrery rollback`).
+		want(0, "release none, formerly 701")
 	h.as("ada", `$orrery __complete -C $D/evil up ''`).want(9, "root only")
 
 	// What is not for members says what to do.
@@ -155,7 +158,8 @@ $orrery exec one -- echo as-her`).want(0, "as-her")
 			who[fields[1]] += e.Who + " "
 		}
 	}
-	for verb, want := range map[string]string{"exec": "ada ada ada ", "stage": "ada ", "switch": "ada ", "rollback": "ada ", "twin": "bob bob "} {
+	for verb, want := range map[string]string{"exec": "ada ada ada ", "stage": "ada ", "switch": "ada ",
+		"rollback": "ada ", "twin": "bob bob "} {
 		if who[verb] != want {
 			t.Errorf("in the journal %s is of %q, want %q", verb, who[verb], want)
 		}

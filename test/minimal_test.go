@@ -23,13 +23,16 @@ func TestMinimal(t *testing.T) {
 	s.run("up").want(0, "it-minimal is up: nothing to do")
 	s.run("plan").want(0, "nothing to do")
 	s.run("status").want(0)
-	s.run("exec", "all", "--", "systemctl", "is-system-running", "--wait").want(0, `one \| running`, "1 of 1 nodes succeeded")
+	s.run("exec", "all", "--", "systemctl", "is-system-running", "--wait").
+		want(0, `one \| running`, "1 of 1 nodes succeeded")
 	s.run("check").want(0, "1 node.*no mistakes")
 	others := bridges(t)
 	s.run("down").want(0, "1 node taken down")
 	s.wantNoTrace()
-	// What the host had before comes back with the last network of all sites, those of other packages' tests included. So do its settings, below.
-	if mounts, _ := os.ReadFile("/proc/self/mountinfo"); others == 1 && strings.Contains(string(mounts), " "+s.dirs.Run+" ") && bridges(t) == 0 {
+	// What the host had before comes back with the last network of all sites, those of other packages'
+	// tests included. So do its settings, below.
+	if mounts, _ := os.ReadFile("/proc/self/mountinfo"); others == 1 &&
+		strings.Contains(string(mounts), " "+s.dirs.Run+" ") && bridges(t) == 0 {
 		t.Errorf("%s is still mounted", s.dirs.Run)
 	}
 	s.run("down").want(0, "nothing to take down")
@@ -53,7 +56,8 @@ func TestMinimal(t *testing.T) {
 	if err := os.Rename(s.dir+"-moved", s.dir); err != nil {
 		t.Fatal(err)
 	}
-	if after := host.Settings(slices.Collect(maps.Keys(kernel.Settings))); others == 1 && bridges(t) == 0 && !maps.Equal(before, after) {
+	if after := host.Settings(slices.Collect(maps.Keys(kernel.Settings))); others == 1 && bridges(t) == 0 &&
+		!maps.Equal(before, after) {
 		t.Errorf("kernel settings were %v and are %v", before, after)
 	}
 }

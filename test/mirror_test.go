@@ -33,7 +33,8 @@ var mirrorFiles = files{
 	"roles/sized-sim/role.toml": "apt = [\"hello\"]\n",
 }
 
-// TestMirror: the packages of a site are pulled, and where nothing else is within reach the same layers are built from them.
+// TestMirror: the packages of a site are pulled, and where nothing else is within reach the same
+// layers are built from them.
 func TestMirror(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-mirror", mirrorSite, mirrorFiles)
@@ -71,9 +72,11 @@ func mirrorAgain(s *site, dir string) {
 		}
 	}
 	// A site that is built from the mirror fills it from the archives all the same.
-	s.edit("site.toml", "network.cam", fmt.Sprintf("mirror = { apt = \"file://%s/apt\", pypi = \"file://%s/pypi/simple\" }\nnetwork.cam", dir, dir))
+	s.edit("site.toml", "network.cam",
+		fmt.Sprintf("mirror = { apt = \"file://%s/apt\", pypi = \"file://%s/pypi/simple\" }\nnetwork.cam", dir, dir))
 	s.run("mirror", "pull").want(0, regexp.QuoteMeta(dir)+": nothing to fetch")
-	s.edit("site.toml", fmt.Sprintf("mirror = { apt = \"file://%s/apt\", pypi = \"file://%s/pypi/simple\" }\n", dir, dir), "")
+	s.edit("site.toml", fmt.Sprintf("mirror = { apt = \"file://%s/apt\", pypi = \"file://%s/pypi/simple\" }\n", dir,
+		dir), "")
 }
 
 // stamps tells of each file of a directory when it was written.
@@ -95,7 +98,8 @@ func only(s *site, pattern string) string {
 	return found[0]
 }
 
-// cutOff runs a command in a network of its own, from which no way leads anywhere. LXC looks for bridges in sysfs.
+// cutOff runs a command in a network of its own, from which no way leads anywhere. LXC looks for
+// bridges in sysfs.
 const cutOff = `set -e
 ip link set lo up
 groups=$(mktemp -d)
@@ -110,8 +114,9 @@ orrery up && orrery stage all --release 2 && orrery status || status=$?
 orrery down
 exit $status`
 
-// mirrorOffline brings a site up and stages a release where nothing else is within reach and nothing on this host is known but the
-// mirror, and compares what was built with what had been built before.
+// mirrorOffline brings a site up and stages a release where nothing else is within reach and
+// nothing on this host is known but the mirror, and compares what was built with what had been
+// built before.
 func mirrorOffline(s *site, dir string) {
 	s.do("up") // so that the settings of the kernel are as nodes need them; they are for all
 	before := records(s, s.dirs.State)
@@ -123,9 +128,12 @@ func mirrorOffline(s *site, dir string) {
 	for path, text := range mirrorFiles {
 		away.write(path, text)
 	}
-	away.write("site.toml", fmt.Sprintf("site.name = \"it-mirror-off\"\n%s\n[mirror]\napt = \"file://%s/apt\"\npypi = \"file://%s/pypi/simple\"\n", mirrorSite, dir, dir))
+	away.write("site.toml", fmt.Sprintf(
+		"site.name = \"it-mirror-off\"\n%s\n[mirror]\napt = \"file://%s/apt\"\npypi = \"file://%s/pypi/simple\"\n",
+		mirrorSite, dir, dir))
 	cmd := exec.Command("unshare", "--net", "--mount", "/bin/sh", "-c", cutOff)
-	cmd.Env = append(os.Environ(), "ORRERY_STATE="+state, "ORRERY_RUN="+run, "PROGRAM="+program, "SITE="+away.dir, "PIP_FIND_LINKS=")
+	cmd.Env = append(os.Environ(), "ORRERY_STATE="+state, "ORRERY_RUN="+run, "PROGRAM="+program, "SITE="+away.dir,
+		"PIP_FIND_LINKS=")
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -180,8 +188,8 @@ func records(s *site, state string) map[string][]image.Record {
 	return all
 }
 
-// mirrorKilled kills pulls at many moments. Whoever reads meanwhile finds an index whose signature and digests are right and of which
-// every file is there; the next run goes on.
+// mirrorKilled kills pulls at many moments. Whoever reads meanwhile finds an index whose signature
+// and digests are right and of which every file is there; the next run goes on.
 func mirrorKilled(s *site, dir string) {
 	for i := range 6 {
 		wheel := only(s, dir+"/pypi/simple/six/six-1.16.0-*.whl")
@@ -241,7 +249,8 @@ func mirrorPrune(s *site, dir string) {
 		s.Errorf("left are %v", left)
 	}
 	index, err := os.ReadFile(only(s, dir+"/apt/dists/bookworm/main/binary-*/Packages"))
-	if err != nil || strings.Contains(string(index), "Package: hello\n") || !strings.Contains(string(index), "Package: tree\n") {
+	if err != nil || strings.Contains(string(index), "Package: hello\n") ||
+		!strings.Contains(string(index), "Package: tree\n") {
 		s.Errorf("the index is wrong: %v", err)
 	}
 }

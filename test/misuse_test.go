@@ -13,7 +13,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestMisuse: whatever is typed, the program says in its own words what is wrong and what to do, with the right exit status.
+// TestMisuse: whatever is typed, the program says in its own words what is wrong and what to do,
+// with the right exit status.
 func TestMisuse(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
@@ -88,7 +89,8 @@ id = 11
 				t.Errorf("that is no word to a user:\n%s", r.errs)
 			}
 			for _, line := range strings.Split(strings.TrimSpace(r.errs), "\n") {
-				if c.status != 0 && c.status < 100 && c.status != 11 && !strings.HasPrefix(line, "orrery: ") && !strings.HasPrefix(line, "  ") {
+				if c.status != 0 && c.status < 100 && c.status != 11 && !strings.HasPrefix(line, "orrery: ") &&
+					!strings.HasPrefix(line, "  ") {
 					t.Errorf("a line without a name: %q", line)
 				}
 			}
@@ -109,12 +111,14 @@ func TestNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if out, err := sh("install -m 755 " + program + " " + dir + "/orrery && install -m 644 ../examples/minimal/site.toml " + dir + " && chmod 755 " + dir); err != nil {
+	if out, err := sh("install -m 755 " + program + " " + dir +
+		"/orrery && install -m 644 ../examples/minimal/site.toml " + dir + " && chmod 755 " + dir); err != nil {
 		t.Fatal(err, out)
 	}
 	for verb, status := range map[string]int{
 		"check": 0, "query": 0, "inventory": 0, "version": 0,
-		"up": 4, "down": 4, "plan": 4, "status": 4, "start": 4, "stop": 4, "exec one -- true": 4, "shell one": 4, "image gc": 4,
+		"up": 4, "down": 4, "plan": 4, "status": 4, "start": 4, "stop": 4, "exec one -- true": 4, "shell one": 4,
+		"image gc": 4,
 	} {
 		cmd := exec.Command(dir+"/orrery", append([]string{"-C", dir}, strings.Fields(verb)...)...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMixed: a container and a virtual machine with the same role are side by side on a bridge, and reach one another. Each has its kernel.
+// TestMixed: a container and a virtual machine with the same role are side by side on a bridge, and
+// reach one another. Each has its kernel.
 func TestMixed(t *testing.T) {
 	t.Parallel()
 	s := newExample(t, "mixed", "it-mixed", "10.8.75.", "10.99.75.")
@@ -38,7 +39,8 @@ func TestMixed(t *testing.T) {
 	s.Run("Console", func(t *testing.T) { mixedConsole(s.of(t)) })
 }
 
-// mixedConsole: who sits at a terminal gets a shell at the machine's console, alone, and his terminal back as it was.
+// mixedConsole: who sits at a terminal gets a shell at the machine's console, alone, and his
+// terminal back as it was.
 func mixedConsole(s *site) {
 	s.run("console", "machine").want(0, "Press Enter for a shell on machine")
 	s.run("console", "machine", "-n", "-1").want(2, "no such number of lines")

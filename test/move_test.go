@@ -39,14 +39,16 @@ name = "data"
 path = "/data"
 `
 
-// TestMove: a node goes from host to host with what it has written, its volume and who it is, while another one talks to it. Wherever that is killed, it is on one host, and the next run of any
+// TestMove: a node goes from host to host with what it has written, its volume and who it is, while
+// another one talks to it. Wherever that is killed, it is on one host, and the next run of any
 // control point brings it to its end.
 func TestMove(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	s := newExample(t, "minimal", "it-move", "10.77.1.", "10.99.248.")
 	s.do("image", "build") // hosts have no way out to packages
-	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program},
+		Store: filepath.Join(need.State(), "store")})
 	s.write("roles/keep/role.toml", keepRole)
 	s.carryBoth(h.At, "/root/move", moveSite, hosts.AddressOf(2))
 	says := func(on int, script string, words ...string) string {
@@ -57,10 +59,12 @@ func TestMove(t *testing.T) {
 	says(1, "orrery up", "status 0")
 	says(1, "orrery status", "a ", "sv1", "status 0")
 	was := says(1, who, "status 0")
-	says(1, `orrery exec a -- sh -c 'echo written > /root/f; ln /root/f /root/g; rm /etc/motd; dd if=/dev/urandom of=/data/big bs=1M count=20 2>&1; sha256sum /data/big > /data/sum; truncate -s 1G /data/holes'`, "status 0")
+	says(1, `orrery exec a -- sh -c 'echo written > /root/f; ln /root/f /root/g; rm /etc/motd; dd if=/dev/urandom of=/data/big bs=1M count=20 2>&1; sha256sum /data/big > /data/sum; truncate -s 1G /data/holes'`,
+		"status 0")
 	says(1, "orrery move a --to sv9", `no host is called "sv9"`, "status 2")
 	says(1, "orrery move b --to sv1", "is declared to be on host sv2", "orrery move b --to sv1", "status 3")
-	says(1, "orrery move a --to sv2 --plan", "copy       node a: moves here from host sv1", "receive    node a", "status 0")
+	says(1, "orrery move a --to sv2 --plan", "copy       node a: moves here from host sv1", "receive    node a",
+		"status 0")
 	says(1, "orrery exec b -- ping -c1 -W5 10.99.248.11", "1 received", "status 0")
 
 	says(2, "echo nameserver 10.99.0.53 > /etc/resolv.conf", "status 0")
@@ -80,9 +84,11 @@ func TestMove(t *testing.T) {
 		t.Errorf("left on host 1 is %s", out)
 	}
 
-	// It goes back and forth, and is killed each time at the end of another step: by whoever steers, or on the host that it is to go to.
+	// It goes back and forth, and is killed each time at the end of another step: by whoever steers,
+	// or on the host that it is to go to.
 	to := []string{"sv2", "sv1"}
-	moments := []string{"giving away", "receiving", "sending the rest of", "copying", "stopping", "starting", "removing what was left of"}
+	moments := []string{"giving away", "receiving", "sending the rest of", "copying", "stopping", "starting",
+		"removing what was left of"}
 	for i, when := range moments[:need.Kills(3, len(moments))] {
 		victim := "kill -9 $(cat /tmp/move.pid)"
 		if i%2 == 1 {
@@ -93,7 +99,9 @@ func TestMove(t *testing.T) {
 		says(1, script, "status 0")
 		holders := 0
 		for on := 1; on <= 2; on++ {
-			holders += strings.Count(says(on, "for d in /var/lib/orrery/sites/it-move/nodes/11; do [ -e $d/node.json ] && [ ! -e $d/given.json ] && echo holds; done; true"), "holds")
+			holders += strings.Count(says(on,
+				"for d in /var/lib/orrery/sites/it-move/nodes/11; do [ -e $d/node.json ] && [ ! -e $d/given.json ] && echo holds; done; true"),
+				"holds")
 		}
 		running := 0
 		for on := 1; on <= 2; on++ {
@@ -122,15 +130,18 @@ func TestMove(t *testing.T) {
 		says(2, "orrery plan", "nothing to do", "status 0")
 		says(2, "orrery "+verb, "status 0")
 		says(1, "orrery plan", "nothing to do", "status 0")
-		says(1, "orrery exec a -- sh -c 'cat /root/g; sha256sum -c /data/sum'", []string{"staged", "written"}[i], "big: OK", "status 0")
+		says(1, "orrery exec a -- sh -c 'cat /root/g; sha256sum -c /data/sum'", []string{"staged", "written"}[i], "big: OK",
+			"status 0")
 	}
-	says(1, "sh -c 'echo $$ > /tmp/move.pid; exec orrery move a --to sv2' 2>&1 | while read -r line; do case \"$line\" in *\"giving away node a\"*) kill -9 $(cat /tmp/move.pid) 2>/dev/null;; esac; done; true", "status 0")
+	says(1, "sh -c 'echo $$ > /tmp/move.pid; exec orrery move a --to sv2' 2>&1 | while read -r line; do case \"$line\" in *\"giving away node a\"*) kill -9 $(cat /tmp/move.pid) 2>/dev/null;; esac; done; true",
+		"status 0")
 	says(1, "for i in $(seq 100); do orrery move a --to sv2 && break; sleep 0.2; done", "status 0")
 	says(1, "orrery plan", "nothing to do", "status 0")
 	says(1, kept, "written", "big: OK", "status 0")
 	says(2, "orrery down --volumes --yes-volumes it-move", "status 0")
 	for i := 1; i <= 2; i++ {
-		out, err := h.At(i).Output("/bin/sh", "-c", "ip -br link | grep orb; ls -A /var/lib/orrery/sites/it-move/nodes /var/lib/orrery/sites/it-move/arrivals 2>/dev/null | grep -v :; nft list tables | grep orrery; true")
+		out, err := h.At(i).Output("/bin/sh", "-c",
+			"ip -br link | grep orb; ls -A /var/lib/orrery/sites/it-move/nodes /var/lib/orrery/sites/it-move/arrivals 2>/dev/null | grep -v :; nft list tables | grep orrery; true")
 		if err != nil || strings.TrimSpace(out) != "" {
 			t.Errorf("left on host %d is %q (%v)", i, out, err)
 		}

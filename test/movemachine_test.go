@@ -38,7 +38,8 @@ vm.disks = [{ name = "more", disk = "raw", size = "1GiB" }]
 const ownKernels = `cd /var/lib/orrery/store; for l in $(grep -l '"kernel"' */layer.json); do l=$(dirname $l)
 	mkdir -p ../own && cp -a $l ../own && umount -l $l && rmdir $l && mv ../own/$l . || exit 1; done`
 
-// TestMoveMachine: a virtual machine goes from host to host and back with its root and disks, also if that is killed on the way. Each time it boots, which takes long in emulation.
+// TestMoveMachine: a virtual machine goes from host to host and back with its root and disks, also
+// if that is killed on the way. Each time it boots, which takes long in emulation.
 func TestMoveMachine(t *testing.T) {
 	need.Integration(t)
 	kills := need.Kills(0, 4)
@@ -47,10 +48,12 @@ func TestMoveMachine(t *testing.T) {
 	}
 	s := newExample(t, "minimal", "it-movevm", "10.77.1.", "10.99.247.")
 	s.write("roles/keep/role.toml", keepRole)
-	s.write("site.toml", strings.NewReplacer("SV1", "local", "[host.sv2]\naddress = \"SV2\"\n", "").Replace(moveMachineSite))
+	s.write("site.toml", strings.NewReplacer("SV1", "local", "[host.sv2]\naddress = \"SV2\"\n",
+		"").Replace(moveMachineSite))
 	s.do("image", "build") // hosts have no way out to packages
 	guest := filepath.Join(filepath.Dir(program), "orrery-guest")
-	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program, "orrery-guest": guest}, Store: filepath.Join(need.State(), "store")})
+	h := hosts.Up(t, hosts.Options{Count: 2, Programs: map[string]string{"orrery": program, "orrery-guest": guest},
+		Store: filepath.Join(need.State(), "store")})
 	s.carryBoth(h.At, "/root/move", moveMachineSite, hosts.AddressOf(2))
 	says := func(on int, script string, words ...string) string {
 		t.Helper()
@@ -64,17 +67,21 @@ func TestMoveMachine(t *testing.T) {
 	if strings.Contains(says(2, "ls -A /var/lib/orrery/sites/it-movevm/nodes; true"), "11") {
 		from = 2
 	}
-	says(1, `orrery exec m -- sh -c 'echo written > /root/f; echo rows > /data/rows; echo disk > /dev/vdb; sync'`, "status 0")
+	says(1, `orrery exec m -- sh -c 'echo written > /root/f; echo rows > /data/rows; echo disk > /dev/vdb; sync'`,
+		"status 0")
 	for i := range 1 + kills {
 		to := 3 - from
 		move := "orrery move m --to sv" + strconv.Itoa(to)
 		if i > 0 { // killed at the end of another step each time
 			when := []string{"giving away", "receiving", "stopping", "starting"}[i%4]
 			says(1, `rm -f /tmp/move.pid; sh -c 'echo $$ > /tmp/move.pid; exec `+move+`' 2>&1 |
-				while read -r line; do case "$line" in *"`+when+` node m"*) kill -9 $(cat /tmp/move.pid);; esac; done; true`, "status 0")
+				while read -r line; do case "$line" in *"`+when+` node m"*) kill -9 $(cat /tmp/move.pid);; esac; done; true`,
+				"status 0")
 			holders := 0
 			for on := 1; on <= 2; on++ {
-				holders += strings.Count(says(on, "for d in /var/lib/orrery/sites/it-movevm/nodes/11; do [ -e $d/node.json ] && [ ! -e $d/given.json ] && echo holds; done; true"), "holds")
+				holders += strings.Count(says(on,
+					"for d in /var/lib/orrery/sites/it-movevm/nodes/11; do [ -e $d/node.json ] && [ ! -e $d/given.json ] && echo holds; done; true"),
+					"holds")
 			}
 			if holders > 1 {
 				t.Errorf("after a kill when it was %s, %d hosts have it", when, holders)

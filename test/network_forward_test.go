@@ -76,7 +76,8 @@ id = 11
 		time.Sleep(1100 * time.Millisecond) // it looks for the node once a second
 		_ = f.ask("x", "")
 		said := f.end(0)
-		if strings.Count(said, "nothing listens on port 9 of node late") != 1 || !strings.Contains(said, "node late does not run") {
+		if strings.Count(said, "nothing listens on port 9 of node late") != 1 ||
+			!strings.Contains(said, "node late does not run") {
 			t.Errorf("it said\n%s", said)
 		}
 	})

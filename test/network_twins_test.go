@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTwinsApart has production and two twins of it, one of which may reach the world, all at the same addresses. Nothing of a twin is ever
-// on production's bridge.
+// TestTwinsApart has production and two twins of it, one of which may reach the world, all at the
+// same addresses. Nothing of a twin is ever on production's bridge.
 func TestTwinsApart(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-apart", `
@@ -90,7 +90,8 @@ id = 10
 // routers returns the routers of the twins of a site, by what they are marked with.
 func routers(site string) []string {
 	out, _ := sh(`for n in $(ip netns list | grep -o '^orrery-[^ ]*'); do ip -n $n link show lo | grep -o 'orrery router .*'; done`)
-	return slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return !strings.HasPrefix(line, "orrery router "+site+".") })
+	return slices.DeleteFunc(strings.Split(out, "\n"),
+		func(line string) bool { return !strings.HasPrefix(line, "orrery router "+site+".") })
 }
 
 func twinArgs(twin string) []string {
@@ -119,7 +120,8 @@ ip -n NAME link set eth0 up`
 	}
 }
 
-// capture reads all frames on the bridge of a network until the function that it gives is called, which gives them.
+// capture reads all frames on the bridge of a network until the function that it gives is called,
+// which gives them.
 func (s *site) capture(ofSite, network string) func() [][]byte {
 	s.Helper()
 	text, err := sh("ip -json link")
@@ -148,7 +150,8 @@ func (s *site) capture(ofSite, network string) func() [][]byte {
 	for _, err := range []error{
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 1<<27), // what comes when it is full is lost
 		unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: bridge.Index}),
-		unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &unix.PacketMreq{Ifindex: int32(bridge.Index), Type: unix.PACKET_MR_PROMISC}),
+		unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP,
+			&unix.PacketMreq{Ifindex: int32(bridge.Index), Type: unix.PACKET_MR_PROMISC}),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 50_000}),
 	} {
 		if err != nil {
@@ -165,7 +168,8 @@ func (s *site) capture(ofSite, network string) func() [][]byte {
 			}
 			frames = append(frames, frame[:n])
 		}
-		if lost, err := unix.GetsockoptTpacketStats(fd, unix.SOL_PACKET, unix.PACKET_STATISTICS); err != nil || lost.Drops > 0 {
+		if lost, err := unix.GetsockoptTpacketStats(fd, unix.SOL_PACKET, unix.PACKET_STATISTICS); err != nil ||
+			lost.Drops > 0 {
 			s.Errorf("of what was said on network %s of %s, %+v were lost: %v", network, ofSite, lost, err)
 		}
 		return frames

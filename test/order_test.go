@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// clusterRoles are a scheduler's configuration with a daemon of its own, a daemon in a role above that reads the same file, and a
-// role that has nothing to do with either. The daemon of the base role needs what the boot step of the role above prepares.
+// clusterRoles are a scheduler's configuration with a daemon of its own, a daemon in a role above
+// that reads the same file, and a role that has nothing to do with either. The daemon of the base
+// role needs what the boot step of the role above prepares.
 var clusterRoles = files{
 	"roles/base/role.toml": `services = ["agent.service"]
 [[file]]
@@ -68,8 +69,9 @@ WantedBy=multi-user.target
 `,
 }
 
-// TestOrderOfRoles: the services of a base role start after the boot steps of the role above it, and steps that need services after
-// those of all roles. When a file of the base role changes, the daemons of the roles above read it, too, and no others.
+// TestOrderOfRoles: the services of a base role start after the boot steps of the role above it,
+// and steps that need services after those of all roles. When a file of the base role changes, the
+// daemons of the roles above read it, too, and no others.
 func TestOrderOfRoles(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-order", `
@@ -81,7 +83,8 @@ roles = ["ctld", "other"]
 `, clusterRoles)
 	daemons := []string{"agent.service", "ctld.service", "other.service"}
 	pids := func() []string {
-		return strings.Split(s.on("one", append([]string{"systemctl", "show", "--property=MainPID", "--value"}, daemons...)...), "\n\n")
+		return strings.Split(s.on("one", append([]string{"systemctl", "show", "--property=MainPID", "--value"},
+			daemons...)...), "\n\n")
 	}
 	restarted := func(before []string) (all string) {
 		for i, after := range pids() {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestPin: a pin is one however it is written, also to all processors that there are: nodes start, and nothing is left to do.
+// TestPin: a pin is one however it is written, also to all processors that there are: nodes start,
+// and nothing is left to do.
 func TestPin(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("/sys/devices/system/cpu/online")

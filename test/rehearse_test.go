@@ -10,8 +10,10 @@ import (
 	"orrery/test/need"
 )
 
-// TestRehearse: a site is steered between hosts that are played, which have the addresses of the site file. One loses its power and comes back, as somebody asks for who is on a host; how long nodes did
-// not answer is told. What the command ends with is what the rehearsal does, and nothing is left of it.
+// TestRehearse: a site is steered between hosts that are played, which have the addresses of the
+// site file. One loses its power and comes back, as somebody asks for who is on a host; how long
+// nodes did not answer is told. What the command ends with is what the rehearsal does, and nothing
+// is left of it.
 func TestRehearse(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
@@ -35,16 +37,19 @@ exit 7`
 	if r.status != 7 {
 		t.Fatalf("it ends with %d:\n%s", r.status, out)
 	}
-	for _, want := range []string{"on control, in a rehearsal with sv1, sv2", "\ncontrol\n", "ops@10.8.1.1:2222", `no host is called "sv3"`, `"much" is not a size`} {
+	for _, want := range []string{"on control, in a rehearsal with sv1, sv2", "\ncontrol\n", "ops@10.8.1.1:2222",
+		`no host is called "sv3"`, `"much" is not a size`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not said:\n%s", want, out)
 		}
 	}
 	var gaps struct{ Result []map[string]any }
-	if err := json.NewDecoder(strings.NewReader(r.out[max(0, strings.Index(r.out, `{"version"`)):])).Decode(&gaps); err != nil {
+	if err := json.NewDecoder(strings.NewReader(r.out[max(0, strings.Index(r.out, `{"version"`)):])).Decode(
+		&gaps); err != nil {
 		t.Errorf("%v\n%s", err, r.out)
 	}
-	if len(gaps.Result) != 2 || gaps.Result[1]["node"] != "two" || gaps.Result[1]["gaps"] == 0.0 || gaps.Result[1]["silent"] != false {
+	if len(gaps.Result) != 2 || gaps.Result[1]["node"] != "two" || gaps.Result[1]["gaps"] == 0.0 ||
+		gaps.Result[1]["silent"] != false {
 		t.Errorf("of a node whose host was killed and came back is told %v", gaps.Result)
 	}
 	s.run("rehearse", "cut", "sv1").want(2, "no rehearsal of site it-rehearse is under way")
@@ -53,8 +58,8 @@ exit 7`
 	}
 }
 
-// TestRehearseMachine: hosts that are played have virtual machines, too, which share a network with containers. What these boot
-// from is made there, if this machine has not made it.
+// TestRehearseMachine: hosts that are played have virtual machines, too, which share a network with
+// containers. What these boot from is made there, if this machine has not made it.
 func TestRehearseMachine(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
@@ -79,6 +84,7 @@ host   = "sv2"
 engine = "kvm"
 memory = "192MiB"
 `, nil)
-	s.run("rehearse", "--", "sh", "-c", "orrery up >/dev/null && orrery exec c -- ping -c 1 -W 30 10.99.39.2 && orrery exec m -- uname -r && orrery down").
+	s.run("rehearse", "--", "sh", "-c",
+		"orrery up >/dev/null && orrery exec c -- ping -c 1 -W 30 10.99.39.2 && orrery exec m -- uname -r && orrery down").
 		want(0, "1 received", `m \| .*cloud`, "2 nodes taken down")
 }

@@ -86,7 +86,8 @@ func newReleased(t *testing.T, name string, net int) *site {
 	return newSite(t, name, fmt.Sprintf(releasedSite, net), released())
 }
 
-// instances returns what there is of the nodes of the site, by name and release; the bridges are the kernel's word.
+// instances returns what there is of the nodes of the site, by name and release; the bridges are
+// the kernel's word.
 func (s *site) instances() map[string]map[int]observe.Node {
 	s.Helper()
 	list, err := lxc.New(s.dirs, image.Open(s.dirs.State)).List(s.Context(), s.name)
@@ -103,7 +104,8 @@ func (s *site) instances() map[string]map[int]observe.Node {
 	return all
 }
 
-// inits returns the process ids of the first processes of all instances, by id, so that one that was restarted is known.
+// inits returns the process ids of the first processes of all instances, by id, so that one that
+// was restarted is known.
 func (s *site) inits() map[string]string {
 	all := map[string]string{}
 	for _, path := range glob(s.dirs.Nodes(s.name) + "/*/pid") {
@@ -140,8 +142,8 @@ func (s *site) onLive() (whole, partly map[string][]int) {
 	return whole, partly
 }
 
-// wantLive wants that of each node exactly the instance of a release is on the live networks, that only it writes to the volume, that
-// none is frozen, and that nothing is left to do.
+// wantLive wants that of each node exactly the instance of a release is on the live networks, that
+// only it writes to the volume, that none is frozen, and that nothing is left to do.
 func (s *site) wantLive(release int, nodes ...string) {
 	s.Helper()
 	if len(nodes) == 0 {
@@ -150,7 +152,8 @@ func (s *site) wantLive(release int, nodes ...string) {
 	whole, partly := s.onLive()
 	for _, name := range nodes {
 		if !slices.Equal(whole[name], []int{release}) || len(partly[name]) > 0 {
-			s.Errorf("node %s is on the live networks at releases %v, partly at %v, and not at %d alone", name, whole[name], partly[name], release)
+			s.Errorf("node %s is on the live networks at releases %v, partly at %v, and not at %d alone", name, whole[name],
+				partly[name], release)
 		}
 	}
 	for name, of := range s.instances() {
@@ -237,10 +240,12 @@ func greeted(address string) (text string, err error) {
 	return text, err
 }
 
-// unanswered is how long a client may be without an answer during a switch, on a machine that has other work. It is measured in bench.
+// unanswered is how long a client may be without an answer during a switch, on a machine that has
+// other work. It is measured in bench.
 const unanswered = 2 * time.Second
 
-// calling runs the program while clients call both greeters of a site, who must say all of these, in this order, and never be long away.
+// calling runs the program while clients call both greeters of a site, who must say all of these,
+// in this order, and never be long away.
 func (s *site) calling(net int, says []string, args ...string) result {
 	s.Helper()
 	clients := []func() caller{call(fmt.Sprintf("10.99.%d.101:7000", net)), call(fmt.Sprintf("10.99.%d.102:7000", net))}
@@ -278,7 +283,8 @@ func TestRelease(t *testing.T) {
 	s := newReleased(t, "it-release", 100)
 	s.edit("site.toml", "[image.debian]", "[network.data]\nsubnet = \"10.99.101.0/24\"\n[image.debian]")
 	s.do("up")
-	s.run("stage", "--release", "701").want(0, `web0 +701101 .*701 \(quarantine\) +running +healthy`, "orrery switch --release 701")
+	s.run("stage", "--release", "701").
+		want(0, `web0 +701101 .*701 \(quarantine\) +running +healthy`, "orrery switch --release 701")
 	s.settled()
 	s.run("stage", "--release", "701").want(0, "nothing to do")
 	releaseQuarantine(s)
@@ -335,8 +341,8 @@ func releaseQuarantine(s *site) {
 	s.lines("store")
 }
 
-// releaseUnheard: whatever the quarantine sends, nothing of it is on the live networks. Both have the same addresses, so frames are known by
-// what is in them.
+// releaseUnheard: whatever the quarantine sends, nothing of it is on the live networks. Both have
+// the same addresses, so frames are known by what is in them.
 func releaseUnheard(s *site) {
 	s.Helper()
 	frames := []func() [][]byte{s.capture(s.name, "lan"), s.capture(s.name, "data")}
@@ -368,7 +374,8 @@ done; ip neigh del 10.99.100.1 dev eth0; true`
 func releaseSwitch(s *site) {
 	s.Helper()
 	before, lines := s.inits(), s.lines("store")
-	s.calling(100, []string{"one", "two"}, "switch", "--release", "701").want(0, "3 nodes at release 701, formerly none", "orrery rollback")
+	s.calling(100, []string{"one", "two"}, "switch", "--release", "701").
+		want(0, "3 nodes at release 701, formerly none", "orrery rollback")
 	if after := s.inits(); !maps.Equal(before, after) {
 		s.Errorf("first processes were %v and are %v", before, after)
 	}
@@ -408,7 +415,8 @@ func (s *site) releases() map[int]releaseLine {
 func releaseLookedAt(s *site) {
 	s.Helper()
 	is := s.releases()
-	if r := is[701]; len(r.Live) != 3 || len(r.Quarantine) != 0 || r.Notes != "second" || r.Who == "" || !r.Confirmed || r.Former {
+	if r := is[701]; len(r.Live) != 3 || len(r.Quarantine) != 0 || r.Notes != "second" || r.Who == "" || !r.Confirmed ||
+		r.Former {
 		s.Errorf("release 701: %+v", r)
 	}
 	if r := is[0]; len(r.Live) != 0 || len(r.Quarantine) != 3 || !r.Former {
@@ -424,7 +432,8 @@ func releaseLookedAt(s *site) {
 		Content  []string
 		Packages map[string]string
 	}
-	if err := json.Unmarshal(replied(s.do("release", "show", "701", "web0", "--json")), &show); err != nil || len(show) != 1 {
+	if err := json.Unmarshal(replied(s.do("release", "show", "701", "web0", "--json")), &show); err != nil ||
+		len(show) != 1 {
 		s.Fatalf("%v: %+v", err, show)
 	}
 	installed := map[string]string{}
@@ -436,7 +445,8 @@ func releaseLookedAt(s *site) {
 		s.Errorf("release show: %d %v, %d packages of %d", show[0].ID, show[0].Content, len(show[0].Packages), len(installed))
 	}
 	s.run("release", "show", "700").want(3, "there is no node of release 700", "orrery stage --release 700")
-	s.run("release", "diff", "0", "701").want(0, `(?s)web0, web1:\n  layers differ: \w+ \w+, then \w+ \w+\n`, `store:\n  the same`)
+	s.run("release", "diff", "0", "701").
+		want(0, `(?s)web0, web1:\n  layers differ: \w+ \w+, then \w+ \w+\n`, `store:\n  the same`)
 	s.run("release", "diff", "0", "701", "store").want(0, `\Astore:\n  the same\n\z`)
 }
 
@@ -447,7 +457,8 @@ func releaseUnchanged(s *site) {
 	s.edit("roles/greeter/greeter.py", "one", "zero")
 	s.edit("roles/ledger/role.toml", "within = \"20s\"", "within = \"21s\"")
 	s.run("plan").want(0)
-	s.run("stage", "--release", "701").want(3, "release 701 of node .* is live: nothing changes under it", "another release")
+	s.run("stage", "--release", "701").
+		want(3, "release 701 of node .* is live: nothing changes under it", "another release")
 	s.run("plan").want(0)
 	s.edit("roles/greeter2/greeter.py", "three", "two")
 	s.edit("roles/greeter/greeter.py", "zero", "one")
@@ -538,11 +549,14 @@ func releaseDown(s *site) {
 	s.run("rollback").want(3, "no former release")
 }
 
-// TestReleaseFails: a release that is healthy in quarantine and not where it is live goes back by itself, and nothing is half way.
+// TestReleaseFails: a release that is healthy in quarantine and not where it is live goes back by
+// itself, and nothing is half way.
 func TestReleaseFails(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-relfail", 102)
-	s.write("roles/refusing/role.toml", strings.Replace(ledger["roles/ledger/role.toml"], "[[health]]", "[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/srv/data/refused\"]\ntimeout = \"1s\"\nwithin = \"2s\"\n[[health]]", 1))
+	s.write("roles/refusing/role.toml", strings.Replace(ledger["roles/ledger/role.toml"], "[[health]]",
+		"[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/srv/data/refused\"]\ntimeout = \"1s\"\nwithin = \"2s\"\n[[health]]",
+		1))
 	s.write("roles/refusing/ledger.py", ledger["roles/ledger/ledger.py"])
 	s.edit("site.toml", `greeter = "greeter2"`, "greeter = \"greeter2\"\nledger = \"refusing\"")
 	heard := s.hears("switch-failed")
@@ -551,7 +565,8 @@ func TestReleaseFails(t *testing.T) {
 	s.sh("store", "touch /srv/data/refused")
 	before, lines := s.inits(), s.lines("store")
 	end := call("10.99.102.101:7000")
-	s.run("switch", "--release", "701").want(13, "node store of release 701|node store: check: FAILED", "all 3 nodes are back at release none", "refused")
+	s.run("switch", "--release", "701").
+		want(13, "node store of release 701|node store: check: FAILED", "all 3 nodes are back at release none", "refused")
 	heard("switch-failed reverted")
 	if c := end(); c.said[0] != "one" || c.said[len(c.said)-1] != "one" {
 		t.Errorf("the client heard %v", c.said)
@@ -567,7 +582,8 @@ func TestReleaseFails(t *testing.T) {
 	if got := s.in(701, "store", "systemctl is-active only.service || true"); got != "inactive" {
 		t.Errorf("in quarantine: %q", got)
 	}
-	s.run("journal", "-n", "1", "--steps").want(0, "switch --release 701", "node store is not healthy", "ended after .*undone")
+	s.run("journal", "-n", "1", "--steps").
+		want(0, "switch --release 701", "node store is not healthy", "ended after .*undone")
 	is := s.releases()
 	if len(is[701].Quarantine) != 3 || len(is[0].Live) != 3 || is[0].Former || is[701].Former {
 		t.Errorf("releases: %+v", is)
@@ -590,12 +606,14 @@ func TestReleaseFails(t *testing.T) {
 func TestReleaseFirst(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-relfirst", 103)
-	s.run("switch", "--release", "701").want(3, "release 701 of site it-relfirst was not staged here", "orrery stage --release 701")
+	s.run("switch", "--release", "701").
+		want(3, "release 701 of site it-relfirst was not staged here", "orrery stage --release 701")
 	s.do("stage", "--release", "701")
 	if live, _ := s.onLive(); len(live) > 0 {
 		t.Errorf("live is %v", live)
 	}
-	s.run("switch", "--release", "701", "--confirm-within", "10m").want(3, "nothing is live that the trial of release 701 could go back to")
+	s.run("switch", "--release", "701", "--confirm-within", "10m").
+		want(3, "nothing is live that the trial of release 701 could go back to")
 	s.run("switch", "--release", "701").want(0, "3 nodes at release 701")
 	s.run("up").want(0)
 	s.wantLive(701)
@@ -609,7 +627,8 @@ func TestReleaseFirst(t *testing.T) {
 	s.wantLive(701)
 }
 
-// releaseTwoNumbers: two numbers take turns. What rollback returns to is left alone by stage as long as nobody gives it up.
+// releaseTwoNumbers: two numbers take turns. What rollback returns to is left alone by stage as
+// long as nobody gives it up.
 func releaseTwoNumbers(s *site) {
 	s.Helper()
 	says := func(want string) {
@@ -639,7 +658,8 @@ func releaseTwoNumbers(s *site) {
 	s.wantLive(701)
 }
 
-// TestReleaseReboot: after a reboot of the host, the release that was live is live, and the former can still be returned to.
+// TestReleaseReboot: after a reboot of the host, the release that was live is live, and the former
+// can still be returned to.
 func TestReleaseReboot(t *testing.T) {
 	t.Parallel()
 	home := newHome(t, "relboot")
@@ -681,7 +701,8 @@ func TestReleasePart(t *testing.T) {
 	if there := s.instances(); len(there["web0"]) != 2 || len(there["web1"]) != 1 {
 		t.Errorf("there are %v", there)
 	}
-	s.run("switch", "web1", "--release", "701").want(3, "node web1 of release 701 is not on this host", "orrery stage web1 --release 701")
+	s.run("switch", "web1", "--release", "701").
+		want(3, "node web1 of release 701 is not on this host", "orrery stage web1 --release 701")
 	s.run("switch", "web0", "web1", "--release", "701").want(3, "node web1 of release 701 is not on this host")
 	s.wantLive(0)
 	s.run("switch", "--release", "701").want(0, "1 node at release 701") // those that are staged
@@ -711,16 +732,19 @@ func TestReleasePart(t *testing.T) {
 	s.wantLive(0)
 }
 
-// TestReleaseCopy: what is live of a release follows what it was staged from, which has all that the site directory reads, and nothing else.
+// TestReleaseCopy: what is live of a release follows what it was staged from, which has all that
+// the site directory reads, and nothing else.
 func TestReleaseCopy(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-relcopy", 121)
-	// The second edition is a directory that is linked, with a hidden source, in a site directory with a link to a key beside it.
+	// The second edition is a directory that is linked, with a hidden source, in a site directory with
+	// a link to a key beside it.
 	s.write("editions/two/role.toml", strings.ReplaceAll(greeterRole, `"greeter.py"`, `".greeter.py"`))
 	s.write("editions/two/.greeter.py", greeterSays("two"))
 	key := filepath.Join(t.TempDir(), "key")
 	for _, step := range []error{
-		os.RemoveAll(filepath.Join(s.dir, "roles/greeter2")), os.Symlink("../editions/two", filepath.Join(s.dir, "roles/greeter2")),
+		os.RemoveAll(filepath.Join(s.dir, "roles/greeter2")),
+		os.Symlink("../editions/two", filepath.Join(s.dir, "roles/greeter2")),
 		os.WriteFile(key, []byte("a key of the host"), 0o600), os.Symlink(key, filepath.Join(s.dir, "key")),
 	} {
 		if step != nil {
@@ -741,7 +765,8 @@ func TestReleaseCopy(t *testing.T) {
 
 	s.write("editions/two/.greeter.py", greeterSays("three"))
 	before := s.inits()
-	s.run("stage", "web1", "--release", "701").want(3, "release 701 is that of node web0", "greeter: file /usr/local/bin/greeter.py changed", "another release")
+	s.run("stage", "web1", "--release", "701").
+		want(3, "release 701 is that of node web0", "greeter: file /usr/local/bin/greeter.py changed", "another release")
 	s.settled()
 	s.do("up")
 	if after := s.inits(); !maps.Equal(before, after) {
@@ -755,7 +780,8 @@ func TestReleaseCopy(t *testing.T) {
 	s.settled()
 }
 
-// TestReleaseProduction: in production, what changes which release is live asks for the site's name. The journal knows who.
+// TestReleaseProduction: in production, what changes which release is live asks for the site's
+// name. The journal knows who.
 func TestReleaseProduction(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-relprod", 105)
@@ -794,9 +820,11 @@ func TestReleaseProduction(t *testing.T) {
 func TestReleaseMisuse(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-relmis", 106)
-	s.write("roles/broken/role.toml", strings.Replace(greeterRole, "[[health]]\ntcp = 7000\nwithin = \"20s\"", "[[health]]\ntcp = 7001\ntimeout = \"1s\"\nwithin = \"2s\"", 1))
+	s.write("roles/broken/role.toml", strings.Replace(greeterRole, "[[health]]\ntcp = 7000\nwithin = \"20s\"",
+		"[[health]]\ntcp = 7001\ntimeout = \"1s\"\nwithin = \"2s\"", 1))
 	s.write("roles/broken/greeter.py", greeterSays("broken"))
-	s.write("roles/greeter2/role.toml", greeterRole+"[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/root/sick\"]\ntimeout = \"1s\"\nwithin = \"2s\"\n")
+	s.write("roles/greeter2/role.toml",
+		greeterRole+"[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/root/sick\"]\ntimeout = \"1s\"\nwithin = \"2s\"\n")
 	s.edit("site.toml", "[release.701]", "[release.702.roles]\ngreeter = \"broken\"\n[release.701]")
 	refused := func(status int, texts []string, args ...string) {
 		t.Helper()
@@ -837,7 +865,8 @@ func TestReleaseMisuse(t *testing.T) {
 	// One that is not healthy in quarantine.
 	refused(8, []string{"node web0 is not healthy"}, "stage", "--release", "702")
 	s.wantLive(0)
-	refused(3, []string{"node (web0|web1) of release 702 is not proven", "orrery stage web. --release 702"}, "switch", "--release", "702")
+	refused(3, []string{"node (web0|web1) of release 702 is not proven", "orrery stage web. --release 702"}, "switch",
+		"--release", "702")
 	s.wantLive(0)
 	// One that was, and is no more.
 	s.do("stage", "--release", "701")

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestRolling: an edit of a file of the layer goes through a group's nodes one by one. A batch that fails is put back as it was, with what its nodes
-// had written, and later ones are not touched; the mended site goes on by the same command.
+// TestRolling: an edit of a file of the layer goes through a group's nodes one by one. A batch that
+// fails is put back as it was, with what its nodes had written, and later ones are not touched; the
+// mended site goes on by the same command.
 func TestRolling(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-rolling", `

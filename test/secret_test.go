@@ -85,7 +85,8 @@ cat /etc/holder.conf
 		"/etc/orrery/secrets/made": "400 root:root", "/etc/holder.conf": "400 holder:holder",
 		// Programs such as munged look at every directory on the way.
 		"/etc/orrery": "755 root:root", "/etc/orrery/secrets": "755 root:root", "/etc/orrery/files": "755 root:root",
-		"/etc/orrery/env": "644 root:root", "/etc/orrery/hosts": "644 root:root", "/etc/orrery/inventory.json": "644 root:root",
+		"/etc/orrery/env": "644 root:root", "/etc/orrery/hosts": "644 root:root",
+		"/etc/orrery/inventory.json": "644 root:root",
 	} {
 		if got := s.on("one", "stat", "-L", "-c", "%a %U:%G", path); got != want {
 			t.Errorf("%s has %s, not %s", path, got, want)
@@ -93,7 +94,8 @@ cat /etc/holder.conf
 	}
 	for path, want := range map[string]string{
 		"/etc/orrery/secrets/filed": filed, "/etc/orrery/secrets/commanded": commanded, "/etc/orrery/secrets/key": key,
-		"/etc/orrery/secrets/made": string(made), "/etc/holder.conf": "filed=" + filed + "\nmade=" + string(made) + "\nkey=" + key,
+		"/etc/orrery/secrets/made": string(made), "/etc/holder.conf": "filed=" + filed + "\nmade=" + string(made) +
+			"\nkey=" + key,
 	} {
 		if got := s.on("one", "cat", path); got != want {
 			t.Errorf("%s is %q, not %q", path, got, want)

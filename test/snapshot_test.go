@@ -120,7 +120,8 @@ func (s *site) written(nodes ...string) string {
 	s.Helper()
 	var all []string
 	for _, n := range nodes {
-		all = append(all, n+": "+s.sh(n, "cat /root/x /srv/data/x /srv/common/x; stat -c '%U %a' /root/x; grep -c . /etc/hostname; systemctl is-system-running --wait"))
+		all = append(all, n+": "+s.sh(n,
+			"cat /root/x /srv/data/x /srv/common/x; stat -c '%U %a' /root/x; grep -c . /etc/hostname; systemctl is-system-running --wait"))
 	}
 	return strings.Join(all, "\n")
 }
@@ -134,7 +135,8 @@ func snapshotRestore(s *site) {
 	s.do("exec", "all", "--", "sh", "-c", spoil)
 	inits := s.init("n3")
 	s.run("snapshot", "restore", id).want(9, "nothing was done", "--yes-restore it-snapshot")
-	s.run("snapshot", "restore", id, "n1", "n2", "--yes-restore", s.name).want(0, "common: node n. uses it too", "2 nodes as in snapshot")
+	s.run("snapshot", "restore", id, "n1", "n2", "--yes-restore", s.name).
+		want(0, "common: node n. uses it too", "2 nodes as in snapshot")
 	if is := s.written("n1"); !strings.Contains(is, "before\nbefore\nafter\n") {
 		s.Errorf("n1 has %s", is)
 	}
@@ -162,12 +164,14 @@ func snapshotUndone(s *site) {
 	id := s.snapshot("n1", "n2").ID
 	s.sh("n1", "rm /srv/data/bad; echo later > /root/x; echo later > /srv/data/x")
 	s.run("snapshot", "restore", id, "--yes-restore", s.name).want(7, "everything is as it was before")
-	if is := s.sh("n1", "cat /root/x /srv/data/x; ls /srv/data"); !strings.HasPrefix(is, "later\nlater\n") || strings.Contains(is, "bad") {
+	if is := s.sh("n1", "cat /root/x /srv/data/x; ls /srv/data"); !strings.HasPrefix(is, "later\nlater\n") ||
+		strings.Contains(is, "bad") {
 		s.Errorf("n1 has %s", is)
 	}
 	s.do("up")
 	s.settled()
-	if left := glob(s.dirs.Site(s.name)+"/nodes/*/private/.*aside", s.dirs.Site(s.name)+"/volumes/*/.*", s.dirs.Site(s.name)+"/restoring.json"); len(left) > 0 {
+	if left := glob(s.dirs.Site(s.name)+"/nodes/*/private/.*aside", s.dirs.Site(s.name)+"/volumes/*/.*",
+		s.dirs.Site(s.name)+"/restoring.json"); len(left) > 0 {
 		s.Errorf("left is %v", left)
 	}
 }

@@ -18,26 +18,31 @@ import (
 // spanSite is a site with a node on each of some hosts, all on one network; the first host has it.
 func spanSite(name, gateway string, nodes []string, id int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "site.name = %q\nimage.debian.suite = \"bookworm\"\n[network.lan]\nsubnet = \"10.99.243.0/24\"\n%s\n", name, gateway)
+	fmt.Fprintf(&b, "site.name = %q\nimage.debian.suite = \"bookworm\"\n[network.lan]\nsubnet = \"10.99.243.0/24\"\n%s\n",
+		name, gateway)
 	for i, node := range nodes {
 		address := "local"
 		if i > 0 {
 			address = hosts.AddressOf(i + 1)
 		}
-		fmt.Fprintf(&b, "[host.sv%d]\naddress = %q\n[node.%s]\nid = %d\nmemory = \"256MiB\"\nhost = \"sv%d\"\n", i+1, address, node, id+i, i+1)
+		fmt.Fprintf(&b, "[host.sv%d]\naddress = %q\n[node.%s]\nid = %d\nmemory = \"256MiB\"\nhost = \"sv%d\"\n", i+1,
+			address, node, id+i, i+1)
 	}
 	return b.String()
 }
 
-// TestSpan: nodes of one network on several hosts reach one another, and the gateway on their own host, whatever becomes of the others. Nobody else reaches them: no other site of the same addresses, no
-// stranger beside the hosts, no user of a host, and no node by way of the hosts' own addresses. Between the hosts goes the network's VXLAN and nothing else of it.
+// TestSpan: nodes of one network on several hosts reach one another, and the gateway on their own
+// host, whatever becomes of the others. Nobody else reaches them: no other site of the same
+// addresses, no stranger beside the hosts, no user of a host, and no node by way of the hosts' own
+// addresses. Between the hosts goes the network's VXLAN and nothing else of it.
 func TestSpan(t *testing.T) {
 	need.Integration(t)
 	t.Parallel()
 	s := newExample(t, "minimal", "it-span", "10.77.1.", "10.99.243.")
 	s.do("image", "build") // hosts have no way out to packages
 	const stranger = 4
-	h := hosts.Up(t, hosts.Options{Count: stranger, Programs: map[string]string{"orrery": program}, Store: filepath.Join(need.State(), "store")})
+	h := hosts.Up(t, hosts.Options{Count: stranger, Programs: map[string]string{"orrery": program},
+		Store: filepath.Join(need.State(), "store")})
 	for i := 2; i <= 3; i++ {
 		if err := h.At(i).AddUser("ada", false); err != nil {
 			t.Fatal(err)
@@ -65,7 +70,8 @@ func TestSpan(t *testing.T) {
 	// reached returns which of some addresses nodes reach: "a 12, b 11".
 	reached := func(options, from string, tries int, last ...int) string {
 		t.Helper()
-		script := fmt.Sprintf("for i in %s; do for n in $(seq %d); do ping -c1 -W1 10.99.243.$i > /dev/null && echo reached $i && break; done; done; true", strings.Trim(fmt.Sprint(last), "[]"), tries)
+		script := fmt.Sprintf("for i in %s; do for n in $(seq %d); do ping -c1 -W1 10.99.243.$i > /dev/null && echo reached $i && break; done; done; true",
+			strings.Trim(fmt.Sprint(last), "[]"), tries)
 		var all []string
 		for line := range strings.Lines(sh(1, "orrery exec "+options+" "+from+" -- sh -c '"+script+"'")) {
 			node, at, several := strings.Cut(strings.TrimSpace(line), " | reached ")
@@ -95,9 +101,11 @@ func TestSpan(t *testing.T) {
 	// What is copied between nodes of other hosts does not come to the one that steers.
 	says(1, `orrery exec b -- sh -c 'dd if=/dev/urandom of=/root/big bs=1M count=20 2> /dev/null; sha256sum /root/big > /root/sum'
 		rx=/sys/class/net/eth0/statistics/rx_bytes; was=$(cat $rx)
-		orrery cp b:/root/big b:/root/sum c:/root/ && [ $(($(cat $rx) - was)) -lt 5000000 ] && orrery exec c -- sha256sum -c /root/sum`, "/root/big: OK")
+		orrery cp b:/root/big b:/root/sum c:/root/ && [ $(($(cat $rx) - was)) -lt 5000000 ] && orrery exec c -- sha256sum -c /root/sum`,
+		"/root/big: OK")
 
-	// What comes to a host by the switch is counted: VXLAN of the two networks, other VXLAN, and what is of the networks' addresses without any.
+	// What comes to a host by the switch is counted: VXLAN of the two networks, other VXLAN, and what
+	// is of the networks' addresses without any.
 	mine, others := model.VNI("it-span", "lan"), model.VNI("it-other", "lan")
 	sh(2, fmt.Sprintf(`nft -f - <<'END'
 table netdev watch {
@@ -141,13 +149,15 @@ END`, mine, others))
 	remembers := func(from int, as, to string, last int) bool {
 		t.Helper()
 		frame := fmt.Sprintf("\x08\x00\x00\x00%s\x00\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x00%s\x08\x06\x00\x01\x08\x00\x06\x04\x00\x01\x02\x00\x00\x00\x00%s%s\x00\x00\x00\x00\x00\x00%s",
-			string([]byte{byte(mine >> 16), byte(mine >> 8), byte(mine)}), string([]byte{byte(last)}), string([]byte{byte(last)}), string([]byte{10, 99, 243, byte(last)}), string([]byte{10, 99, 243, 11}))
+			string([]byte{byte(mine >> 16), byte(mine >> 8), byte(mine)}), string([]byte{byte(last)}),
+			string([]byte{byte(last)}), string([]byte{10, 99, 243, byte(last)}), string([]byte{10, 99, 243, 11}))
 		var octal strings.Builder
 		for _, c := range []byte(frame) {
 			fmt.Fprintf(&octal, `\%03o`, c)
 		}
 		// All at once: what bash prints in parts is sent in parts.
-		sh(from, fmt.Sprintf(as, fmt.Sprintf(`printf "%s" | dd bs=2000 iflag=fullblock status=none > /dev/udp/%s/4789 || true`, octal.String(), to)))
+		sh(from, fmt.Sprintf(as, fmt.Sprintf(
+			`printf "%s" | dd bs=2000 iflag=fullblock status=none > /dev/udp/%s/4789 || true`, octal.String(), to)))
 		time.Sleep(100 * time.Millisecond)
 		return strings.Contains(sh(1, "orrery exec a -- ip neigh show 10.99.243."+strconv.Itoa(last)), "lladdr")
 	}
@@ -165,7 +175,8 @@ END`, mine, others))
 	if remembers(2, user, "10.8.1.1", 103) {
 		t.Error("a user of another host is heard")
 	}
-	if remembers(1, `orrery exec b -- bash -c '%s'`, "10.8.1.1", 104) || remembers(1, `orrery exec a -- bash -c '%s'`, "10.8.1.1", 105) {
+	if remembers(1, `orrery exec b -- bash -c '%s'`, "10.8.1.1", 104) ||
+		remembers(1, `orrery exec a -- bash -c '%s'`, "10.8.1.1", 105) {
 		t.Error("a node is heard that says it is a host")
 	}
 
@@ -184,7 +195,8 @@ END`, mine, others))
 	says(1, "orrery plan || true; orrery -C /root/other plan || true", "nodes on other hosts changed")
 	sh(3, `nft list tables | grep 'orrery\.' | while read table; do nft delete $table; done`)
 	says(1, "orrery plan || true", "rules between hosts changed")
-	says(1, "orrery up; orrery -C /root/other up; orrery plan; orrery -C /root/other plan", "it-span: nothing to do", "it-other: nothing to do")
+	says(1, "orrery up; orrery -C /root/other up; orrery plan; orrery -C /root/other plan", "it-span: nothing to do",
+		"it-other: nothing to do")
 
 	// Without the others, each host is the gateway of its own nodes.
 	if err := h.At(1).Cut(hosts.Both); err != nil {

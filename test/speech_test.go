@@ -21,7 +21,8 @@ import (
 	"orrery/internal/host"
 )
 
-// typist is what a program in a node does to type into the operator's terminal: by each stream that it was given, and by /dev/tty.
+// typist is what a program in a node does to type into the operator's terminal: by each stream that
+// it was given, and by /dev/tty.
 const typist = `
 $| = 1;
 sub typed { my $f = shift; for my $c (split //, "evil\n") { my $x = $c; ioctl($f, 0x5412, $x) or return 0 } return 1 }
@@ -41,7 +42,8 @@ while (accept(C, S)) {
 }
 `
 
-// TestSpeech: what a node prints, answers and sends reaches neither the operator's terminal nor the host's loopback nor the host's files.
+// TestSpeech: what a node prints, answers and sends reaches neither the operator's terminal nor the
+// host's loopback nor the host's files.
 func TestSpeech(t *testing.T) {
 	t.Parallel()
 	var reached atomic.Int32
@@ -49,7 +51,8 @@ func TestSpeech(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }), ReadHeaderTimeout: time.Second}
+	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }),
+		ReadHeaderTimeout: time.Second}
 	go server.Serve(l) //nolint:errcheck // it ends with the test
 	defer server.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
@@ -85,9 +88,10 @@ timeout = "60s"
 [[health]]
 tcp = 8080
 `,
-		"roles/evil/answerer":     answerer,
-		"roles/evil/typist":       typist,
-		"roles/evil/evil.service": "[Service]\nExecStart=/usr/bin/perl /srv/answerer " + port + "\n[Install]\nWantedBy=multi-user.target\n",
+		"roles/evil/answerer": answerer,
+		"roles/evil/typist":   typist,
+		"roles/evil/evil.service": "[Service]\nExecStart=/usr/bin/perl /srv/answerer " + port +
+			"\n[Install]\nWantedBy=multi-user.target\n",
 	})
 	began := time.Now()
 	s.do("up")
@@ -123,7 +127,8 @@ tcp = 8080
 	t.Run("Copy", func(t *testing.T) { hostileCopy(s.of(t)) })
 }
 
-// atTerminal runs the program on a terminal, and gives what that is sent, and how much was typed there that nobody has typed.
+// atTerminal runs the program on a terminal, and gives what that is sent, and how much was typed
+// there that nobody has typed.
 func (s *site) atTerminal(args ...string) (sent string, typed int) {
 	s.Helper()
 	operator, tty, err := pty.Open()
@@ -189,7 +194,8 @@ printf '#!/bin/sh\ncat /srv/false.tar\n' > /usr/local/bin/tar && chmod 755 /usr/
 	if text, err := os.ReadFile(victim); err != nil || string(text) != "of the host" {
 		s.Errorf("the host's file holds %q: %v", text, err)
 	}
-	if out, err := exec.Command("find", dir, "-type", "b", "-o", "-type", "c", "-o", "-perm", "/6000", "-o", "-name", ".orrery*").Output(); err != nil || len(out) > 0 {
+	if out, err := exec.Command("find", dir, "-type", "b", "-o", "-type", "c", "-o", "-perm", "/6000", "-o", "-name",
+		".orrery*").Output(); err != nil || len(out) > 0 {
 		s.Errorf("on the host there are %s (%v)", out, err)
 	}
 }

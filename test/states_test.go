@@ -12,7 +12,8 @@ import (
 // TestTwoStateDirectories: a site that is up is not brought up, nor taken down, from another state directory.
 func TestTwoStateDirectories(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "it-states", "[network.lan]\nsubnet = \"10.99.126.0/24\"\n[image.debian]\nsuite = \"bookworm\"\n[node.one]\nid = 1\n", nil)
+	s := newSite(t, "it-states", "[network.lan]\nsubnet = \"10.99.126.0/24\"\n[image.debian]\nsuite = \"bookworm\"\n[node.one]\nid = 1\n",
+		nil)
 	s.do("up")
 	before := s.init("one")
 	state, run := t.TempDir(), "/run/orrery-test-states"
@@ -25,7 +26,8 @@ func TestTwoStateDirectories(t *testing.T) {
 	})
 	other := s.at(host.Dirs{State: state, Run: run})
 	for _, verb := range []string{"plan", "status", "up", "down"} {
-		other.run(verb).want(4, "site it-states is on this machine already, kept in "+s.dirs.State, "ORRERY_STATE="+s.dirs.State+" orrery down")
+		other.run(verb).want(4, "site it-states is on this machine already, kept in "+s.dirs.State,
+			"ORRERY_STATE="+s.dirs.State+" orrery down")
 	}
 	if is := s.init("one"); is != before {
 		t.Errorf("init of the node was %s and is %s", before, is)

@@ -13,7 +13,8 @@ import (
 
 const nobody = 65534
 
-// TestStrangers: a user of the host can read and write nothing of what a site has on it, whatever its paths are, nor list a directory.
+// TestStrangers: a user of the host can read and write nothing of what a site has on it, whatever
+// its paths are, nor list a directory.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	const value = "stranger-Wq81-secret"
@@ -58,7 +59,8 @@ script = "echo here > /srv/data/open; chmod 0666 /srv/data/open; cat /etc/holder
 	s.do("up")
 	s.do("stage", "--release", "701")
 	s.do("snapshot")
-	if got := s.sh("one", "su -s /bin/sh nobody -c 'cat /etc/orrery/secrets/key /srv/data/open; ls /etc/orrery'"); !strings.Contains(got, value) || !strings.Contains(got, "here") {
+	if got := s.sh("one", "su -s /bin/sh nobody -c 'cat /etc/orrery/secrets/key /srv/data/open; ls /etc/orrery'"); !strings.Contains(got,
+		value) || !strings.Contains(got, "here") {
 		t.Errorf("in the node, its users see %q", got)
 	}
 	loosen(s) // as a version before had them
@@ -68,7 +70,8 @@ script = "echo here > /srv/data/open; chmod 0666 /srv/data/open; cat /etc/holder
 
 // loosen sets the modes of a host's files and directories to those that they had in former versions.
 func loosen(s *site) {
-	for _, path := range append(glob(s.dirs.State+"/sites/"+s.name+"/*"), s.dirs.State, s.dirs.Run, s.dirs.Run+"/sites", s.dirs.Run+"/sites/"+s.name, s.dirs.State+"/sites") {
+	for _, path := range append(glob(s.dirs.State+"/sites/"+s.name+"/*"), s.dirs.State, s.dirs.Run, s.dirs.Run+"/sites",
+		s.dirs.Run+"/sites/"+s.name, s.dirs.State+"/sites") {
 		if info, err := os.Stat(path); err == nil && info.IsDir() && filepath.Base(path) != "volumes" {
 			_ = os.Chmod(path, 0o755)
 		} else if err == nil {
@@ -84,13 +87,15 @@ func wantClosed(t *testing.T, open []string) {
 	}
 }
 
-// closedTo returns what a user of the host can do with any path below some directories. The paths are found by root, and are at least so many.
+// closedTo returns what a user of the host can do with any path below some directories. The paths
+// are found by root, and are at least so many.
 func (s *site) closedTo(uid uint32, atLeast int, tops ...string) []string {
 	s.Helper()
 	var paths strings.Builder
 	for _, top := range tops {
 		err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
-			if err == nil && filepath.Dir(path) == s.dirs.State && slices.Contains([]string{"spead2", "ansible", "docs", "engine", "homes"}, e.Name()) {
+			if err == nil && filepath.Dir(path) == s.dirs.State &&
+				slices.Contains([]string{"spead2", "ansible", "docs", "engine", "homes"}, e.Name()) {
 				return fs.SkipDir // programs of the tests, and what others keep apart
 			}
 			if err == nil && e.Type()&fs.ModeSymlink == 0 {

@@ -12,8 +12,9 @@ import (
 	"orrery/test/need"
 )
 
-// TestSwitchHistory: in random histories of several releases, whenever a switch or a rollback is killed, also one to a numbered release, the next
-// run converges by itself, and again when the host has rebooted in between.
+// TestSwitchHistory: in random histories of several releases, whenever a switch or a rollback is
+// killed, also one to a numbered release, the next run converges by itself, and again when the host
+// has rebooted in between.
 func TestSwitchHistory(t *testing.T) {
 	t.Parallel()
 	home := newHome(t, "history")
@@ -126,7 +127,8 @@ func (h *history) kill(args ...string) {
 	after := time.Duration(1.8 * h.random.Float64() * float64(h.span))
 	dead := h.site.killed(after, args...)
 	intended := h.intended()
-	what := fmt.Sprintf("%s after %s (killed %t, intended %t)", strings.Join(args, " "), after.Round(time.Millisecond), dead, intended)
+	what := fmt.Sprintf("%s after %s (killed %t, intended %t)", strings.Join(args, " "), after.Round(time.Millisecond),
+		dead, intended)
 	h.done = append(h.done, what)
 	if dead {
 		h.kills++
@@ -150,7 +152,8 @@ func (h *history) kill(args ...string) {
 	h.wantQuiet()
 }
 
-// wantQuiet: what only a live node does is done by no instance in quarantine, also when it was live as the host went down.
+// wantQuiet: what only a live node does is done by no instance in quarantine, also when it was live
+// as the host went down.
 func (h *history) wantQuiet() {
 	h.Helper()
 	for release, n := range h.instances()["store"] {

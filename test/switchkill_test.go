@@ -18,8 +18,9 @@ import (
 	"orrery/test/need"
 )
 
-// TestSwitchKill: whenever a stage, a switch or a rollback is killed, the set is told of and then brought to one release, wholly; the volume
-// is never in two hands, and no line of the ledger is lost.
+// TestSwitchKill: whenever a stage, a switch or a rollback is killed, the set is told of and then
+// brought to one release, wholly; the volume is never in two hands, and no line of the ledger is
+// lost.
 func TestSwitchKill(t *testing.T) {
 	t.Parallel()
 	kills := need.Kills(60, 100)
@@ -29,7 +30,9 @@ func TestSwitchKill(t *testing.T) {
 	s.do("up")
 	k := &killing{site: s, random: random, spans: map[string]time.Duration{}, told: map[string]int{}, backups: t.TempDir()}
 	for _, args := range [][]string{
-		{"stage", "--release", "701"}, {"switch", "--release", "701"}, {"rollback"}, {"backup", k.backups}, {"backup", k.backups}, // the second has less to do
+		// the second has less to do
+		{"stage", "--release", "701"}, {"switch", "--release", "701"}, {"rollback"}, {"backup", k.backups},
+		{"backup", k.backups},
 	} {
 		k.spans[args[0]] = s.run(args...).want(0).took
 	}
@@ -193,7 +196,8 @@ func (s *site) intended() bool {
 func (k *killing) torn() (whole, partly map[string][]int, clear bool) {
 	whole, partly = k.onLive()
 	all := slices.Collect(maps.Values(whole))
-	return whole, partly, len(partly) == 0 && len(all) == 3 && len(all[0]) == 1 && slices.Equal(all[0], all[1]) && slices.Equal(all[1], all[2])
+	return whole, partly, len(partly) == 0 && len(all) == 3 && len(all[0]) == 1 && slices.Equal(all[0], all[1]) &&
+		slices.Equal(all[1], all[2])
 }
 
 // TestSwitchKillThenMore: a switch was killed, and something else befalls the set before anybody mends it.
@@ -225,7 +229,8 @@ func TestSwitchKillThenMore(t *testing.T) {
 				was := s.kept() + s.standing()
 				more.do()
 				if r := s.run("plan"); r.status != 0 {
-					t.Fatalf("%s was killed, then %s: %s\nleft is %s\nit was %s and is %s%s", verb, more.name, r.errs, r.out, was, s.kept(), s.standing())
+					t.Fatalf("%s was killed, then %s: %s\nleft is %s\nit was %s and is %s%s", verb, more.name, r.errs, r.out, was,
+						s.kept(), s.standing())
 				}
 				s.wantLive(0)
 				if s.intended() {
@@ -281,7 +286,8 @@ func (s *site) standing() string {
 	text := ""
 	for name, of := range s.instances() {
 		for release, n := range of {
-			text += fmt.Sprintf("%s of %d: %s, staged %t, active %t, configured %t, links %+v, volumes %+v\n", name, release, n.State, n.Staged, n.Active, n.Configured, n.NICs, n.Mounts)
+			text += fmt.Sprintf("%s of %d: %s, staged %t, active %t, configured %t, links %+v, volumes %+v\n", name, release,
+				n.State, n.Staged, n.Active, n.Configured, n.NICs, n.Mounts)
 		}
 	}
 	return text

@@ -131,8 +131,9 @@ func toykatIdentity(s *site) {
 	s.settled()
 }
 
-// toykatReleases: once a release is staged, the whole telescope goes forward to it and back, again and again, without
-// staging: its nodes are proven in quarantine if all that they need is there, else when they are live. No sample is lost.
+// toykatReleases: once a release is staged, the whole telescope goes forward to it and back, again
+// and again, without staging: its nodes are proven in quarantine if all that they need is there,
+// else when they are live. No sample is lost.
 func toykatReleases(s *site, nodes []string) {
 	forward := []string{"switch", "system", "--release", "701"}
 	s.do("stage", "system", "--release", "701")
@@ -155,7 +156,8 @@ func toykatReleases(s *site, nodes []string) {
 // samples returns how many rows there were in the database a moment ago.
 func (s *site) samples() int {
 	s.Helper()
-	out := s.on("db", "runuser", "-u", "postgres", "--", "psql", "-qAt", "-d", "toykat", "-c", "SELECT count(*) FROM samples WHERE time < now() - interval '1 s'")
+	out := s.on("db", "runuser", "-u", "postgres", "--", "psql", "-qAt", "-d", "toykat", "-c",
+		"SELECT count(*) FROM samples WHERE time < now() - interval '1 s'")
 	n, err := strconv.Atoi(out)
 	if err != nil {
 		s.Fatal(err)

@@ -13,8 +13,9 @@ import (
 	"orrery/internal/image"
 )
 
-// wantNoTrace wants that nothing is left of a site on this host: no process, control group, mount, link, table or claim, and no file
-// but what is kept on purpose. Whether links are left is told by their marks, and those of nodes by their bridges.
+// wantNoTrace wants that nothing is left of a site on this host: no process, control group, mount,
+// link, table or claim, and no file but what is kept on purpose. Whether links are left is told by
+// their marks, and those of nodes by their bridges.
 func (s *site) wantNoTrace() {
 	s.Helper()
 	s.eventually(time.Minute, func() error { // control groups of dead processes take a moment to go
@@ -41,13 +42,15 @@ func (s *site) traces() []string {
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for _, line := range strings.Split(string(mounts), "\n") {
-		if strings.Contains(line, s.dirs.Site(s.name)+"/") || strings.Contains(line, filepath.Join(s.dirs.Run, "sites", s.name)+"/") {
+		if strings.Contains(line, s.dirs.Site(s.name)+"/") ||
+			strings.Contains(line, filepath.Join(s.dirs.Run, "sites", s.name)+"/") {
 			add("mount", line)
 		}
 	}
 	links, _ := exec.Command("ip", "-o", "-d", "link").Output()
 	for _, line := range strings.Split(string(links), "\n") {
-		if strings.Contains(line, "alias orrery "+s.name+" ") || strings.Contains(line, "alias orrery "+s.name+".") || strings.Contains(line, ": orv") && !strings.Contains(line, " master orb") {
+		if strings.Contains(line, "alias orrery "+s.name+" ") || strings.Contains(line, "alias orrery "+s.name+".") ||
+			strings.Contains(line, ": orv") && !strings.Contains(line, " master orb") {
 			add("link", line)
 		}
 	}
@@ -57,7 +60,8 @@ func (s *site) traces() []string {
 			add("nftables", line)
 		}
 	}
-	add("file", glob(filepath.Join(s.dirs.Run, "sites", s.name), filepath.Join(s.dirs.Run, "vm", s.name), s.dirs.Nodes(s.name)+"/*", s.dirs.Nodes(s.name)+"/.??*")...)
+	add("file", glob(filepath.Join(s.dirs.Run, "sites", s.name), filepath.Join(s.dirs.Run, "vm", s.name),
+		s.dirs.Nodes(s.name)+"/*", s.dirs.Nodes(s.name)+"/.??*")...)
 	add("claim", glob(filepath.Join("/run/orrery/claims", s.name))...)
 	for _, slot := range glob("/var/lib/orrery/slots/*") {
 		if owner, _ := os.Readlink(slot); strings.HasPrefix(owner, s.dirs.State+":"+s.name+"/") {
@@ -72,14 +76,16 @@ func (s *site) processes() []string {
 	var all []string
 	for _, path := range glob("/proc/[0-9]*/cmdline") {
 		text, _ := os.ReadFile(path)
-		if strings.Contains(string(text), s.dirs.Nodes(s.name)+"/") || strings.Contains(string(text), "\x00guest="+s.name+"/") {
+		if strings.Contains(string(text), s.dirs.Nodes(s.name)+"/") ||
+			strings.Contains(string(text), "\x00guest="+s.name+"/") {
 			all = append(all, path+": "+strings.ReplaceAll(string(text), "\x00", " "))
 		}
 	}
 	return all
 }
 
-// init returns the process id of a node's init on the host and when it started, so that a node that was restarted is known.
+// init returns the process id of a node's init on the host and when it started, so that a node that
+// was restarted is known.
 func (s *site) init(node string) string {
 	s.Helper()
 	e := lxc.New(s.dirs, image.Open(s.dirs.State))

@@ -63,7 +63,8 @@ func (s *site) wantUnwatched() {
 func TestTrial(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-trial", 108)
-	s.write("roles/greeter2/role.toml", greeterRole+"[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/root/sick\"]\ntimeout = \"2s\"\nwithin = \"20s\"\n")
+	s.write("roles/greeter2/role.toml",
+		greeterRole+"[[health]]\ncommand = [\"test\", \"!\", \"-e\", \"/root/sick\"]\ntimeout = \"2s\"\nwithin = \"20s\"\n")
 	heard := s.hears("trial-ended", "switch-failed")
 	s.add(`
 [hook.fails]
@@ -75,13 +76,15 @@ timeout = "1s"
 	s.do("stage", "--release", "701")
 
 	// Its checks hold.
-	s.run("switch", "--release", "701", "--confirm-within", "2s", "--wait").want(0, "on trial until", "release 701 is confirmed", "health checks held")
+	s.run("switch", "--release", "701", "--confirm-within", "2s", "--wait").
+		want(0, "on trial until", "release 701 is confirmed", "health checks held")
 	s.wantLive(701)
 	s.run("confirm").want(0, "release 701 is confirmed")
 	s.trialBack()
 
 	// The same, without waiting for it.
-	s.run("switch", "--release", "701", "--confirm-within", "3s").want(12, "on trial until .* goes back to release none otherwise")
+	s.run("switch", "--release", "701", "--confirm-within", "3s").
+		want(12, "on trial until .* goes back to release none otherwise")
 	s.trialOver(time.Minute)
 	s.wantLive(701)
 	s.run("confirm").want(0, "release 701 is confirmed .*health checks held")
@@ -90,7 +93,8 @@ timeout = "1s"
 
 	// Nobody confirms.
 	lines := s.lines("store")
-	s.run("switch", "--release", "701", "--confirm-within", "1s", "--confirm-by", "hand", "--wait").want(13, "release 701 has gone back: nobody confirmed it")
+	s.run("switch", "--release", "701", "--confirm-within", "1s", "--confirm-by", "hand", "--wait").
+		want(13, "release 701 has gone back: nobody confirmed it")
 	s.wantLive(0)
 	s.wantKept("store", lines)
 	s.run("confirm").want(13, "release 701 has gone back: nobody confirmed it")
@@ -139,7 +143,8 @@ timeout = "1s"
 	s.wantUnwatched()
 
 	// Hooks were told of each, and nobody has waited for one that hangs.
-	heard("trial-ended confirmed", "trial-ended confirmed", "trial-ended reverted", "trial-ended confirmed", "trial-ended reverted", "trial-ended reverted")
+	heard("trial-ended confirmed", "trial-ended confirmed", "trial-ended reverted", "trial-ended confirmed",
+		"trial-ended reverted", "trial-ended reverted")
 	s.eventually(30*time.Second, func() error {
 		all := s.do("journal", "--runs", "0") // there are more than the 20 that it shows otherwise
 		if n := strings.Count(all, "hook fails: trial-ended: not done within 1s"); n != 6 {
@@ -167,7 +172,8 @@ func (s *site) trialBack() {
 	s.do("stage", "--release", "701")
 }
 
-// TestTrialAlone: a trial needs neither the process that began it nor its terminal, and whoever kills its watcher is told.
+// TestTrialAlone: a trial needs neither the process that began it nor its terminal, and whoever
+// kills its watcher is told.
 func TestTrialAlone(t *testing.T) {
 	t.Parallel()
 	s := newReleased(t, "it-trialalone", 109)
@@ -175,7 +181,8 @@ func TestTrialAlone(t *testing.T) {
 	s.do("stage", "--release", "701")
 	// Wherever the switch is killed, there is no trial that nobody watches.
 	for range 5 {
-		s.killed(time.Duration(rand.Float64()*float64(600*time.Millisecond)), "switch", "--release", "701", "--confirm-within", "10m")
+		s.killed(time.Duration(rand.Float64()*float64(600*time.Millisecond)), "switch", "--release", "701",
+			"--confirm-within", "10m")
 		if s.releases()[701].Trial {
 			if len(s.watchers()) != 1 {
 				t.Errorf("the trial is watched by %v", s.watchers())
@@ -220,8 +227,9 @@ func TestTrialAlone(t *testing.T) {
 	s.wantUnwatched()
 }
 
-// TestTrialForgotten: where a watcher was killed and nothing starts it again, status says so, and whoever changes the site next sees to the trial.
-// A twin whose waiter was killed is destroyed by whoever changes the site after its time.
+// TestTrialForgotten: where a watcher was killed and nothing starts it again, status says so, and
+// whoever changes the site next sees to the trial. A twin whose waiter was killed is destroyed by
+// whoever changes the site after its time.
 func TestTrialForgotten(t *testing.T) {
 	if host.SystemdRuns() {
 		t.Skip("systemd starts again what was killed")
@@ -265,8 +273,9 @@ func TestTrialForgotten(t *testing.T) {
 	s.wantNoTrace()
 }
 
-// TestTwinForgotten: a twin whose waiter was killed is told as such, and whoever changes a site next sees to its end, or to that of one that
-// is overdue at once. It has a home of its own, for others would.
+// TestTwinForgotten: a twin whose waiter was killed is told as such, and whoever changes a site
+// next sees to its end, or to that of one that is overdue at once. It has a home of its own, for
+// others would.
 func TestTwinForgotten(t *testing.T) {
 	if host.SystemdRuns() {
 		t.Skip("systemd starts again what was killed")
@@ -313,7 +322,8 @@ func TestTwinForgotten(t *testing.T) {
 		t.Error("nobody sees to the end of the twin")
 	}
 	kill()
-	s.after(11*time.Minute).run("--twin", "f", "stop").want(6, "twin "+key+" expired at .* it is destroyed now", "Twin f of "+s.name+" is gone")
+	s.after(11*time.Minute).run("--twin", "f", "stop").
+		want(6, "twin "+key+" expired at .* it is destroyed now", "Twin f of "+s.name+" is gone")
 	if _, err := os.Stat(s.dirs.Site(key)); err == nil {
 		t.Error("the twin is there")
 	}

@@ -121,7 +121,8 @@ for target in sys.argv[1:]:
     threading.Thread(target=ask, args=(target,)).start()
 `
 
-// talks says a mark in every way to everybody: PEER, a GHOST that is not there, BROADCAST, groups, and raw frames on each interface.
+// talks says a mark in every way to everybody: PEER, a GHOST that is not there, BROADCAST, groups,
+// and raw frames on each interface.
 const talks = `
 import os, socket, sys, threading, time
 
@@ -213,7 +214,8 @@ func (d double) whole() {
 func (d double) asks(node string, targets ...string) map[string]string {
 	d.Helper()
 	answers := map[string]string{}
-	for line := range strings.Lines(d.do(append([]string{"shell", node, "--", "python3", "/usr/local/lib/who.py"}, targets...)...)) {
+	for line := range strings.Lines(d.do(append([]string{"shell", node, "--", "python3", "/usr/local/lib/who.py"},
+		targets...)...)) {
 		target, who, _ := strings.Cut(strings.TrimSpace(line), " ")
 		answers[target] = who
 	}
@@ -258,7 +260,8 @@ func TestTwin(t *testing.T) {
 		do   func(s *site, all []double)
 	}{
 		{"Same", twinSame}, {"Disk", twinDisk}, {"Unheard", twinUnheard}, {"Reach", twinReach}, {"Volumes", twinVolumes},
-		{"Brief", brief.create}, {"Options", twinOptions}, {"Owner", twinOwner}, {"Collapse", twinCollapse}, {"Verbs", twinVerbs}, {"Releases", twinReleases},
+		{"Brief", brief.create}, {"Options", twinOptions}, {"Owner", twinOwner}, {"Collapse", twinCollapse},
+		{"Verbs", twinVerbs}, {"Releases", twinReleases},
 		{"Mistakes", twinMistakes}, {"Expires", brief.expires}, {"Killed", twinKilled},
 	} {
 		t.Run(part.name, func(t *testing.T) {
@@ -300,7 +303,8 @@ func (s *site) undisturbed() func() {
 	return func() {
 		s.Helper()
 		after, n := counts()
-		if least := int(time.Since(began).Seconds()) * 5; after != pids || atoi(n) < least { // it counts 20 times a second, on an idle machine
+		if least := int(time.Since(began).Seconds()) * 5; after != pids || atoi(n) < least {
+			// it counts 20 times a second, on an idle machine
 			s.Errorf("the counter of production was %s and is %s, at %s after %s", pids, after, n, time.Since(began))
 		}
 		if now := records(); !maps.Equal(now, before) {
@@ -326,7 +330,8 @@ func twinSame(s *site, all []double) {
 		d.whole()
 		out := ""
 		for _, node := range []string{"front", "store", "dish", "gauge"} {
-			out += node + " " + d.sh(node, "hostname; cat /etc/machine-id; cat /sys/class/net/*/address; ip -4 -o address | grep -o 'inet [0-9./]*'; grep -v '^#' /etc/hosts | sort")
+			out += node + " " + d.sh(node,
+				"hostname; cat /etc/machine-id; cat /sys/class/net/*/address; ip -4 -o address | grep -o 'inet [0-9./]*'; grep -v '^#' /etc/hosts | sort")
 		}
 		if want := modelled.MAC(s.name, "front", "lan"); !strings.Contains(out, want) {
 			s.Errorf("%s: no interface has the address %s\n%s", d.key(), want, out)
@@ -422,7 +427,8 @@ func unhex(text string) []byte {
 // twinReach: who can be reached from where.
 func twinReach(s *site, all []double) {
 	outside(s.T, "it-beyond", "10.99.124")
-	beyond := exec.Command("ip", "netns", "exec", "it-beyond", "python3", "-c", strings.ReplaceAll(tell, `open("/run/mark", "rb").read()`, `b"beyond"`))
+	beyond := exec.Command("ip", "netns", "exec", "it-beyond", "python3", "-c",
+		strings.ReplaceAll(tell, `open("/run/mark", "rb").read()`, `b"beyond"`))
 	beyond.Args[len(beyond.Args)-1] = strings.ReplaceAll(beyond.Args[len(beyond.Args)-1], "/run/count", "/dev/null")
 	wait, err := begin(beyond)
 	must(s.T, err)
@@ -440,7 +446,9 @@ func twinReach(s *site, all []double) {
 			c.Close()
 		}
 	}()
-	other := newSite(s.T, "it-twin-other", "[network.lan]\nsubnet = \"10.99.118.0/24\"\ngateway = \"10.99.118.1\"\nnat = true\n[image.debian]\nsuite = \"bookworm\"\n[node.far]\nid = 11\n", nil)
+	other := newSite(s.T, "it-twin-other",
+		"[network.lan]\nsubnet = \"10.99.118.0/24\"\ngateway = \"10.99.118.1\"\nnat = true\n[image.debian]\nsuite = \"bookworm\"\n[node.far]\nid = 11\n",
+		nil)
 	other.do("up")
 	other.sh("far", "nc -V >/dev/null 2>&1; systemd-run --quiet python3 -m http.server 7000")
 	port := fmt.Sprint(host.Addr().(*net.TCPAddr).Port)
@@ -463,7 +471,8 @@ func twinReach(s *site, all []double) {
 			"10.99.118.11:7000": "-", "10.99.118.1:" + port: "-", // another site
 			"10.99.116.1:" + port: home, s.world() + ":" + port: home, "10.99.124.1:" + port: home,
 		})
-		d.wantAnswers("dish", map[string]string{"10.99.116.11:7000": d.mark, "10.99.117.11:7000": "-", "10.99.118.11:7000": "-"})
+		d.wantAnswers("dish", map[string]string{"10.99.116.11:7000": d.mark, "10.99.117.11:7000": "-",
+			"10.99.118.11:7000": "-"})
 	}
 	for address, want := range map[string]string{"10.99.116.11:7000": all[0].mark, "10.99.117.11:7000": ""} {
 		if got := ask(address); got != want {
@@ -508,7 +517,8 @@ func twinOptions(s *site, _ []double) {
 	s.write("fill.sh", "#!/bin/sh\necho \"$1 of $2\" > \"$3/rows\"\n")
 	must(s.T, os.Chmod(filepath.Join(s.dir, "fill.sh"), 0o755))
 	part := double{s, "part", "0ddba11e"}
-	s.do("twin", "create", s.dir, "part", "--only", "front", "--only", "store", "--scale", "cpus=0.5,memory=0.5", "--release", "7",
+	s.do("twin", "create", s.dir, "part", "--only", "front", "--only", "store", "--scale", "cpus=0.5,memory=0.5",
+		"--release", "7",
 		"--volumes", filepath.Join(s.dir, "fill.sh"), "--owner", "alice")
 	part.sign()
 	part.whole()
@@ -526,12 +536,15 @@ func twinOptions(s *site, _ []double) {
 		s.Errorf("the script filled in %q", got)
 	}
 	part.as().wantLimits("front", 7011, map[string][2]string{
-		"memory": {"memory.limit_in_bytes=67108864", "memory.max=67108864"}, "cpu": {"cpu.cfs_quota_us=25000", "cpu.max=25000 100000"},
+		"memory": {"memory.limit_in_bytes=67108864", "memory.max=67108864"},
+		"cpu":    {"cpu.cfs_quota_us=25000", "cpu.max=25000 100000"},
 	})
 	s.wantLimits("front", 11, map[string][2]string{
-		"memory": {"memory.limit_in_bytes=134217728", "memory.max=134217728"}, "cpu": {"cpu.cfs_quota_us=50000", "cpu.max=50000 100000"},
+		"memory": {"memory.limit_in_bytes=134217728", "memory.max=134217728"},
+		"cpu":    {"cpu.cfs_quota_us=50000", "cpu.max=50000 100000"},
 	})
-	part.wantAnswers("front", map[string]string{"10.99.116.12:7000": part.mark, "10.99.116.13:7000": "-"}) // no dish, though others have one
+	// no dish, though others have one
+	part.wantAnswers("front", map[string]string{"10.99.116.12:7000": part.mark, "10.99.116.13:7000": "-"})
 }
 
 // twinOwner: what is somebody's is left alone by others, unless they insist.
@@ -542,7 +555,8 @@ func twinOwner(s *site, _ []double) {
 		return &they
 	}
 	for _, args := range [][]string{
-		{"twin", "destroy", "part"}, {"--twin", "part", "up"}, {"--twin", "part", "stop"}, {"--twin", "part", "start"}, {"--twin", "part", "down"},
+		{"twin", "destroy", "part"}, {"--twin", "part", "up"}, {"--twin", "part", "stop"}, {"--twin", "part", "start"},
+		{"--twin", "part", "down"},
 		{"--twin", "part", "snapshot", "all"},
 	} {
 		by("bob").run(args...).want(9, "twin part belongs to alice; nothing was done", "--force")
@@ -566,7 +580,8 @@ func twinCollapse(s *site, _ []double) {
 		s.Errorf("it has %d nodes", n)
 	}
 	for _, name := range []string{"front", "store", "dish", "gauge", "gauge.it-twin"} {
-		if got := toy.sh("front", "getent ahostsv4 "+name+" | head -1 | cut -d' ' -f1"); !strings.HasPrefix(got, "10.99.11") || !strings.HasSuffix(got, ".11") {
+		if got := toy.sh("front", "getent ahostsv4 "+name+" | head -1 | cut -d' ' -f1"); !strings.HasPrefix(got,
+			"10.99.11") || !strings.HasSuffix(got, ".11") {
 			s.Errorf("%s is at %q", name, got)
 		}
 	}
@@ -674,7 +689,8 @@ func twinMistakes(s *site, _ []double) {
 	for _, name := range []string{"701", "Dev", "a.b", "../up", "", strings.Repeat("x", 21)} {
 		s.run("twin", "create", s.dir, name).want(2, "not legal")
 	}
-	s.run("twin", "create", s.dir, "dev1").want(3, "already has a twin dev1, which belongs to root", "orrery --twin dev1 up")
+	s.run("twin", "create", s.dir, "dev1").
+		want(3, "already has a twin dev1, which belongs to root", "orrery --twin dev1 up")
 	s.run("twin", "create", "nowhere", "x1").want(2, "neither a site directory nor a site that is up here")
 	s.run("twin", "create", s.dir).want(2)
 	s.run("twin", "create", s.dir, "x1", "--only", "dsh").want(2, "dish")
@@ -685,7 +701,8 @@ func twinMistakes(s *site, _ []double) {
 	must(s.T, os.CopyFS(broken, os.DirFS(s.dir)))
 	text, err := os.ReadFile(filepath.Join(broken, "site.toml"))
 	must(s.T, err)
-	must(s.T, os.WriteFile(filepath.Join(broken, "site.toml"), append(text, "[node.more]\nid = 15\nroles = [\"dsih\"]\n"...), 0o644))
+	must(s.T, os.WriteFile(filepath.Join(broken, "site.toml"),
+		append(text, "[node.more]\nid = 15\nroles = [\"dsih\"]\n"...), 0o644))
 	s.run("twin", "create", broken, "x1").want(3, `site.toml:\d+: .*dsih`)
 	if left := glob(s.dirs.Site(s.name + ".x*")); len(left) > 0 {
 		s.Errorf("left are %v", left)
@@ -723,7 +740,8 @@ func (d *expiring) expires(s *site, _ []double) {
 func twinKilled(s *site, _ []double) {
 	random := seed(s.T)
 	cut := double{s, "cut", ""}
-	create := []string{"twin", "create", s.dir, "cut", "--only", "front", "--only", "store", "--volumes", "snapshot", "--nat"}
+	create := []string{"twin", "create", s.dir, "cut", "--only", "front", "--only", "store", "--volumes", "snapshot",
+		"--nat"}
 	span := s.run(create...).want(0).took
 	s.do("twin", "destroy", "cut")
 	killed := 0
@@ -768,7 +786,8 @@ func twinEnd(s *site, dev1, dev2 double) {
 		s.run("twin", "destroy", d.twin).want(0, "is gone")
 		d.as().wantNoTrace()
 	}
-	left := glob(s.dirs.Site(s.name+".*"), filepath.Join(s.dirs.Run, "sites", s.name+".*"), filepath.Join(s.dirs.Run, "later", "*-"+s.name+".*"))
+	left := glob(s.dirs.Site(s.name+".*"), filepath.Join(s.dirs.Run, "sites", s.name+".*"),
+		filepath.Join(s.dirs.Run, "later", "*-"+s.name+".*"))
 	if left = append(left, routers(s.name)...); len(left) > 0 {
 		s.Errorf("left are %v", left)
 	}

@@ -9,8 +9,9 @@ import (
 	"orrery/test/need"
 )
 
-// ubuntuArchive is where the packages of TestUbuntu come from. They are signed with testdata/ubuntu-archive.asc: the archive's key of 2018, as Debian 13
-// has it in its package ubuntu-keyring.
+// ubuntuArchive is where the packages of TestUbuntu come from. They are signed with
+// testdata/ubuntu-archive.asc: the archive's key of 2018, as Debian 13 has it in its package
+// ubuntu-keyring.
 const ubuntuArchive = "http://archive.ubuntu.com/ubuntu"
 
 // served skips a test of a distribution whose archive does not answer here.
@@ -28,7 +29,8 @@ func served(t *testing.T, release string) {
 	}
 }
 
-// TestUbuntu: a node of another distribution than this host's comes up by what package distro knows of it: its base, packages of a role, a service.
+// TestUbuntu: a node of another distribution than this host's comes up by what package distro knows
+// of it: its base, packages of a role, a service.
 func TestUbuntu(t *testing.T) {
 	served(t, ubuntuArchive+"/dists/noble/InRelease")
 	t.Parallel()
@@ -73,7 +75,8 @@ command = ["systemctl", "is-active", "feed.service"]
 	s.run("check").want(0, "no mistakes")
 	s.run("up").want(0, `one +10 +local +running +healthy`)
 	s.run("up").want(0, "nothing to do")
-	s.run("exec", "one", "--", "sh", "-c", ". /etc/os-release; echo $ID $VERSION_CODENAME; systemctl is-system-running --wait; tree --noreport /srv/feed; cat /srv/feed/index").
+	s.run("exec", "one", "--", "sh", "-c",
+		". /etc/os-release; echo $ID $VERSION_CODENAME; systemctl is-system-running --wait; tree --noreport /srv/feed; cat /srv/feed/index").
 		want(0, `ubuntu noble`, `running`, `index`, `from orrery`)
 	s.run("image", "ls").want(0, `noble`)
 

@@ -38,7 +38,8 @@ shared = true
 	s.run("volume", "mirror", "data").want(0, "data of n1: .* sent", "data of n2")
 	s.run("volume", "mirror", "common").want(2, "has no mirror")
 	s.run("volume", "verify").want(0, "is the same")
-	s.run("volume", "ls").want(0, `data +n1 .*`+archive+`/n1 .*ago +done +(in [0-9]+m|cron does not run)`) // of cron, which can say every hour
+	// of cron, which can say every hour
+	s.run("volume", "ls").want(0, `data +n1 .*`+archive+`/n1 .*ago +done +(in [0-9]+m|cron does not run)`)
 	s.sh("n1", "rm /srv/data/old; echo ONE > /srv/data/x")
 	if err := os.WriteFile(filepath.Join(archive, "n2", "y"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -53,12 +54,14 @@ shared = true
 	s.Run("Renamed", func(t *testing.T) { renamedNodes(s.of(t)) })
 }
 
-// renamedNodes: the data of a node that is called otherwise now is not lost without a word, and the new name can have it.
+// renamedNodes: the data of a node that is called otherwise now is not lost without a word, and the
+// new name can have it.
 func renamedNodes(s *site) {
 	data := filepath.Join(s.dirs.Volumes(s.name), "data")
 	s.run("volume", "ls").want(0, "data +n1 +.* -\n")
 	s.edit("site.toml", "n{1..2}", "m{1..2}")
-	s.run("plan").want(10, "volume data of n1 is used by no node any more, and m1 looks like its heir: orrery volume adopt n1 m1 gives it the data", "adopt n2 m2")
+	s.run("plan").want(10, "volume data of n1 is used by no node any more, and m1 looks like its heir: orrery volume adopt n1 m1 gives it the data",
+		"adopt n2 m2")
 	s.run("volume", "ls").want(0, "data +m1 +- ", `data +n1 \(unused\) +[0-9]`)
 	s.run("volume", "adopt", "n1", "m1").want(0, "m1 has the data of n1's volume data")
 	s.run("up").want(0, "Note: volume data of n2 is used by no node any more")
@@ -69,7 +72,8 @@ func renamedNodes(s *site) {
 	s.run("volume", "adopt", "n2", "m2").want(9, "node m2 runs and uses volume data; nothing was done", "orrery stop m2")
 	s.run("volume", "adopt", "m1", "m2").want(9, "node m1 uses volume data itself")
 	s.do("stop", "m2")
-	s.run("volume", "adopt", "n2", "m2").want(0, "m2 has the data of n2", "Its own former data is kept at "+data+"/m2.before")
+	s.run("volume", "adopt", "n2", "m2").
+		want(0, "m2 has the data of n2", "Its own former data is kept at "+data+"/m2.before")
 	s.do("up")
 	s.sh("m2", "test -e /srv/data/scheduled")
 	s.edit("site.toml", "m{1..2}", "k{1..2}") // while they run
@@ -81,7 +85,8 @@ func renamedNodes(s *site) {
 	}
 	s.run("journal").want(0, "volume adopt m1 k1")
 	marks := "touch log; mkdir -p dir/in; touch dir/in/x; chattr +a log dir/in 2>/dev/null && chattr +i x dir ."
-	if out, err := sh("cd " + data + "/k1 && { " + marks + "; } || echo no file system for that"); err != nil || strings.Contains(out, "no file") {
+	if out, err := sh("cd " + data + "/k1 && { " + marks + "; } || echo no file system for that"); err != nil ||
+		strings.Contains(out, "no file") {
 		s.Logf("nothing can be marked as immutable: %v %s", err, out)
 	}
 	s.run("down", "--volumes", "--yes-volumes", s.name).want(0, "deleted permanently")

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// wireSite has a macvlan and an exclusive network at the two ends of a veth pair, and no other way to its nodes.
+// wireSite has a macvlan and an exclusive network at the two ends of a veth pair, and no other way
+// to its nodes.
 const wireSite = `
 [vethpair.itwire]
 ends = ["itw0", "itw1"]
@@ -28,8 +29,9 @@ net = { own = "10.99.125.20" }
 interface = { own = "itw1" }
 `
 
-// TestWire: on networks that do not pass the host, a node reaches no service of the host and no interface but its own, and whatever it makes of
-// its own interface, it is found, started anew and taken down.
+// TestWire: on networks that do not pass the host, a node reaches no service of the host and no
+// interface but its own, and whatever it makes of its own interface, it is found, started anew and
+// taken down.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "it-wire", wireSite, nil)
@@ -41,9 +43,11 @@ func TestWire(t *testing.T) {
 	defer sshd.Close()
 	port := sshd.Addr().(*net.TCPAddr).Port
 	for _, node := range []string{"sly0", "alone"} {
-		s.run("shell", node, "--", "/bin/sh", "-c", "ip link set eth0 promisc on; ip route add default dev eth0; true").want(0)
+		s.run("shell", node, "--", "/bin/sh", "-c", "ip link set eth0 promisc on; ip route add default dev eth0; true").
+			want(0)
 		for _, address := range []string{s.world(), "127.0.0.1", "10.99.124.1"} {
-			if s.run("shell", node, "--", "timeout", "1", "bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/%s/%d", address, port)).status == 0 {
+			if s.run("shell", node, "--", "timeout", "1", "bash", "-c",
+				fmt.Sprintf("exec 3<>/dev/tcp/%s/%d", address, port)).status == 0 {
 				t.Errorf("%s reaches a service of the host at %s", node, address)
 			}
 		}
@@ -63,7 +67,8 @@ func TestWire(t *testing.T) {
 	s.run("shell", "sly0", "--", "ping", "-c", "1", "-W", "2", "10.99.124.11").want(0)
 	s.run("shell", "alone", "--", "ip", "address", "show", "eth0").want(0, "10.99.125.20")
 	// It says that its interface is one of the host's own, and goes down with it: the host is as it was.
-	s.run("shell", "alone", "--", "ip", "link", "set", "eth0", "alias", "orrery passthrough it-wire/10 lo up", "address", "02:00:00:00:00:99").want(0)
+	s.run("shell", "alone", "--", "ip", "link", "set", "eth0", "alias", "orrery passthrough it-wire/10 lo up", "address",
+		"02:00:00:00:00:99").want(0)
 	s.run("shell", "alone", "--", "poweroff", "-ff")
 	s.do("up")
 	s.settled()

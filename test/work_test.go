@@ -17,8 +17,9 @@ import (
 	"orrery/internal/host"
 )
 
-// What verbs may cost on a site of eight nodes, in system calls of the program itself: a number that other work on the machine hardly
-// changes. They are a quarter more than what was seen on 27 November 2026, at load 5. What is a little slower is noticed by bench/guard.
+// What verbs may cost on a site of eight nodes, in system calls of the program itself: a number
+// that other work on the machine hardly changes. They are a quarter more than what was seen on 27
+// November 2026, at load 5. What is a little slower is noticed by bench/guard.
 var allowedCalls = map[string]int{"up": 21000, "plan": 2400, "down": 17000}
 
 func TestWork(t *testing.T) {
@@ -55,8 +56,9 @@ id = 1
 	}
 }
 
-// systemCalls runs a program to its end and returns how many system calls it has made in all of its threads, besides those with which a
-// thread of Go waits for another, and without those of the programs that it has started (perf_event_open(2)).
+// systemCalls runs a program to its end and returns how many system calls it has made in all of its
+// threads, besides those with which a thread of Go waits for another, and without those of the
+// programs that it has started (perf_event_open(2)).
 func systemCalls(t *testing.T, cmd *exec.Cmd) (int, error) {
 	t.Helper()
 	event := tracepoint(t)
@@ -89,7 +91,8 @@ func systemCalls(t *testing.T, cmd *exec.Cmd) (int, error) {
 	return int(binary.NativeEndian.Uint64(count[:])), failed
 }
 
-// perfInheritThread is a bit of perf_event_attr that package unix lacks: threads are counted too, other processes are not.
+// perfInheritThread is a bit of perf_event_attr that package unix lacks: threads are counted too,
+// other processes are not.
 const perfInheritThread = 1 << 35
 
 // countCalls begins to count the calls of a process as soon as it executes a program.
@@ -102,7 +105,8 @@ func countCalls(event uint64, pid int) (*os.File, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("perf_event_open", err)
 	}
-	waiting := []int{unix.SYS_FUTEX, unix.SYS_SCHED_YIELD, unix.SYS_NANOSLEEP, unix.SYS_EPOLL_PWAIT, unix.SYS_TGKILL, unix.SYS_RT_SIGRETURN, unix.SYS_GETPID, unix.SYS_MADVISE}
+	waiting := []int{unix.SYS_FUTEX, unix.SYS_SCHED_YIELD, unix.SYS_NANOSLEEP, unix.SYS_EPOLL_PWAIT, unix.SYS_TGKILL,
+		unix.SYS_RT_SIGRETURN, unix.SYS_GETPID, unix.SYS_MADVISE}
 	var others []string
 	for _, call := range waiting {
 		others = append(others, "id != "+strconv.Itoa(call))
@@ -111,13 +115,15 @@ func countCalls(event uint64, pid int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.PERF_EVENT_IOC_SET_FILTER, uintptr(unsafe.Pointer(filter))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.PERF_EVENT_IOC_SET_FILTER,
+		uintptr(unsafe.Pointer(filter))); errno != 0 {
 		return nil, os.NewSyscallError("PERF_EVENT_IOC_SET_FILTER", errno)
 	}
 	return os.NewFile(uintptr(fd), "counter"), nil
 }
 
-// tracepoint returns the number of the event that is a system call. It mounts what says so where nobody else sees it.
+// tracepoint returns the number of the event that is a system call. It mounts what says so where
+// nobody else sees it.
 func tracepoint(t *testing.T) uint64 {
 	t.Helper()
 	dir := t.TempDir()

@@ -2,8 +2,9 @@
 //
 //	go test -run '^$' -bench . -benchtime 5x ./bench/plan
 //
-// s/plan is the median time of one plan, cpu-s/plan the processor time of all threads for one (garbage collection included), peak-MiB the largest resident set of the whole process, the site itself and what
-// the hosts say included. Goal: at most 1 s and 300 MiB.
+// s/plan is the median time of one plan, cpu-s/plan the processor time of all threads for one
+// (garbage collection included), peak-MiB the largest resident set of the whole process, the site
+// itself and what the hosts say included. Goal: at most 1 s and 300 MiB.
 package plan
 
 import (
@@ -64,7 +65,8 @@ func BenchmarkUp(b *testing.B) {
 	}
 }
 
-// large is a site with ten roles, templates that use peers, selectors and addresses, groups, volumes, limits and needs of health.
+// large is a site with ten roles, templates that use peers, selectors and addresses, groups,
+// volumes, limits and needs of health.
 func large() *site.Site {
 	s := &site.Site{
 		Name: "large", Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
@@ -76,29 +78,34 @@ func large() *site.Site {
 	}
 	for i := range hosts {
 		s.Hosts = append(s.Hosts, site.Host{
-			Name: fmt.Sprintf("sv%03d", i), Cpus: 128, Memory: 512 << 30, Underlay: netip.AddrFrom4([4]byte{10, 7, 0, byte(i + 1)}),
+			Name: fmt.Sprintf("sv%03d", i), Cpus: 128, Memory: 512 << 30,
+			Underlay: netip.AddrFrom4([4]byte{10, 7, 0, byte(i + 1)}),
 		})
 	}
 	s.Roles = append(s.Roles,
 		role("base", "ntp.conf", "server {{(index (peers \"time\") 0).Address}}\n"),
 		role("time", "chrony.conf", "allow {{.Node.Name}}\n"),
 		role("db", "pg_hba.conf", "{{range peers \"portal\"}}host all all {{.Address}}/32 md5\n{{end}}"),
-		role("portal", "portal.json", "{{range select \"role=receptor and group=array0\"}}{{.Name}} {{address . \"data\"}}\n{{end}}"))
+		role("portal", "portal.json",
+			"{{range select \"role=receptor and group=array0\"}}{{.Name}} {{address . \"data\"}}\n{{end}}"))
 	for i := range 6 {
 		s.Roles = append(s.Roles, role(fmt.Sprintf("kind%d", i), "device.json",
 			"{{.Node.Name}} {{.Node.ID}} {{address .Node \"data\"}} {{with node \"db0\"}}{{.Address}}{{end}} {{range peers \"db\"}}{{.Address}} {{end}}\n"))
 	}
-	s.Roles = append(s.Roles, role("receptor", "receptor.json", "{{.Node.Name}} {{len (peers \"receptor\")}} {{.Env.PORT}} {{join \",\" .Node.Groups}}\n"))
+	s.Roles = append(s.Roles, role("receptor", "receptor.json",
+		"{{.Node.Name}} {{len (peers \"receptor\")}} {{.Env.PORT}} {{join \",\" .Node.Groups}}\n"))
 	for i := range s.Roles {
 		r := &s.Roles[i]
 		if r.Name != "base" {
 			r.NeedsRoles = []string{"base"}
 		}
 	}
-	s.Roles[2].Volumes = []site.VolumeUse{{Name: "pgdata", Path: "/var/lib/postgresql", Owner: "postgres:postgres", Mode: 0o755}}
+	s.Roles[2].Volumes = []site.VolumeUse{{Name: "pgdata", Path: "/var/lib/postgresql", Owner: "postgres:postgres",
+		Mode: 0o755}}
 	s.Roles[3].NeedsHealthy = []string{"role=db"}
 	s.Roles[10].NeedsHealthy = []string{"role=db", "role=time"}
-	pins := site.Requirements{File: "requirements/site.txt", Text: strings.Repeat("package==1.2.3 --hash=sha256:0123456789abcdef\n", 60)}
+	pins := site.Requirements{File: "requirements/site.txt",
+		Text: strings.Repeat("package==1.2.3 --hash=sha256:0123456789abcdef\n", 60)}
 	array := make([]site.Group, 10)
 	for i := range nodes {
 		n := site.Node{
@@ -133,10 +140,12 @@ func role(name, template, text string) site.Role {
 		Name: name, Dir: "roles/" + name, Apt: []string{name + "-package"}, Pip: []string{"aiokatcp"},
 		Services: []string{name + ".service"}, Env: map[string]string{"PORT": "7147"},
 		Files: []site.File{
-			{Path: "/usr/local/lib/" + name + ".py", Owner: "root:root", Mode: 0o644, Source: name + ".py", Content: []byte("print()\n")},
+			{Path: "/usr/local/lib/" + name + ".py", Owner: "root:root", Mode: 0o644, Source: name + ".py",
+				Content: []byte("print()\n")},
 			{Path: "/etc/" + name + "/" + template, Owner: "root:root", Mode: 0o644, Template: template, Content: []byte(text)},
 		},
-		Steps:  []site.Step{{Name: "seed", When: site.Boot, Script: []byte("true\n"), Interpreter: []string{"/bin/sh", "-eu"}}},
+		Steps: []site.Step{{Name: "seed", When: site.Boot, Script: []byte("true\n"),
+			Interpreter: []string{"/bin/sh", "-eu"}}},
 		Health: []site.HealthCheck{{TCP: 7147, Timeout: time.Second, Interval: time.Second, Within: time.Minute}},
 	}
 }

@@ -24,8 +24,8 @@ var (
 	second = frames.Party{MAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, IPv4: netip.MustParseAddr("10.8.69.12")}
 )
 
-// script makes the nodes, in a network namespace that bench/ports/run makes. Its kernel sends nothing of its own there, and
-// br_netfilter, where it is, has no part in it.
+// script makes the nodes, in a network namespace that bench/ports/run makes. Its kernel sends
+// nothing of its own there, and br_netfilter, where it is, has no part in it.
 const script = `
 if [ -d /proc/sys/net/ipv6 ]; then echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; fi
 ip link add name br0 type bridge && ip link set br0 up
@@ -35,9 +35,10 @@ for i in 1 2; do
 done
 for f in /proc/sys/net/bridge/bridge-nf-call-*; do [ ! -e $f ] || echo 0 >$f; done`
 
-// BenchmarkFrames sends frames from node to node over the bridge: without rules, and through those of two ports that are
-// held. It counts what is done before the system call returns, which is all but the wakening of who receives.
-// It uses only what network has had since there are such rules, so that it measures those of former versions as well.
+// BenchmarkFrames sends frames from node to node over the bridge: without rules, and through those
+// of two ports that are held. It counts what is done before the system call returns, which is all
+// but the wakening of who receives. It uses only what network has had since there are such rules,
+// so that it measures those of former versions as well.
 func BenchmarkFrames(b *testing.B) {
 	if os.Getenv("ORRERY_BENCH_PORTS") == "" {
 		b.Skip("bench/ports/run makes a network namespace for it")

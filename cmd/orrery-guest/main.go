@@ -1,5 +1,6 @@
-// Orrery-guest is what a virtual machine starts first, out of its initramfs: it gets the machine up to the node's own init (package guest/boot). Before that
-// it starts itself once more, as what keeps the agent by which the host reaches the node (package guest/agent).
+// Orrery-guest is what a virtual machine starts first, out of its initramfs: it gets the machine up
+// to the node's own init (package guest/boot). Before that it starts itself once more, as what
+// keeps the agent by which the host reaches the node (package guest/agent).
 //
 // On the host, it records what a virtual machine prints on its console (package engine/kvm/record).
 package main

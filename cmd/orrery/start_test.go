@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// maxInitBytes is what all packages together may allocate before main begins. Each run of the program pays for it, and so
-// does each helper on a host. It is counted and not timed, so a busy machine does not blur it.
+// maxInitBytes is what all packages together may allocate before main begins. Each run of the
+// program pays for it, and so does each helper on a host. It is counted and not timed, so a busy
+// machine does not blur it.
 const maxInitBytes = 1536 << 10
 
 func TestStart(t *testing.T) {
@@ -45,6 +46,7 @@ func TestStart(t *testing.T) {
 		t.Fatalf("inittrace says nothing:\n%s", out)
 	}
 	if sum > maxInitBytes {
-		t.Errorf("packages allocate %d bytes before main begins, %d are allowed; the most, %d, by %s", sum, maxInitBytes, most, largest)
+		t.Errorf("packages allocate %d bytes before main begins, %d are allowed; the most, %d, by %s", sum, maxInitBytes,
+			most, largest)
 	}
 }

@@ -44,12 +44,14 @@ type Failure struct {
 // OK reports whether every step was done.
 func (r *Result) OK() bool { return len(r.Failed) == 0 && len(r.Skipped) == 0 }
 
-// Run carries out a plan with at most parallel steps at once. Steps that need a failed one are skipped, all
-// others are done: one broken node does not keep the rest of a site down. When ctx ends, steps under way are cancelled and no others begun.
+// Run carries out a plan with at most parallel steps at once. Steps that need a failed one are
+// skipped, all others are done: one broken node does not keep the rest of a site down. When ctx
+// ends, steps under way are cancelled and no others begun.
 func Run(ctx context.Context, p *plan.Plan, workers map[string]Worker, watch Watcher, parallel int) *Result {
 	r := &run{
 		ctx: ctx, workers: workers, watch: watch, places: make(chan struct{}, max(1, parallel)),
-		result: Result{Spans: map[int]Span{}}, missing: make([]int, len(p.Steps)), next: make([][]int, len(p.Steps)), steps: p.Steps, hopeless: make([]bool, len(p.Steps)),
+		result: Result{Spans: map[int]Span{}}, missing: make([]int, len(p.Steps)), next: make([][]int, len(p.Steps)),
+		steps: p.Steps, hopeless: make([]bool, len(p.Steps)),
 	}
 	for n, s := range p.Steps {
 		r.missing[n] = len(s.Needs)

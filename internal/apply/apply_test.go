@@ -113,7 +113,8 @@ func TestFollowersOfFailureAreSkipped(t *testing.T) {
 		w := &slow{fails: map[string]error{"b": broken}}
 		n := &notes{}
 		// a <- b <- c <- d, a <- e, (d, e) <- f, g
-		r := Run(t.Context(), planOf(nil, []int{0}, []int{1}, []int{2}, []int{0}, []int{3, 4}, nil), map[string]Worker{"sv1": w}, n, 8)
+		r := Run(t.Context(), planOf(nil, []int{0}, []int{1}, []int{2}, []int{0}, []int{3, 4}, nil),
+			map[string]Worker{"sv1": w}, n, 8)
 		if got := subjects(r.Done); !slices.Equal(got, []string{"a", "e", "g"}) {
 			t.Errorf("done: %q", got)
 		}
@@ -123,7 +124,8 @@ func TestFollowersOfFailureAreSkipped(t *testing.T) {
 		if len(r.Failed) != 1 || !errors.Is(r.Failed[0].Err, broken) || r.OK() {
 			t.Errorf("failed: %v", r.Failed)
 		}
-		if slices.Contains(n.all, "begin c") || !slices.Contains(n.all, "end b broken") || !slices.Contains(n.all, "a: at work") {
+		if slices.Contains(n.all, "begin c") || !slices.Contains(n.all, "end b broken") ||
+			!slices.Contains(n.all, "a: at work") {
 			t.Errorf("told: %q", n.all)
 		}
 	})

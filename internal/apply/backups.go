@@ -18,11 +18,13 @@ type BackupHost interface {
 	Receive(ctx context.Context, way io.ReadWriter) error
 	// Restoring returns how far the host's part of a restore has come, or nil if it has none.
 	Restoring(ctx context.Context) (*observe.Restoring, error)
-	// AdvanceRestore does a step of it (backup.ToGo and so on). It tells which nodes the backup has and the site does not.
+	// AdvanceRestore does a step of it (backup.ToGo and so on). It tells which nodes the backup has
+	// and the site does not.
 	AdvanceRestore(ctx context.Context, id, to string) (told []string, err error)
 }
 
-// InterruptedRestore returns the part of a restore that was interrupted and has come farthest on some host; nil: there is none.
+// InterruptedRestore returns the part of a restore that was interrupted and has come farthest on
+// some host; nil: there is none.
 func InterruptedRestore(ctx context.Context, f *Fleet) (*observe.Restoring, error) {
 	parts := make([]*observe.Restoring, len(f.All))
 	err := f.Each(func(i int, h *Steered) (err error) {
@@ -41,7 +43,8 @@ func InterruptedRestore(ctx context.Context, f *Fleet) (*observe.Restoring, erro
 	return one, err
 }
 
-// DropRestores removes what a restore has left on hosts that was interrupted, of a site of which nothing else is there any more.
+// DropRestores removes what a restore has left on hosts that was interrupted, of a site of which
+// nothing else is there any more.
 func DropRestores(ctx context.Context, f *Fleet) error {
 	return f.Each(func(_ int, h *Steered) error {
 		_, err := h.Backups.AdvanceRestore(ctx, "", backup.ToGiveUp)

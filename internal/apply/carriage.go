@@ -10,7 +10,8 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// A carriage is something that one host gives to one other, along one lane. How it has ended, both of them know.
+// A carriage is something that one host gives to one other, along one lane. How it has ended, both
+// of them know.
 type carriage struct {
 	errand   Errand
 	from, to string
@@ -60,7 +61,8 @@ func (c *carriage) carry(ctx context.Context, f *Fleet) error {
 		return sent.err
 	}
 	c.cut = true
-	return problem.New(problem.Failed, "the connection from host %s to host %s was cut", c.from, c.to).Try("orrery host check, then run the same command again")
+	return problem.New(problem.Failed, "the connection from host %s to host %s was cut", c.from, c.to).
+		Try("orrery host check, then run the same command again")
 }
 
 // CopyToNode lets a host take a file or directory for one of its nodes from a node of another one.

@@ -13,8 +13,9 @@ import (
 	"orrery/internal/treesync/sitearchive"
 )
 
-// Hosts keep the copies of the site directory from which releases were staged, and any of them may send anything in place of one. A copy is used, and passed on to other hosts, only if it has
-// the digest in releases.lock of the site directory on the control host (decision 57).
+// Hosts keep the copies of the site directory from which releases were staged, and any of them may
+// send anything in place of one. A copy is used, and passed on to other hosts, only if it has the
+// digest in releases.lock of the site directory on the control host (decision 57).
 
 // Editions are those copies, on all hosts of a fleet.
 type Editions struct{ fleet *Fleet }
@@ -30,7 +31,8 @@ func (es Editions) locked(release int) (string, error) {
 	return es.fleet.Lock.Digest(es.fleet.Site().Twin, release), nil
 }
 
-// Fetch stores the copy of a release in an empty directory: one that a host keeps, and that has the digest in releases.lock.
+// Fetch stores the copy of a release in an empty directory: one that a host keeps, and that has the
+// digest in releases.lock.
 func (es Editions) Fetch(ctx context.Context, release int, dir string) error {
 	digest, err := es.locked(release)
 	if err != nil {
@@ -59,7 +61,8 @@ func (es Editions) Fetch(ctx context.Context, release int, dir string) error {
 	return wrong
 }
 
-// CopyEdition stores what the host sends as the copy of a release in an empty directory, and returns its digest. If it cannot be read, the directory is empty again.
+// CopyEdition stores what the host sends as the copy of a release in an empty directory, and
+// returns its digest. If it cannot be read, the directory is empty again.
 func (h *Steered) CopyEdition(ctx context.Context, release int, dir string) (digest string, err error) {
 	var silent error // the host did not send it
 	err = treesync.Pipe(ctx, func(rw io.ReadWriter) (err error) {
@@ -73,7 +76,8 @@ func (h *Steered) CopyEdition(ctx context.Context, release int, dir string) (dig
 		return "", errors.Join(err, removeCopy(dir))
 	}
 	if err != nil {
-		err = problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read", release, h.Name).Because(err).
+		err = problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read", release,
+			h.Name).Because(err).
 			Try("stage the release again under another number")
 		return "", errors.Join(err, removeCopy(dir))
 	}
@@ -86,7 +90,8 @@ func removeCopy(dir string) error {
 	return errors.Join(err, tree.RemoveAll(filepath.Join(dir, sitearchive.Record)))
 }
 
-// Digests returns the digests of what each host says that it keeps of some releases; "" for a copy that cannot be read.
+// Digests returns the digests of what each host says that it keeps of some releases; "" for a copy
+// that cannot be read.
 func (es Editions) Digests(ctx context.Context, of ...int) ([]map[int]string, error) {
 	all := make([]map[int]string, len(es.fleet.All))
 	return all, es.fleet.Each(func(i int, h *Steered) (err error) {
@@ -119,26 +124,34 @@ func (es Editions) unproven(all []map[int]string, release int, digest string) er
 	const update = "if it was staged from another checkout of the site directory, bring this one up to date; else orrery release trust %d shows what the hosts keep, and accepts it"
 	switch {
 	case len(keep)+len(unread) == 0:
-		return problem.New(problem.Mistake, "release %d of site %s was not staged on any host that answers", release, es.fleet.Site().Key()).
+		return problem.New(problem.Mistake, "release %d of site %s was not staged on any host that answers", release,
+			es.fleet.Site().Key()).
 			Try("orrery stage --release %d, or bring back the host that has it", release)
 	case len(keep) == 0:
-		return problem.New(problem.Failed, "the copy of the site directory of release %d on host %s cannot be read, and no other host that answers has one", release, unread[0]).
+		return problem.New(problem.Failed,
+			"the copy of the site directory of release %d on host %s cannot be read, and no other host that answers has one",
+			release, unread[0]).
 			Try("look at releases/%d of the site on that host; or stage the release again under another number", release)
 	case digest == "":
-		return problem.New(problem.Refused, "release %d is not in it, and nothing else proves what is kept of that release on %s", release, humanize.List(keep, 12)).
+		return problem.New(problem.Refused,
+			"release %d is not in it, and nothing else proves what is kept of that release on %s", release,
+			humanize.List(keep, 12)).
 			At(es.fleet.Lock.Path()).Try(update, release)
 	}
-	return problem.New(problem.Refused, "what is kept of release %d on %s does not have the digest that is in it", release, humanize.List(keep, 12)).
+	return problem.New(problem.Refused, "what is kept of release %d on %s does not have the digest that is in it",
+		release, humanize.List(keep, 12)).
 		At(es.fleet.Lock.Path()).Try(update+"; or stage it again under another number", release)
 }
 
 // OtherEdition says that a host sends something else than what it says it keeps.
 func OtherEdition(host string, release int) error {
-	return problem.New(problem.Surprise, "host %s says that it keeps another copy of the site directory of release %d than it sends", host, release).
+	return problem.New(problem.Surprise,
+		"host %s says that it keeps another copy of the site directory of release %d than it sends", host, release).
 		Try("look at releases/%d of the site on that host; --without %s leaves it out until then", release, host)
 }
 
-// Spread sends the copies of releases to the hosts that lack them, or keep something else: so whichever host is lost, the copies are not.
+// Spread sends the copies of releases to the hosts that lack them, or keep something else: so
+// whichever host is lost, the copies are not.
 func (es Editions) Spread(ctx context.Context, releases []int) error {
 	if len(releases) == 0 {
 		return nil
@@ -175,7 +188,8 @@ func (es Editions) spread(ctx context.Context, all []map[int]string, release int
 		if err := es.send(ctx, keepers, es.fleet.All[i], release, digest); err != nil {
 			left = errors.Join(left, err)
 		} else if all[i][release] != "" {
-			es.fleet.doubt("host %s kept something else of release %d than releases.lock says; it was replaced", es.fleet.All[i].Name, release)
+			es.fleet.doubt("host %s kept something else of release %d than releases.lock says; it was replaced",
+				es.fleet.All[i].Name, release)
 		}
 	}
 	return left

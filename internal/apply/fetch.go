@@ -62,7 +62,8 @@ func (t *fetch) underway(ctx context.Context) bool {
 	}
 }
 
-// fetch lets the host fetch a layer from those that have it. If none gives it as it should be, the host builds it itself.
+// fetch lets the host fetch a layer from those that have it. If none gives it as it should be, the
+// host builds it itself.
 func (h *Steered) fetch(ctx context.Context, s *plan.Step, say func(string)) (err error) {
 	mine := h.fleet.traffic.of(h.Name, s.Layer.Digest)
 	close(mine.begun)
@@ -74,7 +75,9 @@ func (h *Steered) fetch(ctx context.Context, s *plan.Step, say func(string)) (er
 	if err == nil {
 		names := make([]string, len(givers))
 		if s.After != "" && h.fleet.traffic.of(s.After, s.Layer.Digest).underway(ctx) {
-			for i := range givers { // that one gives on what it gets, so that those who have all of it need not give it to everybody
+			for i := range givers {
+				// that one gives on what it gets, so that those who have all of it need not give it to
+				// everybody
 				givers[i].Reserve = true
 			}
 			givers = slices.DeleteFunc(givers, func(g Giver) bool { return g.Host == s.After })
@@ -104,8 +107,9 @@ func (p *passage) Doubt(text string) {
 	p.fleet.doubt("%s takes something from other hosts: %s", p.to.Name, tree.Shorten(text))
 }
 
-// word asks the hosts that have a layer what is in it, and decides whose word is taken (decision 42): that of this machine if it is one of them, else what most of them say, else that of the first in the site. Those that
-// say something else are told of, and give nothing.
+// word asks the hosts that have a layer what is in it, and decides whose word is taken (decision
+// 42): that of this machine if it is one of them, else what most of them say, else that of the
+// first in the site. Those that say something else are told of, and give nothing.
 func (h *Steered) word(ctx context.Context, s *plan.Step) (content string, from []Giver, err error) {
 	type said struct {
 		host  *Steered
@@ -149,10 +153,12 @@ func (h *Steered) word(ctx context.Context, s *plan.Step) (content string, from 
 		}
 	}
 	if len(others) > 0 {
-		h.fleet.doubt("layer %s is not the same everywhere: what is taken is that of %s, and another one is on %s", s.Layer.Title, humanize.List(hostsOf(from), 12), humanize.List(others, 12))
+		h.fleet.doubt("layer %s is not the same everywhere: what is taken is that of %s, and another one is on %s",
+			s.Layer.Title, humanize.List(hostsOf(from), 12), humanize.List(others, 12))
 	}
 	if len(from) == 0 {
-		return "", nil, errors.Join(fmt.Errorf("none of %s has layer %s now", humanize.List(s.Sources, 12), s.Layer.Title), err)
+		return "", nil, errors.Join(fmt.Errorf("none of %s has layer %s now", humanize.List(s.Sources, 12), s.Layer.Title),
+			err)
 	}
 	return content, from, nil
 }

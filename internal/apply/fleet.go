@@ -60,7 +60,8 @@ func (f *Fleet) Host(name string) (*Steered, bool) {
 	return f.All[i], true
 }
 
-// Hold takes the site's lock on all hosts, one after the other by their names, so that of two who do that at once one gets them all.
+// Hold takes the site's lock on all hosts, one after the other by their names, so that of two who
+// do that at once one gets them all.
 func (f *Fleet) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	var held []func()
 	letGo = func() {
@@ -68,7 +69,8 @@ func (f *Fleet) Hold(ctx context.Context, by host.Holder) (letGo func(), err err
 			one()
 		}
 	}
-	for _, h := range slices.SortedFunc(slices.Values(f.All), func(a, b *Steered) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, h := range slices.SortedFunc(slices.Values(f.All),
+		func(a, b *Steered) int { return strings.Compare(a.Name, b.Name) }) {
 		one, err := h.Runs.Lock(ctx, by)
 		if err != nil {
 			letGo()
@@ -91,7 +93,8 @@ func (f *Fleet) Sweep(ctx context.Context) error {
 	return f.Each(func(_ int, h *Steered) error { return h.Runs.Sweep(ctx) })
 }
 
-// Observe looks at what is there of the site. A host of which nothing is known is there, and is said to be unknown.
+// Observe looks at what is there of the site. A host of which nothing is known is there, and is
+// said to be unknown.
 func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 	hosts := make([]observe.Host, len(f.All), len(f.All)+len(f.Unknown))
 	var engines []string // the same for all
@@ -129,7 +132,8 @@ func saw(f *Fleet, hosts []observe.Host) {
 // Settle removes what was kept for undoing these steps.
 func (f *Fleet) Settle(ctx context.Context, done []*plan.Step) error {
 	return f.Each(func(_ int, h *Steered) error {
-		return h.Runs.DiscardUndo(ctx, slices.DeleteFunc(slices.Clone(done), func(s *plan.Step) bool { return s.Host != h.Name }))
+		return h.Runs.DiscardUndo(ctx, slices.DeleteFunc(slices.Clone(done),
+			func(s *plan.Step) bool { return s.Host != h.Name }))
 	})
 }
 

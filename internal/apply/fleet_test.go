@@ -97,15 +97,17 @@ func TestTook(t *testing.T) {
 	}
 }
 
-// TestMeetClocks: hosts do something together at one moment, each by its own clock, and so late that the slowest has heard
-// of it; but nobody waits for more than a second. One host waits for nobody.
+// TestMeetClocks: hosts do something together at one moment, each by its own clock, and so late
+// that the slowest has heard of it; but nobody waits for more than a second. One host waits for
+// nobody.
 func TestMeetClocks(t *testing.T) {
 	for what, c := range map[string]struct{ slowest, margin time.Duration }{
 		"in one room": {time.Microsecond, leastMargin},
 		"far away":    {100 * time.Millisecond, 400 * time.Millisecond},
 		"very far":    {time.Minute, time.Second},
 	} {
-		f := timedFleet(timed{stub: &stub{}, took: time.Nanosecond}, timed{stub: &stub{}, ahead: time.Hour, took: c.slowest}, timed{stub: &stub{}, ahead: -time.Hour})
+		f := timedFleet(timed{stub: &stub{}, took: time.Nanosecond},
+			timed{stub: &stub{}, ahead: time.Hour, took: c.slowest}, timed{stub: &stub{}, ahead: -time.Hour})
 		if err := f.Meet(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +143,8 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestAsReached: who only shows something takes what was read when the hosts were reached, if somebody has read it.
+// TestAsReached: who only shows something takes what was read when the hosts were reached, if
+// somebody has read it.
 func TestAsReached(t *testing.T) {
 	f := fleetOf(&stub{releases: observe.Releases{ID: "now"}})
 	if r, err := f.Records().AsReached(t.Context()); err != nil || r.ID != "now" {
@@ -153,7 +156,8 @@ func TestAsReached(t *testing.T) {
 	}
 }
 
-// TestMayNeed: a host is given secrets of nodes that are there, or may come there, in the site or a release of it.
+// TestMayNeed: a host is given secrets of nodes that are there, or may come there, in the site or a
+// release of it.
 func TestMayNeed(t *testing.T) {
 	role := func(names ...string) []site.Role {
 		r := site.Role{Name: "r"}
@@ -195,7 +199,8 @@ func TestMayNeed(t *testing.T) {
 	}
 }
 
-// TestExplain: that a release which is live is not used has a reason, which is told in place of that it is not there.
+// TestExplain: that a release which is live is not used has a reason, which is told in place of
+// that it is not there.
 func TestExplain(t *testing.T) {
 	f, why, other := fleetOf(&stub{}), errors.New("its copy is forged"), errors.New("the disk is full")
 	f.Views().Withhold(700, why)

@@ -12,9 +12,10 @@ import (
 // A haul is what is known of nodes that move in one run.
 type haul struct {
 	mutex sync.Mutex
-	sent  map[int]string     // sums of what was sent of nodes that stand still, by their ids,
-	given map[int]string     // and of those that were given
-	apart map[[2]string]bool // pairs of hosts that do not reach one another: it is not tried again while a node stands still
+	sent  map[int]string // sums of what was sent of nodes that stand still, by their ids,
+	given map[int]string // and of those that were given
+	// pairs of hosts that do not reach one another: it is not tried again while a node stands still
+	apart map[[2]string]bool
 }
 
 // A hauler is a host that does steps which take another one, too.
@@ -71,8 +72,8 @@ const maxTransfers = 4
 // transferPause is how long after that it is begun again. A variable, so that tests can change it.
 var transferPause = 2 * time.Second
 
-// send lets one host send to another what a node has written, and returns the digest of all that the other one has then. If the
-// connection is cut, the transfer goes on from what has come.
+// send lets one host send to another what a node has written, and returns the digest of all that
+// the other one has then. If the connection is cut, the transfer goes on from what has come.
 func (h hauler) send(ctx context.Context, s *plan.Step, say func(string)) (string, error) {
 	text, err := plan.Encode(s)
 	if err != nil {
@@ -80,7 +81,8 @@ func (h hauler) send(ctx context.Context, s *plan.Step, say func(string)) (strin
 	}
 	pair := [2]string{s.Peer, s.Host}
 	for n := 1; ; n++ {
-		c := carriage{errand: Errand{Node: &NodeErrand{Step: text}}, from: s.Peer, to: s.Host, say: say, apart: get(h.haul, h.haul.apart, pair)}
+		c := carriage{errand: Errand{Node: &NodeErrand{Step: text}}, from: s.Peer, to: s.Host, say: say,
+			apart: get(h.haul, h.haul.apart, pair)}
 		err = c.carry(ctx, h.fleet)
 		if c.apart {
 			put(h.haul, h.haul.apart, pair, true)

@@ -27,7 +27,8 @@ func (c *cutting) next() error {
 	return c.failure
 }
 
-func (c *cutting) Send(_ context.Context, _ Errand, _ Spot, meet func(transfer.Card) (transfer.Card, error), _ func(string)) (string, error) {
+func (c *cutting) Send(_ context.Context, _ Errand, _ Spot, meet func(transfer.Card) (transfer.Card, error),
+	_ func(string)) (string, error) {
 	end, err := transfer.Open(netip.Addr{})
 	if err != nil {
 		return "", err
@@ -51,7 +52,8 @@ func (c *cutting) Receive(ctx context.Context, _ Errand, with Meeting, _ func(st
 	return c.next()
 }
 
-// TestTransferGoesOn: a transfer whose connection is cut is begun again, and one that fails otherwise, or again and again, is not.
+// TestTransferGoesOn: a transfer whose connection is cut is begun again, and one that fails
+// otherwise, or again and again, is not.
 func TestTransferGoesOn(t *testing.T) {
 	before := transferPause
 	transferPause = time.Millisecond
@@ -72,8 +74,10 @@ func TestTransferGoesOn(t *testing.T) {
 		f.All[0].Transfers, f.All[1].Transfers = from, to
 		h := hauler{f.All[1], f, &haul{apart: map[[2]string]bool{}}}
 		n := &spec.Node{Site: "demo", Name: "a", ID: 1}
-		sum, err := h.send(t.Context(), &plan.Step{Kind: plan.SendNode, Host: "sv2", Peer: "sv1", Subject: "a", Node: n, Was: n}, func(string) {})
-		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || err == nil && sum != "sum" {
+		sum, err := h.send(t.Context(), &plan.Step{Kind: plan.SendNode, Host: "sv2", Peer: "sv1", Subject: "a", Node: n,
+			Was: n}, func(string) {})
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || err == nil &&
+			sum != "sum" {
 			t.Errorf("%s: %q, %v", what, sum, err)
 		}
 		if from.begun != test.begun || to.begun != test.begun {

@@ -121,8 +121,8 @@ func fleetOf(stubs ...*stub) *Fleet {
 	return f
 }
 
-// TestGeneratedSecret: the value of a generated secret is the one that hosts have, and no second one is ever made while
-// a host may have another.
+// TestGeneratedSecret: the value of a generated secret is the one that hosts have, and no second
+// one is ever made while a host may have another.
 func TestGeneratedSecret(t *testing.T) {
 	broken := errors.New("disk failed")
 	for what, c := range map[string]struct {
@@ -132,14 +132,16 @@ func TestGeneratedSecret(t *testing.T) {
 		want    string // "new": a new one
 		wrong   string
 	}{
-		"none has it":               {hosts: []*stub{{}, {}}, want: "new"},
-		"one has it":                {hosts: []*stub{{}, {secret: "x"}}, want: "x"},
-		"two agree":                 {hosts: []*stub{{secret: "x"}, {}, {secret: "x"}}, want: "x"},
-		"two differ":                {hosts: []*stub{{secret: "x"}, {}, {secret: "y"}}, wrong: "hosts sv1 and sv3 keep different values"},
-		"one cannot tell":           {hosts: []*stub{{secret: "x"}, {failure: broken}}, wrong: "disk failed"},
-		"one is left out":           {hosts: []*stub{{}, {}}, unknown: []string{"sv3"}, wrong: "may be kept on sv3"},
-		"one is left out, one has":  {hosts: []*stub{{}, {secret: "x"}}, unknown: []string{"sv3"}, want: "x"},
-		"only another has it":       {hosts: []*stub{{}, {secret: "x"}}, only: "sv1", wrong: "is kept on host sv2, where no node needs it"},
+		"none has it": {hosts: []*stub{{}, {}}, want: "new"},
+		"one has it":  {hosts: []*stub{{}, {secret: "x"}}, want: "x"},
+		"two agree":   {hosts: []*stub{{secret: "x"}, {}, {secret: "x"}}, want: "x"},
+		"two differ": {hosts: []*stub{{secret: "x"}, {}, {secret: "y"}},
+			wrong: "hosts sv1 and sv3 keep different values"},
+		"one cannot tell":          {hosts: []*stub{{secret: "x"}, {failure: broken}}, wrong: "disk failed"},
+		"one is left out":          {hosts: []*stub{{}, {}}, unknown: []string{"sv3"}, wrong: "may be kept on sv3"},
+		"one is left out, one has": {hosts: []*stub{{}, {secret: "x"}}, unknown: []string{"sv3"}, want: "x"},
+		"only another has it": {hosts: []*stub{{}, {secret: "x"}}, only: "sv1",
+			wrong: "is kept on host sv2, where no node needs it"},
 		"another has another value": {hosts: []*stub{{secret: "y"}, {secret: "x"}}, only: "sv1", want: "y"},
 		"another cannot tell":       {hosts: []*stub{{}, {failure: broken}}, only: "sv1", wrong: "disk failed"},
 	} {
@@ -158,7 +160,8 @@ func TestGeneratedSecret(t *testing.T) {
 	}
 }
 
-// TestRestores: of the parts of a restore, the one that has come farthest decides; one that is in its place does not.
+// TestRestores: of the parts of a restore, the one that has come farthest decides; one that is in
+// its place does not.
 func TestRestores(t *testing.T) {
 	part := func(id string, going, placed bool, nodes ...string) *stub {
 		return &stub{restoring: &observe.Restoring{ID: id, Going: going, Placed: placed, Nodes: nodes}}
@@ -184,15 +187,16 @@ func TestRestores(t *testing.T) {
 	if _, err := InterruptedRestore(t.Context(), fleetOf(&stub{}, &stub{failure: errors.New("lost")})); err == nil {
 		t.Error("a host that cannot tell has no part")
 	}
-	id, nodes, err := RestoringSnapshot(t.Context(), fleetOf(&stub{}, &stub{snapshot: "s1", nodes: []string{"web"}}, &stub{snapshot: "s2", nodes: []string{"no"}},
-		&stub{snapshot: "s1", nodes: []string{"db"}}))
+	id, nodes, err := RestoringSnapshot(t.Context(),
+		fleetOf(&stub{}, &stub{snapshot: "s1", nodes: []string{"web"}}, &stub{snapshot: "s2", nodes: []string{"no"}},
+			&stub{snapshot: "s1", nodes: []string{"db"}}))
 	if err != nil || id != "s1" || !slices.Equal(nodes, []string{"web", "db"}) {
 		t.Errorf("of snapshots: %s, %v, %v", id, nodes, err)
 	}
 }
 
-// TestWord: which content a layer has is what this machine says, else most hosts; those that say otherwise give nothing
-// and are told of.
+// TestWord: which content a layer has is what this machine says, else most hosts; those that say
+// otherwise give nothing and are told of.
 func TestWord(t *testing.T) {
 	for what, c := range map[string]struct {
 		hosts []*stub // the first fetches
@@ -201,12 +205,17 @@ func TestWord(t *testing.T) {
 		doubt string
 		wrong string
 	}{
-		"all say the same":       {hosts: []*stub{{}, {word: "x"}, {word: "x"}}, want: "x", from: []string{"sv2", "sv3"}},
-		"most":                   {hosts: []*stub{{}, {word: "y"}, {word: "x"}, {word: "x"}}, want: "x", from: []string{"sv3", "sv4"}, doubt: "another one is on sv2"},
-		"this machine":           {hosts: []*stub{{}, {word: "y"}, {word: "y"}, {word: "x", local: true}}, want: "x", from: []string{"sv4"}, doubt: "sv2"},
-		"this machine is first":  {hosts: []*stub{{}, {word: "x", local: true}, {word: "y"}, {word: "y"}}, want: "x", from: []string{"sv2"}, doubt: "sv4"},
-		"one has it no more":     {hosts: []*stub{{}, {failure: fs.ErrNotExist}, {word: "x"}}, want: "x", from: []string{"sv3"}},
-		"one fails":              {hosts: []*stub{{}, {failure: errors.New("lost")}, {word: "x"}}, want: "x", from: []string{"sv3"}},
+		"all say the same": {hosts: []*stub{{}, {word: "x"}, {word: "x"}}, want: "x", from: []string{"sv2", "sv3"}},
+		"most": {hosts: []*stub{{}, {word: "y"}, {word: "x"}, {word: "x"}}, want: "x",
+			from: []string{"sv3", "sv4"}, doubt: "another one is on sv2"},
+		"this machine": {hosts: []*stub{{}, {word: "y"}, {word: "y"}, {word: "x", local: true}}, want: "x",
+			from: []string{"sv4"}, doubt: "sv2"},
+		"this machine is first": {hosts: []*stub{{}, {word: "x", local: true}, {word: "y"}, {word: "y"}}, want: "x",
+			from: []string{"sv2"}, doubt: "sv4"},
+		"one has it no more": {hosts: []*stub{{}, {failure: fs.ErrNotExist}, {word: "x"}}, want: "x",
+			from: []string{"sv3"}},
+		"one fails": {hosts: []*stub{{}, {failure: errors.New("lost")}, {word: "x"}}, want: "x",
+			from: []string{"sv3"}},
 		"none has it":            {hosts: []*stub{{}, {failure: fs.ErrNotExist}}, wrong: "none of sv1, sv2 has layer"},
 		"none answers":           {hosts: []*stub{{}, {failure: errors.New("lost")}}, wrong: "lost"},
 		"its own does not count": {hosts: []*stub{{word: "x"}}, wrong: "none of sv1 has layer"},
@@ -248,7 +257,8 @@ func TestHoldAll(t *testing.T) {
 		t.Errorf("%v", did)
 	}
 	did, two.failure = nil, problem.New(problem.Locked, "another has it")
-	if _, err := f.Hold(t.Context(), host.Holder{}); !problem.Is(err, problem.Locked) || !slices.Equal(did, []string{"lock sv1", "release sv1"}) {
+	if _, err := f.Hold(t.Context(), host.Holder{}); !problem.Is(err, problem.Locked) ||
+		!slices.Equal(did, []string{"lock sv1", "release sv1"}) {
 		t.Errorf("if one is locked: %v, %v", did, err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"orrery/internal/treesync"
 )
 
-// build lets the host build a layer. If that is of an imported image, the file is on this machine, and the host gets it first.
+// build lets the host build a layer. If that is of an imported image, the file is on this machine,
+// and the host gets it first.
 func (h *Steered) build(ctx context.Context, s *plan.Step, say func(string)) error {
 	if !s.Layer.IsBase() || s.Layer.Image.Import == "" {
 		return h.Runs.Do(ctx, s, say)
@@ -28,7 +29,9 @@ func (h *Steered) build(ctx context.Context, s *plan.Step, say func(string)) err
 		if !slices.ContainsFunc(h.Site().Hosts, func(one site.Host) bool { return !one.Local() }) {
 			return h.Runs.Do(ctx, s, say)
 		}
-		return problem.New(problem.Unable, "image %s is of a release that was staged when the site had one host, and no host that answers has its layer", img.Name).At("host " + h.Name).
+		return problem.New(problem.Unable,
+			"image %s is of a release that was staged when the site had one host, and no host that answers has its layer",
+			img.Name).At("host " + h.Name).
 			Try("stage the release again under another number")
 	}
 	file, err := h.fileOf(&img, content)
@@ -47,7 +50,8 @@ func (h *Steered) build(ctx context.Context, s *plan.Step, say func(string)) err
 	return h.Runs.Do(ctx, &as, say)
 }
 
-// fileOf returns the file of this machine that an image is made from. What a release was staged from is named by the hosts that keep it: of this machine's files, they get none but those of the
+// fileOf returns the file of this machine that an image is made from. What a release was staged
+// from is named by the hosts that keep it: of this machine's files, they get none but those of the
 // site's own images.
 func (h *Steered) fileOf(img *site.Image, content string) (string, error) {
 	if own := img.File(); filepath.IsAbs(own) && !img.Told {
@@ -56,7 +60,9 @@ func (h *Steered) fileOf(img *site.Image, content string) (string, error) {
 	if file := h.Files[content]; file != "" {
 		return file, nil
 	}
-	return "", problem.New(problem.Unable, "image %s was made from a file %s that is not what [image] imports now, and no host that answers has its layer", img.Name, img.Import).
+	return "", problem.New(problem.Unable,
+		"image %s was made from a file %s that is not what [image] imports now, and no host that answers has its layer",
+		img.Name, img.Import).
 		At("sha256 " + content).Try("import the file with that sha256 again, or stage the release again under another number")
 }
 
@@ -64,7 +70,8 @@ func (h *Steered) fileOf(img *site.Image, content string) (string, error) {
 func (h *Steered) send(ctx context.Context, file, content string, say func(string)) error {
 	in, err := imported.Open(ctx, file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return problem.New(problem.Mistake, "import %s: there is no such file", file).Try("correct `import` of the image in site.toml")
+		return problem.New(problem.Mistake, "import %s: there is no such file", file).
+			Try("correct `import` of the image in site.toml")
 	}
 	if err != nil {
 		return problem.New(problem.Failed, "import %s: it cannot be read", file).Because(problem.Reason(err))
@@ -76,7 +83,8 @@ func (h *Steered) send(ctx context.Context, file, content string, say func(strin
 		return imported.Send(ctx, file, &sent{ReadWriter: rw, say: tell})
 	}, func(rw io.ReadWriter) error { return h.Layers.Receive(ctx, content, rw) })
 	if err != nil && ctx.Err() == nil {
-		return problem.New(problem.Kind(problem.Exit(err)), "import %s: host %s has not got it", file, h.Name).Because(err).Try("%s", cmp.Or(cure(err), "run the same command again"))
+		return problem.New(problem.Kind(problem.Exit(err)), "import %s: host %s has not got it", file, h.Name).Because(err).
+			Try("%s", cmp.Or(cure(err), "run the same command again"))
 	}
 	return err
 }

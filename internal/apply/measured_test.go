@@ -7,8 +7,9 @@ import (
 	"orrery/internal/plan"
 )
 
-// TestMeasured: a switch over exactly two hosts reports how far apart they moved their links, whichever was first, and
-// how long a node was disturbed: from the first step that disturbs one to the last that puts one in order.
+// TestMeasured: a switch over exactly two hosts reports how far apart they moved their links,
+// whichever was first, and how long a node was disturbed: from the first step that disturbs one to
+// the last that puts one in order.
 func TestMeasured(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(1e9+int64(seconds), 0) }
 	p := &plan.Plan{Steps: []*plan.Step{
@@ -36,7 +37,8 @@ func TestMeasured(t *testing.T) {
 			t.Errorf("%s: the skew is %s instead of %s, the outage %s instead of %s", what, skew, want, outage, c.outage)
 		}
 	}
-	quiet := &plan.Plan{Steps: []*plan.Step{{N: 0, Kind: plan.MoveLinks, Host: "sv1"}, {N: 1, Kind: plan.MoveLinks, Host: "sv2"}}}
+	quiet := &plan.Plan{Steps: []*plan.Step{{N: 0, Kind: plan.MoveLinks, Host: "sv1"},
+		{N: 1, Kind: plan.MoveLinks, Host: "sv2"}}}
 	r := &Result{Spans: map[int]Span{0: {Ended: at(1)}, 1: {Ended: at(3)}}}
 	if skew, outage := r.Measured(quiet); skew != 0 || outage != 0 {
 		t.Errorf("where nothing was disturbed: %s, %s", skew, outage)

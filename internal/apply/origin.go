@@ -17,8 +17,10 @@ import (
 // NewID makes an id for a site, which no other one has.
 func NewID() string { return strings.ToLower(rand.Text()[:16]) }
 
-// recognise refuses hosts that have nodes of another site which is called like this one. A site directory may be at any machine, so what tells sites from one another is the id that the site file has
-// or, if it has none, that which hosts were given when something was first done there; nodes of which it is not on record whose they are are taken for the site's own.
+// recognise refuses hosts that have nodes of another site which is called like this one. A site
+// directory may be at any machine, so what tells sites from one another is the id that the site
+// file has or, if it has none, that which hosts were given when something was first done there;
+// nodes of which it is not on record whose they are are taken for the site's own.
 func (f *Fleet) recognise(hosts []observe.Host) error {
 	if len(f.All) == 0 {
 		return nil
@@ -32,17 +34,23 @@ func (f *Fleet) recognise(hosts []observe.Host) error {
 			continue
 		}
 		if !check.Label(h.Origin) {
-			return problem.New(problem.Surprise, "host %s says that its nodes are of a site with the id %q, which is none", h.Name, problem.Short(h.Origin, 80)).Try("--without %s leaves it out", h.Name)
+			return problem.New(problem.Surprise, "host %s says that its nodes are of a site with the id %q, which is none",
+				h.Name, problem.Short(h.Origin, 80)).Try("--without %s leaves it out", h.Name)
 		}
 		f.All[i].marked = h.Origin
 		known = h.Origin
 		switch nodes := peopled(h); {
 		case len(nodes) == 0: // whose they were is nobody's business any more
 		case s.ID != "" && h.Origin != s.ID:
-			return problem.New(problem.Surprise, "host %s has nodes of another site that is called %s, with the id %s: %s; this one has the id %s", h.Name, s.Key(), h.Origin, humanize.List(nodes, 8), s.ID).
-				At("site.toml").Try("give one of the two another name; or, if they are of this one, write id = %q in [site]", h.Origin)
+			return problem.New(problem.Surprise,
+				"host %s has nodes of another site that is called %s, with the id %s: %s; this one has the id %s", h.Name,
+				s.Key(), h.Origin, humanize.List(nodes, 8), s.ID).
+				At("site.toml").Try("give one of the two another name; or, if they are of this one, write id = %q in [site]",
+				h.Origin)
 		case first != nil && h.Origin != first.Origin:
-			return problem.New(problem.Surprise, "hosts %s and %s have nodes of two sites that are both called %s, with the ids %s and %s", first.Name, h.Name, s.Key(), first.Origin, h.Origin).
+			return problem.New(problem.Surprise,
+				"hosts %s and %s have nodes of two sites that are both called %s, with the ids %s and %s", first.Name, h.Name,
+				s.Key(), first.Origin, h.Origin).
 				At("site.toml").Try("leave the host of the other one out; or, if both are of this one, remove origin.json of the site from one of them")
 		case first == nil:
 			first = h
@@ -66,9 +74,11 @@ func (f *Fleet) recognise(hosts []observe.Host) error {
 	return nil
 }
 
-// strangers refuses a site that has no id, and none of the nodes that hosts have of one of its name: most likely it is another one, of which all would be removed.
+// strangers refuses a site that has no id, and none of the nodes that hosts have of one of its
+// name: most likely it is another one, of which all would be removed.
 func strangers(s *site.Site, hosts []observe.Host, id string) error {
-	if s.ID != "" || s.Twin != "" || len(s.Nodes) == 0 || !slices.ContainsFunc(s.Hosts, func(h site.Host) bool { return !h.Local() }) {
+	if s.ID != "" || s.Twin != "" || len(s.Nodes) == 0 ||
+		!slices.ContainsFunc(s.Hosts, func(h site.Host) bool { return !h.Local() }) {
 		return nil
 	}
 	var at, nodes []string
@@ -81,8 +91,10 @@ func strangers(s *site.Site, hosts []observe.Host, id string) error {
 			at, nodes = append(at, hosts[i].Name), append(nodes, there...)
 		}
 	}
-	return problem.New(problem.Surprise, "what is on %s is of a site %s that has none of the nodes of this one: %s", humanize.List(at, 8), s.Key(), humanize.List(nodes, 8)).
-		At("site.toml").Try("if it is another site, give one of the two another name; if it is this one, write id = %q in [site]", id)
+	return problem.New(problem.Surprise, "what is on %s is of a site %s that has none of the nodes of this one: %s",
+		humanize.List(at, 8), s.Key(), humanize.List(nodes, 8)).
+		At("site.toml").Try("if it is another site, give one of the two another name; if it is this one, write id = %q in [site]",
+		id)
 }
 
 // peopled returns the names of the nodes that a host has, or has a part of.

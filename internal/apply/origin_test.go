@@ -11,7 +11,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestRecognise: hosts with nodes of another site of this name are refused, whatever tells it; those of this one are not, at whatever machine its directory is.
+// TestRecognise: hosts with nodes of another site of this name are refused, whatever tells it;
+// those of this one are not, at whatever machine its directory is.
 func TestRecognise(t *testing.T) {
 	host := func(origin string, nodes ...string) observe.Host {
 		h := observe.Host{Origin: origin}
@@ -30,26 +31,30 @@ func TestRecognise(t *testing.T) {
 		origin   string // that hosts get; "new": one that nobody has
 		mistaken string
 	}{
-		"new":                         {origin: "new"},
-		"new, with an id":             {id: "a1", origin: "a1"},
-		"new, and a host is silent":   {unknown: true},
-		"was there before ids were":   {a: host("", "web"), origin: "new"},
-		"and has one now":             {id: "a1", a: host("", "web"), origin: "a1"},
-		"of one host":                 {a: host("a1", "web"), origin: "a1"},
-		"of two":                      {id: "a1", a: host("a1", "web"), b: host("a1", "db"), origin: "a1"},
-		"one knows":                   {a: host("", "web"), b: host("a1", "db"), origin: "a1"},
-		"another one":                 {id: "a1", b: host("b2", "web"), mistaken: another},
-		"another one, given away":     {id: "b2", b: given, mistaken: another},
-		"another one was there":       {id: "a1", b: host("b2"), a: host("a1", "web"), origin: "a1"},
-		"without id, was there":       {b: host("b2"), a: host("a1", "web"), origin: "a1"},
-		"all gone":                    {a: host("a1"), origin: "a1"},
-		"two":                         {a: host("a1", "web"), b: host("b2", "db"), mistaken: "two sites that are both called demo"},
-		"some nodes are new":          {a: host("a1", "old", "web"), origin: "a1"},
-		"no node is known":            {a: host("a1", "old"), b: host("a1", "older"), mistaken: "has none of the nodes of this one: old, older"},
+		"new":                       {origin: "new"},
+		"new, with an id":           {id: "a1", origin: "a1"},
+		"new, and a host is silent": {unknown: true},
+		"was there before ids were": {a: host("", "web"), origin: "new"},
+		"and has one now":           {id: "a1", a: host("", "web"), origin: "a1"},
+		"of one host":               {a: host("a1", "web"), origin: "a1"},
+		"of two":                    {id: "a1", a: host("a1", "web"), b: host("a1", "db"), origin: "a1"},
+		"one knows":                 {a: host("", "web"), b: host("a1", "db"), origin: "a1"},
+		"another one":               {id: "a1", b: host("b2", "web"), mistaken: another},
+		"another one, given away":   {id: "b2", b: given, mistaken: another},
+		"another one was there":     {id: "a1", b: host("b2"), a: host("a1", "web"), origin: "a1"},
+		"without id, was there":     {b: host("b2"), a: host("a1", "web"), origin: "a1"},
+		"all gone":                  {a: host("a1"), origin: "a1"},
+		"two": {a: host("a1", "web"), b: host("b2", "db"),
+			mistaken: "two sites that are both called demo"},
+		"some nodes are new": {a: host("a1", "old", "web"), origin: "a1"},
+		"no node is known": {a: host("a1", "old"), b: host("a1", "older"),
+			mistaken: "has none of the nodes of this one: old, older"},
 		"no node is known, but an id": {id: "a1", a: host("a1", "old"), origin: "a1"},
 		"nonsense":                    {a: host("../../etc\x1b[2J"), mistaken: `which is none`},
 	} {
-		s := &site.Site{Name: "demo", ID: c.id, Hosts: []site.Host{{Name: "sv1", Address: "local"}, {Name: "sv2", Address: "10.8.1.2"}}, Nodes: []site.Node{{Name: "db"}, {Name: "web"}}}
+		s := &site.Site{Name: "demo", ID: c.id,
+			Hosts: []site.Host{{Name: "sv1", Address: "local"}, {Name: "sv2", Address: "10.8.1.2"}},
+			Nodes: []site.Node{{Name: "db"}, {Name: "web"}}}
 		f := &Fleet{}
 		for i := range s.Hosts {
 			f.All = append(f.All, &Steered{Name: s.Hosts[i].Name, packer: pack.New(s, nil)})
@@ -62,7 +67,8 @@ func TestRecognise(t *testing.T) {
 		err := f.recognise(hosts)
 		switch {
 		case c.mistaken != "":
-			if !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), c.mistaken) || strings.Contains(err.Error(), "\x1b") {
+			if !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), c.mistaken) ||
+				strings.Contains(err.Error(), "\x1b") {
 				t.Errorf("%s: %v", what, err)
 			}
 		case err != nil || c.origin == "new" && len(f.origin) != 16 || c.origin != "new" && f.origin != c.origin:
@@ -80,20 +86,25 @@ func TestRecogniseOneHost(t *testing.T) {
 		origin      string // "new": one that no other site has
 		mistaken    string
 	}{
-		"nothing is there":         {address: "10.8.1.2", host: observe.Host{Name: "sv1"}, origin: "new"},
-		"another id":               {address: "10.8.1.2", id: "a1", host: foreign, mistaken: "nodes of another site that is called demo"},
-		"another id, this machine": {address: "local", id: "a1", host: foreign, mistaken: "nodes of another site that is called demo"},
+		"nothing is there": {address: "10.8.1.2", host: observe.Host{Name: "sv1"}, origin: "new"},
+		"another id": {address: "10.8.1.2", id: "a1", host: foreign,
+			mistaken: "nodes of another site that is called demo"},
+		"another id, this machine": {address: "local", id: "a1", host: foreign,
+			mistaken: "nodes of another site that is called demo"},
 		"no id, other nodes": {
-			address: "10.8.1.2", host: observe.Host{Name: "sv1", Origin: "b2", Nodes: []observe.Node{{Node: spec.Node{Name: "old"}}}},
+			address: "10.8.1.2", host: observe.Host{Name: "sv1", Origin: "b2",
+				Nodes: []observe.Node{{Node: spec.Node{Name: "old"}}}},
 			mistaken: "has none of the nodes of this one: old",
 		},
 		"no id, this machine": {
-			address: "local", host: observe.Host{Name: "sv1", Origin: "b2", Nodes: []observe.Node{{Node: spec.Node{Name: "old"}}}},
+			address: "local", host: observe.Host{Name: "sv1", Origin: "b2",
+				Nodes: []observe.Node{{Node: spec.Node{Name: "old"}}}},
 			origin: "b2",
 		},
 		"its own": {address: "10.8.1.2", id: "b2", host: foreign, origin: "b2"},
 	} {
-		s := &site.Site{Name: "demo", ID: c.id, Hosts: []site.Host{{Name: "sv1", Address: c.address}}, Nodes: []site.Node{{Name: "web"}}}
+		s := &site.Site{Name: "demo", ID: c.id, Hosts: []site.Host{{Name: "sv1", Address: c.address}},
+			Nodes: []site.Node{{Name: "web"}}}
 		f := &Fleet{All: []*Steered{{Name: "sv1", packer: pack.New(s, nil)}}}
 		err := f.recognise([]observe.Host{c.host})
 		switch {

@@ -14,7 +14,8 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// An Errand is what one host takes from others, along lanes (package lane). Its fields are the kinds that there are, of which it has one: for another one, add a field, and what a host does at
+// An Errand is what one host takes from others, along lanes (package lane). Its fields are the
+// kinds that there are, of which it has one: for another one, add a field, and what a host does at
 // either end in package local (Worker.give, Worker.Take).
 type Errand struct {
 	Layer *LayerErrand `json:"layer,omitempty"`
@@ -52,9 +53,11 @@ type Giver struct {
 
 // A TransferHost sends something to another host, or receives it from others.
 type TransferHost interface {
-	// Send sends what an errand is about along one lane. Meet gets the card of the host, and returns that of the host that receives. Sum is of
-	// all that the other one has then, if the errand has one.
-	Send(ctx context.Context, e Errand, at Spot, meet func(transfer.Card) (transfer.Card, error), say func(detail string)) (sum string, err error)
+	// Send sends what an errand is about along one lane. Meet gets the card of the host, and returns
+	// that of the host that receives. Sum is of all that the other one has then, if the errand has
+	// one.
+	Send(ctx context.Context, e Errand, at Spot, meet func(transfer.Card) (transfer.Card, error),
+		say func(detail string)) (sum string, err error)
 	// Receive takes in what an errand is about from the hosts that it meets.
 	Receive(ctx context.Context, e Errand, with Meeting, say func(detail string)) error
 	// Dial connects on the host itself.
@@ -110,7 +113,8 @@ func From(ctx context.Context, m Meeting, peer string, take func(net.Conn) error
 	return transfer.Cut(take(transfer.Unhurried(c)))
 }
 
-// Pass lets a host take something from others. Each of them opens its end when that one asks for it; all of that ends with this call.
+// Pass lets a host take something from others. Each of them opens its end when that one asks for
+// it; all of that ends with this call.
 func (f *Fleet) Pass(ctx context.Context, e Errand, to *Steered, from []string, say func(string)) error {
 	p, end := newPassage(ctx, f, e, to, from)
 	defer end()
@@ -161,7 +165,8 @@ const mostLanes = 1000
 func (p *passage) Meet(ctx context.Context, peer string, mine transfer.Card) (theirs transfer.Card, err error) {
 	giver, ok := p.fleet.Host(peer)
 	if !ok || !slices.Contains(p.from, peer) {
-		return theirs, problem.New(problem.Surprise, "host %s asks for something of host %q, which is not to give it", p.to.Name, peer)
+		return theirs, problem.New(problem.Surprise, "host %s asks for something of host %q, which is not to give it",
+			p.to.Name, peer)
 	}
 	if err := mine.Check(netip.Addr{}); err != nil {
 		return theirs, strange(p.to, err)

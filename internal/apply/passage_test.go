@@ -23,7 +23,8 @@ type end struct {
 	did   []*plan.Step
 }
 
-func (e *end) Send(_ context.Context, _ Errand, at Spot, meet func(transfer.Card) (transfer.Card, error), _ func(string)) (string, error) {
+func (e *end) Send(_ context.Context, _ Errand, at Spot, meet func(transfer.Card) (transfer.Card, error),
+	_ func(string)) (string, error) {
 	return e.gives(at, meet)
 }
 
@@ -93,13 +94,16 @@ func TestMeet(t *testing.T) {
 		"its own address":            {"sv1", good, says(elsewhere), ""},
 		"a host that is not to give": {"sv3", good, says(another), `host sv2 asks for something of host "sv3"`},
 		"a host that is not there":   {"sv9", good, says(another), `host sv2 asks for something of host "sv9"`},
-		"a place on another host":    {"sv1", outside, says(another), "host sv2 gives a card for a connection that cannot be"},
-		"an address of another":      {"sv1", elsewhere, says(another), "host sv2 gives a card"},
-		"no key":                     {"sv1", transfer.Card{Back: good.Back}, says(another), "host sv2 gives a card"},
-		"of the other, outside":      {"sv1", good, says(outside), "host sv1 gives a card"},
-		"of the other, twice":        {"sv1", good, says(another, another, another), "says more than one"},
-		"the other opens nothing":    {"sv1", good, says(), "it has opened nothing"},
-		"the other fails":            {"sv1", good, func(Spot, func(transfer.Card) (transfer.Card, error)) (string, error) { return "", lost }, "lost"},
+		"a place on another host": {"sv1", outside, says(another),
+			"host sv2 gives a card for a connection that cannot be"},
+		"an address of another":   {"sv1", elsewhere, says(another), "host sv2 gives a card"},
+		"no key":                  {"sv1", transfer.Card{Back: good.Back}, says(another), "host sv2 gives a card"},
+		"of the other, outside":   {"sv1", good, says(outside), "host sv1 gives a card"},
+		"of the other, twice":     {"sv1", good, says(another, another, another), "says more than one"},
+		"the other opens nothing": {"sv1", good, says(), "it has opened nothing"},
+		"the other fails": {"sv1", good, func(Spot, func(transfer.Card) (transfer.Card, error)) (string, error) {
+			return "", lost
+		}, "lost"},
 	} {
 		f, giver, taker := ends(&stub{})
 		told := make(chan error, 1)
@@ -122,8 +126,9 @@ func TestMeet(t *testing.T) {
 	}
 }
 
-// TestSpot: a host that gives listens where the site says that others reach it; this machine, of which it does not say
-// that, where it would call the other one; and nowhere, once it is known that the two do not reach one another.
+// TestSpot: a host that gives listens where the site says that others reach it; this machine, of
+// which it does not say that, where it would call the other one; and nowhere, once it is known that
+// the two do not reach one another.
 func TestSpot(t *testing.T) {
 	for what, c := range map[string]struct {
 		local, apart bool
@@ -155,8 +160,8 @@ func TestSpot(t *testing.T) {
 	}
 }
 
-// TestRelay: what two hosts send that do not reach one another comes over this machine, and later transfers between
-// them do not try another way.
+// TestRelay: what two hosts send that do not reach one another comes over this machine, and later
+// transfers between them do not try another way.
 func TestRelay(t *testing.T) {
 	f, giver, taker := ends()
 	var spots []Spot
@@ -239,7 +244,8 @@ func TestCarry(t *testing.T) {
 				if _, err := with.Meet(t.Context(), "sv1", mine); err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
-				if _, err := with.Meet(t.Context(), "sv1", mine); err == nil || !strings.Contains(err.Error(), "asks for too many") {
+				if _, err := with.Meet(t.Context(), "sv1", mine); err == nil ||
+					!strings.Contains(err.Error(), "asks for too many") {
 					t.Errorf("%s: a second time: %v", what, err)
 				}
 			}
@@ -248,7 +254,8 @@ func TestCarry(t *testing.T) {
 		one := carriage{from: "sv1", to: "sv2", say: func(string) {}}
 		err := one.carry(t.Context(), f)
 		if c.cut {
-			if problem.Exit(err) != int(problem.Failed) || !one.cut || !strings.Contains(err.Error(), "from host sv1 to host sv2 was cut") {
+			if problem.Exit(err) != int(problem.Failed) || !one.cut ||
+				!strings.Contains(err.Error(), "from host sv1 to host sv2 was cut") {
 				t.Errorf("%s: %v", what, err)
 			}
 			continue
@@ -281,7 +288,8 @@ func TestCopyMoved(t *testing.T) {
 		return err
 	}
 	moved := int64(0)
-	if err := CopyToNode(t.Context(), f, CopyErrand{Host: "sv1"}, "sv2", func(bytes int64) { moved += bytes }); err != nil || moved != 8 {
+	if err := CopyToNode(t.Context(), f, CopyErrand{Host: "sv1"}, "sv2",
+		func(bytes int64) { moved += bytes }); err != nil || moved != 8 {
 		t.Errorf("%d bytes have come: %v", moved, err)
 	}
 	if err := CopyToNode(t.Context(), f, CopyErrand{Host: "sv1"}, "sv2", nil); err != nil {
@@ -298,8 +306,9 @@ func TestCopyMoved(t *testing.T) {
 	}
 }
 
-// TestHaul: the host that gives a node away, and the one that receives it, hear of the sum of what was sent in this
-// run or, if nothing was, of what the plan saw; a transfer that fails tells neither.
+// TestHaul: the host that gives a node away, and the one that receives it, hear of the sum of what
+// was sent in this run or, if nothing was, of what the plan saw; a transfer that fails tells
+// neither.
 func TestHaul(t *testing.T) {
 	f, giver, taker := ends()
 	lost := errors.New("lost")
@@ -315,7 +324,8 @@ func TestHaul(t *testing.T) {
 	workers := f.StartRun()
 	do := func(kind plan.Kind, on, sum string) error {
 		n := &spec.Node{Site: "demo", Name: "a", ID: 1}
-		return workers[on].Do(t.Context(), &plan.Step{Kind: kind, Host: on, Peer: map[string]string{"sv1": "sv2", "sv2": "sv1"}[on], Subject: "a", Node: n, Was: n, Sum: sum}, func(string) {})
+		return workers[on].Do(t.Context(), &plan.Step{Kind: kind, Host: on,
+			Peer: map[string]string{"sv1": "sv2", "sv2": "sv1"}[on], Subject: "a", Node: n, Was: n, Sum: sum}, func(string) {})
 	}
 	want := func(what string, of *end, sum string) {
 		t.Helper()

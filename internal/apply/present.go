@@ -18,10 +18,13 @@ type Look bool
 // How closely.
 const (
 	Closely Look = false // their links, limits and disks as they are
-	Glance  Look = true  // which there are, and whether they run: for a way into them, which takes less time than a closer look
+	// which there are, and whether they run: for a way into them, which takes less time than a closer
+	// look
+	Glance Look = true
 )
 
-// Present returns the nodes that are there, by host, for who works with them or tells of them. Hosts that have nodes of another site of this name are refused, as Observe does.
+// Present returns the nodes that are there, by host, for who works with them or tells of them.
+// Hosts that have nodes of another site of this name are refused, as Observe does.
 func (f *Fleet) Present(ctx context.Context, look Look) ([][]observe.Node, error) {
 	all, seen := make([][]observe.Node, len(f.All)), make([]observe.Host, len(f.All))
 	err := f.Each(func(i int, h *Steered) error {

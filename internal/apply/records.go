@@ -32,7 +32,8 @@ func (rs Records) agreed(ctx context.Context) (observe.Agreed, error) {
 	for i := range all {
 		words[i] = observe.Word{Host: rs.fleet.All[i].Name, Releases: all[i]}
 	}
-	if slices.ContainsFunc(words, func(w observe.Word) bool { return w.State() != words[0].State() }) { // else nothing need be known of nodes
+	if slices.ContainsFunc(words, func(w observe.Word) bool { return w.State() != words[0].State() }) {
+		// else nothing need be known of nodes
 		if err := rs.ask(ctx, words); err != nil {
 			return observe.Agreed{}, err
 		}
@@ -72,13 +73,15 @@ func (rs Records) agree(words []observe.Word) (observe.Agreed, error) {
 	return observe.Agree(words, observe.OwnerOf(rs.fleet.Site().Nodes, words, len(rs.fleet.Unknown) > 0))
 }
 
-// Read returns which releases are live, by what all hosts have on record. If they contradict one another, that is an error.
+// Read returns which releases are live, by what all hosts have on record. If they contradict one
+// another, that is an error.
 func (rs Records) Read(ctx context.Context) (observe.Releases, error) {
 	agreed, err := rs.agreed(ctx)
 	return agreed.Releases, err
 }
 
-// Write notes on all hosts which releases are live. The record has one name, which comes after whatever each of them has: should one be lost before it has got it, the others know what it has.
+// Write notes on all hosts which releases are live. The record has one name, which comes after
+// whatever each of them has: should one be lost before it has got it, the others know what it has.
 // It does not end with ctx, so that no host is left behind.
 func (rs Records) Write(ctx context.Context, r observe.Releases) error {
 	ctx = context.WithoutCancel(ctx)
@@ -98,14 +101,16 @@ func (rs Records) Name(ctx context.Context, r observe.Releases) (observe.Release
 	return r.After(observe.Merged(all)), err
 }
 
-// align lets hosts that were observed have what is on record for all of them, as they will before anything is done.
+// align lets hosts that were observed have what is on record for all of them, as they will before
+// anything is done.
 func (rs Records) align(hosts []observe.Host) error {
 	if len(rs.fleet.All) < 2 {
 		return nil
 	}
 	words := make([]observe.Word, len(rs.fleet.All))
 	for i := range words {
-		words[i] = observe.Word{Host: rs.fleet.All[i].Name, Releases: hosts[i].Releases, Live: live(hosts[i].Nodes), Restoring: hosts[i].Restoring != nil && hosts[i].Restoring.Going}
+		words[i] = observe.Word{Host: rs.fleet.All[i].Name, Releases: hosts[i].Releases, Live: live(hosts[i].Nodes),
+			Restoring: hosts[i].Restoring != nil && hosts[i].Restoring.Going}
 	}
 	agreed, err := rs.agree(words)
 	if err != nil {
@@ -118,8 +123,10 @@ func (rs Records) align(hosts []observe.Host) error {
 	return nil
 }
 
-// Sync lets hosts that are behind have what is on record for all of them, and all hosts what those releases were staged from that are live or were before. Only the holder of the lock may call it. It
-// returns the names of the hosts that were behind. If a host has not got the latter, that is what is left; it stops nobody, as another has it.
+// Sync lets hosts that are behind have what is on record for all of them, and all hosts what those
+// releases were staged from that are live or were before. Only the holder of the lock may call it.
+// It returns the names of the hosts that were behind. If a host has not got the latter, that is
+// what is left; it stops nobody, as another has it.
 func (rs Records) Sync(ctx context.Context) (late []string, left, err error) {
 	if len(rs.fleet.All) < 2 {
 		return nil, nil, nil
@@ -147,8 +154,9 @@ func (rs Records) Sync(ctx context.Context) (late []string, left, err error) {
 	return late, left, nil
 }
 
-// AsReached returns which releases are live by what was on record when the hosts were reached. It is for callers that only
-// show something, right after that: a host that is far away is asked once less.
+// AsReached returns which releases are live by what was on record when the hosts were reached. It
+// is for callers that only show something, right after that: a host that is far away is asked once
+// less.
 func (rs Records) AsReached(ctx context.Context) (observe.Releases, error) {
 	if rs.fleet.Reached != nil {
 		return *rs.fleet.Reached, nil

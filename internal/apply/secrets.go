@@ -30,7 +30,8 @@ type secrets struct {
 	host *Steered
 }
 
-// Value returns the value of a secret. One that is generated is kept on the host before it is used there: whatever becomes of others, it is known where it was used.
+// Value returns the value of a secret. One that is generated is kept on the host before it is used
+// there: whatever becomes of others, it is known where it was used.
 func (s secrets) Value(ctx context.Context, name string) (string, error) {
 	if !s.host.MayNeed(name) { // whatever nodes it says it has
 		return "", problem.New(problem.Unable, "no node on host %s needs secret %s", s.host.Name, name)
@@ -71,7 +72,8 @@ func (f *Fleet) Assembled() {
 	}
 }
 
-// Generated returns a generated secret: what the hosts have on which nodes need it, or may. If nobody has it, and all were asked, it is made.
+// Generated returns a generated secret: what the hosts have on which nodes need it, or may. If
+// nobody has it, and all were asked, it is made.
 func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
 	var may, others []*Steered
 	for _, h := range f.All {
@@ -88,11 +90,14 @@ func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
 	if _, who, err := agreed(ctx, s.Name, others); err != nil {
 		return "", err
 	} else if who != nil { // it must not decide what nodes of other hosts have
-		return "", problem.New(problem.Surprise, "generated secret %s is kept on host %s, where no node needs it, and on none where one does", s.Name, who.Name).
-			Try("if it is right, copy sites/%s/secrets/%s from the state directory of %s to that of the host whose nodes need it; else remove it there", f.Site().Key(), s.Name, who.Name)
+		return "", problem.New(problem.Surprise,
+			"generated secret %s is kept on host %s, where no node needs it, and on none where one does", s.Name, who.Name).
+			Try("if it is right, copy sites/%s/secrets/%s from the state directory of %s to that of the host whose nodes need it; else remove it there",
+				f.Site().Key(), s.Name, who.Name)
 	}
 	if len(f.Unknown) > 0 {
-		return "", problem.New(problem.Unable, "generated secret %s is kept on no host that answers, and may be kept on %s", s.Name, humanize.List(f.Unknown, 12)).
+		return "", problem.New(problem.Unable, "generated secret %s is kept on no host that answers, and may be kept on %s",
+			s.Name, humanize.List(f.Unknown, 12)).
 			Try("bring %s back; no second value is made without it", strings.Join(f.Unknown, ", "))
 	}
 	return secret.Random(s.Generate), nil
@@ -116,8 +121,10 @@ func agreed(ctx context.Context, name string, hosts []*Steered) (value string, w
 		case who == nil:
 			value, who = v, hosts[i]
 		case v != value:
-			return "", nil, problem.New(problem.Surprise, "hosts %s and %s keep different values of the generated secret %s", who.Name, hosts[i].Name, name).
-				Try("decide which is right, and remove sites/%s/secrets/%s from the state directory of the other; --without leaves one out until then", who.Site().Key(), name)
+			return "", nil, problem.New(problem.Surprise, "hosts %s and %s keep different values of the generated secret %s",
+				who.Name, hosts[i].Name, name).
+				Try("decide which is right, and remove sites/%s/secrets/%s from the state directory of the other; --without leaves one out until then",
+					who.Site().Key(), name)
 		}
 	}
 	return value, who, nil

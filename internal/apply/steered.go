@@ -16,13 +16,16 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Steered is a host of a site, with the site beside it. The host itself knows no more of that than the key: each step is made whole before the host gets
-// it, and what secrets steps refer to is resolved here.
+// Steered is a host of a site, with the site beside it. The host itself knows no more of that than
+// the key: each step is made whole before the host gets it, and what secrets steps refer to is
+// resolved here.
 type Steered struct {
 	Host
-	packer  *pack.Packer      // which all hosts of the fleet share: only the fleet changes it
-	Name    string            // what the site calls it
-	Label   string            // what backups and lists call it; "": it is the only host of the site, and nothing needs to name it
+	packer *pack.Packer // which all hosts of the fleet share: only the fleet changes it
+	Name   string       // what the site calls it
+	// what backups and lists call it; "": it is the only host of the site, and nothing needs to name
+	// it
+	Label   string
 	Files   map[string]string // of this machine, by their digests, from which images of the site are made
 	keys    *secret.Keyring
 	told    map[string]bool // generated secrets of which it keeps a copy; keeping: while one is given to it
@@ -39,7 +42,8 @@ type Steered struct {
 	lives *site.Site // what Live gave; nil: not yet, or other releases are live since
 }
 
-// Steer puts a site beside the host that it calls by a name. Open gives the host, which gets the values of secrets from here.
+// Steer puts a site beside the host that it calls by a name. Open gives the host, which gets the
+// values of secrets from here.
 func Steer(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *Steered {
 	h := &Steered{packer: pack.New(s, nil), Name: name, keys: secret.NewKeyring(s, dirs)}
 	connect(h, open)
@@ -47,7 +51,8 @@ func Steer(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *
 	return h
 }
 
-// Beside returns another host of the same site. Both share what is packed of the site, and the values of its secrets.
+// Beside returns another host of the same site. Both share what is packed of the site, and the
+// values of its secrets.
 func (h *Steered) Beside(name string, open func(Secrets) Host) *Steered {
 	other := &Steered{packer: h.packer, Name: name, keys: h.keys}
 	connect(other, open)
@@ -78,7 +83,8 @@ func (r recorded) Copy(ctx context.Context, is observe.Releases) error {
 // Site returns the site.
 func (h *Steered) Site() *site.Site { return h.packer.Site() }
 
-// Wanted returns what a node that is there shall be, and what its roles do on it, or nil if it is not declared any more.
+// Wanted returns what a node that is there shall be, and what its roles do on it, or nil if it is
+// not declared any more.
 func (h *Steered) Wanted(has *spec.Node) (*spec.Node, *spec.Duties, error) {
 	return h.packer.Wanted(has)
 }
@@ -131,7 +137,8 @@ func (h *Steered) Do(ctx context.Context, s *plan.Step, say func(string)) error 
 	return err
 }
 
-// Live returns the site with every node as the release makes it that is live. It is made once, as each node is told of all others.
+// Live returns the site with every node as the release makes it that is live. It is made once, as
+// each node is told of all others.
 func (h *Steered) Live(ctx context.Context) (*site.Site, error) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
@@ -155,8 +162,9 @@ func (h *Steered) forgetLive() {
 // SiteOf returns the site as the release of a declared node makes it.
 func (h *Steered) SiteOf(n *site.Node) *site.Site { return h.packer.SiteOf(n.Release) }
 
-// Probe looks into the live nodes that run (of these names; nil: all), and notes with each what has drifted since its roles were applied.
-// What has not been applied yet is no drift: that is for the plan.
+// Probe looks into the live nodes that run (of these names; nil: all), and notes with each what has
+// drifted since its roles were applied. What has not been applied yet is no drift: that is for the
+// plan.
 func (h *Steered) Probe(ctx context.Context, nodes []observe.Node, names map[string]bool) error {
 	packer := h.packer.Afresh()
 	wants := make([]Want, len(nodes))

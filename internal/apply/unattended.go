@@ -44,10 +44,12 @@ type UnattendedPlan struct {
 	// What the host does, each trigger with its part of this.
 	Steps  []json.RawMessage `json:"steps,omitempty"`  // each with all that doing it takes
 	Intent *observe.Switch   `json:"intent,omitempty"` // that is on record meanwhile
-	Of     []Directory       `json:"of,omitempty"`     // directories of the site on any host: each host cares for those of its own nodes
-	Checks []Want            `json:"checks,omitempty"` // conditions, on this host
-	Hooks  []site.Hook       `json:"hooks,omitempty"`  // notified by this host
-	Dir    string            `json:"dir,omitempty"`    // the site directory, if this is the only host of the site: it decides alone, and has all secrets
+	// directories of the site on any host: each host cares for those of its own nodes
+	Of     []Directory `json:"of,omitempty"`
+	Checks []Want      `json:"checks,omitempty"` // conditions, on this host
+	Hooks  []site.Hook `json:"hooks,omitempty"`  // notified by this host
+	// the site directory, if this is the only host of the site: it decides alone, and has all secrets
+	Dir string `json:"dir,omitempty"`
 }
 
 // Empty reports whether there is nothing to do.
@@ -79,7 +81,8 @@ func JobName(key, trigger string) string { return trigger + "-" + key }
 // Timers returns what has the plan carried out again and again, in the order of their names.
 func (p *UnattendedPlan) Timers(key string) (all []schedule.Timer) {
 	for part, every := range p.Every {
-		all = append(all, schedule.Timer{For: p.Trigger, Part: part, Every: every, Args: []string{"host-run", key, p.Trigger, part}})
+		all = append(all, schedule.Timer{For: p.Trigger, Part: part, Every: every,
+			Args: []string{"host-run", key, p.Trigger, part}})
 	}
 	slices.SortFunc(all, func(a, b schedule.Timer) int { return cmp.Compare(a.Part, b.Part) })
 	return all
@@ -131,7 +134,9 @@ func Unattended(dirs host.Dirs, key string) (all []Planned) {
 		all = append(all, Planned{filepath.Base(filepath.Dir(filepath.Clean(dir))), strings.TrimSuffix(name, ".json")})
 	}
 	all = append(all, findFormer(dirs, key)...)
-	slices.SortFunc(all, func(a, b Planned) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Trigger, b.Trigger)) })
+	slices.SortFunc(all, func(a, b Planned) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Trigger, b.Trigger))
+	})
 	return slices.Compact(all)
 }
 

@@ -17,11 +17,13 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestPlanDigest: a host that does nothing on its own has nothing to compare, and one that does something else has another digest.
+// TestPlanDigest: a host that does nothing on its own has nothing to compare, and one that does
+// something else has another digest.
 func TestPlanDigest(t *testing.T) {
 	one := UnattendedPlan{Trigger: AtBoot, Steps: []json.RawMessage{[]byte(`{}`)}}
 	two := UnattendedPlan{Trigger: AtBoot, Steps: []json.RawMessage{[]byte(`{}`), []byte(`{}`)}}
-	if none := (&UnattendedPlan{Trigger: AtBoot, Host: "sv1"}).Digest(); none != "" || one.Digest() == "" || one.Digest() == two.Digest() {
+	if none := (&UnattendedPlan{Trigger: AtBoot, Host: "sv1"}).Digest(); none != "" || one.Digest() == "" ||
+		one.Digest() == two.Digest() {
 		t.Errorf("%q, %q, %q", none, one.Digest(), two.Digest())
 	}
 }
@@ -35,15 +37,18 @@ func TestPlanRuns(t *testing.T) {
 		after  time.Duration
 		timers []schedule.Timer
 	}{
-		"boot":     {plan: UnattendedPlan{}},
-		"watch":    {plan: UnattendedPlan{Watch: true}, once: true},
-		"time":     {plan: UnattendedPlan{At: time.Now().Add(time.Hour)}, once: true, after: time.Hour},
-		"over":     {plan: UnattendedPlan{At: time.Now().Add(-time.Hour)}, once: true},
-		"interval": {plan: UnattendedPlan{Every: map[string]time.Duration{"b": 2, "a": 1}}, timers: []schedule.Timer{{For: "x", Part: "a", Every: 1, Args: append(args[:3:3], "a")}, {For: "x", Part: "b", Every: 2, Args: append(args[:3:3], "b")}}},
+		"boot":  {plan: UnattendedPlan{}},
+		"watch": {plan: UnattendedPlan{Watch: true}, once: true},
+		"time":  {plan: UnattendedPlan{At: time.Now().Add(time.Hour)}, once: true, after: time.Hour},
+		"over":  {plan: UnattendedPlan{At: time.Now().Add(-time.Hour)}, once: true},
+		"interval": {plan: UnattendedPlan{Every: map[string]time.Duration{"b": 2, "a": 1}},
+			timers: []schedule.Timer{{For: "x", Part: "a", Every: 1, Args: append(args[:3:3], "a")},
+				{For: "x", Part: "b", Every: 2, Args: append(args[:3:3], "b")}}},
 	} {
 		c.plan.Trigger = "x"
 		job, once := c.plan.Job("karoo")
-		if once != c.once || job.Name != "x-karoo" || !slices.Equal(job.Args, args) || job.After > c.after || job.After < c.after-time.Minute {
+		if once != c.once || job.Name != "x-karoo" || !slices.Equal(job.Args, args) || job.After > c.after ||
+			job.After < c.after-time.Minute {
 			t.Errorf("%s: %+v, %v", what, job, once)
 		}
 		same := func(a, b schedule.Timer) bool {
@@ -68,7 +73,8 @@ func TestPlansKept(t *testing.T) {
 	write("karoo", UnattendedPlan{Trigger: OnTrial, Watch: true})
 	write("karoo", UnattendedPlan{Trigger: AtBoot, Host: "sv1", Steps: []json.RawMessage{[]byte("{}")}})
 	write("karoo", UnattendedPlan{Trigger: OnMirror})
-	if all := Unattended(dirs, "*"); !slices.Equal(all, []Planned{{"karoo", AtBoot}, {"karoo", OnTrial}, {"toykat", OnTrial}}) {
+	if all := Unattended(dirs, "*"); !slices.Equal(all,
+		[]Planned{{"karoo", AtBoot}, {"karoo", OnTrial}, {"toykat", OnTrial}}) {
 		t.Errorf("plans are %v", all)
 	}
 	if p, err := ReadUnattended(dirs, "karoo", AtBoot); err != nil || p.Host != "sv1" || len(p.Steps) != 1 {
@@ -93,16 +99,20 @@ func TestFormerPlans(t *testing.T) {
 		file, text string
 		ok         func(p *UnattendedPlan) bool
 	}{
-		AtBoot: {"boot.json", `{"host": "sv1", "steps": [{}, {}]}`, func(p *UnattendedPlan) bool { return len(p.Steps) == 2 && !p.Watch }},
+		AtBoot: {"boot.json", `{"host": "sv1", "steps": [{}, {}]}`,
+			func(p *UnattendedPlan) bool { return len(p.Steps) == 2 && !p.Watch }},
 		OnTrial: {
 			"wayback.json", `{"host": "sv1", "intent": {"to": {"web": 700}, "alone": true}, "steps": [{}], "checks": [{"Node": {"name": "web"}}], "hooks": [{"name": "page"}]}`,
 			func(p *UnattendedPlan) bool {
-				return p.Watch && p.Intent.To["web"] == 700 && p.Intent.Alone && len(p.Steps) == 1 && p.Checks[0].Node.Name == "web" && len(p.Hooks) == 1
+				return p.Watch && p.Intent.To["web"] == 700 && p.Intent.Alone && len(p.Steps) == 1 &&
+					p.Checks[0].Node.Name == "web" && len(p.Hooks) == 1
 			},
 		},
-		OnMirror: {"mirroring.json", `{"host": "sv1", "of": [{"node": "web", "mount": {"volume": "data"}, "mirror": "/m/web", "every": 3600000000000}]}`, func(p *UnattendedPlan) bool {
-			return p.Every["data"] == time.Hour && p.Of[0].Mirror == "/m/web"
-		}},
+		OnMirror: {"mirroring.json",
+			`{"host": "sv1", "of": [{"node": "web", "mount": {"volume": "data"}, "mirror": "/m/web", "every": 3600000000000}]}`,
+			func(p *UnattendedPlan) bool {
+				return p.Every["data"] == time.Hour && p.Of[0].Mirror == "/m/web"
+			}},
 	} {
 		path := filepath.Join(dirs.Site("karoo"), c.file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -136,14 +146,16 @@ func TestFormerPlans(t *testing.T) {
 // TestPlanWhole: a plan that comes back from the disk of a host is what was written, nodes and all.
 func TestPlanWhole(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
-	p := UnattendedPlan{Trigger: OnTrial, Watch: true, Intent: &observe.Switch{Alone: true}, Checks: []Want{{Node: &spec.Node{Name: "web"}, Duties: &spec.Duties{}}}}
+	p := UnattendedPlan{Trigger: OnTrial, Watch: true, Intent: &observe.Switch{Alone: true},
+		Checks: []Want{{Node: &spec.Node{Name: "web"}, Duties: &spec.Duties{}}}}
 	if err := p.Write(dirs, "karoo"); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := ReadUnattended(dirs, "karoo", OnTrial); err != nil || got.Digest() != p.Digest() {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if text, _ := os.ReadFile(UnattendedPath(dirs, "karoo", OnTrial)); !strings.Contains(string(text), `"trigger": "trial"`) {
+	if text, _ := os.ReadFile(UnattendedPath(dirs, "karoo", OnTrial)); !strings.Contains(string(text),
+		`"trigger": "trial"`) {
 		t.Errorf("%s", text)
 	}
 }

@@ -69,7 +69,8 @@ func (v Views) Live(ctx context.Context, s *site.Site) (*site.Site, error) {
 	return v.Released(s, []observe.Host{{Releases: r}})
 }
 
-// Shown returns the same for who only shows nodes: those of a release that is withheld are as the site file declares them.
+// Shown returns the same for who only shows nodes: those of a release that is withheld are as the
+// site file declares them.
 func (v Views) Shown(ctx context.Context, s *site.Site) (*site.Site, error) {
 	if len(v.fleet.withheld) == 0 {
 		return v.Live(ctx, s)
@@ -96,7 +97,8 @@ func (v Views) Withhold(release int, why error) {
 	v.fleet.withheld[release] = why
 }
 
-// Explain returns why a release is not used that a plan or a step lacked, or the error as it is if it is about something else.
+// Explain returns why a release is not used that a plan or a step lacked, or the error as it is if
+// it is about something else.
 func (v Views) Explain(err error) error {
 	var lost *stand.LostError
 	if errors.As(err, &lost) && v.fleet.withheld[lost.Release] != nil {

@@ -15,16 +15,19 @@ import (
 type VolumeHost interface {
 	// Describe tells of directories, in the order in which they are asked for.
 	Describe(ctx context.Context, of []Directory) ([]Contents, error)
-	// Mirror brings the mirrors of directories up to date, as the host reaches these. Each is told of when it has been tried, also if that failed, which is an error, too.
+	// Mirror brings the mirrors of directories up to date, as the host reaches these. Each is told of
+	// when it has been tried, also if that failed, which is an error, too.
 	Mirror(ctx context.Context, of []Directory, with MirrorRun, each func(volume.Mirrored)) error
 	// Verify compares directories with their mirrors.
 	Verify(ctx context.Context, of []Directory) ([][]volume.Deviation, error)
-	// Adoptions returns what a node is to take over there from another. That there is no such data is a Usage problem.
+	// Adoptions returns what a node is to take over there from another. That there is no such data is
+	// a Usage problem.
 	Adoptions(ctx context.Context, of Heritage) ([]Adoption, error)
 	// Adopt moves that data to the node, unless a running node uses some of it. It returns what was moved, even
 	// if there is an error.
 	Adopt(ctx context.Context, of Heritage) ([]Adopted, error)
-	// Receive takes in what comes along a stream (package treesync) as a volume of the site, which is a twin: what a program has made for it elsewhere.
+	// Receive takes in what comes along a stream (package treesync) as a volume of the site, which is
+	// a twin: what a program has made for it elsewhere.
 	Receive(ctx context.Context, of Directory, way io.ReadWriter) error
 }
 
@@ -65,7 +68,8 @@ type Share struct {
 type Heritage struct {
 	Former string    `json:"former"`
 	Heir   spec.Node `json:"heir"`
-	Named  []string  `json:"named,omitempty"` // volumes, as WAS=IS if they were called otherwise; none: all that the heir uses
+	// volumes, as WAS=IS if they were called otherwise; none: all that the heir uses
+	Named []string `json:"named,omitempty"`
 }
 
 // An Adoption is a directory that is to be another node's.
@@ -77,7 +81,8 @@ type Adoption struct {
 
 // InUse says that a volume cannot change hands.
 func InUse(node, volume string) error {
-	return problem.New(problem.Refused, "node %s runs and uses volume %s; nothing was done", node, volume).Try("orrery stop %s", node)
+	return problem.New(problem.Refused, "node %s runs and uses volume %s; nothing was done", node, volume).
+		Try("orrery stop %s", node)
 }
 
 // Adopted is one that is.

@@ -10,7 +10,8 @@ import (
 	"orrery/internal/treesync/treesynctest"
 )
 
-// TestAttributes: a backup has all attributes that mean something elsewhere. Those come back that are content, and the others are named.
+// TestAttributes: a backup has all attributes that mean something elsewhere. Those come back that
+// are content, and the others are named.
 func TestAttributes(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o644); err != nil {
@@ -30,6 +31,7 @@ func TestAttributes(t *testing.T) {
 		l := &layer{shut: shut, lacks: func(what string) { lacks[what] = nil }}
 		e := &vault.Entry{Entry: treesync.Entry{Attrs: treesynctest.Values()}}
 		treesynctest.Same(t, "what comes back", e.Made(l.policy(e)).Attrs, treesynctest.Attributes, passes)
-		treesynctest.Same(t, "what is lacking", lacks, treesynctest.Attributes, func(a treesynctest.Attribute) bool { return !passes(a) })
+		treesynctest.Same(t, "what is lacking", lacks, treesynctest.Attributes,
+			func(a treesynctest.Attribute) bool { return !passes(a) })
 	}
 }

@@ -12,9 +12,11 @@ import (
 
 // file reads a regular file, but not its holes.
 //
-// A process that has the file mapped can change what is on a page without the time of change, as long as that page has not been written to
-// disk since the last change. So the file's pages are written out first; if its time of change is the same afterwards, and it is from then on,
-// then nothing has been changed since. (fsync(2) would flush the disk's cache for each file, which nobody needs.)
+// A process that has the file mapped can change what is on a page without the time of change, as
+// long as that page has not been written to disk since the last change. So the file's pages are
+// written out first; if its time of change is the same afterwards, and it is from then on, then
+// nothing has been changed since. (fsync(2) would flush the disk's cache for each file, which
+// nobody needs.)
 func (w *walk) file(dir int, name string, e *vault.Entry) error {
 	f, st, err := tree.OpenEntry(dir, name)
 	if err != nil {
@@ -22,14 +24,16 @@ func (w *walk) file(dir int, name string, e *vault.Entry) error {
 	}
 	defer unix.Close(f) //nolint:errcheck // it was only read
 	const whole = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
-	if err := unix.SyncFileRange(f, 0, 0, whole); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
+	if err := unix.SyncFileRange(f, 0, 0, whole); err != nil && !errors.Is(err, unix.EINVAL) &&
+		!errors.Is(err, unix.ENOSYS) {
 		return &os.PathError{Op: "sync", Path: name, Err: err}
 	}
 	if err := unix.Fstat(f, &st); err != nil {
 		return err
 	}
 	same := st.Ctim.Nano() == e.Changed && st.Ino == e.Ino
-	e.Mode, e.Uid, e.Gid, e.Time, e.Size, e.Ino, e.Changed = st.Mode, st.Uid, st.Gid, st.Mtim.Nano(), st.Size, st.Ino, st.Ctim.Nano()
+	e.Mode, e.Uid, e.Gid, e.Time, e.Size, e.Ino, e.Changed = st.Mode, st.Uid, st.Gid, st.Mtim.Nano(), st.Size, st.Ino,
+		st.Ctim.Nano()
 	if !same {
 		e.Changed = 0
 	}

@@ -38,7 +38,8 @@ func (f forest) pass(ctx context.Context, sources []Source, into Adder, saw func
 			}
 		}
 		group.Go(func() error {
-			w := &walk{ctx: ctx, source: &sources[i], former: former, pack: into, buffer: make([]byte, vault.PieceSize), saw: saw}
+			w := &walk{ctx: ctx, source: &sources[i], former: former, pack: into, buffer: make([]byte, vault.PieceSize),
+				saw: saw}
 			entries, err := w.run()
 			read.Add(w.read)
 			if err != nil && !errors.Is(err, tree.ErrGone) {
@@ -75,7 +76,8 @@ func (f forest) until(ctx context.Context, sources []Source, into Adder, saw fun
 	return nil
 }
 
-// again returns those of the directories that there are now that are to be read while nodes stand still, and forgets those that there are no more.
+// again returns those of the directories that there are now that are to be read while nodes stand
+// still, and forgets those that there are no more.
 func (f forest) again(sources []Source) (again []Source) {
 	names := map[string]bool{}
 	for _, s := range sources {

@@ -24,10 +24,13 @@ import (
 // seed writes a backup with one of everything.
 func seed(t testing.TB) (archive []byte, manifest []byte) {
 	f := forgeArchive(t)
-	dir := vault.Entry{Entry: treesync.Entry{Name: "dir", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}}
-	link := vault.Entry{Entry: treesync.Entry{Name: "link", Mode: unix.S_IFLNK | 0o777, Link: "/etc", Uid: dir.Uid, Gid: dir.Gid}}
+	dir := vault.Entry{Entry: treesync.Entry{Name: "dir", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()),
+		Gid: uint32(os.Getegid())}}
+	link := vault.Entry{Entry: treesync.Entry{Name: "link", Mode: unix.S_IFLNK | 0o777, Link: "/etc", Uid: dir.Uid,
+		Gid: dir.Gid}}
 	same := vault.Entry{Entry: treesync.Entry{Name: "same", Mode: unix.S_IFREG | 0o644, Same: "dir/file"}}
-	f.tree(vault.Tree{Name: "site", Kind: vault.SiteTree}, dir, f.file("dir/file", "text"), link, same, f.file("site.toml", "[site]"))
+	f.tree(vault.Tree{Name: "site", Kind: vault.SiteTree}, dir, f.file("dir/file", "text"), link, same,
+		f.file("site.toml", "[site]"))
 	f.tree(vault.Tree{Name: "private/1", Kind: vault.PrivateTree, ID: 1, Node: "n"}, dir, f.file("dir/file", "text"), link)
 	f.tree(vault.Tree{Name: "volume/v/n", Kind: vault.VolumeTree, Volume: "v", Node: "n"})
 	f.tree(vault.Tree{Name: "release/7", Kind: vault.ReleaseTree, Number: 7}, f.file("release.json", "{}"))
@@ -46,7 +49,8 @@ func seed(t testing.TB) (archive []byte, manifest []byte) {
 	return archive, manifest
 }
 
-// try lays down whatever it is, as restore does. It may not touch anything beside, nor take much memory; what it says is a problem.
+// try lays down whatever it is, as restore does. It may not touch anything beside, nor take much
+// memory; what it says is a problem.
 func try(t *testing.T, where string) {
 	dir, intact := yard(t)
 	var before, after runtime.MemStats
@@ -76,19 +80,24 @@ func FuzzArchive(f *testing.F) {
 	})
 }
 
-// FuzzManifest: whatever a manifest and the list of a tree say, all digests being right. LIST stands for the digest of the list, TEXT for
-// that of a piece that is there.
+// FuzzManifest: whatever a manifest and the list of a tree say, all digests being right. LIST
+// stands for the digest of the list, TEXT for that of a piece that is there.
 func FuzzManifest(f *testing.F) {
 	_, manifest := seed(f)
-	const list = `{"p":".","m":16877,"u":0,"g":0,"t":0}` + "\n" + `{"p":"file","m":33188,"u":0,"g":0,"t":0,"s":4,"c":[{"o":0,"n":4,"d":["TEXT"]}]}` + "\n"
+	const list = `{"p":".","m":16877,"u":0,"g":0,"t":0}` + "\n" +
+		`{"p":"file","m":33188,"u":0,"g":0,"t":0,"s":4,"c":[{"o":0,"n":4,"d":["TEXT"]}]}` + "\n"
 	for _, kind := range []string{
-		`"name":"site","kind":"site"`, `"name":"private/1","kind":"private","id":1,"node":"n"`, `"name":"volume/v","kind":"volume","volume":"v"`,
-		`"name":"snapshot/a","kind":"snapshot"`, `"name":"release/1","kind":"release","number":1`, `"name":"layer/abc","kind":"layer","layer":"abc"`,
+		`"name":"site","kind":"site"`, `"name":"private/1","kind":"private","id":1,"node":"n"`,
+		`"name":"volume/v","kind":"volume","volume":"v"`,
+		`"name":"snapshot/a","kind":"snapshot"`, `"name":"release/1","kind":"release","number":1`,
+		`"name":"layer/abc","kind":"layer","layer":"abc"`,
 	} {
-		f.Add([]byte(`{"format":1,"site":"s","key":"s","time":"1970-01-01T00:00:01Z","trees":[{`+kind+`,"list":["LIST"]}]}`), []byte(list))
+		f.Add([]byte(`{"format":1,"site":"s","key":"s","time":"1970-01-01T00:00:01Z","trees":[{`+kind+
+			`,"list":["LIST"]}]}`), []byte(list))
 	}
 	f.Add(manifest, []byte(list))
-	f.Add([]byte(`{"format":1,"site":"s","key":"s","time":"1970-01-01T00:00:01Z","trees":[{"name":"volume/v","kind":"volume","volume":"v","path":"/srv/x","list":["LIST"]}]}`), []byte(`{"p":"../x","m":41471,"l":"/etc"}`))
+	f.Add([]byte(`{"format":1,"site":"s","key":"s","time":"1970-01-01T00:00:01Z","trees":[{"name":"volume/v","kind":"volume","volume":"v","path":"/srv/x","list":["LIST"]}]}`),
+		[]byte(`{"p":"../x","m":41471,"l":"/etc"}`))
 	f.Fuzz(func(t *testing.T, manifest, list []byte) {
 		path := filepath.Join(t.TempDir(), "file")
 		v, err := vault.WriteArchive(path)
@@ -115,7 +124,8 @@ func FuzzManifest(f *testing.F) {
 		must(t, v.Close())
 		file, err := os.OpenFile(path+".part", os.O_WRONLY|os.O_APPEND, 0)
 		must(t, err)
-		_, err = file.Write(slices.Concat(head(t, "backups/"+id+".json", int64(len(manifest))), manifest, make([]byte, (512-len(manifest)%512)%512+1024)))
+		_, err = file.Write(slices.Concat(head(t, "backups/"+id+".json", int64(len(manifest))), manifest,
+			make([]byte, (512-len(manifest)%512)%512+1024)))
 		must(t, errors.Join(err, file.Close(), os.Rename(path+".part", path)))
 		try(t, path)
 	})

@@ -36,7 +36,8 @@ type forger struct {
 }
 
 func forge(t testing.TB, into vault.Vault) *forger {
-	return &forger{t, into, vault.NewPacker(into), vault.Manifest{Format: vault.Format, Site: "s", Key: "s", Time: time.Unix(1, 0)}}
+	return &forger{t, into, vault.NewPacker(into),
+		vault.Manifest{Format: vault.Format, Site: "s", Key: "s", Time: time.Unix(1, 0)}}
 }
 
 // forgeArchive begins one in a file.
@@ -51,7 +52,9 @@ func forgeArchive(t testing.TB) *forger {
 // tree adds a tree; its top is added, too.
 func (f *forger) tree(tree vault.Tree, entries ...vault.Entry) {
 	f.t.Helper()
-	text, err := vault.WriteList(append([]vault.Entry{{Entry: treesync.Entry{Name: ".", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}}}, entries...))
+	text, err := vault.WriteList(
+		append([]vault.Entry{{Entry: treesync.Entry{Name: ".", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()),
+			Gid: uint32(os.Getegid())}}}, entries...))
 	if err == nil {
 		tree.List, err = f.pack.AddAll(text)
 	}
@@ -64,7 +67,8 @@ func (f *forger) tree(tree vault.Tree, entries ...vault.Entry) {
 // file returns an entry of a file, whose content is packed.
 func (f *forger) file(name, content string) vault.Entry {
 	f.t.Helper()
-	e := vault.Entry{Entry: treesync.Entry{Name: treesync.Name(name), Mode: unix.S_IFREG | 0o644, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()), Size: int64(len(content))}}
+	e := vault.Entry{Entry: treesync.Entry{Name: treesync.Name(name), Mode: unix.S_IFREG | 0o644,
+		Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()), Size: int64(len(content))}}
 	pieces, err := f.pack.AddAll([]byte(content))
 	if err != nil {
 		f.t.Fatal(err)
@@ -88,7 +92,8 @@ func (f *forger) done() (where, id string) {
 	return f.into.Where(), id
 }
 
-// stage opens a backup and lays it down with a state and a site directory below dir, as restore does, as far as it comes.
+// stage opens a backup and lays it down with a state and a site directory below dir, as restore
+// does, as far as it comes.
 func stage(t testing.TB, where, dir string) (*Restore, error) {
 	v, _, err := vault.Open(where)
 	if err != nil {
@@ -101,7 +106,8 @@ func stage(t testing.TB, where, dir string) (*Restore, error) {
 	}
 	dirs := host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}
 	r := &Restore{
-		Part:     Part{Layout: Layout{Dirs: dirs, Key: m.Key, SiteDir: filepath.Join(dir, "site")}, ID: id, Manifest: m, Store: image.Open(dirs.State)},
+		Part: Part{Layout: Layout{Dirs: dirs, Key: m.Key, SiteDir: filepath.Join(dir, "site")}, ID: id, Manifest: m,
+			Store: image.Open(dirs.State)},
 		Contents: vault.NewPieces(v), Saw: func(int64) {},
 	}
 	if err := v.Verify(t.Context(), id, r.Saw); err != nil {
@@ -135,14 +141,16 @@ func sizes(t testing.TB, from Contents, m *vault.Manifest) (map[string]Size, err
 // errAsks: the user would be asked.
 var errAsks = errors.New("volumes come to directories of the host")
 
-// yard is a directory with one for a restore in it, beside which there is something that it must leave alone. Intact says so.
+// yard is a directory with one for a restore in it, beside which there is something that it must
+// leave alone. Intact says so.
 func yard(t testing.TB) (dir string, intact func()) {
 	top := t.TempDir()
 	if err := os.Chmod(top, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	dir, beside := filepath.Join(top, "restored"), filepath.Join(top, "beside")
-	err := errors.Join(os.Mkdir(dir, 0o755), os.Mkdir(beside, 0o755), os.WriteFile(filepath.Join(beside, "mine"), []byte("of the host"), 0o600))
+	err := errors.Join(os.Mkdir(dir, 0o755), os.Mkdir(beside, 0o755),
+		os.WriteFile(filepath.Join(beside, "mine"), []byte("of the host"), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +183,9 @@ func TestNamesOfStrangers(t *testing.T) {
 		"volume path": func(f *forger) {
 			f.tree(vault.Tree{Name: "volume/v", Kind: vault.VolumeTree, Volume: "v", Path: "../beside"})
 		},
-		"volume root": func(f *forger) { f.tree(vault.Tree{Name: "volume/v", Kind: vault.VolumeTree, Volume: "v", Path: "/"}) },
+		"volume root": func(f *forger) {
+			f.tree(vault.Tree{Name: "volume/v", Kind: vault.VolumeTree, Volume: "v", Path: "/"})
+		},
 		"tree": func(f *forger) {
 			f.tree(vault.Tree{Name: up, Kind: vault.VolumeTree, Volume: "v"}, f.file("mine", "of a stranger"))
 		},
@@ -318,7 +328,8 @@ func TestBombs(t *testing.T) {
 			f.tree(private, vault.Entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1}})
 		},
 		"a part of 8 EiB": func(_ *testing.T, f *forger) {
-			f.tree(private, vault.Entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1}, Data: []vault.Extent{{At: 1<<63 - 2, Size: 3, Pieces: repeat(vault.Digest{}, 1)}}})
+			f.tree(private, vault.Entry{Entry: treesync.Entry{Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1<<63 - 1},
+				Data: []vault.Extent{{At: 1<<63 - 2, Size: 3, Pieces: repeat(vault.Digest{}, 1)}}})
 		},
 		"a deep path": func(_ *testing.T, f *forger) { f.tree(private, reg(strings.Repeat("d/", 1<<20)+"x")) },
 		"in no order": func(_ *testing.T, f *forger) { f.tree(private, reg("b"), reg("a")) },
@@ -352,7 +363,8 @@ func TestBombs(t *testing.T) {
 // head makes a header of a member as an archive has it, with any size.
 func head(t testing.TB, name string, size int64) []byte {
 	var b bytes.Buffer
-	h := &tar.Header{Name: name, Size: size, Mode: 0o600, Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0), Format: tar.FormatGNU}
+	h := &tar.Header{Name: name, Size: size, Mode: 0o600, Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0),
+		Format: tar.FormatGNU}
 	if size < 1<<33 {
 		h.Format = tar.FormatUSTAR
 	}
@@ -365,23 +377,27 @@ func head(t testing.TB, name string, size int64) []byte {
 // What a repository and an archive begin with.
 const marked, mark1 = "orrery-backup", "orrery backup 1\n"
 
-// TestHeadsOfStrangers: an archive whose headers tell of more than any machine has is refused, and nothing panics.
+// TestHeadsOfStrangers: an archive whose headers tell of more than any machine has is refused, and
+// nothing panics.
 func TestHeadsOfStrangers(t *testing.T) {
 	block := blockPath(vault.Digest{1})
 	begin := slices.Concat(head(t, marked, int64(len(mark1))), []byte(mark1), make([]byte, 512-len(mark1)))
 	sparse := func(size int64) func(*os.File) error { return func(f *os.File) error { return f.Truncate(size) } }
 	const skippable, pieceLine = 0x184D2A5E, 36
-	listed := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, skippable), uint32(64<<20/pieceLine*pieceLine))
+	listed := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, skippable),
+		uint32(64<<20/pieceLine*pieceLine))
 	for name, c := range map[string]struct {
 		text []byte
 		more func(*os.File) error
 	}{
-		"8 EiB":                         {slices.Concat(begin, head(t, block, 1<<63-1)), sparse(1 << 20)},
-		"a manifest of 8 EiB":           {slices.Concat(begin, head(t, "backups/19700101-000001-0123456789abcdef.json", 1<<63-1024)), sparse(1 << 20)},
-		"almost":                        {slices.Concat(begin, head(t, block, 1<<63-1024)), sparse(1 << 20)},
-		"1 TiB, sparse":                 {slices.Concat(begin, head(t, block, 1<<40)), sparse(1 << 41)},
-		"a mark of 1 GiB":               {head(t, marked, 1<<30), sparse(1 << 31)},
-		"a manifest":                    {slices.Concat(begin, head(t, "backups/19700101-000001-0123456789abcdef.json", 1<<30)), sparse(1 << 31)},
+		"8 EiB": {slices.Concat(begin, head(t, block, 1<<63-1)), sparse(1 << 20)},
+		"a manifest of 8 EiB": {slices.Concat(begin,
+			head(t, "backups/19700101-000001-0123456789abcdef.json", 1<<63-1024)), sparse(1 << 20)},
+		"almost":          {slices.Concat(begin, head(t, block, 1<<63-1024)), sparse(1 << 20)},
+		"1 TiB, sparse":   {slices.Concat(begin, head(t, block, 1<<40)), sparse(1 << 41)},
+		"a mark of 1 GiB": {head(t, marked, 1<<30), sparse(1 << 31)},
+		"a manifest": {slices.Concat(begin,
+			head(t, "backups/19700101-000001-0123456789abcdef.json", 1<<30)), sparse(1 << 31)},
 		"a block of no pieces but zero": {slices.Concat(begin, head(t, block, 65<<20), listed), sparse(1 << 30)},
 		"no name":                       {slices.Concat(begin, head(t, "backups/../../x.json", 5)), sparse(1 << 20)},
 	} {
@@ -424,13 +440,16 @@ func TestWhatIsLaidDown(t *testing.T) {
 	shell := f.file("shell", "#!")
 	shell.Mode |= 0o6000
 	shell.Attrs = treesync.Attrs{"trusted.overlay.redirect": []byte("/etc"), "user.overlay.redirect": []byte("/etc")}
-	for _, tree := range []vault.Tree{{Name: "site", Kind: vault.SiteTree}, {Name: "volume/v", Kind: vault.VolumeTree, Volume: "v"}} {
-		f.tree(tree, vault.Entry{Entry: treesync.Entry{Name: "disk", Mode: unix.S_IFBLK | 0o666, Major: 8}}, vault.Entry{Entry: treesync.Entry{Name: "pipe", Mode: unix.S_IFIFO | 0o600, Uid: shell.Uid, Gid: shell.Gid}},
+	for _, tree := range []vault.Tree{{Name: "site", Kind: vault.SiteTree},
+		{Name: "volume/v", Kind: vault.VolumeTree, Volume: "v"}} {
+		f.tree(tree, vault.Entry{Entry: treesync.Entry{Name: "disk", Mode: unix.S_IFBLK | 0o666, Major: 8}},
+			vault.Entry{Entry: treesync.Entry{Name: "pipe", Mode: unix.S_IFIFO | 0o600, Uid: shell.Uid, Gid: shell.Gid}},
 			shell, vault.Entry{Entry: treesync.Entry{Name: "zero", Mode: unix.S_IFCHR | 0o666, Major: 1, Minor: 5}})
 	}
 	where, _ := f.done()
 	dir, intact := yard(t)
-	must(t, errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(filepath.Dir(filepath.Dir(dir)), 0o755))) // open to users of the host
+	// open to users of the host
+	must(t, errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(filepath.Dir(filepath.Dir(dir)), 0o755)))
 	r, err := stage(t, where, dir)
 	must(t, err)
 	intact()
@@ -455,18 +474,22 @@ func TestWhatIsLaidDown(t *testing.T) {
 			}
 		}
 	}
-	if r.Lacked["devices"] != 4 || r.Lacked["set-user-ID or set-group-ID"] != 1 || r.Lacked["named pipes"] != 1 || r.Lacked["trusted.overlay.redirect"] != 2 {
+	if r.Lacked["devices"] != 4 || r.Lacked["set-user-ID or set-group-ID"] != 1 || r.Lacked["named pipes"] != 1 ||
+		r.Lacked["trusted.overlay.redirect"] != 2 {
 		t.Errorf("it lacks %v", r.Lacked)
 	}
 }
 
-// TestDirectoryOfStrangers: links and named pipes in a directory of backups are damage; nothing waits, nothing is read or written outside.
+// TestDirectoryOfStrangers: links and named pipes in a directory of backups are damage; nothing
+// waits, nothing is read or written outside.
 func TestDirectoryOfStrangers(t *testing.T) {
 	outside := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("of the host"), 0o600))
 	for name, spoil := range map[string]func(at, id, block string){
-		"a block is a pipe":  func(_, _, block string) { must(t, errors.Join(os.Remove(block), unix.Mkfifo(block, 0o600))) },
-		"a block is endless": func(_, _, block string) { must(t, errors.Join(os.Remove(block), os.Symlink("/dev/zero", block))) },
+		"a block is a pipe": func(_, _, block string) { must(t, errors.Join(os.Remove(block), unix.Mkfifo(block, 0o600))) },
+		"a block is endless": func(_, _, block string) {
+			must(t, errors.Join(os.Remove(block), os.Symlink("/dev/zero", block)))
+		},
 		"the manifest is endless": func(at, id, _ string) {
 			file := filepath.Join(at, "backups", id+".json")
 			must(t, errors.Join(os.Remove(file), os.Symlink("/dev/zero", file)))
@@ -505,11 +528,14 @@ func TestDirectoryOfStrangers(t *testing.T) {
 	}
 }
 
-// TestSnapshotOfStrangers: a snapshot that comes with a backup says what is here, and not what its writer would have.
+// TestSnapshotOfStrangers: a snapshot that comes with a backup says what is here, and not what its
+// writer would have.
 func TestSnapshotOfStrangers(t *testing.T) {
 	snapshots := func(text string) (*Restore, error) {
 		f := forgeArchive(t)
-		f.tree(vault.Tree{Name: "snapshot/one", Kind: vault.SnapshotTree}, vault.Entry{Entry: treesync.Entry{Name: "nodes", Mode: unix.S_IFDIR | 0o700, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}},
+		f.tree(vault.Tree{Name: "snapshot/one", Kind: vault.SnapshotTree},
+			vault.Entry{Entry: treesync.Entry{Name: "nodes", Mode: unix.S_IFDIR | 0o700, Uid: uint32(os.Geteuid()),
+				Gid: uint32(os.Getegid())}},
 			f.file("snapshot.json", text))
 		where, _ := f.done()
 		dir, intact := yard(t)
@@ -518,8 +544,10 @@ func TestSnapshotOfStrangers(t *testing.T) {
 		return r, err
 	}
 	for name, text := range map[string]string{
-		"another name": `{"id":"two","site":"s"}`, "another site": `{"id":"one","site":"../s"}`, "no record": `{"id":"one","site":"s","nodes":[{}]}`,
-		"volume": `{"id":"one","site":"s","volumes":[{"name":"../x","node":"n"}]}`, "node": `{"id":"one","site":"s","nodes":[{"record":{"name":"../x","id":1}}]}`,
+		"another name": `{"id":"two","site":"s"}`, "another site": `{"id":"one","site":"../s"}`,
+		"no record": `{"id":"one","site":"s","nodes":[{}]}`,
+		"volume":    `{"id":"one","site":"s","volumes":[{"name":"../x","node":"n"}]}`,
+		"node":      `{"id":"one","site":"s","nodes":[{"record":{"name":"../x","id":1}}]}`,
 	} {
 		if _, err := snapshots(text); err == nil {
 			t.Errorf("%s: it was laid down", name)
@@ -532,11 +560,14 @@ func TestSnapshotOfStrangers(t *testing.T) {
 		t.Error("it is in its place before the nodes are there")
 	}
 	must(t, os.MkdirAll(nodedir.Of(r.Dirs, "s", 1).Path(), 0o700))
-	must(t, nodedir.Of(r.Dirs, "s", 1).Write(&nodedir.Record{Node: spec.Node{Site: "s", Name: "n", ID: 1, Base: "def", Mounts: []spec.Mount{{Volume: "v", Path: "/v"}}}}))
+	must(t, nodedir.Of(r.Dirs, "s",
+		1).Write(&nodedir.Record{Node: spec.Node{Site: "s", Name: "n", ID: 1, Base: "def",
+		Mounts: []spec.Mount{{Volume: "v", Path: "/v"}}}}))
 	must(t, r.FitSnapshots(nil))
 	s, err := readSnapshot(filepath.Join(r.Dirs.Snapshots("s"), "one"))
 	must(t, err)
-	if len(s.Nodes) != 1 || s.Nodes[0].Record.Privileged || s.Nodes[0].Record.Mounts[0].Source != "" || s.Nodes[0].Record.Base != "abc" {
+	if len(s.Nodes) != 1 || s.Nodes[0].Record.Privileged || s.Nodes[0].Record.Mounts[0].Source != "" ||
+		s.Nodes[0].Record.Base != "abc" {
 		t.Errorf("its nodes are %+v", s.Nodes)
 	}
 	if len(s.Volumes) != 1 || s.Volumes[0].Path != filepath.Join(r.Dirs.Volumes("s"), "v/n") {
@@ -551,10 +582,13 @@ func TestLinksInSnapshots(t *testing.T) {
 		var above []vault.Entry
 		for i, c := range name {
 			if c == '/' {
-				above = append(above, vault.Entry{Entry: treesync.Entry{Name: treesync.Name(name[:i]), Mode: unix.S_IFDIR | 0o700, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}})
+				above = append(above, vault.Entry{Entry: treesync.Entry{Name: treesync.Name(name[:i]), Mode: unix.S_IFDIR | 0o700,
+					Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}})
 			}
 		}
-		f.tree(vault.Tree{Name: "snapshot/one", Kind: vault.SnapshotTree}, append(above, vault.Entry{Entry: treesync.Entry{Name: treesync.Name(name), Mode: unix.S_IFLNK | 0o777, Link: "/etc"}})...)
+		f.tree(vault.Tree{Name: "snapshot/one", Kind: vault.SnapshotTree},
+			append(above, vault.Entry{Entry: treesync.Entry{Name: treesync.Name(name), Mode: unix.S_IFLNK | 0o777,
+				Link: "/etc"}})...)
 		where, _ := f.done()
 		dir, intact := yard(t)
 		if _, err := stage(t, where, dir); err == nil {
@@ -564,7 +598,8 @@ func TestLinksInSnapshots(t *testing.T) {
 	}
 }
 
-// TestCarryStaysInside: what is given to a private layer from a backup does not follow its links, and waits for nothing.
+// TestCarryStaysInside: what is given to a private layer from a backup does not follow its links,
+// and waits for nothing.
 func TestCarryStaysInside(t *testing.T) {
 	made, staged, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(made, "etc/ssh"), 0o755))

@@ -14,8 +14,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// A restore that is interrupted, at whatever moment, is brought to its end by whoever brings the site up next. Until all is laid down nothing of the site has been
-// touched, so that what there is of it can go. From then on the backup is not needed any more: what was laid down tells all.
+// A restore that is interrupted, at whatever moment, is brought to its end by whoever brings the
+// site up next. Until all is laid down nothing of the site has been touched, so that what there is
+// of it can go. From then on the backup is not needed any more: what was laid down tells all.
 
 // manifestAside is the manifest of the backup, beside what was laid down of it.
 const manifestAside = "manifest.json"
@@ -41,7 +42,8 @@ func OpenPart(dirs host.Dirs, store *image.Store, key string) (*Part, error) {
 		r.Manifest, err = readManifest(r.aside(manifestAside))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.New(problem.Left, "a restore of %s was interrupted, and it cannot be told how far it had come", key).At(at).Because(problem.Reason(err)).
+		return nil, problem.New(problem.Left, "a restore of %s was interrupted, and it cannot be told how far it had come",
+			key).At(at).Because(problem.Reason(err)).
 			Try("run the same orrery restore again, or orrery down --volumes to begin anew")
 	}
 	return r, nil

@@ -25,7 +25,8 @@ func interruptible(t *testing.T, was bool) *Restore {
 			continue
 		}
 		f.m.Nodes = append(f.m.Nodes, nodedir.Record{Node: spec.Node{Name: name, ID: id, Base: layer.Digest}})
-		f.tree(vault.Tree{Name: privateName(&f.m.Nodes[id-1]), Kind: vault.PrivateTree, Node: name, ID: id}, f.file("x", "private "+name))
+		f.tree(vault.Tree{Name: privateName(&f.m.Nodes[id-1]), Kind: vault.PrivateTree, Node: name, ID: id},
+			f.file("x", "private "+name))
 	}
 	f.tree(vault.Tree{Name: "site", Kind: vault.SiteTree}, f.file("site.toml", "[site]\n"))
 	f.tree(vault.Tree{Name: "volume/data/two", Kind: vault.VolumeTree, Volume: "data", Node: "two"}, f.file("x", "data"))
@@ -41,7 +42,8 @@ func interruptible(t *testing.T, was bool) *Restore {
 	r := &Restore{Contents: vault.NewPieces(v), Saw: func(int64) {}}
 	r.Sizes, err = sizes(t, r.Contents, m)
 	must(t, err)
-	r.Dirs, r.Store, r.ID, r.Manifest, r.Key, r.SiteDir = dirs, image.Open(dirs.State), id, m, m.Key, filepath.Join(dir, "site")
+	r.Dirs, r.Store, r.ID, r.Manifest, r.Key, r.SiteDir = dirs, image.Open(dirs.State), id, m, m.Key,
+		filepath.Join(dir, "site")
 	r.Title, r.Was, r.Replace = "the backup", was, was
 	must(t, os.MkdirAll(r.Dirs.Site(r.Key), 0o700))
 	return r
@@ -55,7 +57,8 @@ func again(t *testing.T, r *Part) *Part {
 	return found
 }
 
-// TestInterruptedWhileLaidDown: a restore that is killed while it lays down has touched nothing. If the site was there, it goes on as it was; if not, its nodes wait.
+// TestInterruptedWhileLaidDown: a restore that is killed while it lays down has touched nothing. If
+// the site was there, it goes on as it was; if not, its nodes wait.
 func TestInterruptedWhileLaidDown(t *testing.T) {
 	for _, was := range []bool{true, false} {
 		for after := range 5 { // files
@@ -93,7 +96,8 @@ func killed(do func() error) (was bool) {
 	return do() != nil
 }
 
-// TestInterruptedAfterwards: once all is laid down, whoever comes next goes on without the backup; a node waits until it has what it had written.
+// TestInterruptedAfterwards: once all is laid down, whoever comes next goes on without the backup;
+// a node waits until it has what it had written.
 func TestInterruptedAfterwards(t *testing.T) {
 	begun := interruptible(t, true)
 	must(t, begun.Stage(t.Context()))
@@ -101,7 +105,8 @@ func TestInterruptedAfterwards(t *testing.T) {
 	begun.plan.Apart = false // as an earlier Orrery has left it
 	must(t, begun.note())
 	r := again(t, &begun.Part)
-	if !r.State().Staged || !r.Going() || !r.ToClear() || r.Placed() || !r.waits("one") || r.Title != "the backup" || !r.Replace {
+	if !r.State().Staged || !r.Going() || !r.ToClear() || r.Placed() || !r.waits("one") || r.Title != "the backup" ||
+		!r.Replace {
 		t.Fatalf("laid down: %+v", r)
 	}
 	must(t, r.Cleared())

@@ -16,8 +16,8 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A layer lays a tree down in a directory that nobody else can enter meanwhile. All names are followed below that directory only,
-// whatever the list says.
+// A layer lays a tree down in a directory that nobody else can enter meanwhile. All names are
+// followed below that directory only, whatever the list says.
 type layer struct {
 	ctx   context.Context
 	from  Contents
@@ -93,14 +93,16 @@ func (l *layer) make(b *tree.Builder, e *vault.Entry) error {
 	if errors.Is(err, unix.ENOENT) && e.Same != "" && e.Kind() == unix.S_IFCHR {
 		return nil // another name of a device that was left out
 	}
-	if errors.Is(err, tree.ErrOrder) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, tree.ErrTooLarge) || errors.Is(err, unix.EINVAL) {
+	if errors.Is(err, tree.ErrOrder) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, tree.ErrTooLarge) ||
+		errors.Is(err, unix.EINVAL) {
 		return l.from.Damaged("the list of "+l.of.Name, err)
 	}
 	return err
 }
 
-// admits tells whether an entry is kept, and refuses one that its kind of tree does not have. Devices are left out: a node has those that
-// its engine gives it, and what a device of the host is here, nobody knows.
+// admits tells whether an entry is kept, and refuses one that its kind of tree does not have.
+// Devices are left out: a node has those that its engine gives it, and what a device of the host is
+// here, nobody knows.
 func (l *layer) admits(e *vault.Entry) (bool, error) {
 	if !inPlace(l.of.Kind, e) {
 		return false, fmt.Errorf("%s does not belong there", tree.Kind(e.Mode))
@@ -117,7 +119,8 @@ func (l *layer) admits(e *vault.Entry) (bool, error) {
 	case unix.S_IFCHR, unix.S_IFBLK:
 		whiteout := e.Kind() == unix.S_IFCHR && e.Major == 0 && e.Minor == 0
 		if !whiteout && l.of.Kind == vault.LayerTree {
-			return false, problem.New(problem.Refused, "there are devices in layer %s of the backup; nothing was done", l.of.Layer).At(l.from.Where()).
+			return false, problem.New(problem.Refused, "there are devices in layer %s of the backup; nothing was done",
+				l.of.Layer).At(l.from.Where()).
 				Try("leave --trust-layers out: it is built from its recipe then")
 		}
 		if !whiteout {
@@ -128,8 +131,8 @@ func (l *layer) admits(e *vault.Entry) (bool, error) {
 	return false, fmt.Errorf("there is no such kind of file: %o", e.Mode)
 }
 
-// inPlace tells what may be where in a kind of tree: the directories of releases and snapshots are gone through by path later, so none of
-// them may be a link.
+// inPlace tells what may be where in a kind of tree: the directories of releases and snapshots are
+// gone through by path later, so none of them may be a link.
 func inPlace(kind string, e *vault.Entry) bool {
 	parts := strings.Split(string(e.Name), "/")
 	switch kind {
@@ -176,7 +179,8 @@ func (l *layer) fill(f *os.File, e *vault.Entry) error {
 				return err
 			}
 			if int64(len(content)) != vault.Chunk(at, end) {
-				return l.from.Damaged(l.of.Name+"/"+tree.Shorten(string(e.Name)), errors.New("its parts are not as long as it says"))
+				return l.from.Damaged(l.of.Name+"/"+tree.Shorten(string(e.Name)),
+					errors.New("its parts are not as long as it says"))
 			}
 			if _, err := f.WriteAt(content, at); err != nil {
 				return err

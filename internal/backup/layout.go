@@ -21,7 +21,8 @@ type Layout struct {
 	Twin    bool   // it is restored as a twin: volumes are with the host's state
 }
 
-// Aside is where a backup is laid down before it is moved to its place. While it is there, a restore is under way or was interrupted.
+// Aside is where a backup is laid down before it is moved to its place. While it is there, a
+// restore is under way or was interrupted.
 func Aside(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "restore") }
 
 func (l Layout) aside(parts ...string) string {
@@ -30,7 +31,8 @@ func (l Layout) aside(parts ...string) string {
 
 func (l Layout) private(id int) string { return l.aside("private", strconv.Itoa(id)) }
 
-// places tells where a tree is laid down, and where it is moved to; private layers are moved when their nodes have been made.
+// places tells where a tree is laid down, and where it is moved to; private layers are moved when
+// their nodes have been made.
 func (l Layout) places(t *vault.Tree) (at, to string) {
 	switch t.Kind {
 	case vault.PrivateTree:

@@ -18,16 +18,21 @@ import (
 	"orrery/internal/volume"
 )
 
-// Snapshot lays down what one node has in the backup as a snapshot of the site on this host, by which it comes in the place of what is there: so the former is
-// kept until the node has been proven healthy, and a run that is killed is made good, as with any snapshot. What is of the host is as it is here: layers, mounts,
-// SSH host keys. One of the same ID that a run has left which was killed is taken as it is. All of what is laid down is compared with its digests.
-func (p *Pick) Snapshot(ctx context.Context, dirs host.Dirs, key, id string, here *nodedir.Record, e engine.Engine) (*snapshot.Snapshot, error) {
+// Snapshot lays down what one node has in the backup as a snapshot of the site on this host, by
+// which it comes in the place of what is there: so the former is kept until the node has been
+// proven healthy, and a run that is killed is made good, as with any snapshot. What is of the host
+// is as it is here: layers, mounts, SSH host keys. One of the same ID that a run has left which was
+// killed is taken as it is. All of what is laid down is compared with its digests.
+func (p *Pick) Snapshot(ctx context.Context, dirs host.Dirs, key, id string, here *nodedir.Record,
+	e engine.Engine) (*snapshot.Snapshot, error) {
 	then, err := p.node(here.Name)
 	if err != nil {
 		return nil, err
 	}
 	if then.Release != here.Release {
-		return nil, problem.New(problem.Surprise, "node %s is of release %s now, and of release %s in this backup; nothing was done", here.Name, site.ReleaseName(here.Release), site.ReleaseName(then.Release)).
+		return nil, problem.New(problem.Surprise,
+			"node %s is of release %s now, and of release %s in this backup; nothing was done", here.Name,
+			site.ReleaseName(here.Release), site.ReleaseName(then.Release)).
 			At(p.From.Where()).Try("orrery switch or rollback to that release first, or another backup")
 	}
 	if left, err := snapshot.Open(dirs, key, id); err == nil {
@@ -35,7 +40,8 @@ func (p *Pick) Snapshot(ctx context.Context, dirs host.Dirs, key, id string, her
 	}
 	layered, ok := e.(engine.Layered)
 	if !ok {
-		return nil, problem.New(problem.Unable, "node %s: the engine %q cannot be given what the node wrote", here.Name, here.Engine)
+		return nil, problem.New(problem.Unable, "node %s: the engine %q cannot be given what the node wrote", here.Name,
+			here.Engine)
 	}
 	s := snapshot.Fresh(dirs, key, id)
 	s.Time, s.Who = p.Manifest.Time, p.Manifest.Who
@@ -59,7 +65,8 @@ func (p *Pick) Snapshot(ctx context.Context, dirs host.Dirs, key, id string, her
 func (p *Pick) fill(ctx context.Context, s *snapshot.Snapshot, dirs host.Dirs, here, then *nodedir.Record) error {
 	t, has := p.Manifest.Tree(privateName(then))
 	if !has {
-		return problem.New(problem.Failed, "what node %s wrote is not in this backup", here.Name).At(p.From.Where()).Try("orrery backup ls %s", p.From.Where())
+		return problem.New(problem.Failed, "what node %s wrote is not in this backup", here.Name).At(p.From.Where()).
+			Try("orrery backup ls %s", p.From.Where())
 	}
 	if err := p.whole(ctx, t, s.Private(here.ID), s.Private(here.ID)); err != nil {
 		return err
@@ -74,7 +81,8 @@ func (p *Pick) fill(ctx context.Context, s *snapshot.Snapshot, dirs host.Dirs, h
 			s.Omitted = append(s.Omitted, m.Volume+": "+why)
 			continue
 		}
-		v := snapshot.Volume{Name: m.Volume, Node: here.Name, Path: volume.Path(dirs, s.Site, here.Name, *m), How: volume.Copied}
+		v := snapshot.Volume{Name: m.Volume, Node: here.Name, Path: volume.Path(dirs, s.Site, here.Name, *m),
+			How: volume.Copied}
 		if err := p.whole(ctx, t, s.Kept(v), v.Path); err != nil {
 			return err
 		}
@@ -98,7 +106,8 @@ func leftAlone(m *spec.Mount, has bool) string {
 	return ""
 }
 
-// whole lays down all of a tree that will be used in another place: whether users of the host can come to it is asked of that.
+// whole lays down all of a tree that will be used in another place: whether users of the host can
+// come to it is asked of that.
 func (p *Pick) whole(ctx context.Context, t *vault.Tree, dir, place string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err

@@ -37,33 +37,42 @@ func standing(t *testing.T) (e layers, here *nodedir.Record, p *Pick) {
 	removed := vault.Entry{Entry: treesync.Entry{Name: "removed", Mode: unix.S_IFCHR | 0o600}}
 	setuid := f.file("setuid", "#!")
 	setuid.Mode |= unix.S_ISUID
-	ssh := vault.Entry{Entry: treesync.Entry{Name: "ssh", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid())}}
-	f.tree(vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, f.file("kept", "then"), removed, setuid, ssh)
-	f.tree(vault.Tree{Name: "volume/data/n", Kind: vault.VolumeTree, Volume: "data", Node: "n"}, f.file("rows", "rows of then"))
+	ssh := vault.Entry{Entry: treesync.Entry{Name: "ssh", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()),
+		Gid: uint32(os.Getegid())}}
+	f.tree(vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, f.file("kept", "then"), removed,
+		setuid, ssh)
+	f.tree(vault.Tree{Name: "volume/data/n", Kind: vault.VolumeTree, Volume: "data", Node: "n"},
+		f.file("rows", "rows of then"))
 	f.tree(vault.Tree{Name: "volume/inner", Kind: vault.VolumeTree, Volume: "inner"}, f.file("x", "shared"))
 	f.tree(vault.Tree{Name: "volume/open/n", Kind: vault.VolumeTree, Volume: "open", Node: "n"}, setuid)
 	where, _ := f.done()
 	p = pickOf(t, where)
-	p.Manifest.Nodes = []nodedir.Record{{Node: spec.Node{Name: "n", ID: 1, Site: "s", Engine: "fake", Layer: "of then"}, Configured: true}}
+	p.Manifest.Nodes = []nodedir.Record{{Node: spec.Node{Name: "n", ID: 1, Site: "s", Engine: "fake", Layer: "of then"},
+		Configured: true}}
 
 	e.dirs = host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 	must(t, os.Chmod(e.dirs.State, 0o711))
 	open := t.TempDir()
 	must(t, errors.Join(os.Chmod(open, 0o755), os.Chmod(filepath.Dir(open), 0o755)))
-	here = &nodedir.Record{Node: spec.Node{Name: "n", ID: 4, Site: "s", Engine: "fake", Layer: "of now", Mounts: []spec.Mount{
-		{Volume: "data"}, {Volume: "inner", Shared: true}, {Volume: "open", Source: open}, {Volume: "far", Remote: site.Remote{NFS: "server:/far"}}, {Volume: "new"},
-	}}}
+	here = &nodedir.Record{Node: spec.Node{Name: "n", ID: 4, Site: "s", Engine: "fake", Layer: "of now",
+		Mounts: []spec.Mount{
+			{Volume: "data"}, {Volume: "inner", Shared: true}, {Volume: "open", Source: open},
+			{Volume: "far", Remote: site.Remote{NFS: "server:/far"}}, {Volume: "new"},
+		}}}
 	must(t, os.MkdirAll(filepath.Join(e.Private(engine.RefOf(&here.Node)), "etc/ssh"), 0o755))
-	must(t, os.WriteFile(filepath.Join(e.Private(engine.RefOf(&here.Node)), "etc/ssh/ssh_host_ed25519_key"), []byte("of here"), 0o600))
+	must(t, os.WriteFile(filepath.Join(e.Private(engine.RefOf(&here.Node)), "etc/ssh/ssh_host_ed25519_key"),
+		[]byte("of here"), 0o600))
 	return e, here, p
 }
 
-// TestSnapshotOfNode: what one node has in a backup becomes a snapshot that is put back on the layers, and with the keys, that the node has here.
+// TestSnapshotOfNode: what one node has in a backup becomes a snapshot that is put back on the
+// layers, and with the keys, that the node has here.
 func TestSnapshotOfNode(t *testing.T) {
 	e, here, p := standing(t)
 	s, err := p.Snapshot(t.Context(), e.dirs, "s", "n-then", here, e)
 	must(t, err)
-	if got := strings.Join(s.Omitted, "; "); got != "inner: it is not this node's alone; far: it is on an NFS server; new: it is not in the backup" {
+	if got := strings.Join(s.Omitted,
+		"; "); got != "inner: it is not this node's alone; far: it is on an NFS server; new: it is not in the backup" {
 		t.Errorf("left alone are %s", got)
 	}
 	kept, err := snapshot.Open(e.dirs, "s", "n-then")
@@ -76,7 +85,8 @@ func TestSnapshotOfNode(t *testing.T) {
 		t.Errorf("%+v", n.Record)
 	}
 	for name, want := range map[string]string{
-		"nodes/4/upper/kept": "then", "nodes/4/upper/etc/ssh/ssh_host_ed25519_key": "of here", "volumes/data/n/rows": "rows of then",
+		"nodes/4/upper/kept": "then", "nodes/4/upper/etc/ssh/ssh_host_ed25519_key": "of here",
+		"volumes/data/n/rows": "rows of then",
 	} {
 		if text, err := os.ReadFile(filepath.Join(kept.Dir, name)); string(text) != want {
 			t.Errorf("%s: %q, %v", name, text, err)

@@ -18,8 +18,10 @@ import (
 	"orrery/internal/tree"
 )
 
-// A restore of a site has a part on each of its hosts. All lay down theirs first, and none has touched anything. Then each notes that it goes on: whoever comes after a kill knows from
-// one such note that all have laid down theirs, and brings all to the end, without the backup. If there is none, the site is as it was, unless all parts are there.
+// A restore of a site has a part on each of its hosts. All lay down theirs first, and none has
+// touched anything. Then each notes that it goes on: whoever comes after a kill knows from one such
+// note that all have laid down theirs, and brings all to the end, without the backup. If there is
+// none, the site is as it was, unless all parts are there.
 
 // Contents is what is in a backup, wherever that is: pieces of a vault, or what somebody sends who has one.
 type Contents interface {
@@ -48,7 +50,8 @@ type Part struct {
 // Lies reports whether all of a part is laid down that has these trees, while the same hosts have one.
 func (r *Part) Lies(of *Restore) bool {
 	same := func(a, b vault.Tree) bool { return a.Name == b.Name && slices.Equal(a.List, b.List) }
-	return r.plan.Staged && r.ID == of.ID && r.plan.Opened == (of.Secrets != nil) && slices.Equal(r.Without, of.Without) && r.Manifest != nil &&
+	return r.plan.Staged && r.ID == of.ID && r.plan.Opened == (of.Secrets != nil) &&
+		slices.Equal(r.Without, of.Without) && r.Manifest != nil &&
 		bytes.Equal(r.Manifest.Releases, of.Manifest.Releases) && slices.EqualFunc(r.Manifest.Trees, of.Manifest.Trees, same)
 }
 
@@ -57,7 +60,8 @@ func (r *Part) Going() bool { return r.plan.Going }
 
 // State tells how far a part has come.
 func (r *Part) State() *observe.Restoring {
-	s := &observe.Restoring{ID: r.ID, From: r.Title, Without: r.Without, Staged: r.plan.Staged, Going: r.plan.Going, Clears: r.ToClear(), Placed: r.plan.Going && r.Placed(), Opened: r.plan.Opened}
+	s := &observe.Restoring{ID: r.ID, From: r.Title, Without: r.Without, Staged: r.plan.Staged, Going: r.plan.Going,
+		Clears: r.ToClear(), Placed: r.plan.Going && r.Placed(), Opened: r.plan.Opened}
 	if r.Manifest == nil {
 		return s
 	}
@@ -72,7 +76,8 @@ func (r *Part) State() *observe.Restoring {
 // Over reports whether a part has nothing left to be gone on with.
 func (r *Part) Over() bool { return r.plan.Going && r.Placed() && len(r.State().Nodes) == 0 }
 
-// End puts the snapshots of a part in their place, now that its nodes are there, and removes what is left of it.
+// End puts the snapshots of a part in their place, now that its nodes are there, and removes what
+// is left of it.
 func (r *Part) End(engines map[string]engine.Engine) error {
 	if err := r.FitSnapshots(engines); err != nil {
 		return err
@@ -132,7 +137,8 @@ func (r *Part) otherwise() (told []string, err error) {
 	tell := func(format string, args ...any) { told = append(told, sanitize.Line(fmt.Sprintf(format, args...))) }
 	content, recipe := r.rebuilt(nodes)
 	if len(content) > 0 {
-		tell("built anew, with another content than when it was backed up: layer %s (packages may be newer; --with-layers keeps them)", humanize.List(content, 4))
+		tell("built anew, with another content than when it was backed up: layer %s (packages may be newer; --with-layers keeps them)",
+			humanize.List(content, 4))
 	}
 	if len(recipe) > 0 && len(nodes) > 0 {
 		tell("no node stands on it any more, because the site file makes other layers: layer %s", humanize.List(recipe, 4))

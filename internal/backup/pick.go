@@ -26,8 +26,9 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A Pick takes single files, or what one node has, out of a backup, and touches nothing of a site. It reads and compares no more than it takes: so it brings
-// back what is whole in a backup that is damaged elsewhere.
+// A Pick takes single files, or what one node has, out of a backup, and touches nothing of a site.
+// It reads and compares no more than it takes: so it brings back what is whole in a backup that is
+// damaged elsewhere.
 type Pick struct {
 	From     Contents
 	Manifest *vault.Manifest
@@ -37,7 +38,8 @@ type Pick struct {
 	Lost   Loss           // what is damaged in the backup, and left out
 }
 
-// File lays down a file of a node, or a directory with all that is in it, in a directory, under its own name. It gives the path.
+// File lays down a file of a node, or a directory with all that is in it, in a directory, under its
+// own name. It gives the path.
 func (p *Pick) File(ctx context.Context, node, name, dir string) (string, error) {
 	n, err := p.node(node)
 	if err != nil {
@@ -55,8 +57,9 @@ func (p *Pick) File(ctx context.Context, node, name, dir string) (string, error)
 	return filepath.Join(dir, of.base), p.lay(ctx, of, dir)
 }
 
-// Node lays down all that a node has in a new directory: what it wrote outside of volumes in private, and its volumes in volumes/NAME. It gives the names of
-// volumes that are not in the backup.
+// Node lays down all that a node has in a new directory: what it wrote outside of volumes in
+// private, and its volumes in volumes/NAME. It gives the names of volumes that are not in the
+// backup.
 func (p *Pick) Node(ctx context.Context, node, dir string) (without []string, err error) {
 	n, err := p.node(node)
 	if err != nil {
@@ -103,7 +106,8 @@ func (p *Pick) node(name string) (*nodedir.Record, error) {
 			names = append(names, p.Manifest.Nodes[i].Name)
 		}
 		slices.Sort(names)
-		return nil, problem.New(problem.Usage, "there is no node %s in this backup", name).At(p.From.Where()).Try("in it are %s", strings.Join(slices.Compact(names), ", "))
+		return nil, problem.New(problem.Usage, "there is no node %s in this backup", name).At(p.From.Where()).
+			Try("in it are %s", strings.Join(slices.Compact(names), ", "))
 	}
 	return found, nil
 }
@@ -131,12 +135,14 @@ func (p *Pick) where(n *nodedir.Record, name string) (t *vault.Tree, inner strin
 		}
 		longest, of, below = at, volumeName(n, m), strings.TrimSuffix(rest, "/")
 		if m.From().Left != "" {
-			return nil, "", problem.New(problem.Unable, "%s:%s is in volume %s, which is on a server and in no backup", n.Name, name, m.Volume).At(sanitize.Line(m.Address()))
+			return nil, "", problem.New(problem.Unable, "%s:%s is in volume %s, which is on a server and in no backup", n.Name,
+				name, m.Volume).At(sanitize.Line(m.Address()))
 		}
 	}
 	t, has := p.Manifest.Tree(of)
 	if !has {
-		return nil, "", problem.New(problem.Failed, "%s:%s is in %s, which is not in this backup", n.Name, name, of).At(p.From.Where()).Try("orrery backup ls %s", p.From.Where())
+		return nil, "", problem.New(problem.Failed, "%s:%s is in %s, which is not in this backup", n.Name, name, of).
+			At(p.From.Where()).Try("orrery backup ls %s", p.From.Where())
 	}
 	if below == "" {
 		below = "."
@@ -152,7 +158,8 @@ type part struct {
 	title string // for people
 }
 
-// named returns the path that a path of the tree has where the part is laid down; not in: it is not of the part.
+// named returns the path that a path of the tree has where the part is laid down; not in: it is not
+// of the part.
 func (p *part) named(name treesync.Name) (made treesync.Name, in bool) {
 	switch {
 	case string(name) == p.inner:
@@ -185,7 +192,8 @@ func (p *Pick) lay(ctx context.Context, of part, dir string) error {
 	return at.settle("new/"+of.base, of.base)
 }
 
-// build makes a tree in which there is nothing but the part. Shut: users of the host cannot come to where it will be.
+// build makes a tree in which there is nothing but the part. Shut: users of the host cannot come to
+// where it will be.
 func (p *Pick) build(ctx context.Context, of part, top string, shut bool) error {
 	lacks := func(what string) { p.Lacked[what]++ }
 	b, err := tree.Build(top, lacks)
@@ -193,13 +201,15 @@ func (p *Pick) build(ctx context.Context, of part, top string, shut bool) error 
 		return unpicked(top, err)
 	}
 	defer b.Abandon()
-	if err := b.Add(&tree.Made{Path: ".", Mode: unix.S_IFDIR | 0o700, Uid: os.Geteuid(), Gid: os.Getegid()}, nil); err != nil {
+	if err := b.Add(&tree.Made{Path: ".", Mode: unix.S_IFDIR | 0o700, Uid: os.Geteuid(), Gid: os.Getegid()},
+		nil); err != nil {
 		return unpicked(top, err)
 	}
 	from := p.From
 	c := cutting{
 		layer: layer{ctx: ctx, from: from, of: of.of, shut: shut, saw: p.Saw, lacks: lacks},
-		part:  of, pick: p, tree: b, linked: map[treesync.Name]bool{}, outer: map[treesync.Name]*vault.Entry{}, here: map[treesync.Name]treesync.Name{},
+		part:  of, pick: p, tree: b, linked: map[treesync.Name]bool{}, outer: map[treesync.Name]*vault.Entry{},
+		here: map[treesync.Name]treesync.Name{},
 	}
 	if err := from.Each(of.of, c.look); err != nil {
 		return err
@@ -252,7 +262,8 @@ func (c *cutting) missing() error {
 	case c.gone:
 		return p.Because(errors.New("the node had removed it"))
 	case c.link != "":
-		return p.Because(fmt.Errorf("%s is a link there", sanitize.Line(c.link))).Try("name where it leads to, or the link itself")
+		return p.Because(fmt.Errorf("%s is a link there", sanitize.Line(c.link))).
+			Try("name where it leads to, or the link itself")
 	}
 	return p.Try("what a node has from its image and roles, and has not changed, is in its layers")
 }
@@ -312,7 +323,8 @@ func (c *cutting) readable(e *vault.Entry) bool {
 	return true
 }
 
-// A building yard is a directory, closed to others, in which something is made before it comes to its place beside.
+// A building yard is a directory, closed to others, in which something is made before it comes to
+// its place beside.
 type buildingYard struct {
 	root *tree.Root
 	name string
@@ -351,7 +363,8 @@ func (y *buildingYard) close() {
 }
 
 func inTheWay(at string) error {
-	return problem.New(problem.Refused, "there is something already; nothing was done").At(at).Try("name another directory with --dir")
+	return problem.New(problem.Refused, "there is something already; nothing was done").At(at).
+		Try("name another directory with --dir")
 }
 
 // unpicked says why something could not be laid down.

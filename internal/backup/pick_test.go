@@ -28,7 +28,8 @@ func pickOf(t *testing.T, where string) *Pick {
 	_, m, err := vault.Choose(v, "")
 	must(t, err)
 	m.Nodes = []nodedir.Record{{Node: spec.Node{Name: "n", ID: 1, Mounts: []spec.Mount{
-		{Volume: "data", Path: "/srv/data"}, {Volume: "inner", Path: "/srv/data/inner/", Shared: true}, {Volume: "far", Path: "/far", Remote: site.Remote{NFS: "server:/far"}},
+		{Volume: "data", Path: "/srv/data"}, {Volume: "inner", Path: "/srv/data/inner/", Shared: true},
+		{Volume: "far", Path: "/far", Remote: site.Remote{NFS: "server:/far"}},
 	}}}}
 	return &Pick{From: vault.NewPieces(v), Manifest: m, Saw: func(int64) {}, Lacked: map[string]int{}}
 }
@@ -82,12 +83,14 @@ func TestPickFile(t *testing.T) {
 	if text, _ := os.ReadFile(filepath.Join(to, "text")); string(text) != "mine" {
 		t.Error("what was there is gone")
 	}
-	for name, says := range map[string]string{"/a/nothing": "there is no n:/a/nothing", "/a/link/x": "a/link is a link", "/srv/data/x": "not in this backup", "/far/x": "on a server"} {
+	for name, says := range map[string]string{"/a/nothing": "there is no n:/a/nothing", "/a/link/x": "a/link is a link",
+		"/srv/data/x": "not in this backup", "/far/x": "on a server"} {
 		if _, err := p.File(t.Context(), "n", name, to); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := p.File(t.Context(), "m", "/a", to); problem.Exit(err) != int(problem.Usage) || !strings.Contains(err.Error(), "in it are n") {
+	if _, err := p.File(t.Context(), "m", "/a", to); problem.Exit(err) != int(problem.Usage) ||
+		!strings.Contains(err.Error(), "in it are n") {
 		t.Errorf("a node that is not in it: %v", err)
 	}
 	if names, _ := os.ReadDir(to); len(names) != 1 {
@@ -102,7 +105,8 @@ func wantListed(t *testing.T, was, is []string) {
 	}
 }
 
-// TestPickNode: all that a node has comes into a directory, each volume into one of its own; what it had removed does not become a device.
+// TestPickNode: all that a node has comes into a directory, each volume into one of its own; what
+// it had removed does not become a device.
 func TestPickNode(t *testing.T) {
 	f := forgeArchive(t)
 	removed := vault.Entry{Entry: treesync.Entry{Name: "removed", Mode: unix.S_IFCHR | 0o600}}
@@ -140,12 +144,14 @@ func TestPickNode(t *testing.T) {
 			t.Errorf("%s: %q", name, text)
 		}
 	}
-	if _, err := p.File(t.Context(), "n", "/removed", t.TempDir()); err == nil || !strings.Contains(err.Error(), "the node had removed it") {
+	if _, err := p.File(t.Context(), "n", "/removed", t.TempDir()); err == nil ||
+		!strings.Contains(err.Error(), "the node had removed it") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestPickFromDamaged: what is whole in a damaged backup comes back, and what is not is named, with its other names.
+// TestPickFromDamaged: what is whole in a damaged backup comes back, and what is not is named, with
+// its other names.
 func TestPickFromDamaged(t *testing.T) {
 	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "backups")
 	noise(t, filepath.Join(dir, "a"), 5*vault.PieceSize)
@@ -178,18 +184,21 @@ func TestPickFromDamaged(t *testing.T) {
 func TestPickOfStrangers(t *testing.T) {
 	for name, entries := range map[string]func(f *forger, beside string) []vault.Entry{
 		"through a link": func(f *forger, beside string) []vault.Entry {
-			return []vault.Entry{{Entry: treesync.Entry{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: treesync.Name(beside)}}, f.file("x/mine", "changed")}
+			return []vault.Entry{{Entry: treesync.Entry{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: treesync.Name(beside)}},
+				f.file("x/mine", "changed")}
 		},
 		"another name of what is outside": func(_ *forger, _ string) []vault.Entry {
 			return []vault.Entry{{Entry: treesync.Entry{Name: "x", Mode: unix.S_IFREG | 0o600, Same: "../../../beside/mine"}}}
 		},
 		"a name twice": func(f *forger, beside string) []vault.Entry {
-			return []vault.Entry{{Entry: treesync.Entry{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: treesync.Name(beside)}}, {Entry: treesync.Entry{Name: "x", Mode: unix.S_IFDIR | 0o755}}, f.file("x/mine", "changed")}
+			return []vault.Entry{{Entry: treesync.Entry{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: treesync.Name(beside)}},
+				{Entry: treesync.Entry{Name: "x", Mode: unix.S_IFDIR | 0o755}}, f.file("x/mine", "changed")}
 		},
 	} {
 		dir, intact := yard(t)
 		f := forgeArchive(t)
-		f.tree(vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, entries(f, filepath.Join(filepath.Dir(dir), "beside"))...)
+		f.tree(vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1},
+			entries(f, filepath.Join(filepath.Dir(dir), "beside"))...)
 		where, _ := f.done()
 		p := pickOf(t, where)
 		for _, path := range []string{"/x", "/x/mine", "/", "/../../beside/mine"} {

@@ -22,14 +22,16 @@ import (
 // cut takes the first part off a path.
 func cut(name string) (first, rest string, both bool) { return strings.Cut(name, "/") }
 
-// Place moves all to where it belongs but the private layers. What has been moved already by a run that was killed stays.
+// Place moves all to where it belongs but the private layers. What has been moved already by a run
+// that was killed stays.
 func (r *Part) Place(ctx context.Context, engines map[string]engine.Engine) error {
 	for _, m := range r.plan.Moves {
 		if !tree.Exists(m.From) {
 			continue
 		}
 		if err := m.do(r.Replace || filepath.Dir(m.To) == r.Dirs.Releases(r.Key)); err != nil {
-			return problem.New(problem.Failed, "what was restored cannot be put in its place").At(m.To).Because(problem.Reason(err)).
+			return problem.New(problem.Failed, "what was restored cannot be put in its place").At(m.To).
+				Because(problem.Reason(err)).
 				Try("make room there and run the same command again, or clear with orrery down")
 		}
 	}
@@ -54,7 +56,8 @@ func makeWay(path string, replace bool) error {
 		return os.Remove(path)
 	}
 	if !replace {
-		return problem.New(problem.Surprise, "there is something already").At(path).Try("move it away, and run the same command again")
+		return problem.New(problem.Surprise, "there is something already").At(path).
+			Try("move it away, and run the same command again")
 	}
 	return tree.RemoveAll(path)
 }
@@ -101,8 +104,8 @@ func (r *Part) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
 		if r.Twin {
 			config = movedVolumes(config, n.Config)
 		}
-		// If secrets may have been made anew, roles are applied anew, so that what they have set up with the former ones, such as
-		// the password of a database, is brought in line.
+		// If secrets may have been made anew, roles are applied anew, so that what they have set up with
+		// the former ones, such as the password of a database, is brought in line.
 		configured := was.Configured && (r.plan.Opened || !hasSecrets(n.Config))
 		if err := e.Mark(ctx, ref, engine.Mark{Configured: configured, Config: config, Active: was.Active}); err != nil {
 			return err
@@ -120,8 +123,9 @@ func hasSecrets(c spec.Config) bool {
 	return false
 }
 
-// movedVolumes returns what had been applied to a node of a twin. Volumes that it has in another place than the original came back with
-// what is on them: boot steps, which see to that, need not be done again.
+// movedVolumes returns what had been applied to a node of a twin. Volumes that it has in another
+// place than the original came back with what is on them: boot steps, which see to that, need not
+// be done again.
 func movedVolumes(was, is spec.Config) spec.Config {
 	was.Parts = maps.Clone(was.Parts)
 	for part, digest := range is.Parts {
@@ -142,8 +146,8 @@ func (r *Part) record(n *spec.Node) *nodedir.Record {
 	return nil
 }
 
-// carry takes over from the private layer that an engine has made what is of this host: SSH host keys and name servers. The node may run,
-// and what it is given was written by others.
+// carry takes over from the private layer that an engine has made what is of this host: SSH host
+// keys and name servers. The node may run, and what it is given was written by others.
 func carry(from, to string) error {
 	made, err := tree.Open(from)
 	if err != nil {
@@ -190,8 +194,9 @@ func carryFile(from, to *tree.Root, name string) error {
 	return to.Stamp(path.Dir(name), above.Mtim)
 }
 
-// rebuilt compares the layers that the nodes stand on now with those on which they stood: it returns the titles of those that were built
-// anew from the same recipe and have another content, and of those that are of another recipe.
+// rebuilt compares the layers that the nodes stand on now with those on which they stood: it
+// returns the titles of those that were built anew from the same recipe and have another content,
+// and of those that are of another recipe.
 func (r *Part) rebuilt(nodes []nodedir.Record) (content, recipe []string) {
 	here := map[string]bool{}
 	for _, digest := range layersOf(nodes) {

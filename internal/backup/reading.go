@@ -9,7 +9,8 @@ import (
 	"orrery/internal/engine/nodedir"
 )
 
-// A Reading is what a host reads for a backup: once while nodes run, and what has changed while they stand still.
+// A Reading is what a host reads for a backup: once while nodes run, and what has changed while
+// they stand still.
 type Reading struct {
 	Set  *Set
 	Into Adder
@@ -40,7 +41,8 @@ func (r *Reading) Again(ctx context.Context) error { return r.pass(ctx, r.trees.
 
 func noted(int64) {} // what comes is counted at the other end
 
-func (r *Reading) pass(ctx context.Context, read func(context.Context, []Source, Adder, func(int64), *atomic.Int64) error) error {
+func (r *Reading) pass(ctx context.Context,
+	read func(context.Context, []Source, Adder, func(int64), *atomic.Int64) error) error {
 	sources, _, _, err := r.Set.sources()
 	if err != nil {
 		return err
@@ -51,7 +53,8 @@ func (r *Reading) pass(ctx context.Context, read func(context.Context, []Source,
 	return read(ctx, sources, r.Into, noted, &r.read)
 }
 
-// Last reads the rest, while the nodes stand still. It gives what is on record of them, and what is not in the backup.
+// Last reads the rest, while the nodes stand still. It gives what is on record of them, and what is
+// not in the backup.
 func (r *Reading) Last(ctx context.Context) (nodes []nodedir.Record, left []string, err error) {
 	sources, nodes, left, err := r.Set.sources()
 	if err != nil {

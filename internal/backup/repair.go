@@ -12,8 +12,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Repair makes the backups in a repository whole again, as far as what they lack is still somewhere: in blocks that are damaged only in part, in other
-// copies, or in the site itself. Whatever it takes from there is what it was: it is found by its digest.
+// A Repair makes the backups in a repository whole again, as far as what they lack is still
+// somewhere: in blocks that are damaged only in part, in other copies, or in the site itself.
+// Whatever it takes from there is what it was: it is found by its digest.
 type Repair struct {
 	Into *vault.Repository
 	Set  *Set          // the site, if one is meant: its directory, and what this machine keeps of releases
@@ -202,7 +203,8 @@ func (t *Backup) copy(ctx context.Context, v vault.Vault) error {
 	return nil
 }
 
-// seek asks the hosts of the site, and goes through what is here of it. What is as it was in its last backup, and whole there, is not read.
+// seek asks the hosts of the site, and goes through what is here of it. What is as it was in its
+// last backup, and whole there, is not read.
 func (p *Repair) seek(ctx context.Context, t *Backup) error {
 	if p.seekIn != nil {
 		return p.seekIn(t)

@@ -36,7 +36,8 @@ type need struct {
 	at string // a directory of it
 }
 
-// room wants that there is space for what is laid down, before it is: a backup may say that there is more in it than it has.
+// room wants that there is space for what is laid down, before it is: a backup may say that there
+// is more in it than it has.
 func (r *Restore) room() error {
 	needs := map[uint64]*need{}
 	for i := range r.Manifest.Trees {
@@ -85,10 +86,12 @@ func (n *need) met() error {
 		return nil // it will show
 	}
 	if free := int64(st.Bavail) * st.Bsize; free < n.Bytes {
-		return problem.New(problem.Unable, "the backup has %d MiB in it, and there are %d MiB free", n.Bytes>>20, free>>20).At(n.at).Try("make room")
+		return problem.New(problem.Unable, "the backup has %d MiB in it, and there are %d MiB free", n.Bytes>>20, free>>20).
+			At(n.at).Try("make room")
 	}
 	if st.Files > 0 && int64(st.Ffree) < n.Paths { // not every file system has a number of inodes
-		return problem.New(problem.Unable, "the backup has %d paths in it, and there is room for %d", n.Paths, st.Ffree).At(n.at).Try("make room")
+		return problem.New(problem.Unable, "the backup has %d paths in it, and there is room for %d", n.Paths, st.Ffree).
+			At(n.at).Try("make room")
 	}
 	return nil
 }

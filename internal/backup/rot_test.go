@@ -119,7 +119,8 @@ func wantVerified(t *testing.T, at string) string {
 	return ids[len(ids)-1]
 }
 
-// TestRot: whatever has become of a block, the next backup notices, writes what it needs of it again, and the one after that has nothing more to do.
+// TestRot: whatever has become of a block, the next backup notices, writes what it needs of it
+// again, and the one after that has nothing more to do.
 func TestRot(t *testing.T) {
 	for name, spoil := range rot {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +129,8 @@ func TestRot(t *testing.T) {
 				path := filepath.Join(at, blockPath(block))
 				spoil(t, path)
 				r := keepAgain(t, at, dir)
-				if name != "missing" && !strings.HasPrefix(name, "its directory") && (len(r.Checked.Rotten) != 1 || r.Checked.Rotten[0].Block != block || r.Checked.Rotten[0].Why == nil) {
+				if name != "missing" && !strings.HasPrefix(name, "its directory") &&
+					(len(r.Checked.Rotten) != 1 || r.Checked.Rotten[0].Block != block || r.Checked.Rotten[0].Why == nil) {
 					t.Errorf("it found %v", r.Checked.Rotten)
 				}
 				if r.Wrote == 0 {
@@ -157,7 +159,8 @@ func forget(t *testing.T, at string, block vault.Digest) {
 	})
 }
 
-// TestSilentRot: what no time tells of is found in the sample, which comes round to every block; and at once, wherever the list of a tree is.
+// TestSilentRot: what no time tells of is found in the sample, which comes round to every block;
+// and at once, wherever the list of a tree is.
 func TestSilentRot(t *testing.T) {
 	dir, at := keepTwice(t)
 	for _, block := range blocksOfRepository(t, at) {
@@ -181,7 +184,8 @@ func TestSampleComesRound(t *testing.T) {
 	for range 6 {
 		changeNotes(t, at, func(_ vault.Digest, n *note) { n.Read -= 3600 }) // as if it was long ago
 		r := keepAgain(t, at, dir)
-		if c := r.Checked; c.Blocks != len(blocks) || c.Reread < leastRead || c.Reread > leastRead+mostBlock || c.Read >= c.Blocks {
+		if c := r.Checked; c.Blocks != len(blocks) || c.Reread < leastRead || c.Reread > leastRead+mostBlock ||
+			c.Read >= c.Blocks {
 			t.Errorf("%+v of %d", c, len(blocks))
 		}
 		now := uint64(time.Now().Unix())
@@ -194,7 +198,8 @@ func TestSampleComesRound(t *testing.T) {
 	}
 }
 
-// TestCopiedRepository: a copy, whose files have other inodes and times, is read once, and then no more than any other.
+// TestCopiedRepository: a copy, whose files have other inodes and times, is read once, and then no
+// more than any other.
 func TestCopiedRepository(t *testing.T) {
 	dir, at := keepTwice(t)
 	other := filepath.Join(t.TempDir(), "other")
@@ -239,7 +244,8 @@ func repair(t *testing.T, at, dir string, from ...vault.Vault) *Repaired {
 	if dir != "" {
 		p.seekIn = func(tk *Backup) error {
 			tk.Set = &Set{Site: aSite}
-			return tk.seek(t.Context(), []Source{{Tree: vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, Dir: dir}})
+			return tk.seek(t.Context(),
+				[]Source{{Tree: vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}, Dir: dir}})
 		}
 	}
 	done, err := p.Run(t.Context())
@@ -281,13 +287,14 @@ func TestRepairWritesWhatIsLacking(t *testing.T) {
 	rot["emptied"](t, filepath.Join(at, blockPath(block)))
 	before := len(blocksOfRepository(t, at))
 	done := repair(t, at, dir)
-	if len(done.Rotten) != 1 || !done.Backups[0].Is.Whole() || !done.Backups[1].Is.Whole() || len(blocksOfRepository(t, at)) != before {
+	if len(done.Rotten) != 1 || !done.Backups[0].Is.Whole() || !done.Backups[1].Is.Whole() ||
+		len(blocksOfRepository(t, at)) != before {
 		t.Errorf("%+v; %d blocks, then %d", done, before, len(blocksOfRepository(t, at)))
 	}
 }
 
-// TestRepairTellsWhatIsLost: what is nowhere any more is named, for each backup that lacks it; all else is saved, also out of the damaged block; another copy
-// brings back the rest.
+// TestRepairTellsWhatIsLost: what is nowhere any more is named, for each backup that lacks it; all
+// else is saved, also out of the damaged block; another copy brings back the rest.
 func TestRepairTellsWhatIsLost(t *testing.T) {
 	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "backups")
 	for _, name := range []string{"a", "b", "c"} {
@@ -306,9 +313,11 @@ func TestRepairTellsWhatIsLost(t *testing.T) {
 	must(t, err)
 	block := blockWith(t, w, was)
 	must(t, w.Close())
-	rot["a flipped byte"](t, filepath.Join(at, blockPath(block))) // of noise, the last byte of a block is that of its last piece
+	// of noise, the last byte of a block is that of its last piece
+	rot["a flipped byte"](t, filepath.Join(at, blockPath(block)))
 	done := repair(t, at, "")
-	if done.Backups[0].ID != first.ID || done.Backups[0].Is.String() != "node n: c" || !done.Backups[1].Is.Whole() || done.Backups[1].ID != second.ID {
+	if done.Backups[0].ID != first.ID || done.Backups[0].Is.String() != "node n: c" || !done.Backups[1].Is.Whole() ||
+		done.Backups[1].ID != second.ID {
 		t.Errorf("%+v", done.Backups)
 	}
 	if _, err := os.Lstat(filepath.Join(at, "rotten", block.String()+".zst")); err != nil {

@@ -1,12 +1,15 @@
 // Package backup backs up whole sites and restores them: their files, private layers and volumes,
 // and the layers or their recipes.
 //
-// A Set says what of a site there is to keep: a Source for each directory. A Backup reads the sources into a vault, twice: while the nodes run, and what
-// has changed since while they stand still. A Repair reads a vault again and fetches what it lacks from wherever it still is.
+// A Set says what of a site there is to keep: a Source for each directory. A Backup reads the
+// sources into a vault, twice: while the nodes run, and what has changed since while they stand
+// still. A Repair reads a vault again and fetches what it lacks from wherever it still is.
 //
-// A Restore goes the other way, and may be killed at any moment: Stage lays all trees down aside, where nothing sees them, and notes how far it has come.
-// From then on it is a Part, which OpenPart finds: what was there is cleared; Place moves directories to where they belong; Fill gives each node its private
-// layer as the engine makes it. A SiteDir is the site directory of a backup. A Pick takes one file or node out of a backup and touches no site.
+// A Restore goes the other way, and may be killed at any moment: Stage lays all trees down aside,
+// where nothing sees them, and notes how far it has come. From then on it is a Part, which OpenPart
+// finds: what was there is cleared; Place moves directories to where they belong; Fill gives each
+// node its private layer as the engine makes it. A SiteDir is the site directory of a backup. A
+// Pick takes one file or node out of a backup and touches no site.
 //
 // How content is stored is the business of package vault.
 package backup
@@ -56,7 +59,8 @@ type Source struct {
 	Moving bool                   // nodes write there
 }
 
-// siteBound is how much a site directory may hold. An image to be imported may be in it; data does not belong there.
+// siteBound is how much a site directory may hold. An image to be imported may be in it; data does
+// not belong there.
 const siteBound = 1 << 30
 
 // sources returns all directories to be kept, the records of the nodes, and what is left out.
@@ -71,8 +75,9 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 			return nil, nil, nil, err
 		}
 		all = append(all, Source{
-			Tree: vault.Tree{Name: "private/" + strconv.Itoa(nodes[i].ID), Kind: vault.PrivateTree, Node: nodes[i].Name, ID: nodes[i].ID},
-			Dir:  dir, Skip: hostKey, Moving: true,
+			Tree: vault.Tree{Name: "private/" + strconv.Itoa(nodes[i].ID), Kind: vault.PrivateTree, Node: nodes[i].Name,
+				ID: nodes[i].ID},
+			Dir: dir, Skip: hostKey, Moving: true,
 		})
 	}
 	volumes, more, err := s.volumes(nodes)
@@ -92,7 +97,8 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 			if s.Layers != nil && !s.Layers[digest] {
 				continue
 			}
-			all = append(all, Source{Tree: vault.Tree{Name: "layer/" + digest, Kind: vault.LayerTree, Layer: digest}, Dir: s.Store.Tree(digest)})
+			all = append(all, Source{Tree: vault.Tree{Name: "layer/" + digest, Kind: vault.LayerTree, Layer: digest},
+				Dir: s.Store.Tree(digest)})
 		}
 	}
 	return all, nodes, left, nil
@@ -124,7 +130,8 @@ func (s *Set) records() (nodes []nodedir.Record, left []string, err error) {
 func (s *Set) private(r *nodedir.Record) (string, error) {
 	layered, ok := s.Engines[r.Engine].(engine.Layered)
 	if !ok {
-		return "", problem.New(problem.Unable, "node %s: the engine %q does not tell where the node has what it wrote", r.Name, r.Engine).
+		return "", problem.New(problem.Unable, "node %s: the engine %q does not tell where the node has what it wrote",
+			r.Name, r.Engine).
 			Try("choose nodes of other engines")
 	}
 	return layered.Private(engine.RefOf(&r.Node)), nil
@@ -133,14 +140,15 @@ func (s *Set) private(r *nodedir.Record) (string, error) {
 // hostKey tells SSH host keys in a private layer. They are secrets: they travel encrypted or are made anew.
 func hostKey(path string) bool { return strings.HasPrefix(path, "etc/ssh/ssh_host_") }
 
-// notOfSnapshot tells what of a snapshot is left out: host keys, and what machines had in memory, which fits none but them where they were.
+// notOfSnapshot tells what of a snapshot is left out: host keys, and what machines had in memory,
+// which fits none but them where they were.
 func notOfSnapshot(path string) bool {
 	memory, _ := filepath.Match("nodes/*/memory", path)
 	return memory || strings.Contains(path, "/upper/etc/ssh/ssh_host_")
 }
 
-// unkept tells what of the site directory is left out: what version control keeps, and the backup itself. Files of secrets are never in
-// there: package sitefile sees to it.
+// unkept tells what of the site directory is left out: what version control keeps, and the backup
+// itself. Files of secrets are never in there: package sitefile sees to it.
 func (s *Set) unkept() func(string) bool {
 	target, err := filepath.Rel(s.Dir, s.Target)
 	if err != nil || target == "." {
@@ -151,7 +159,8 @@ func (s *Set) unkept() func(string) bool {
 	}
 }
 
-// volumes returns the directories of the nodes' volumes, and those that the host keeps for nodes that are not there now.
+// volumes returns the directories of the nodes' volumes, and those that the host keeps for nodes
+// that are not there now.
 func (s *Set) volumes(nodes []nodedir.Record) (all []Source, left []string, err error) {
 	seen := map[string]bool{}
 	add := func(name, node, dir, path string) {
@@ -239,7 +248,9 @@ func layersOf(nodes []nodedir.Record) []string {
 			depth[digest] = len(layers) - at
 		}
 	}
-	return slices.SortedFunc(maps.Keys(depth), func(a, b string) int { return cmp.Or(depth[a]-depth[b], strings.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(depth), func(a, b string) int {
+		return cmp.Or(depth[a]-depth[b], strings.Compare(a, b))
+	})
 }
 
 // below returns the directories in a directory, sorted, but for those that are being made.

@@ -20,8 +20,9 @@ type SiteDir struct {
 	Path     string
 }
 
-// Lay lays down the site directory beside its place, unless something is there, and returns where it can be read.
-// It is in its place, as a whole, after Place only: whoever finds it may bring the site up.
+// Lay lays down the site directory beside its place, unless something is there, and returns where
+// it can be read. It is in its place, as a whole, after Place only: whoever finds it may bring the
+// site up.
 func (s *SiteDir) Lay(ctx context.Context) (at string, err error) {
 	t, has := s.Manifest.Tree("site")
 	if !has || tree.Exists(s.Path) && !empty(s.Path) {
@@ -68,7 +69,8 @@ func (s *SiteDir) Check(ctx context.Context) error {
 			return err
 		}
 		if why != "" {
-			return problem.New(problem.Usage, "the directory for the site's files is not empty, and is another than in the backup: %s", why).
+			return problem.New(problem.Usage,
+				"the directory for the site's files is not empty, and is another than in the backup: %s", why).
 				At(s.Path).Try("name another with --dir")
 		}
 	}
@@ -86,11 +88,13 @@ func OpenSecrets(from vault.Vault, m *vault.Manifest, with []age.Identity) (vaul
 		return nil, nil
 	}
 	if m.Secrets == nil {
-		return nil, problem.New(problem.Usage, "there are no secrets in this backup to be decrypted").At(from.Where()).Try("leave the key or passphrase out")
+		return nil, problem.New(problem.Usage, "there are no secrets in this backup to be decrypted").At(from.Where()).
+			Try("leave the key or passphrase out")
 	}
 	all, err := vault.Unseal(vault.NewPieces(from).Stream(m.Secrets.Pieces), with)
 	if err != nil {
-		return nil, problem.New(problem.Refused, "the secrets cannot be decrypted with this key or passphrase; nothing was done").At(from.Where()).Because(err).
+		return nil, problem.New(problem.Refused,
+			"the secrets cannot be decrypted with this key or passphrase; nothing was done").At(from.Where()).Because(err).
 			Try("give the one with which the backup was made")
 	}
 	return all, nil

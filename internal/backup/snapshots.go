@@ -19,8 +19,9 @@ import (
 	"orrery/internal/volume"
 )
 
-// A snapshot says what its nodes were made from and where its volumes are used, and whoever puts it back later believes it. So those of a
-// backup stay aside until the site file that was restored has made the nodes: then what each of them says is what is here.
+// A snapshot says what its nodes were made from and where its volumes are used, and whoever puts it
+// back later believes it. So those of a backup stay aside until the site file that was restored has
+// made the nodes: then what each of them says is what is here.
 
 // mostSnapshot bounds what a snapshot says of itself.
 const mostSnapshot = vault.MostManifest
@@ -95,8 +96,8 @@ func (r *Restore) snapshots() error {
 	})
 }
 
-// FitSnapshots puts snapshots in their place: what in them is of the host is that of this one, as in the nodes that have just been made. Of
-// nodes that did not come back nothing is left in them.
+// FitSnapshots puts snapshots in their place: what in them is of the host is that of this one, as
+// in the nodes that have just been made. Of nodes that did not come back nothing is left in them.
 func (r *Part) FitSnapshots(engines map[string]engine.Engine) error {
 	return r.eachSnapshot(func(staged string, s *snapshot.Snapshot) error {
 		if err := r.fit(s, engines); err != nil {
@@ -152,7 +153,8 @@ func (l Layout) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) erro
 	return nil
 }
 
-// asThen returns a node as the site file makes it here, on the layers on which it stood and as it was configured then.
+// asThen returns a node as the site file makes it here, on the layers on which it stood and as it
+// was configured then.
 func asThen(here, then *nodedir.Record) *nodedir.Record {
 	r := *here
 	r.Base, r.Layer, r.Parts, r.Config = then.Base, then.Layer, then.Parts, then.Config

@@ -13,23 +13,26 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Restore puts a backup in place. First all of it is laid down aside, where nothing sees it; then it is moved to where it belongs,
-// each tree by one rename; private layers come last, each when its node has been made. A run that is killed has laid down all or not, and
-// the next one goes on from there.
+// A Restore puts a backup in place. First all of it is laid down aside, where nothing sees it; then
+// it is moved to where it belongs, each tree by one rename; private layers come last, each when its
+// node has been made. A run that is killed has laid down all or not, and the next one goes on from
+// there.
 type Restore struct {
 	Part
 	Contents Contents        // of whoever has the backup
 	Secrets  vault.Secrets   // decrypted, or nil if they are made anew
 	Sizes    map[string]Size // of its trees, by their names, as their sender says
-	// TrustLayers: layers in the backup come into the store, where all sites of the host find them by the digest of their recipe. That
-	// they are what the recipe makes nothing but the word of whoever made the backup says.
+	// TrustLayers: layers in the backup come into the store, where all sites of the host find them by
+	// the digest of their recipe. That they are what the recipe makes nothing but the word of whoever
+	// made the backup says.
 	TrustLayers bool
 	Was         bool // the site is on its hosts, and is taken down once all is laid down
 	Saw         func(bytes int64)
 	Lacked      map[string]int // attributes that a file system here does not take, and how often
 }
 
-// progress is kept beside what is laid down: how far it has come, and, once all is laid down, what is needed to go on without the backup.
+// progress is kept beside what is laid down: how far it has come, and, once all is laid down, what
+// is needed to go on without the backup.
 type progress struct {
 	ID      string   `json:"id"` // of the backup
 	From    string   `json:"from"`
@@ -59,7 +62,8 @@ func (r *Restore) Stage(ctx context.Context) error {
 	if err := r.Clear(); err != nil {
 		return err
 	}
-	r.plan = progress{ID: r.ID, From: r.Title, Opened: r.Secrets != nil, SiteDir: r.SiteDir, Twin: r.Twin, Replace: r.Replace, Was: r.Was, Apart: true, Without: r.Without}
+	r.plan = progress{ID: r.ID, From: r.Title, Opened: r.Secrets != nil, SiteDir: r.SiteDir, Twin: r.Twin,
+		Replace: r.Replace, Was: r.Was, Apart: true, Without: r.Without}
 	if err := os.MkdirAll(r.aside(), 0o700); err != nil {
 		return err
 	}
@@ -98,7 +102,8 @@ func (r *Restore) explain(ctx context.Context, err error) error {
 	if errors.As(err, &p) {
 		return p
 	}
-	return problem.New(problem.OfWriting(err), "the backup cannot be laid down; nothing was put in place").At(r.aside()).Because(err)
+	return problem.New(problem.OfWriting(err), "the backup cannot be laid down; nothing was put in place").At(r.aside()).
+		Because(err)
 }
 
 // tree lays down one tree.
@@ -158,8 +163,8 @@ func (r *Restore) secret(name string, content []byte) error {
 	return host.WriteFile(host.File{Path: at, Content: content, Mode: mode})
 }
 
-// releases lays down what the host knew of releases. What was under way on the other host is not under way here, and
-// the nodes of former releases do not come back: only what was live does.
+// releases lays down what the host knew of releases. What was under way on the other host is not
+// under way here, and the nodes of former releases do not come back: only what was live does.
 func (r *Restore) releases() error {
 	if len(r.Manifest.Releases) == 0 {
 		return nil
@@ -186,7 +191,8 @@ func (r *Restore) settle() error {
 	return r.note()
 }
 
-// InTheWay returns the directories that are there already where something is to be put, besides those of the site on this host.
+// InTheWay returns the directories that are there already where something is to be put, besides
+// those of the site on this host.
 func (r *Restore) InTheWay() []string {
 	var all []string
 	for i := range r.Manifest.Trees {
@@ -201,7 +207,8 @@ func (r *Restore) InTheWay() []string {
 	return all
 }
 
-// Distrusted returns the titles of layers that the backup has, and that are built from their recipes nevertheless.
+// Distrusted returns the titles of layers that the backup has, and that are built from their
+// recipes nevertheless.
 func (r *Restore) Distrusted() []string {
 	var all []string
 	for i := range r.Manifest.Layers {

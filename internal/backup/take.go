@@ -20,9 +20,10 @@ import (
 
 // A Backup is made of what hosts have of a site: see Together.
 //
-// What nodes write to is read twice. First while they run: that takes as long as it takes, and is done again while much
-// has changed meanwhile. Then all of them are frozen, and what has changed since is read: little. So the backup is of one moment for the
-// whole set, and the nodes stand still for a moment only, on any file system and whatever the size of the volumes.
+// What nodes write to is read twice. First while they run: that takes as long as it takes, and is
+// done again while much has changed meanwhile. Then all of them are frozen, and what has changed
+// since is read: little. So the backup is of one moment for the whole set, and the nodes stand
+// still for a moment only, on any file system and whatever the size of the volumes.
 type Backup struct {
 	Set  *Set
 	Into vault.Vault
@@ -36,7 +37,8 @@ type Backup struct {
 	incomplete bool // the last backup lacks something
 }
 
-// enough is how many bytes may be left to be read while the nodes stand still; most is how often it is tried to come below that.
+// enough is how many bytes may be left to be read while the nodes stand still; most is how often it
+// is tried to come below that.
 const (
 	enough = 32 << 20
 	most   = 3
@@ -51,7 +53,8 @@ type Report struct {
 	Checked  vault.Checked
 }
 
-// recall finds what of the last backup of the site is still whole in the vault. Some of what is reused of that is read again.
+// recall finds what of the last backup of the site is still whole in the vault. Some of what is
+// reused of that is read again.
 func (t *Backup) recall(ctx context.Context) error {
 	t.pack, t.trees = vault.NewPacker(t.Into), forest{}
 	used, err := t.formerly(ctx)
@@ -65,8 +68,9 @@ func (t *Backup) recall(ctx context.Context) error {
 // manifest returns what is known of the backup before anything was read.
 func (t *Backup) manifest() *vault.Manifest {
 	m := &vault.Manifest{
-		Format: vault.Format, Site: t.Set.Site.Name, Key: t.Set.Site.Key(), Twin: t.Set.Site.Twin, Production: t.Set.Site.Production,
-		Time: time.Now().UTC().Truncate(time.Second), By: t.By, Who: t.Who, Partial: t.Set.Nodes != nil,
+		Format: vault.Format, Site: t.Set.Site.Name, Key: t.Set.Site.Key(), Twin: t.Set.Site.Twin,
+		Production: t.Set.Site.Production,
+		Time:       time.Now().UTC().Truncate(time.Second), By: t.By, Who: t.Who, Partial: t.Set.Nodes != nil,
 	}
 	m.Host, _ = os.Hostname()
 	return m
@@ -105,7 +109,8 @@ func (t *Backup) salvage() error {
 
 func explain(ctx context.Context, v vault.Vault, err error) error {
 	if ctx.Err() != nil {
-		return problem.New(problem.Interrupted, "interrupted; what was written stays, and the same command goes on with it").At(v.Where())
+		return problem.New(problem.Interrupted,
+			"interrupted; what was written stays, and the same command goes on with it").At(v.Where())
 	}
 	var p *problem.Problem
 	if errors.As(err, &p) {
@@ -135,7 +140,8 @@ func (s *Set) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
 	for _, digest := range digests {
 		r, err := s.Store.Portable(digest)
 		if err != nil {
-			return nil, problem.New(problem.Failed, "layer %s, on which nodes stand, is not in the store", digest).At(s.Store.Dir).Because(problem.Reason(err)).
+			return nil, problem.New(problem.Failed, "layer %s, on which nodes stand, is not in the store", digest).
+				At(s.Store.Dir).Because(problem.Reason(err)).
 				Try("orrery image verify, then orrery up")
 		}
 		all = append(all, *r)
@@ -143,7 +149,8 @@ func (s *Set) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
 	return all, nil
 }
 
-// formerly reads the lists of the last backup of this site in the vault, and gives the blocks of which something is reused.
+// formerly reads the lists of the last backup of this site in the vault, and gives the blocks of
+// which something is reused.
 func (t *Backup) formerly(ctx context.Context) (used []vault.Digest, err error) {
 	r, is := t.Into.(*vault.Repository)
 	if !is {

@@ -12,7 +12,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Together is a backup of a site on its hosts: each reads what it has, and whoever has the vault takes that in, and reads the site directory himself.
+// Together is a backup of a site on its hosts: each reads what it has, and whoever has the vault
+// takes that in, and reads the site directory himself.
 type Together struct {
 	*Backup
 	Manifest *vault.Manifest
@@ -63,10 +64,12 @@ func (t *Together) Add(content []byte) (vault.Digest, error) {
 // AddList takes in a part of a list.
 func (t *Together) AddList(text []byte) ([]vault.Digest, error) { return t.pack.AddAll(text) }
 
-// Cut lets what comes next, which is lists, begin a block of its own: of content that is damaged, they can tell the names.
+// Cut lets what comes next, which is lists, begin a block of its own: of content that is damaged,
+// they can tell the names.
 func (t *Together) Cut() { t.pack.Cut() }
 
-// Tree notes a tree whose list was taken in. A host may still have what was a volume of a node that is elsewhere by now: what the node has counts.
+// Tree notes a tree whose list was taken in. A host may still have what was a volume of a node that
+// is elsewhere by now: what the node has counts.
 func (t *Together) Tree(is vault.Tree) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -76,7 +79,8 @@ func (t *Together) Tree(is vault.Tree) {
 // Some reports whether hosts have given a tree.
 func (t *Together) Some() bool { return len(t.fresh) > 0 }
 
-// Finish reads the site directory and writes down what is in the backup, if all hosts have given what they have; else it says why not.
+// Finish reads the site directory and writes down what is in the backup, if all hosts have given
+// what they have; else it says why not.
 func (t *Together) Finish(ctx context.Context, failed error) (*Report, error) {
 	own := append([]Source{t.Set.declares()}, t.Also...)
 	t.trees.again(own)
@@ -125,7 +129,8 @@ func (t *Together) settle() error {
 	for _, is := range t.fresh {
 		if n := len(m.Trees); n > 0 && m.Trees[n-1].Name == is.Name {
 			if is.Kind != vault.VolumeTree || is.Node == "" {
-				return problem.New(problem.Surprise, "hosts %s and %s both have %s", m.Trees[n-1].Host, is.Host, is.Title()).Try("orrery status shows what is where; orrery up clears away what is left over")
+				return problem.New(problem.Surprise, "hosts %s and %s both have %s", m.Trees[n-1].Host, is.Host, is.Title()).
+					Try("orrery status shows what is where; orrery up clears away what is left over")
 			}
 			m.Left = append(m.Left, is.Title()+": what host "+is.Host+" has of it, which node "+is.Node+" does not use")
 			continue

@@ -36,7 +36,8 @@ func writeTree(t *testing.T, dir string) {
 	must(t, os.Chmod(filepath.Join(dir, "a/b"), 0o711|fs.ModeSticky))
 	must(t, os.WriteFile(filepath.Join(dir, "setuid"), []byte("#!/bin/sh\n"), 0o755))
 	must(t, os.Chmod(filepath.Join(dir, "setuid"), 0o755|fs.ModeSetuid))
-	if err := unix.Setxattr(filepath.Join(dir, "a/text"), "user.note", []byte("n\x00te"), 0); err != nil && !errors.Is(err, unix.ENOTSUP) {
+	if err := unix.Setxattr(filepath.Join(dir, "a/text"), "user.note", []byte("n\x00te"), 0); err != nil &&
+		!errors.Is(err, unix.ENOTSUP) {
 		t.Fatal(err)
 	}
 	big := make([]byte, 3*vault.PieceSize+17)
@@ -107,7 +108,8 @@ func listOf(t *testing.T, dir string) []string {
 	must(t, err)
 	defer into.Close()
 	pack := vault.NewPacker(into)
-	w := &walk{ctx: t.Context(), source: &Source{Dir: dir}, pack: pack, buffer: make([]byte, vault.PieceSize), saw: func(int64) {}}
+	w := &walk{ctx: t.Context(), source: &Source{Dir: dir}, pack: pack, buffer: make([]byte, vault.PieceSize),
+		saw: func(int64) {}}
 	entries, err := w.run()
 	must(t, errors.Join(err, pack.Close()))
 	var lines []string
@@ -132,7 +134,8 @@ func wantSame(t *testing.T, dir, again string) {
 		}
 	}
 	var before, after unix.Stat_t
-	must(t, errors.Join(unix.Stat(filepath.Join(dir, "sparse"), &before), unix.Stat(filepath.Join(again, "sparse"), &after)))
+	must(t, errors.Join(unix.Stat(filepath.Join(dir, "sparse"), &before),
+		unix.Stat(filepath.Join(again, "sparse"), &after)))
 	if after.Blocks > before.Blocks {
 		t.Errorf("the sparse file has %d blocks, %d before", after.Blocks, before.Blocks)
 	}
@@ -241,7 +244,8 @@ func TestDamageNamesFile(t *testing.T) {
 		v, id, err := vault.Open(where)
 		must(t, err)
 		err = v.Verify(t.Context(), r.ID, func(int64) {})
-		if err == nil || !strings.Contains(err.Error(), blockPath(block)) || !strings.Contains(err.Error(), "which holds private/1/") {
+		if err == nil || !strings.Contains(err.Error(), blockPath(block)) ||
+			!strings.Contains(err.Error(), "which holds private/1/") {
 			t.Errorf("%s%s: %v", where, id, err)
 		}
 		if problem.Exit(err) != int(problem.Failed) {
@@ -287,7 +291,8 @@ func TestResume(t *testing.T) {
 	v, err := vault.WriteArchive(path)
 	must(t, err)
 	pack := vault.NewPacker(v)
-	w := &walk{ctx: t.Context(), source: &Source{Dir: dir}, pack: pack, buffer: make([]byte, vault.PieceSize), saw: func(int64) {}}
+	w := &walk{ctx: t.Context(), source: &Source{Dir: dir}, pack: pack, buffer: make([]byte, vault.PieceSize),
+		saw: func(int64) {}}
 	_, err = w.run()
 	must(t, errors.Join(err, pack.Close(), v.Close()))
 	f, err := os.OpenFile(path+".part", os.O_WRONLY|os.O_APPEND, 0)
@@ -318,14 +323,16 @@ func TestLinkInTheWay(t *testing.T) {
 	defer v.Close()
 	pack := vault.NewPacker(v)
 	list, err := vault.WriteList([]vault.Entry{
-		{Entry: treesync.Entry{Name: ".", Mode: unix.S_IFDIR | 0o755}}, {Entry: treesync.Entry{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: treesync.Name(outside)}},
+		{Entry: treesync.Entry{Name: ".", Mode: unix.S_IFDIR | 0o755}},
+		{Entry: treesync.Entry{Name: "x", Mode: unix.S_IFLNK | 0o777, Link: treesync.Name(outside)}},
 		{Entry: treesync.Entry{Name: "x/file", Mode: unix.S_IFREG | 0o644}},
 	})
 	must(t, err)
 	tree := &vault.Tree{Name: "t", Kind: vault.PrivateTree}
 	tree.List, err = pack.AddAll(list)
 	must(t, errors.Join(err, pack.Close()))
-	if err := lay(t.Context(), vault.NewPieces(v), tree, filepath.Join(t.TempDir(), "to"), func(int64) {}, func(string) {}); err == nil {
+	if err := lay(t.Context(), vault.NewPieces(v), tree, filepath.Join(t.TempDir(), "to"), func(int64) {},
+		func(string) {}); err == nil {
 		t.Error("it was laid down")
 	}
 	if names, _ := os.ReadDir(outside); len(names) > 0 {

@@ -40,8 +40,8 @@ type Adder interface {
 
 type file struct{ dev, ino uint64 }
 
-// settled is how old the last change of a file must be for its time to tell a later one apart: the kernel's clock for files goes by
-// ticks of up to ten milliseconds.
+// settled is how old the last change of a file must be for its time to tell a later one apart: the
+// kernel's clock for files goes by ticks of up to ten milliseconds.
 const settled = 50 * time.Millisecond
 
 // bounds are what a list takes of a tree at most. All paths of a tree are in memory, and in one text.
@@ -113,7 +113,8 @@ func (w *walk) add(at *tree.Entry) error {
 		e.Size = st.Size
 		w.bytes += st.Size
 		if w.source.Bound > 0 && w.bytes > w.source.Bound {
-			return problem.New(problem.Mistake, "there is more than %d MiB in the directory", w.source.Bound>>20).At(w.source.Dir).
+			return problem.New(problem.Mistake, "there is more than %d MiB in the directory", w.source.Bound>>20).
+				At(w.source.Dir).
 				Try("keep large files elsewhere: the site directory is for what declares the site")
 		}
 	}
@@ -137,9 +138,11 @@ func (w *walk) add(at *tree.Entry) error {
 	return nil
 }
 
-// unchanged reports whether an entry is as it was: every change of a file gives it another time of change, which nobody can set.
+// unchanged reports whether an entry is as it was: every change of a file gives it another time of
+// change, which nobody can set.
 func unchanged(was, is *vault.Entry) bool {
-	return was.Changed != 0 && was.Same == "" && was.Changed == is.Changed && was.Ino == is.Ino && was.Mode == is.Mode && was.Size == is.Size &&
+	return was.Changed != 0 && was.Same == "" && was.Changed == is.Changed && was.Ino == is.Ino && was.Mode == is.Mode &&
+		was.Size == is.Size &&
 		was.Time == is.Time && was.Uid == is.Uid && was.Gid == is.Gid
 }
 

@@ -16,7 +16,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// TestDeep: a path that is longer than the kernel takes at once is kept and comes back; what is beyond the bounds is left out and told of.
+// TestDeep: a path that is longer than the kernel takes at once is kept and comes back; what is
+// beyond the bounds is left out and told of.
 func TestDeep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep")
 	must(t, os.MkdirAll(dir, 0o755))
@@ -45,7 +46,8 @@ func TestDeep(t *testing.T) {
 	defer func() { bounds.Depth = tree.Ample.Depth }()
 	r, err = kept(t, into, dir, time.Now())
 	must(t, err)
-	if len(r.Manifest.Left) != 1 || !strings.Contains(r.Manifest.Left[0], "more than 100 directories") || len(r.Manifest.Left[0]) > 400 {
+	if len(r.Manifest.Left) != 1 || !strings.Contains(r.Manifest.Left[0], "more than 100 directories") ||
+		len(r.Manifest.Left[0]) > 400 {
 		t.Errorf("left is %q", r.Manifest.Left)
 	}
 	if _, err := os.Lstat(filepath.Join(back(t, into, r.ID), "shallow")); err != nil {

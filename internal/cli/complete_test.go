@@ -21,12 +21,14 @@ import (
 func offered(t *testing.T, line ...string) []string {
 	t.Helper()
 	var out bytes.Buffer
-	Run(append([]string{cobra.ShellCompNoDescRequestCmd, "-C", "../../examples/toykat"}, line...), strings.NewReader(""), &out, &bytes.Buffer{})
+	Run(append([]string{cobra.ShellCompNoDescRequestCmd, "-C", "../../examples/toykat"}, line...), strings.NewReader(""),
+		&out, &bytes.Buffer{})
 	all := strings.Split(strings.TrimSpace(out.String()), "\n")
 	return all[:len(all)-1] // without the directive
 }
 
-// TestComplete offers what is there: nodes, what they are selected by, releases, twins, snapshots, sites, volumes.
+// TestComplete offers what is there: nodes, what they are selected by, releases, twins, snapshots,
+// sites, volumes.
 func TestComplete(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("ORRERY_STATE", state)
@@ -38,11 +40,14 @@ func TestComplete(t *testing.T) {
 	mustDo(t, err)
 	mustDo(t, os.MkdirAll(call.Session.Dirs.Site("toykat"), 0o700))
 	mustDo(t, call.Session.Register().MarkUp(s, call.Session.SiteDir))
-	mustDo(t, call.Session.Register().WriteTwin(twin.Record{Site: "toykat", Dir: dir, Options: twin.Options{Name: "dev1", Owner: "ada"}}))
-	mustDo(t, call.Session.Register().WriteTwin(twin.Record{Site: "other", Dir: "/srv/other", Options: twin.Options{Name: "dev2"}}))
+	mustDo(t, call.Session.Register().WriteTwin(twin.Record{Site: "toykat", Dir: dir,
+		Options: twin.Options{Name: "dev1", Owner: "ada"}}))
+	mustDo(t, call.Session.Register().WriteTwin(twin.Record{Site: "other", Dir: "/srv/other",
+		Options: twin.Options{Name: "dev2"}}))
 	const id = "20260730-120000"
 	mustDo(t, os.MkdirAll(filepath.Join(call.Session.Dirs.Snapshots("toykat"), id), 0o700))
-	mustDo(t, os.WriteFile(filepath.Join(call.Session.Dirs.Snapshots("toykat"), id, "snapshot.json"), []byte(`{"id": "`+id+`"}`), 0o600))
+	mustDo(t, os.WriteFile(filepath.Join(call.Session.Dirs.Snapshots("toykat"), id, "snapshot.json"),
+		[]byte(`{"id": "`+id+`"}`), 0o600))
 	mustDo(t, os.MkdirAll(filepath.Join(call.Session.Dirs.Volumes("toykat"), "pgdata", "db0"), 0o700))
 	for line, want := range map[string]string{ // it is the shell that drops what does not begin as has been typed
 		"exec":                   "portal group=system role=db network=cam all",
@@ -92,7 +97,8 @@ func TestPlaces(t *testing.T) {
 		_, verb, _ := strings.Cut(c.CommandPath(), " ")
 		seen[verb] = true
 		_, takes, _ := strings.Cut(c.Use, " ")
-		if takes != "" && !strings.HasPrefix(takes, "--") && !c.Hidden && !strings.HasPrefix(verb, "spead ") && completion.Places[verb] == nil {
+		if takes != "" && !strings.HasPrefix(takes, "--") && !c.Hidden && !strings.HasPrefix(verb, "spead ") &&
+			completion.Places[verb] == nil {
 			t.Errorf("orrery %s takes %s, of which the shell offers nothing", verb, takes)
 		}
 		for _, inner := range c.Commands() {

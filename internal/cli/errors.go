@@ -9,10 +9,12 @@ import (
 	"orrery/internal/problem"
 )
 
-// unforeseen makes a problem with a cure of what the system said, where no package below has one: what a disk is like befalls whoever writes.
-// So it is with Ctrl-C, which ends whatever was under way.
+// unforeseen makes a problem with a cure of what the system said, where no package below has one:
+// what a disk is like befalls whoever writes. So it is with Ctrl-C, which ends whatever was under
+// way.
 func unforeseen(ctx context.Context, err error) error {
-	if ctx.Err() != nil && problem.Exit(err) == int(problem.Failed) && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())) {
+	if ctx.Err() != nil && problem.Exit(err) == int(problem.Failed) &&
+		(errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())) {
 		return problem.New(problem.Interrupted, "interrupted").Because(err).Try("run the same command again")
 	}
 	var p *problem.Problem
@@ -27,9 +29,11 @@ func unforeseen(ctx context.Context, err error) error {
 		return problem.New(problem.Unable, "a file system of this host is read-only").Because(err).
 			Try("dmesg tells whether it was damaged; mount it for writing and run the same command again")
 	case errors.Is(err, unix.EIO):
-		return problem.New(problem.Unable, "a disk of this host fails").Because(err).Try("dmesg shows which one; repair it and run the same command again")
+		return problem.New(problem.Unable, "a disk of this host fails").Because(err).
+			Try("dmesg shows which one; repair it and run the same command again")
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-		return problem.New(problem.Unable, "too many files are open").Because(err).Try("raise the limit, ulimit -n, and run the same command again")
+		return problem.New(problem.Unable, "too many files are open").Because(err).
+			Try("raise the limit, ulimit -n, and run the same command again")
 	}
 	return err
 }

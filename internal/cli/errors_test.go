@@ -13,20 +13,25 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestUnforeseen: whatever package met it, a full disk is told with a cure and the status of a host that lacks something.
+// TestUnforeseen: whatever package met it, a full disk is told with a cure and the status of a host
+// that lacks something.
 func TestUnforeseen(t *testing.T) {
 	for number, cure := range map[unix.Errno]string{
-		unix.ENOSPC: "orrery image gc", unix.EDQUOT: "orrery image gc", unix.EROFS: "mount it for writing", unix.EIO: "dmesg", unix.EMFILE: "ulimit",
+		unix.ENOSPC: "orrery image gc", unix.EDQUOT: "orrery image gc", unix.EROFS: "mount it for writing",
+		unix.EIO: "dmesg", unix.EMFILE: "ulimit",
 	} {
 		err := unforeseen(t.Context(), fmt.Errorf("reading: %w", &fs.PathError{Op: "write", Path: "/x/lock", Err: number}))
-		if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), cure) || !strings.Contains(err.Error(), "/x/lock") {
+		if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), cure) ||
+			!strings.Contains(err.Error(), "/x/lock") {
 			t.Errorf("%v: status %d, %v", number, problem.Exit(err), err)
 		}
 	}
-	if err := unforeseen(t.Context(), problem.New(problem.Failed, "it cannot be kept").Because(unix.ENOSPC)); problem.Exit(err) != int(problem.Unable) {
+	if err := unforeseen(t.Context(), problem.New(problem.Failed,
+		"it cannot be kept").Because(unix.ENOSPC)); problem.Exit(err) != int(problem.Unable) {
 		t.Errorf("of a problem without a cure: %v", err)
 	}
-	known := []error{problem.New(problem.Mistake, "known").Because(unix.ENOSPC), problem.New(problem.Failed, "known").Because(unix.ENOSPC).Try("this")}
+	known := []error{problem.New(problem.Mistake, "known").Because(unix.ENOSPC),
+		problem.New(problem.Failed, "known").Because(unix.ENOSPC).Try("this")}
 	for _, err := range append(known, nil, errors.New("other")) {
 		if got := unforeseen(t.Context(), err); got != err { //nolint:errorlint // the very same
 			t.Errorf("%v became %v", err, got)
@@ -34,7 +39,8 @@ func TestUnforeseen(t *testing.T) {
 	}
 }
 
-// TestInterruptedWork: whatever Ctrl-C cut short, the exit status says that it was Ctrl-C, unless the verb knows better how it ended.
+// TestInterruptedWork: whatever Ctrl-C cut short, the exit status says that it was Ctrl-C, unless
+// the verb knows better how it ended.
 func TestInterruptedWork(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	signal := errors.New("interrupt signal received")
@@ -43,11 +49,13 @@ func TestInterruptedWork(t *testing.T) {
 		t.Errorf("of a run that goes on: %v", err)
 	}
 	interrupt(signal)
-	if err := unforeseen(ctx, failed); problem.Exit(err) != int(problem.Interrupted) || !strings.Contains(err.Error(), "run the same command") {
+	if err := unforeseen(ctx, failed); problem.Exit(err) != int(problem.Interrupted) ||
+		!strings.Contains(err.Error(), "run the same command") {
 		t.Errorf("status %d: %v", problem.Exit(err), err)
 	}
 	for kind, err := range map[problem.Kind]error{
-		problem.Reverted: problem.New(problem.Reverted, "gone back").Because(signal), problem.Failed: problem.New(problem.Failed, "of another reason"),
+		problem.Reverted: problem.New(problem.Reverted, "gone back").
+			Because(signal), problem.Failed: problem.New(problem.Failed, "of another reason"),
 	} {
 		if got := problem.Exit(unforeseen(ctx, err)); got != int(kind) {
 			t.Errorf("%v: status %d", err, got)

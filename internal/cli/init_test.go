@@ -10,11 +10,13 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestInitFrom: a host database becomes a site that check finds no mistake in, and nothing that is there is overwritten.
+// TestInitFrom: a host database becomes a site that check finds no mistake in, and nothing that is
+// there is overwritten.
 func TestInitFrom(t *testing.T) {
 	dir := t.TempDir()
 	database := filepath.Join(dir, "hosts.ini")
-	mustDo(t, os.WriteFile(database, []byte("[web1]\nctid = 101\nip = 10.7.0.11\nroles = web\n[db1]\nctid = 102\nip = 10.7.0.12\nroles = db\n"), 0o644))
+	mustDo(t, os.WriteFile(database,
+		[]byte("[web1]\nctid = 101\nip = 10.7.0.11\nroles = web\n[db1]\nctid = 102\nip = 10.7.0.12\nroles = db\n"), 0o644))
 	run := func(args ...string) (int, string) {
 		var out bytes.Buffer
 		status := Run(args, strings.NewReader(""), &out, &out)
@@ -27,7 +29,8 @@ func TestInitFrom(t *testing.T) {
 	if status, out := run("init", "--from", database, site); status != 0 || !strings.Contains(out, "1 empty role\n") {
 		t.Fatalf("init --from: %d, %s", status, out)
 	}
-	if text, err := os.ReadFile(filepath.Join(site, "site.toml")); err != nil || !strings.Contains(string(text), "name = \"hosts\"") {
+	if text, err := os.ReadFile(filepath.Join(site, "site.toml")); err != nil ||
+		!strings.Contains(string(text), "name = \"hosts\"") {
 		t.Errorf("the site is not called as its database: %s, %v", text, err)
 	}
 	small := filepath.Join(dir, "small")
@@ -38,15 +41,18 @@ func TestInitFrom(t *testing.T) {
 		t.Errorf("a small site is not called as --name says: %s, %v", text, err)
 	}
 	for _, from := range [][]string{nil, {"--from", database}} {
-		if status, out := run(append([]string{"init", "--name", "No \"name", filepath.Join(dir, "none")}, from...)...); status != 2 || !strings.Contains(out, "--name no-name") {
+		if status, out := run(append([]string{"init", "--name", "No \"name", filepath.Join(dir, "none")},
+			from...)...); status != 2 || !strings.Contains(out, "--name no-name") {
 			t.Errorf("init --name with what is none: %d, %s", status, out)
 		}
 	}
 	named := filepath.Join(dir, "named")
-	if status, out := run("init", "--from", database, "--name", "karoo", named); status != 0 || !strings.Contains(out, "of site karoo") {
+	if status, out := run("init", "--from", database, "--name", "karoo", named); status != 0 ||
+		!strings.Contains(out, "of site karoo") {
 		t.Errorf("init --from --name: %d, %s", status, out)
 	}
-	if text, err := os.ReadFile(filepath.Join(named, "site.toml")); err != nil || !strings.Contains(string(text), "name = \"karoo\"") {
+	if text, err := os.ReadFile(filepath.Join(named, "site.toml")); err != nil ||
+		!strings.Contains(string(text), "name = \"karoo\"") {
 		t.Errorf("the site is not called as --name says: %s, %v", text, err)
 	}
 	if status, out := run("-C", site, "check"); status != 0 || !strings.Contains(out, "2 nodes, 2 roles") {
@@ -55,10 +61,12 @@ func TestInitFrom(t *testing.T) {
 	if text, err := os.ReadFile(own); err != nil || !strings.Contains(string(text), "mine") {
 		t.Errorf("a role that was there is %q: %v", text, err)
 	}
-	if status, out := run("init", "--from", database, site); status != int(problem.Usage) || !strings.Contains(out, "there is already a site") {
+	if status, out := run("init", "--from", database, site); status != int(problem.Usage) ||
+		!strings.Contains(out, "there is already a site") {
 		t.Errorf("init --from once more: %d, %s", status, out)
 	}
-	if status, _ := run("init", "--from", filepath.Join(dir, "none.ini"), filepath.Join(dir, "other")); status != int(problem.Usage) {
+	if status, _ := run("init", "--from", filepath.Join(dir, "none.ini"),
+		filepath.Join(dir, "other")); status != int(problem.Usage) {
 		t.Errorf("init --from a file that is not there: %d", status)
 	}
 }

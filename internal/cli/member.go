@@ -32,8 +32,8 @@ func relayed(args []string, errs io.Writer) int {
 	return status
 }
 
-// unshared returns a member's input. A file that he may serve himself is read here and by no program in a node: who reads it cannot be
-// killed before the member likes.
+// unshared returns a member's input. A file that he may serve himself is read here and by no
+// program in a node: who reads it cannot be killed before the member likes.
 func unshared(in io.Reader) io.Reader {
 	f, ok := in.(*os.File)
 	if !ok || host.Killable(f) {

@@ -40,8 +40,9 @@ var Version = "development"
 
 // newCall returns a call of the program by a command line.
 func newCall(in io.Reader, out, errs io.Writer, args []string) *verb.Call {
-	session := &control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live, Version: Version,
-		Links: &hosts.Links{}, Overdue: overdue.Work{}, Command: commandLine(args)}
+	session := &control.Session{Dirs: host.DefaultDirs(), Known: &register.Known{}, Release: control.Live,
+		Version: Version,
+		Links:   &hosts.Links{}, Overdue: overdue.Work{}, Command: commandLine(args)}
 	return verb.New(session, in, out, errs)
 }
 
@@ -131,8 +132,10 @@ Start with "orrery init", or with one of the examples.`,
 		}
 		return mayCall(call.Session, c, args)
 	}
-	root.PersistentFlags().BoolVar(&verbose, "verbose", false, "log on standard error which programs are run, where, and how long that takes")
-	root.PersistentFlags().StringVarP(&call.Session.SiteDir, "site", "C", "", "site `directory` (default: the current one, else the only site that is up here)")
+	root.PersistentFlags().BoolVar(&verbose, "verbose", false,
+		"log on standard error which programs are run, where, and how long that takes")
+	root.PersistentFlags().StringVarP(&call.Session.SiteDir, "site", "C", "",
+		"site `directory` (default: the current one, else the only site that is up here)")
 	root.PersistentFlags().StringVar(&call.Session.Twin, "twin", "", "the twin of that `name` instead of the site itself")
 	root.PersistentFlags().BoolVar(&call.Session.Force, "force", false, "also change a twin that is somebody else's")
 	root.PersistentFlags().Bool("json", false, "print one JSON object with the result, the errors and the exit status")
@@ -154,7 +157,8 @@ Start with "orrery init", or with one of the examples.`,
 			root.AddCommand(c)
 		}
 	}
-	reading := []*cobra.Command{siteverb.Check(call), siteverb.Query(call), siteverb.Inventory(call), siteverb.SSHConfig(call),
+	reading := []*cobra.Command{siteverb.Check(call), siteverb.Query(call), siteverb.Inventory(call),
+		siteverb.SSHConfig(call),
 		siteverb.Graph(call), siteverb.Import(call)}
 	for _, c := range reading {
 		c.RunE = ample.around(c.RunE)
@@ -164,9 +168,11 @@ Start with "orrery init", or with one of the examples.`,
 	add("life", lifeverb.Up(call), lifeverb.Plan(call), lifeverb.Down(call), lifeverb.Start(call), lifeverb.Stop(call),
 		lifeverb.Restart(call), lifeverb.Renew(call), lifeverb.Move(call), hostverb.Rebalance(call), lifeverb.Resume(call),
 		dataverb.Backup(call), dataverb.Restore(call))
-	add("releases", releaseverb.Stage(call), releaseverb.Switch(call), releaseverb.Confirm(call), releaseverb.Rollback(call),
+	add("releases", releaseverb.Stage(call), releaseverb.Switch(call), releaseverb.Confirm(call),
+		releaseverb.Rollback(call),
 		releaseverb.Release(call), releaseverb.Twin(call), releaseverb.CI(call))
-	add("nodes", nodeverb.Status(call), nodeverb.Shell(call), nodeverb.Console(call), nodeverb.Screen(call), nodeverb.Exec(call),
+	add("nodes", nodeverb.Status(call), nodeverb.Shell(call), nodeverb.Console(call), nodeverb.Screen(call),
+		nodeverb.Exec(call),
 		nodeverb.Cp(call), nodeverb.Forward(call), nodeverb.Logs(call), nodeverb.Journal(call), dataverb.Snapshot(call),
 		dataverb.Volume(call))
 	add("host", hostverb.Host(call), hostverb.Image(call), hostverb.Mirror(call), hostverb.Doctor(call), hostverb.Ls(call),

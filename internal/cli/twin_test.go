@@ -6,13 +6,15 @@ import (
 	"testing"
 )
 
-// TestTwinFirst: a verb for a twin that is named first is that verb with --twin, whatever flags stand before the twin.
+// TestTwinFirst: a verb for a twin that is named first is that verb with --twin, whatever flags
+// stand before the twin.
 func TestTwinFirst(t *testing.T) {
 	t.Setenv("ORRERY_STATE", t.TempDir())
 	t.Setenv("ORRERY_RUN", t.TempDir())
 	const site = "../../examples/toykat"
 	for _, line := range []string{
-		"-C SITE twin status dev1", "twin status -C SITE dev1", "twin -C SITE status dev1 --usage", "-C SITE twin shell dev1 portal -- true",
+		"-C SITE twin status dev1", "twin status -C SITE dev1", "twin -C SITE status dev1 --usage",
+		"-C SITE twin shell dev1 portal -- true",
 		"-C SITE twin exec dev1 portal -- true", "-C SITE twin forward dev1 portal:80",
 	} {
 		var out, errs bytes.Buffer

@@ -26,7 +26,8 @@ type book struct {
 	turn sync.Mutex
 }
 
-// now notes something that has happened just now. Steps end at the same time; what is noted of them is in the order of its times.
+// now notes something that has happened just now. Steps end at the same time; what is noted of them
+// is in the order of its times.
 func (b *book) now(e journal.Entry) error {
 	b.turn.Lock()
 	defer b.turn.Unlock()
@@ -72,7 +73,8 @@ func begin(ctx context.Context, f *apply.Fleet, command string) (*Account, error
 // end notes how it ended.
 func (r *Account) end(result string) error {
 	defer r.close()
-	return r.all(journal.Entry{Time: time.Now(), Run: r.run, Kind: "end", Result: result, Seconds: time.Since(r.began).Seconds()})
+	return r.all(journal.Entry{Time: time.Now(), Run: r.run, Kind: "end", Result: result,
+		Seconds: time.Since(r.began).Seconds()})
 }
 
 // outcome returns how something ended that may have failed.
@@ -116,7 +118,8 @@ func journalled(ctx context.Context, c *Session, f *apply.Fleet, do func(*Accoun
 const tookTimeout = 10 * time.Second
 
 // carryOut carries out a plan, shows it, and notes every step as an entry of this kind on its host.
-func (r *Account) carryOut(ctx context.Context, show Watcher, f *apply.Fleet, kind string, p *plan.Plan, parallel int) *apply.Result {
+func (r *Account) carryOut(ctx context.Context, show Watcher, f *apply.Fleet, kind string, p *plan.Plan,
+	parallel int) *apply.Result {
 	watch := show.Steps(p, func(s *plan.Step) time.Duration {
 		ctx, cancel := context.WithTimeout(ctx, tookTimeout)
 		defer cancel()
@@ -128,7 +131,8 @@ func (r *Account) carryOut(ctx context.Context, show Watcher, f *apply.Fleet, ki
 	return apply.Run(ctx, p, f.StartRun(), noted, parallel)
 }
 
-// CarryOut does steps, which say on which host they are done, within something that is locked, and returns what went wrong with them.
+// CarryOut does steps, which say on which host they are done, within something that is locked, and
+// returns what went wrong with them.
 func (r *Account) CarryOut(ctx context.Context, show Watcher, f *apply.Fleet, steps []*plan.Step) error {
 	if len(steps) == 0 {
 		return nil
@@ -178,7 +182,8 @@ func (r *recorded) End(s *plan.Step, err error) {
 	r.mu.Unlock()
 	// A journal that cannot be written does not stop a run half way; the end of the run says so.
 	if j, ok := r.books[s.Host]; ok {
-		_ = j.now(journal.Entry{Run: r.run, Kind: r.kind, Step: s.String(), Result: result, Seconds: time.Since(began).Seconds()})
+		_ = j.now(journal.Entry{Run: r.run, Kind: r.kind, Step: s.String(), Result: result,
+			Seconds: time.Since(began).Seconds()})
 	}
 	r.StepWatcher.End(s, err)
 }

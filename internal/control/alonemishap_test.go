@@ -22,8 +22,8 @@ func (d *desk) unattended(m *machine) *unattended.Host {
 	}}
 }
 
-// TestMishapAlone: whatever of a host fails that goes back from a trial by itself is said, and tried again until
-// it has gone back.
+// TestMishapAlone: whatever of a host fails that goes back from a trial by itself is said, and
+// tried again until it has gone back.
 func TestMishapAlone(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -33,7 +33,8 @@ func TestMishapAlone(t *testing.T) {
 	begin := func() {
 		if strings.Contains(d.nodes(), "web1 none running") { // it has gone back
 			d.up()
-			_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: time.Hour})
+			_, err := releases.Switch(t.Context(), d.Session, d.site(), nil,
+				releases.SwitchOptions{Release: 700, Within: time.Hour})
 			d.must(err)
 		}
 		h := other.Host("sv2", "toykat", nil)

@@ -4,7 +4,8 @@ import "orrery/internal/site"
 
 // An Asker gets the consent of the caller to what cannot be taken back, or disturbs production.
 type Asker interface {
-	// Ask returns nil if the caller agrees, and a Refused problem if not. Asked reports whether somebody was waited for: what was seen before may not be so any more.
+	// Ask returns nil if the caller agrees, and a Refused problem if not. Asked reports whether
+	// somebody was waited for: what was seen before may not be so any more.
 	Ask(q Question) (asked bool, err error)
 }
 

@@ -14,8 +14,9 @@ import (
 	"orrery/internal/control/status"
 )
 
-// TestTwoAtOnce: operations on two sites of one machine go on at once in one process, and somebody looks meanwhile with the session that one of
-// them has. The race detector looks at all of them (make test-race).
+// TestTwoAtOnce: operations on two sites of one machine go on at once in one process, and somebody
+// looks meanwhile with the session that one of them has. The race detector looks at all of them
+// (make test-race).
 func TestTwoAtOnce(t *testing.T) {
 	d := newDesk(t)
 	other := *d.Session

@@ -15,7 +15,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestAwaitFarTrial: whoever waits for a trial on several hosts learns how it ends: that it is confirmed, or that all hosts have gone back because it has failed on one.
+// TestAwaitFarTrial: whoever waits for a trial on several hosts learns how it ends: that it is
+// confirmed, or that all hosts have gone back because it has failed on one.
 func TestAwaitFarTrial(t *testing.T) {
 	d, _ := onFarTrial(t)
 	type outcome struct {
@@ -69,7 +70,8 @@ func TestFarTrialFlickers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() {
-		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(error) {}}).Run(ctx, apply.OnTrial, "")
+		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(error) {}}).
+			Run(ctx, apply.OnTrial, "")
 	}()
 	for <-rounds < 6 {
 	}
@@ -81,13 +83,15 @@ func TestFarTrialFlickers(t *testing.T) {
 	d.wantLive(700)
 }
 
-// TestAwaitReturn: who waits for a trial waits for the return from it, too, on one host and on several; a return that was cut short is not waited for.
+// TestAwaitReturn: who waits for a trial waits for the return from it, too, on one host and on
+// several; a return that was cut short is not waited for.
 func TestAwaitReturn(t *testing.T) {
 	several, _ := onFarTrial(t)
 	one := newDesk(t)
 	one.up()
 	one.stage(700)
-	_, err := releases.Switch(t.Context(), one.Session, one.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
+	_, err := releases.Switch(t.Context(), one.Session, one.site(), nil,
+		releases.SwitchOptions{Release: 700, Within: hour})
 	one.must(err)
 	for _, d := range []*desk{one, several} {
 		f, err := d.Hosts(t.Context(), d.site())
@@ -95,7 +99,8 @@ func TestAwaitReturn(t *testing.T) {
 		r, err := f.Records().Read(t.Context())
 		d.must(err)
 		returning := r
-		returning.Trial, returning.Switch = nil, &observe.Switch{To: r.Trial.Back, End: r.Trial.Back, Who: "root", Alone: true}
+		returning.Trial, returning.Switch = nil, &observe.Switch{To: r.Trial.Back, End: r.Trial.Back, Who: "root",
+			Alone: true}
 		d.must(f.Records().Write(t.Context(), returning))
 
 		letGo, err := f.Hold(t.Context(), host.NewHolder("root", "orrery host-run"))

@@ -66,7 +66,8 @@ func (d *desk) wantThen() {
 	d.wantNodes(allUp)
 }
 
-// TestRestoreElsewhere: a site comes back on another machine, with its files and all that its nodes had written.
+// TestRestoreElsewhere: a site comes back on another machine, with its files and all that its nodes
+// had written.
 func TestRestoreElsewhere(t *testing.T) {
 	was, where := keptDesk(t)
 	d := elsewhere(t)
@@ -119,8 +120,9 @@ func (l lastLook) Close() {
 	l.ByteWatcher.Close()
 }
 
-// TestRestoreUndeclared: until hosts have their parts of a restore there is no site directory. If the restore is killed before
-// that, nobody can bring the site up from it, and make nodes without what they had written.
+// TestRestoreUndeclared: until hosts have their parts of a restore there is no site directory. If
+// the restore is killed before that, nobody can bring the site up from it, and make nodes without
+// what they had written.
 func TestRestoreUndeclared(t *testing.T) {
 	_, where := keptDesk(t)
 	d := elsewhere(t)
@@ -134,12 +136,14 @@ func TestRestoreUndeclared(t *testing.T) {
 	_, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.must(err)
 	d.wantThen()
-	if left, err := filepath.Glob(filepath.Join(filepath.Dir(d.dir), ".*-restore")); looked < 2 || len(left) > 0 || err != nil {
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(d.dir), ".*-restore")); looked < 2 || len(left) > 0 ||
+		err != nil {
 		t.Errorf("looked %d times, left are %v, %v", looked, left, err)
 	}
 }
 
-// TestRestoreInPlace: a site that is there is replaced only if that is said and agreed to; a twin of the backup can be made beside it.
+// TestRestoreInPlace: a site that is there is replaced only if that is said and agreed to; a twin
+// of the backup can be made beside it.
 func TestRestoreInPlace(t *testing.T) {
 	d, where := keptDesk(t)
 	d.say("db", book, "now")
@@ -249,8 +253,8 @@ func TestRestoreSecrets(t *testing.T) {
 	}
 }
 
-// TestRestoreKilled: wherever a restore is killed, also one that replaces what is there, an up or the same command brings it to its
-// end, or finds the site as it was.
+// TestRestoreKilled: wherever a restore is killed, also one that replaces what is there, an up or
+// the same command brings it to its end, or finds the site as it was.
 func TestRestoreKilled(t *testing.T) {
 	_, where := keptDesk(t)
 	for name, before := range map[string]func(*desk){
@@ -301,7 +305,8 @@ func TestRestoreKilled(t *testing.T) {
 	}
 }
 
-// TestRestoreInterrupted: while a restore waits to be brought to its end, no node comes up that would lack what it had written; down clears it.
+// TestRestoreInterrupted: while a restore waits to be brought to its end, no node comes up that
+// would lack what it had written; down clears it.
 func TestRestoreInterrupted(t *testing.T) {
 	_, where := keptDesk(t)
 	d := elsewhere(t)
@@ -327,7 +332,8 @@ func TestRestoreInterrupted(t *testing.T) {
 	d.wantSaid("db", book, "")
 }
 
-// TestRestoreUntouched: of a restore that was killed before all was laid down, up removes what there is, if the site was there before; else it makes no node without what it had.
+// TestRestoreUntouched: of a restore that was killed before all was laid down, up removes what
+// there is, if the site was there before; else it makes no node without what it had.
 func TestRestoreUntouched(t *testing.T) {
 	for _, was := range []bool{true, false} {
 		d := diskDesk(t)
@@ -415,7 +421,8 @@ func (d *desk) keepMemory(id string) {
 	d.must(host.WriteJSON(filepath.Join(s.Dir, "snapshot.json"), 0o600, s))
 }
 
-// TestRestoreWithReleases: a site comes back at the release that was live, and another can be switched to, as before.
+// TestRestoreWithReleases: a site comes back at the release that was live, and another can be
+// switched to, as before.
 func TestRestoreWithReleases(t *testing.T) {
 	was := diskDesk(t)
 	was.up()
@@ -444,7 +451,8 @@ func TestRestoreWithReleases(t *testing.T) {
 	d.wantLive(701)
 }
 
-// TestReplaceNode: one node goes back to what it was in a backup, while the others go on; whatever goes wrong, it is as it was.
+// TestReplaceNode: one node goes back to what it was in a backup, while the others go on; whatever
+// goes wrong, it is as it was.
 func TestReplaceNode(t *testing.T) {
 	d, where := keptDesk(t)
 	for _, node := range []string{"db", "web1"} {
@@ -486,7 +494,8 @@ func TestReplaceNode(t *testing.T) {
 func TestPickFromBackup(t *testing.T) {
 	d, where := keptDesk(t)
 	to := t.TempDir()
-	made, err := backups.Pick(t.Context(), d.Session, where, backups.PickOptions{Files: []string{"db:" + motd, "db:" + book}, Dir: to})
+	made, err := backups.Pick(t.Context(), d.Session, where,
+		backups.PickOptions{Files: []string{"db:" + motd, "db:" + book}, Dir: to})
 	d.must(err)
 	if len(made.Paths) != 2 {
 		t.Fatalf("%+v", made)
@@ -504,7 +513,8 @@ func TestPickFromBackup(t *testing.T) {
 	}
 }
 
-// TestRepairFromSite: what is damaged in a directory of backups is taken from the site again, as far as it is still as it was.
+// TestRepairFromSite: what is damaged in a directory of backups is taken from the site again, as
+// far as it is still as it was.
 func TestRepairFromSite(t *testing.T) {
 	d, where := keptDesk(t)
 	blocks, _ := filepath.Glob(filepath.Join(where, "blocks", "*", "*"))
@@ -550,7 +560,8 @@ func TestBackupWaits(t *testing.T) {
 	}
 }
 
-// TestResumeOthers: after a reboot, nodes that an interrupted restore does not concern come up, also if that cannot come to its end.
+// TestResumeOthers: after a reboot, nodes that an interrupted restore does not concern come up,
+// also if that cannot come to its end.
 func TestResumeOthers(t *testing.T) {
 	was := diskDesk(t)
 	was.up()
@@ -576,7 +587,8 @@ func TestResumeOthers(t *testing.T) {
 	d.wantSaid("web1", motd, "then")
 }
 
-// TestUpElsewhere: an up from another directory brings an interrupted restore to its end from that of the restore, and says so.
+// TestUpElsewhere: an up from another directory brings an interrupted restore to its end from that
+// of the restore, and says so.
 func TestUpElsewhere(t *testing.T) {
 	_, where := keptDesk(t)
 	d := elsewhere(t)

@@ -71,7 +71,8 @@ func TestBlockedTrial(t *testing.T) {
 	d.stage(700)
 	other := d.others["sv2"]
 	away := other.inTheWay(apply.UnattendedPath(other.dirs, "toykat", apply.OnTrial), true)
-	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: time.Hour})
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil,
+		releases.SwitchOptions{Release: 700, Within: time.Hour})
 	d.wantExit(err, problem.HalfWay, "its trial could not begin")
 	if w, _ := other.Waiting(); len(w) > 0 {
 		t.Errorf("somebody watches over what cannot go back: %v", w)
@@ -82,7 +83,8 @@ func TestBlockedTrial(t *testing.T) {
 		"web1 none running healthy") {
 		t.Errorf("the nodes are %s", is)
 	}
-	made, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: time.Hour})
+	made, err := releases.Switch(t.Context(), d.Session, d.site(), nil,
+		releases.SwitchOptions{Release: 700, Within: time.Hour})
 	d.must(err)
 	if made.Trial == nil {
 		t.Error("there is no trial")

@@ -66,8 +66,8 @@ func TestBrokenSite(t *testing.T) {
 	}
 }
 
-// TestCutShortWithoutCopy: a switch that was interrupted is not brought to its end without what its releases were
-// staged from: nothing is done, and it is said what is missing.
+// TestCutShortWithoutCopy: a switch that was interrupted is not brought to its end without what its
+// releases were staged from: nothing is done, and it is said what is missing.
 func TestCutShortWithoutCopy(t *testing.T) {
 	d := newDesk(t)
 	d.up()

@@ -9,8 +9,8 @@ import (
 
 // Overdue does what was to happen by itself and did not, because the process that waited for it was killed.
 type Overdue interface {
-	// CatchUp does what is overdue before a site is changed on its hosts. What goes wrong with it is said; the error is why the site cannot be
-	// changed, such as that it is a twin that has expired.
+	// CatchUp does what is overdue before a site is changed on its hosts. What goes wrong with it is
+	// said; the error is why the site cannot be changed, such as that it is a twin that has expired.
 	CatchUp(ctx context.Context, c *Session, s *site.Site, f *apply.Fleet) error
 }
 

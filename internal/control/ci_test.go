@@ -71,7 +71,8 @@ func (d *desk) prove(o proof.Options) (*proof.Proof, *proofreader, error) {
 	return p, w, p.Run(d.Context())
 }
 
-// TestProof: the tests of a site are run in a twin of it, which is gone afterwards; what they found is in the report.
+// TestProof: the tests of a site are run in a twin of it, which is gone afterwards; what they found
+// is in the report.
 func TestProof(t *testing.T) {
 	d := proofDesk(t)
 	junit := filepath.Join(t.TempDir(), "report.xml")
@@ -112,7 +113,8 @@ func TestProofOnly(t *testing.T) {
 	d.must(twins.Destroy(t.Context(), d.Session, p.Twin.Options.Name))
 }
 
-// TestProofBroken: a twin that does not come up is in the report, and gone afterwards; one that a killed run left goes with the next.
+// TestProofBroken: a twin that does not come up is in the report, and gone afterwards; one that a
+// killed run left goes with the next.
 func TestProofBroken(t *testing.T) {
 	d := proofDesk(t)
 	d.fault.Fail("Start", "db", 1, nil)

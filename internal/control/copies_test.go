@@ -12,7 +12,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestCopiesOfVolumes: what a release in quarantine has of volumes are copies. They go when the release becomes live, which has the volumes themselves then, and only its own go.
+// TestCopiesOfVolumes: what a release in quarantine has of volumes are copies. They go when the
+// release becomes live, which has the volumes themselves then, and only its own go.
 func TestCopiesOfVolumes(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -62,7 +63,8 @@ func TestNobodyWaits(t *testing.T) {
 	}
 }
 
-// TestNamedOnce: of what a run has not done, each thing is named once, however many of its steps were not begun.
+// TestNamedOnce: of what a run has not done, each thing is named once, however many of its steps
+// were not begun.
 func TestNamedOnce(t *testing.T) {
 	d := newDesk(t)
 	d.fault.Fail("Create", "web1", 1, nil)
@@ -73,7 +75,8 @@ func TestNamedOnce(t *testing.T) {
 	}
 }
 
-// TestBackupOfSeveralReleases: of a host that has a node of several releases beside the live one, a backup takes all of them.
+// TestBackupOfSeveralReleases: of a host that has a node of several releases beside the live one, a
+// backup takes all of them.
 func TestBackupOfSeveralReleases(t *testing.T) {
 	t.Parallel()
 	d := diskDesk(t)

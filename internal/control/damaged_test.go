@@ -83,8 +83,8 @@ func (d *desk) shown(look func() (any, error)) (string, error) {
 	return string(text) + d.watch.text(), err
 }
 
-// TestDamagedRecords: a record of a host that cannot be read is never taken for one that says nothing: a verb that
-// shows something else than before says why.
+// TestDamagedRecords: a record of a host that cannot be read is never taken for one that says
+// nothing: a verb that shows something else than before says why.
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
 	alone := diskDesk(t)

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// TestEmulated: that virtual machines are emulated is told by plan and up, once for each host, and of each node.
+// TestEmulated: that virtual machines are emulated is told by plan and up, once for each host, and
+// of each node.
 func TestEmulated(t *testing.T) {
 	const want = "on host local virtual machines run in software emulation, many times as slow as containers: db, web1, web2; `orrery doctor` says why"
 	d := newDesk(t)

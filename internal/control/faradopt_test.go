@@ -8,7 +8,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestFarAdopt: a node that takes the place of another has its data on the host on which that is, and is refused anywhere else.
+// TestFarAdopt: a node that takes the place of another has its data on the host on which that is,
+// and is refused anywhere else.
 func TestFarAdopt(t *testing.T) {
 	d, _ := farDisks(t)
 	d.say("db", book, "paid")
@@ -18,9 +19,12 @@ func TestFarAdopt(t *testing.T) {
 	}
 	renamed := strings.Replace(twoHosts, "[node.db]\nid    = 11", "[node.ledger]\nid    = 12", 1)
 	d.write("site.toml", strings.Replace(renamed, "roles = [\"db\"]\nhost  = \"sv1\"", "roles = [\"db\"]", 1))
-	d.wantExit(adopt(), problem.Unable, "the data of db is on host sv1, and node ledger may come to another", `say host = "sv1" for ledger`)
-	d.write("site.toml", strings.Replace(renamed, "roles = [\"db\"]\nhost  = \"sv1\"", "roles = [\"db\"]\nhost  = \"sv2\"", 1))
-	d.wantExit(adopt(), problem.Unable, "the data of db is on host sv1, and node ledger is on sv2", "orrery move ledger --to sv1 first")
+	d.wantExit(adopt(), problem.Unable, "the data of db is on host sv1, and node ledger may come to another",
+		`say host = "sv1" for ledger`)
+	d.write("site.toml", strings.Replace(renamed, "roles = [\"db\"]\nhost  = \"sv1\"",
+		"roles = [\"db\"]\nhost  = \"sv2\"", 1))
+	d.wantExit(adopt(), problem.Unable, "the data of db is on host sv1, and node ledger is on sv2",
+		"orrery move ledger --to sv1 first")
 	d.write("site.toml", renamed)
 	_, err := volumes.Adopt(t.Context(), d.Session, "nobody", "ledger", nil)
 	d.wantExit(err, problem.Usage, "no such data of nobody")

@@ -22,7 +22,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// backedUp is a site on two hosts, whose nodes have written "then" as a backup was taken of them, and "now" since.
+// backedUp is a site on two hosts, whose nodes have written "then" as a backup was taken of them,
+// and "now" since.
 func backedUp(t *testing.T) (d *desk, other *machine, to string) {
 	t.Helper()
 	d, other = farDisks(t)
@@ -34,7 +35,8 @@ func backedUp(t *testing.T) (d *desk, other *machine, to string) {
 	return d, other, to
 }
 
-// TestFarBackup: a backup has the nodes of all hosts, as they are at one moment, and a second one takes no more from a host than has changed there.
+// TestFarBackup: a backup has the nodes of all hosts, as they are at one moment, and a second one
+// takes no more from a host than has changed there.
 func TestFarBackup(t *testing.T) {
 	d, other := farDisks(t)
 	d.writeAll("then")
@@ -83,7 +85,8 @@ func TestFarBackup(t *testing.T) {
 	d.Without = []string{"sv2"}
 	third, err := take()
 	d.must(err)
-	if third.Nodes != 1 || !strings.Contains(strings.Join(third.Left, " "), "host sv2: it was left out, with what these nodes have that are on no other: web1") {
+	if third.Nodes != 1 || !strings.Contains(strings.Join(third.Left, " "),
+		"host sv2: it was left out, with what these nodes have that are on no other: web1") {
 		t.Errorf("without sv2, taken was %+v", third)
 	}
 	d.Without = nil
@@ -95,7 +98,8 @@ func TestFarBackup(t *testing.T) {
 	d.wantNodes(farUp)
 }
 
-// TestFarBackupKilled: wherever a host is lost while a backup is taken, there is none of it, no node stands still once the host is back, and the same command takes one.
+// TestFarBackupKilled: wherever a host is lost while a backup is taken, there is none of it, no
+// node stands still once the host is back, and the same command takes one.
 func TestFarBackupKilled(t *testing.T) {
 	d, other := farDisks(t)
 	d.writeAll("then")
@@ -132,7 +136,8 @@ func TestFarBackupKilled(t *testing.T) {
 	}))
 }
 
-// TestFarRestore: a site comes back on all its hosts as it was, from whichever machine, and on hosts that have never seen it.
+// TestFarRestore: a site comes back on all its hosts as it was, from whichever machine, and on
+// hosts that have never seen it.
 func TestFarRestore(t *testing.T) {
 	d, other, to := backedUp(t)
 	_, err := backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: d.dir})
@@ -158,7 +163,8 @@ func (d *desk) noRestore(what string, on ...*machine) {
 	}
 }
 
-// TestFarRestoreElsewhere: a site comes back on hosts that have never seen it, by a site file that names those there are now.
+// TestFarRestoreElsewhere: a site comes back on hosts that have never seen it, by a site file that
+// names those there are now.
 func TestFarRestoreElsewhere(t *testing.T) {
 	was, _, to := backedUp(t)
 
@@ -182,8 +188,9 @@ func TestFarRestoreElsewhere(t *testing.T) {
 	d.noRestore("restored elsewhere", d.machine, one, two)
 }
 
-// TestFarRestoreKilled: wherever a host or whoever steers is lost while a site is restored, up, or the same command from any machine that has the backup, brings the restore to its end, or finds the site as it was; and nothing
-// brings up nodes that lack what they had.
+// TestFarRestoreKilled: wherever a host or whoever steers is lost while a site is restored, up, or
+// the same command from any machine that has the backup, brings the restore to its end, or finds
+// the site as it was; and nothing brings up nodes that lack what they had.
 func TestFarRestoreKilled(t *testing.T) {
 	for what, step := range map[string]int{"a host": 2, "who steers, and is a host": 4} {
 		told := 0
@@ -248,7 +255,8 @@ func TestFarRestoreKilled(t *testing.T) {
 	}
 }
 
-// TestFarRestoreWithout: while a host is left out, what is there on the others comes back, and nothing is made that may be there.
+// TestFarRestoreWithout: while a host is left out, what is there on the others comes back, and
+// nothing is made that may be there.
 func TestFarRestoreWithout(t *testing.T) {
 	d, other, to := backedUp(t)
 	restore := func() error {
@@ -257,7 +265,9 @@ func TestFarRestoreWithout(t *testing.T) {
 	}
 	d.Without = []string{"sv2"}
 	d.must(restore())
-	if told := d.watch.text(); !strings.Contains(told, "not restored, because they may be on sv2, of which nothing is known: web1, web2") || strings.Contains(told, "no longer declares") {
+	if told := d.watch.text(); !strings.Contains(told,
+		"not restored, because they may be on sv2, of which nothing is known: web1, web2") ||
+		strings.Contains(told, "no longer declares") {
 		t.Errorf("told was %s", told)
 	}
 	d.Without = nil
@@ -274,7 +284,8 @@ func TestFarRestoreWithout(t *testing.T) {
 	if n := len(d.holders("web1", d.machine, other)); n != 1 {
 		t.Errorf("%d hosts have web1", n)
 	}
-	more := strings.Replace(moved, "[node.db]", "[node.extra]\nid = 41\nroles = [\"db\"]\nhost = \"sv1\"\nnet.lan = \"auto\"\n[node.db]", 1)
+	more := strings.Replace(moved, "[node.db]",
+		"[node.extra]\nid = 41\nroles = [\"db\"]\nhost = \"sv1\"\nnet.lan = \"auto\"\n[node.db]", 1)
 	d.write("site.toml", more)
 	d.Without = nil
 	d.up()
@@ -286,7 +297,8 @@ func TestFarRestoreWithout(t *testing.T) {
 	_, err := sites.Down(t.Context(), d.Session, d.site(), []string{"db"}, false)
 	d.must(err)
 	d.Without = []string{"sv2"}
-	d.wantExit(restore(), problem.Refused, "no node of the backup is on a host that answers", "take it out of the site file")
+	d.wantExit(restore(), problem.Refused, "no node of the backup is on a host that answers",
+		"take it out of the site file")
 }
 
 // holders returns the machines that have a node.
@@ -304,7 +316,8 @@ func (d *desk) holders(node string, of ...*machine) (all []*machine) {
 	return all
 }
 
-// TestFarRestoreDeadHost: what was on a host that is lost comes back on another one, once the site file says so; also if that makes it a site of one host.
+// TestFarRestoreDeadHost: what was on a host that is lost comes back on another one, once the site
+// file says so; also if that makes it a site of one host.
 func TestFarRestoreDeadHost(t *testing.T) {
 	d, other, to := backedUp(t)
 	third := newMachine(t)
@@ -319,10 +332,12 @@ func TestFarRestoreDeadHost(t *testing.T) {
 		d.wantNodes(farUp)
 		d.noRestore("restored", d.machine, third)
 	}
-	d.write("site.toml", strings.NewReplacer("[host.sv2]\naddress = \"ops@10.8.1.2:2222\"", "[host.sv3]\naddress = \"10.8.1.3\"", `host  = "sv2"`, "").Replace(twoHosts))
+	d.write("site.toml", strings.NewReplacer("[host.sv2]\naddress = \"ops@10.8.1.2:2222\"",
+		"[host.sv3]\naddress = \"10.8.1.3\"", `host  = "sv2"`, "").Replace(twoHosts))
 	restore()
 	d.writeAll("now")
-	d.write("site.toml", strings.NewReplacer("[host.sv2]\naddress = \"ops@10.8.1.2:2222\"", "", `host  = "sv2"`, "").Replace(twoHosts))
+	d.write("site.toml", strings.NewReplacer("[host.sv2]\naddress = \"ops@10.8.1.2:2222\"", "", `host  = "sv2"`,
+		"").Replace(twoHosts))
 	restore()
 	if len(d.holders("web1", other)) != 1 {
 		t.Error("the host that was lost was touched")
@@ -335,7 +350,8 @@ func TestFarRestoreDeadHost(t *testing.T) {
 	d.wantWritten("now", "now")
 }
 
-// TestFarRestoreWithoutKilled: a restore without a host is brought to its end without it, also if that host is back by then.
+// TestFarRestoreWithoutKilled: a restore without a host is brought to its end without it, also if
+// that host is back by then.
 func TestFarRestoreWithoutKilled(t *testing.T) {
 	for n := 1; ; n += 3 {
 		d, other, to := backedUp(t)
@@ -373,14 +389,16 @@ func TestFarRestoreWithoutKilled(t *testing.T) {
 	}
 }
 
-// TestFarRestoreTwin: a backup comes back as a twin beside the site, on its hosts, and the site goes on; what fails leaves nothing.
+// TestFarRestoreTwin: a backup comes back as a twin beside the site, on its hosts, and the site
+// goes on; what fails leaves nothing.
 func TestFarRestoreTwin(t *testing.T) {
 	d, other, to := backedUp(t)
 	for _, m := range []*machine{d.machine, other} {
 		m.of("toykat.past").Addresses = m.of("toykat").Addresses
 	}
 	restore := func(replace bool) error {
-		_, err := backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: d.dir, To: "past", Replace: replace})
+		_, err := backups.Restore(t.Context(), d.Session, to,
+			control.RestoreOptions{Dir: d.dir, To: "past", Replace: replace})
 		return err
 	}
 	d.Without = []string{"sv2"}
@@ -437,7 +455,8 @@ func (b breaker) Bytes(what string) control.ByteWatcher {
 
 func (b breaker) Add(int64) { b.stop() }
 
-// TestFarRestoreTwinKilled: wherever a host is lost while a twin is restored, the site goes on, no node of the twin comes up without what it had, and the same command brings the twin to its end.
+// TestFarRestoreTwinKilled: wherever a host is lost while a twin is restored, the site goes on, no
+// node of the twin comes up without what it had, and the same command brings the twin to its end.
 func TestFarRestoreTwinKilled(t *testing.T) {
 	for n := 1; ; n += 2 {
 		d, other, to := backedUp(t)
@@ -488,7 +507,8 @@ func TestFarRestoreTwinKilled(t *testing.T) {
 	}
 }
 
-// TestFarReplaceNode: one node comes back as it was, on whichever host it is now; the rest goes on, and what fails leaves all as it is.
+// TestFarReplaceNode: one node comes back as it was, on whichever host it is now; the rest goes on,
+// and what fails leaves all as it is.
 func TestFarReplaceNode(t *testing.T) {
 	d, other, to := backedUp(t)
 	other.fault.Fail("Start", "web1", 1, nil)
@@ -518,7 +538,8 @@ func (d *desk) has(node string) string {
 	return out.String()
 }
 
-// TestFarBackupKept: a backup has the releases that hosts keep and of which no node is; one that is not the site's own is left out, and named.
+// TestFarBackupKept: a backup has the releases that hosts keep and of which no node is; one that is
+// not the site's own is left out, and named.
 func TestFarBackupKept(t *testing.T) {
 	d, _ := farDisks(t)
 	d.write("site.toml", twoHosts+"[release.700]\n")
@@ -550,7 +571,8 @@ func TestFarBackupKept(t *testing.T) {
 		t.Errorf("in it are%s; left out was %q", trees, left)
 	}
 	d.must(os.Remove(filepath.Join(d.SiteDir, sitefile.LockName)))
-	if trees, left := take(); strings.Contains(trees, "release/700") || len(left) != 2 || !strings.Contains(strings.Join(left, "\n"), "release 700, of which no node is") {
+	if trees, left := take(); strings.Contains(trees, "release/700") || len(left) != 2 ||
+		!strings.Contains(strings.Join(left, "\n"), "release 700, of which no node is") {
 		t.Errorf("in it are%s; left out was %q", trees, left)
 	}
 }

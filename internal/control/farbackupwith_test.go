@@ -49,7 +49,9 @@ var saysDigest = regexp.MustCompile(`its content has the digest ([0-9a-f]+) inst
 // contentOf returns the digest of what is in a layer, by what a store says that is told another one.
 func (d *desk) contentOf(tree string) string {
 	d.Helper()
-	err := image.Open(d.TempDir()).Adopt(d.Context(), &image.Record{Digest: "abc", Content: "0"}, func(to string) error { return os.CopyFS(to, os.DirFS(tree)) })
+	err := image.Open(d.TempDir()).
+		Adopt(d.Context(), &image.Record{Digest: "abc", Content: "0"},
+			func(to string) error { return os.CopyFS(to, os.DirFS(tree)) })
 	if err == nil {
 		d.Fatal("a layer of another content was taken")
 	}
@@ -83,11 +85,13 @@ func newHosts(t *testing.T, was *desk) (d *desk, other *machine) {
 	d.machine.others = map[string]*machine{"sv2": other}
 	d.must(os.RemoveAll(d.dir))
 	d.must(os.CopyFS(d.dir, os.DirFS(was.dir)))
-	d.of("toykat").Addresses, other.of("toykat").Addresses = was.of("toykat").Addresses, was.machine.others["sv2"].of("toykat").Addresses
+	d.of("toykat").Addresses, other.of("toykat").Addresses = was.of("toykat").
+		Addresses, was.machine.others["sv2"].of("toykat").Addresses
 	return d, other
 }
 
-// TestFarBackupLayers: each layer comes from one host, and from the same the next time; hosts that lack it get it only if the operator says so.
+// TestFarBackupLayers: each layer comes from one host, and from the same the next time; hosts that
+// lack it get it only if the operator says so.
 func TestFarBackupLayers(t *testing.T) {
 	d, other := farDisks(t)
 	for role, apt := range map[string]string{"db": "cron", "web": "nginx"} {
@@ -164,7 +168,8 @@ func TestFarBackupLayers(t *testing.T) {
 	third := take()
 	at, far := newHosts(t, d)
 	_, err := backups.Restore(t.Context(), at.Session, third.Title, control.RestoreOptions{Dir: at.dir, TrustLayers: true})
-	if err == nil || !strings.Contains(err.Error(), bad) || !strings.Contains(err.Error(), "is not as it was built") || !strings.Contains(err.Error(), "without --trust-layers it is built") {
+	if err == nil || !strings.Contains(err.Error(), bad) || !strings.Contains(err.Error(), "is not as it was built") ||
+		!strings.Contains(err.Error(), "without --trust-layers it is built") {
 		t.Errorf("a layer that is not as it was built: %v", err)
 	}
 	at.noRestore("a layer that is not as it was built", at.machine, far)
@@ -202,7 +207,8 @@ func (d *desk) wantShelved(id string, hosts ...string) {
 	d.Helper()
 	d.wantWritten("then", "then")
 	all, err := snapshots.List(d.Context(), d.Session, d.site())
-	if err != nil || len(all) != 1 || all[0].ID != id || len(all[0].Nodes) != 3 || len(all[0].Volumes) != 1 || all[0].Lacking != nil || !slices.Equal(all[0].Hosts, hosts) {
+	if err != nil || len(all) != 1 || all[0].ID != id || len(all[0].Nodes) != 3 || len(all[0].Volumes) != 1 ||
+		all[0].Lacking != nil || !slices.Equal(all[0].Hosts, hosts) {
 		d.Fatalf("there are %+v: %v", all, err)
 	}
 	back, err := snapshots.Restore(d.Context(), d.Session, d.site(), id, nil)
@@ -241,23 +247,28 @@ func TestFarBackupSnapshots(t *testing.T) {
 	at.wantShelved(id, "sv1", "sv2")
 
 	at, far := newHosts(t, d) // db and web1 have changed places, web2 is beside db
-	at.write("site.toml", strings.Replace(strings.Replace(strings.Replace(twoHosts, `"sv2"`+"\nnet.far", `""`+"\nnet.far", 1), `host  = "sv1"`, `host  = "sv2"`, 1), `host  = ""`, `host  = "sv1"`, 1))
+	at.write("site.toml", strings.Replace(strings.Replace(strings.Replace(twoHosts, `"sv2"`+"\nnet.far",
+		`""`+"\nnet.far", 1), `host  = "sv1"`, `host  = "sv2"`, 1), `host  = ""`, `host  = "sv1"`, 1))
 	restore(at)
 	at.wantShelved(id, "sv1", "sv2")
-	if n, err := snapshot.Open(far.dirs, "toykat", id); err != nil || len(n.Nodes) != 1 || n.Nodes[0].Record.Name != "db" || len(n.Volumes) != 1 || n.Nodes[0].Memory {
+	if n, err := snapshot.Open(far.dirs, "toykat", id); err != nil || len(n.Nodes) != 1 ||
+		n.Nodes[0].Record.Name != "db" || len(n.Volumes) != 1 || n.Nodes[0].Memory {
 		t.Errorf("of db, sv2 has %+v: %v", n, err)
 	}
 
 	at, _ = newHosts(t, d) // a host is lost
-	at.write("site.toml", strings.NewReplacer("[host.sv2]\naddress = \"ops@10.8.1.2:2222\"", "", `host  = "sv2"`, "").Replace(twoHosts))
+	at.write("site.toml", strings.NewReplacer("[host.sv2]\naddress = \"ops@10.8.1.2:2222\"", "", `host  = "sv2"`,
+		"").Replace(twoHosts))
 	restore(at)
 	at.wantShelved(id, "sv1")
 }
 
-// TestFarBackupSnapshotsMoved: what a host kept of a node that has gone elsewhere since is not put back, and that is told.
+// TestFarBackupSnapshotsMoved: what a host kept of a node that has gone elsewhere since is not put
+// back, and that is told.
 func TestFarBackupSnapshotsMoved(t *testing.T) {
 	d, other, _, id := shelved(t)
-	d.must(os.Rename(filepath.Join(other.dirs.Snapshots("toykat"), id), filepath.Join(d.machine.dirs.Snapshots("toykat"), id+"-old")))
+	d.must(os.Rename(filepath.Join(other.dirs.Snapshots("toykat"), id),
+		filepath.Join(d.machine.dirs.Snapshots("toykat"), id+"-old")))
 	s, err := snapshot.Open(d.machine.dirs, "toykat", id+"-old")
 	d.must(err)
 	s.ID = id + "-old"
@@ -278,7 +289,8 @@ func TestFarBackupSnapshotsMoved(t *testing.T) {
 	}
 }
 
-// TestFarRestoreSnapshotsKilled: wherever a host is lost while a site is restored, its snapshots come back with what its nodes had, whoever brings that to its end.
+// TestFarRestoreSnapshotsKilled: wherever a host is lost while a site is restored, its snapshots
+// come back with what its nodes had, whoever brings that to its end.
 func TestFarRestoreSnapshotsKilled(t *testing.T) {
 	for n := 1; ; n += 3 {
 		d, other, to, id := shelved(t)
@@ -296,7 +308,8 @@ func TestFarRestoreSnapshotsKilled(t *testing.T) {
 		d.Patient = true // the helper may still be letting go
 		over := err == nil
 		if !over {
-			if _, _, err = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil || d.has("web1") == "now" {
+			if _, _, err = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil ||
+				d.has("web1") == "now" {
 				d.must(restore(t.Context()))
 			}
 			d.up() // which sweeps
@@ -315,7 +328,8 @@ func TestFarRestoreSnapshotsKilled(t *testing.T) {
 	}
 }
 
-// TestFarRepair: what a vault has lost is asked of the hosts that gave it, and of no other. While one does not answer, what it gave stays lost.
+// TestFarRepair: what a vault has lost is asked of the hosts that gave it, and of no other. While
+// one does not answer, what it gave stays lost.
 func TestFarRepair(t *testing.T) {
 	d, other, to, _ := shelved(t)
 	d.fillLayers(d.machine, other)
@@ -352,7 +366,8 @@ func TestFarRepair(t *testing.T) {
 	d.machine.others = map[string]*machine{}
 	d.Links.Close()
 	lost := last(repair()).Is
-	if !strings.Contains(lost.String(), "node web1: all of it") || strings.Contains(lost.String(), "node db") || strings.Contains(lost.String(), "/sv1") || strings.Contains(lost.String(), "site: ") {
+	if !strings.Contains(lost.String(), "node web1: all of it") || strings.Contains(lost.String(), "node db") ||
+		strings.Contains(lost.String(), "/sv1") || strings.Contains(lost.String(), "site: ") {
 		t.Errorf("without sv2, lost is %s", lost.String())
 	}
 	if !strings.Contains(d.watch.text(), "what is damaged is not sought on all hosts: ") {

@@ -69,14 +69,16 @@ func fetching(t *testing.T) (d *desk, second, third *machine, m *mishaps) {
 
 const threeUp = "first none running healthy, second none running healthy, third none running healthy"
 
-// TestFetch: hosts fetch layers from those that have them, one on what another fetches. What cannot be fetched is built, and that is told.
+// TestFetch: hosts fetch layers from those that have them, one on what another fetches. What cannot
+// be fetched is built, and that is told.
 func TestFetch(t *testing.T) {
 	d, second, third, _ := fetching(t)
 	d.up()
 	d.wantNodes(threeUp)
 	for name, one := range map[string]*machine{"sv2": second, "sv3": third} {
 		calls := strings.Join(one.fault.Calls(), "\n")
-		if !strings.Contains(calls, "fetch ") || strings.Contains(calls, "layer ") || strings.Contains(d.watch.text(), "built") {
+		if !strings.Contains(calls, "fetch ") || strings.Contains(calls, "layer ") ||
+			strings.Contains(d.watch.text(), "built") {
 			t.Errorf("host %s did\n%s\ntold: %s", name, calls, d.watch.text())
 		}
 	}
@@ -85,12 +87,14 @@ func TestFetch(t *testing.T) {
 	second.fault.Fail("fetch", "", -1, nil)
 	d.up()
 	d.wantNodes(threeUp)
-	for _, want := range []string{"host sv2 has built layer ", "itself, as it could not be fetched: ", "this failure was ordered"} {
+	for _, want := range []string{"host sv2 has built layer ", "itself, as it could not be fetched: ",
+		"this failure was ordered"} {
 		if !strings.Contains(d.watch.text(), want) {
 			t.Errorf("%q was not told: %s", want, d.watch.text())
 		}
 	}
-	if calls := strings.Join(third.fault.Calls(), "\n"); !strings.Contains(calls, "fetch ") || strings.Contains(d.watch.text(), "host sv3 has built") {
+	if calls := strings.Join(third.fault.Calls(), "\n"); !strings.Contains(calls, "fetch ") ||
+		strings.Contains(d.watch.text(), "host sv3 has built") {
 		t.Errorf("host sv3 waited for one that fetches nothing: %s", calls)
 	}
 

@@ -15,14 +15,16 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// importing is a site on two hosts whose image is imported: of an archive on the first machine that the second needs, and has no copy of.
+// importing is a site on two hosts whose image is imported: of an archive on the first machine that
+// the second needs, and has no copy of.
 const importing = twoHosts + "[release.700]\n[release.701]\n"
 
 func imports(file string) string {
 	return strings.Replace(importing, `suite = "bookworm"`, "import = \""+file+"\"", 1)
 }
 
-// TestFarImports: an image is the same wherever whoever steers has its file, which is sent to the host that needs it; so another control point with a copy changes nothing.
+// TestFarImports: an image is the same wherever whoever steers has its file, which is sent to the
+// host that needs it; so another control point with a copy changes nothing.
 func TestFarImports(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", imports("root.tar"))
@@ -43,7 +45,8 @@ func TestFarImports(t *testing.T) {
 	_, err = hosts.Stamp(t.Context(), s)
 	d.must(err)
 	base := spec.Base(s.Mirror, s.Images[0])
-	if !other.of("toykat").Observe().Layers[base.Digest] || s.Images[0].Content() != imported.DigestOf([]byte("an archive")) {
+	if !other.of("toykat").Observe().Layers[base.Digest] ||
+		s.Images[0].Content() != imported.DigestOf([]byte("an archive")) {
 		t.Errorf("host sv2 has not got the layer of %+v", s.Images[0])
 	}
 
@@ -67,7 +70,8 @@ func TestFarImports(t *testing.T) {
 	e.wantExit(err, problem.Mistake, "there is no file", "where.tar")
 }
 
-// TestFarImportReleases: a release is of the file that it was staged from. What is kept of it has the digest and not the file, which nobody needs as long as some host has the layer.
+// TestFarImportReleases: a release is of the file that it was staged from. What is kept of it has
+// the digest and not the file, which nobody needs as long as some host has the layer.
 func TestFarImportReleases(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", imports("root.tar"))
@@ -90,7 +94,8 @@ func TestFarImportReleases(t *testing.T) {
 	// No host has its layer any more, and this machine another file.
 	h := f.All[1]
 	step := &plan.Step{Kind: plan.BuildLayer, Host: "sv2", Layer: spec.Base(site.Mirror{}, first)}
-	d.wantExit(h.Do(t.Context(), step, func(string) {}), problem.Unable, "is not what [image] imports now", first.Content())
+	d.wantExit(h.Do(t.Context(), step, func(string) {}), problem.Unable, "is not what [image] imports now",
+		first.Content())
 	d.write("old.tar", "an archive")
 	d.write("site.toml", imports("old.tar"))
 	f, err = d.Hosts(t.Context(), d.site())
@@ -98,7 +103,8 @@ func TestFarImportReleases(t *testing.T) {
 	d.must(f.All[1].Do(t.Context(), step, func(string) {}))
 }
 
-// TestImportsOfStrangers: a host that keeps what a release was staged from says what is imported. It gets no file of this machine by that.
+// TestImportsOfStrangers: a host that keeps what a release was staged from says what is imported.
+// It gets no file of this machine by that.
 func TestImportsOfStrangers(t *testing.T) {
 	d, _ := farDesk(t)
 	own := filepath.Join(t.TempDir(), "secret.tar")
@@ -114,7 +120,8 @@ func TestImportsOfStrangers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "700")
 	d.must(f.Editions().Fetch(t.Context(), 700, mustDir(t, dir)))
 	digest := `{"images": {"debian": "sha256:` + imported.DigestOf([]byte("of this machine")) + `"}}`
-	for record, file := range map[string]string{"{}": own, `{"images": {"debian": "1-2"}}`: own, digest: own, digest + " ": "/"} {
+	for record, file := range map[string]string{"{}": own, `{"images": {"debian": "1-2"}}`: own, digest: own,
+		digest + " ": "/"} {
 		d.must(os.WriteFile(filepath.Join(dir, "release.json"), []byte(record), 0o600))
 		d.must(os.WriteFile(filepath.Join(dir, "site/site.toml"), []byte(imports(file)), 0o600))
 		d.must(d.Call(d.site()).Releases(f).Store(t.Context(), 700, dir)) // even if somebody has vouched for it

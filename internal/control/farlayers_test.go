@@ -9,7 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestFarLayers: the stores of all hosts are listed, read and tidied, each for itself; what a silent host has is missing, and that is said.
+// TestFarLayers: the stores of all hosts are listed, read and tidied, each for itself; what a
+// silent host has is missing, and that is said.
 func TestFarLayers(t *testing.T) {
 	d, _ := farDisks(t)
 	rows, err := layers.List(t.Context(), d.Session, layers.All)
@@ -34,7 +35,8 @@ func TestFarLayers(t *testing.T) {
 	if told["sv2"] != on["sv2"] || len(told) != 1 {
 		t.Errorf("told is %v", told)
 	}
-	d.must(layers.Verify(t.Context(), d.Session, []string{"sv2"}, []string{"../x"}, func(_, _ string, wrong error) { d.wantExit(wrong, problem.Usage, "not the digest") }))
+	d.must(layers.Verify(t.Context(), d.Session, []string{"sv2"}, []string{"../x"},
+		func(_, _ string, wrong error) { d.wantExit(wrong, problem.Usage, "not the digest") }))
 	gone, err := layers.Remove(t.Context(), d.Session, layers.All)
 	d.must(err)
 	if len(gone) > 0 {
@@ -42,7 +44,8 @@ func TestFarLayers(t *testing.T) {
 	}
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 	d.must(err)
-	if gone, err = layers.Remove(t.Context(), d.Session, "sv2"); err != nil || len(gone) != on["sv2"] || gone[0].Host != "sv2" || gone[0].Title == "" {
+	if gone, err = layers.Remove(t.Context(), d.Session, "sv2"); err != nil || len(gone) != on["sv2"] ||
+		gone[0].Host != "sv2" || gone[0].Title == "" {
 		t.Errorf("gone are %+v: %v", gone, err)
 	}
 	_, err = layers.List(t.Context(), d.Session, "sv3")

@@ -17,19 +17,23 @@ import (
 	"orrery/internal/volume"
 )
 
-// TestFarMirrors: each host knows what is mirrored by itself, and mirrors what it has, by what it has on record; a site that is down, nobody mirrors.
+// TestFarMirrors: each host knows what is mirrored by itself, and mirrors what it has, by what it
+// has on record; a site that is down, nobody mirrors.
 func TestFarMirrors(t *testing.T) {
 	d, other := farDesk(t)
 	text, err := os.ReadFile(d.dir + "/roles/web/role.toml")
 	d.must(err)
 	d.write("roles/web/role.toml", "[[volume]]\nname = \"data\"\npath = \"/srv/data\"\n"+string(text))
-	mirrored := strings.Replace(twoHosts, "[network.far]", "[volume.data]\nmirror = \""+t.TempDir()+"\"\nevery = \"1h\"\n[hook.page]\non = [\"mirror-failed\"]\ncommand = [\"/bin/true\"]\n[network.far]", 1)
+	mirrored := strings.Replace(twoHosts, "[network.far]",
+		"[volume.data]\nmirror = \""+t.TempDir()+
+			"\"\nevery = \"1h\"\n[hook.page]\non = [\"mirror-failed\"]\ncommand = [\"/bin/true\"]\n[network.far]", 1)
 	d.write("site.toml", mirrored)
 	d.up()
 	for _, m := range []*machine{d.machine, other} {
 		all, err := apply.ReadUnattended(m.dirs, "toykat", apply.OnMirror)
 		d.must(err)
-		if len(all.Of) != 2 || all.Of[0].Node != "web1" || all.Of[0].Every.Hours() != 1 || !strings.HasSuffix(all.Of[1].Mirror, "/web2") {
+		if len(all.Of) != 2 || all.Of[0].Node != "web1" || all.Of[0].Every.Hours() != 1 ||
+			!strings.HasSuffix(all.Of[1].Mirror, "/web2") {
 			t.Errorf("a host mirrors %+v", all)
 		}
 	}
@@ -67,7 +71,8 @@ func TestFarMirrors(t *testing.T) {
 	all.Of[0].Mirror = "/dev/null/web1"
 	d.must(host.WriteJSON(path, 0o600, all))
 	tried(other, "data")
-	if waiting, _ := other.Waiting(); !slices.ContainsFunc(waiting, func(w schedule.Pending) bool { return w.Name == "hooks-toykat" }) {
+	if waiting, _ := other.Waiting(); !slices.ContainsFunc(waiting,
+		func(w schedule.Pending) bool { return w.Name == "hooks-toykat" }) {
 		t.Errorf("of a mirror that failed, no hook is notified: %v", waiting)
 	}
 	all.Of[0].Mirror = good
@@ -81,7 +86,8 @@ func TestFarMirrors(t *testing.T) {
 		d.wantExit(on(other, key).Run(t.Context(), apply.OnMirror, "data"), kind)
 	}
 	d.Without = []string{"sv2"}
-	if rows, _, err = volumes.List(t.Context(), d.Session); err != nil || len(rows) != 1 || !strings.Contains(d.watch.text(), "volumes on host sv2 are left out") {
+	if rows, _, err = volumes.List(t.Context(), d.Session); err != nil || len(rows) != 1 ||
+		!strings.Contains(d.watch.text(), "volumes on host sv2 are left out") {
 		t.Errorf("without a host, the volumes are %+v: %v", rows, err)
 	}
 	d.Without = nil

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// placed is a site on two hosts with nodes that the site file places nowhere. A template of theirs says on which host
-// they and all others are.
+// placed is a site on two hosts with nodes that the site file places nowhere. A template of theirs
+// says on which host they and all others are.
 type placed struct {
 	*desk
 	on    map[string]string // hosts, by nodes
@@ -28,7 +28,8 @@ func placing(t *testing.T, disks bool) *placed {
 	d.machine.others = map[string]*machine{"sv2": other}
 	d.of("toykat").Addresses = []observe.Address{{Prefix: "10.8.1.1/24", Link: "eth0", MTU: 1500}}
 	other.of("toykat").Addresses = []observe.Address{{Prefix: "10.8.1.2/24", Link: "eth0", MTU: 1500}}
-	d.write("site.toml", strings.Replace(twoHosts, "roles = [\"web\"]\nhost  = \"sv2\"\n", "roles = [\"web\"]\n", 1)+"[release.700]\n")
+	d.write("site.toml", strings.Replace(twoHosts, "roles = [\"web\"]\nhost  = \"sv2\"\n", "roles = [\"web\"]\n", 1)+
+		"[release.700]\n")
 	d.tellWhere("web")
 	d.up()
 	p := &placed{d, map[string]string{"web1": "sv1", "web2": "sv1"}, !disks}
@@ -55,7 +56,8 @@ func (p *placed) want(what string) {
 	for node, host := range p.on {
 		p.wantSaid(node, "/etc/where", host+": db@sv1 web1@"+p.on["web1"]+" web2@"+p.on["web2"])
 	}
-	if plan, err := sites.Preview(p.Context(), p.desk.Session, nil, sites.PreviewOptions{Probe: p.drift}); err != nil || !plan.Empty() || len(plan.Warnings) > 0 {
+	if plan, err := sites.Preview(p.Context(), p.desk.Session, nil, sites.PreviewOptions{Probe: p.drift}); err != nil ||
+		!plan.Empty() || len(plan.Warnings) > 0 {
 		p.Errorf("%s: a plan: %v\n%v, which warns of %q", what, err, plan, plan.Warnings)
 	}
 	if !p.drift {
@@ -71,8 +73,8 @@ func (p *placed) want(what string) {
 	}
 }
 
-// TestPlacedInTemplates: templates get the host of a node that the site file places nowhere: in what is planned, in
-// what is done, and when a release is compared again.
+// TestPlacedInTemplates: templates get the host of a node that the site file places nowhere: in
+// what is planned, in what is done, and when a release is compared again.
 func TestPlacedInTemplates(t *testing.T) {
 	p := placing(t, false)
 	p.want("up")
@@ -82,7 +84,8 @@ func TestPlacedInTemplates(t *testing.T) {
 	_, err := releases.Rollback(t.Context(), p.desk.Session, p.site(), nil)
 	p.must(err)
 	p.want("rollback")
-	staged, err := releases.Stage(t.Context(), p.desk.Session, p.site(), []string{"web1"}, releases.StageOptions{Release: 700})
+	staged, err := releases.Stage(t.Context(), p.desk.Session, p.site(), []string{"web1"},
+		releases.StageOptions{Release: 700})
 	p.must(err)
 	for _, s := range staged.Result.Done { // db gets copies of its volumes again
 		if s.Subject != "db" {
@@ -93,8 +96,8 @@ func TestPlacedInTemplates(t *testing.T) {
 	p.want("release 700 again")
 }
 
-// TestPlacedMoves: what is in quarantine beside a node that moves is compared with what it was where it was made, and
-// moves too.
+// TestPlacedMoves: what is in quarantine beside a node that moves is compared with what it was
+// where it was made, and moves too.
 func TestPlacedMoves(t *testing.T) {
 	p := placing(t, true)
 	p.stage(700)

@@ -18,7 +18,8 @@ import (
 	"orrery/internal/treesync/sitearchive"
 )
 
-// elsewhere is another control point of what is on a desk's machine and on others: it has nothing but a site directory.
+// elsewhere is another control point of what is on a desk's machine and on others: it has nothing
+// but a site directory.
 func (d *desk) elsewhere(text string, others map[string]*machine) *desk {
 	d.Helper()
 	e := newDesk(d.T)
@@ -32,7 +33,8 @@ const (
 	secondHost    = "[host.sv2]\naddress = \"10.8.1.2\"\n"
 )
 
-// TestFarReleases: which releases are live is on the hosts, with what they were staged from: another control point finds it there, and a host that joins the site gets it, too.
+// TestFarReleases: which releases are live is on the hosts, with what they were staged from:
+// another control point finds it there, and a host that joins the site gets it, too.
 func TestFarReleases(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // others on this machine leave something where all do
 	d, other := newDesk(t), newMachine(t)
@@ -44,7 +46,8 @@ func TestFarReleases(t *testing.T) {
 	hosts := map[string]*machine{"sv1": d.machine}
 	e := d.elsewhere(fromElsewhere, hosts)
 	_, err := sites.Preview(t.Context(), e.Session, nil, sites.PreviewOptions{})
-	e.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it", "kept of that release on sv1", "orrery release trust 700")
+	e.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it", "kept of that release on sv1",
+		"orrery release trust 700")
 	e.trust(700)
 	e.wantNodes("db 700 running healthy, db* none running retired, web1 700 running healthy, web1* none running healthy, web2 700 running healthy, web2* none running healthy")
 	p, err := sites.Preview(t.Context(), e.Session, nil, sites.PreviewOptions{})
@@ -63,7 +66,8 @@ func TestFarReleases(t *testing.T) {
 	withSecond := strings.ReplaceAll(fromElsewhere, "roles  =", "host = \"sv1\"\nroles  =") + secondHost
 	e.write("site.toml", withSecond)
 	// Nothing is to be done but to let the second host know.
-	if _, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{}); err != nil || !strings.Contains(e.watch.text(), "host sv2 did not know which releases are live") {
+	if _, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{}); err != nil ||
+		!strings.Contains(e.watch.text(), "host sv2 did not know which releases are live") {
 		t.Fatalf("the second host: %v\ntold: %s", err, e.watch.text())
 	}
 	on := func(name string) *apply.Steered {
@@ -79,7 +83,8 @@ func TestFarReleases(t *testing.T) {
 		e.must(err)
 		return r
 	}
-	if one, two := read("sv1"), read("sv2"); one.State() != two.State() || two.Active["web1"] != 700 || len(two.Staged) != 1 || two.Former["web1"] != one.Former["web1"] {
+	if one, two := read("sv1"), read("sv2"); one.State() != two.State() || two.Active["web1"] != 700 ||
+		len(two.Staged) != 1 || two.Former["web1"] != one.Former["web1"] {
 		t.Errorf("on record are %+v and %+v", one, two)
 	}
 	kept, err := os.ReadFile(filepath.Join(other.dirs.Release("toykat", 700), "site/roles/web/role.toml"))
@@ -115,9 +120,11 @@ func TestFarReleases(t *testing.T) {
 	}
 
 	// Of two copies of what a release was staged from, that counts which is in releases.lock.
-	e.must(os.WriteFile(filepath.Join(other.dirs.Release("toykat", 700), "site/roles/web/role.toml"), []byte("# another\n"), 0o600))
+	e.must(os.WriteFile(filepath.Join(other.dirs.Release("toykat", 700), "site/roles/web/role.toml"),
+		[]byte("# another\n"), 0o600))
 	_, _, err = sites.Up(t.Context(), e.Session, e.site(), nil, sites.UpOptions{})
-	if err != nil || !strings.Contains(e.watch.text(), "host sv2 kept something else of release 700 than releases.lock says; it was replaced") {
+	if err != nil || !strings.Contains(e.watch.text(),
+		"host sv2 kept something else of release 700 than releases.lock says; it was replaced") {
 		t.Fatalf("of two copies: %v\ntold: %s", err, e.watch.text())
 	}
 	kept, err = os.ReadFile(filepath.Join(other.dirs.Release("toykat", 700), "site/roles/web/role.toml"))
@@ -130,7 +137,8 @@ func TestFarReleases(t *testing.T) {
 func (d *desk) trust(release int) *releases.Copy {
 	d.Helper()
 	shown := false
-	made, err := releases.Trust(d.Context(), d.Session, d.site(), releases.TrustOptions{Release: release, Show: func(*releases.Copy) { shown = true }})
+	made, err := releases.Trust(d.Context(), d.Session, d.site(),
+		releases.TrustOptions{Release: release, Show: func(*releases.Copy) { shown = true }})
 	d.must(err)
 	if !shown {
 		d.Error("what is accepted was not shown")
@@ -206,7 +214,8 @@ func TestFarSwitch(t *testing.T) {
 	d.must(err)
 	r, err := f.Records().Read(t.Context())
 	d.must(err)
-	// What a run leaves in which only one host has taken down that it has switched: whoever holds the lock writes one record, and they agree.
+	// What a run leaves in which only one host has taken down that it has switched: whoever holds the
+	// lock writes one record, and they agree.
 	apart := r
 	apart.Former = map[string]int{"web1": 700}
 	d.must(f.All[1].Releases.Write(t.Context(), apart))
@@ -250,7 +259,8 @@ func TestFarShow(t *testing.T) {
 	d.wantExit(err, problem.Mistake, "there is no node of release 799")
 }
 
-// TestUnreadableEdition: a host whose copy of a site directory cannot be read gets that of another; if there is none, or if there are two, the site can still be taken down.
+// TestUnreadableEdition: a host whose copy of a site directory cannot be read gets that of another;
+// if there is none, or if there are two, the site can still be taken down.
 func TestUnreadableEdition(t *testing.T) {
 	d, other := farStaged(t)
 	d.turnTo(700)
@@ -263,7 +273,8 @@ func TestUnreadableEdition(t *testing.T) {
 	}
 	damage(other)
 	d.up()
-	if info, err := os.Lstat(filepath.Join(other.dirs.Release("toykat", 700), made)); err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Lstat(filepath.Join(other.dirs.Release("toykat", 700), made)); err != nil ||
+		!info.Mode().IsRegular() {
 		t.Errorf("what could not be read is %v (%v)", info, err)
 	}
 	d.wantLive(700)
@@ -271,13 +282,15 @@ func TestUnreadableEdition(t *testing.T) {
 		d.must(os.WriteFile(filepath.Join(m.dirs.Release("toykat", 700), made), []byte("# another\n"), 0o600))
 	}
 	_, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
-	d.wantExit(err, problem.Refused, "kept of release 700 on sv1, sv2", "does not have the digest", "orrery release trust 700")
+	d.wantExit(err, problem.Refused, "kept of release 700 on sv1, sv2", "does not have the digest",
+		"orrery release trust 700")
 	if _, err := sites.Down(t.Context(), d.Session, d.site(), []string{"web1"}, false); err != nil {
 		t.Errorf("while no copy is what it should be: %v", err)
 	}
 	damage(other)
 	damage(d.machine)
-	if _, err := sites.Down(t.Context(), d.Session, d.site(), nil, false); err != nil || !strings.Contains(d.watch.text(), "on host sv1 cannot be read, and no other host that answers has one") {
+	if _, err := sites.Down(t.Context(), d.Session, d.site(), nil, false); err != nil ||
+		!strings.Contains(d.watch.text(), "on host sv1 cannot be read, and no other host that answers has one") {
 		t.Errorf("while no copy can be read: %v\ntold: %s", err, d.watch.text())
 	}
 	for _, m := range []*machine{d.machine, other} {
@@ -287,7 +300,8 @@ func TestUnreadableEdition(t *testing.T) {
 	}
 }
 
-// TestFarSwitchCut: a host that is lost during a switch leaves a set that is told, and the next run, when the host is back, brings it to one release, from wherever it is steered.
+// TestFarSwitchCut: a host that is lost during a switch leaves a set that is told, and the next
+// run, when the host is back, brings it to one release, from wherever it is steered.
 func TestFarSwitchCut(t *testing.T) {
 	d, other := farStaged(t)
 	// The second host is lost when the links of the first have moved, or are about to.
@@ -345,7 +359,8 @@ func (liar) SendEdition(ctx context.Context, _ int, rw io.ReadWriter) error {
 	return sitearchive.Send(ctx, dir, rw)
 }
 
-// TestHostileRelease: the copy of a site directory that a host gives says nothing of what is read or run on the machine that steers, and is what all hosts say that it is.
+// TestHostileRelease: the copy of a site directory that a host gives says nothing of what is read
+// or run on the machine that steers, and is what all hosts say that it is.
 func TestHostileRelease(t *testing.T) {
 	d := newDesk(t)
 	d.write("site.toml", strings.Replace(fromElsewhere, "10.8.1.1", "local", 1))
@@ -357,7 +372,8 @@ func TestHostileRelease(t *testing.T) {
 	file := filepath.Join(d.dirs.Release("toykat", 700), "site/site.toml")
 	text, err := os.ReadFile(file)
 	d.must(err)
-	d.must(os.WriteFile(file, append(text, "\n[secret.stolen]\nfile = \""+stolen+"\"\n[hook.run]\non = [\"backup-done\"]\ncommand = [\""+stolen+"\"]\n"...), 0o600))
+	d.must(os.WriteFile(file, append(text, "\n[secret.stolen]\nfile = \""+stolen+
+		"\"\n[hook.run]\non = [\"backup-done\"]\ncommand = [\""+stolen+"\"]\n"...), 0o600))
 	e := d.elsewhere(fromElsewhere, map[string]*machine{"sv1": d.machine})
 	e.trust(700) // even if somebody has accepted it
 	f, err := e.Hosts(t.Context(), e.site())
@@ -373,7 +389,8 @@ func TestHostileRelease(t *testing.T) {
 	}
 }
 
-// TestNodeOnTwo: of a node of which two hosts say that they have it, that counts which the site wants; else nobody guesses, and nothing is sent to either.
+// TestNodeOnTwo: of a node of which two hosts say that they have it, that counts which the site
+// wants; else nobody guesses, and nothing is sent to either.
 func TestNodeOnTwo(t *testing.T) {
 	hosts := map[string]*machine{}
 	fromElsewhere := strings.Replace(fromElsewhere, "[site]", "[site]\nid = \"a1\"", 1) // else they would be of two sites

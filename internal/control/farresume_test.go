@@ -50,7 +50,8 @@ func (d *desk) resumes(m *machine) (told string, err error) {
 	return told, err
 }
 
-// TestFarResume: after a reboot, a host brings up again what it has, without the others and without the site directory; who steers then finds nothing to do.
+// TestFarResume: after a reboot, a host brings up again what it has, without the others and without
+// the site directory; who steers then finds nothing to do.
 func TestFarResume(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", strings.ReplaceAll(twoHosts, "net.far", "net.lan"))
@@ -93,7 +94,8 @@ func TestFarResume(t *testing.T) {
 	}
 }
 
-// TestFarResumeLate: what a run that was killed did not come to tell hosts, the next one tells them, though it has nothing else to do; hosts that know it are told nothing.
+// TestFarResumeLate: what a run that was killed did not come to tell hosts, the next one tells
+// them, though it has nothing else to do; hosts that know it are told nothing.
 func TestFarResumeLate(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
@@ -119,7 +121,8 @@ func TestFarResumeLate(t *testing.T) {
 	}
 }
 
-// TestFarResumeRefused: a host starts nothing by itself that may be another's, or of which it does not know how it is.
+// TestFarResumeRefused: a host starts nothing by itself that may be another's, or of which it does
+// not know how it is.
 func TestFarResumeRefused(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()

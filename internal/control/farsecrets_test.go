@@ -14,9 +14,11 @@ import (
 func secretive(t *testing.T) (d *desk, other *machine) {
 	t.Helper()
 	d, other = farDesk(t)
-	d.write("site.toml", strings.Replace(twoHosts, "[network.far]", "[secret.both]\ngenerate = 24\n[secret.webs]\ngenerate = 24\n[network.far]", 1))
+	d.write("site.toml", strings.Replace(twoHosts, "[network.far]",
+		"[secret.both]\ngenerate = 24\n[secret.webs]\ngenerate = 24\n[network.far]", 1))
 	d.write("roles/db/role.toml", "[[secret]]\nname = \"both\"\nowner = \"0:0\"\n")
-	d.write("roles/web/role.toml", "[[secret]]\nname = \"both\"\nowner = \"0:0\"\n[[secret]]\nname = \"webs\"\nowner = \"0:0\"\n")
+	d.write("roles/web/role.toml",
+		"[[secret]]\nname = \"both\"\nowner = \"0:0\"\n[[secret]]\nname = \"webs\"\nowner = \"0:0\"\n")
 	return d, other
 }
 
@@ -32,7 +34,8 @@ func TestGeneratedOverHosts(t *testing.T) {
 	d.up()
 	both, webs := other.sealed("both"), other.sealed("webs")
 	if len(both) != 24 || len(webs) != 24 || d.machine.sealed("both") != both || d.machine.sealed("webs") != "" {
-		t.Fatalf("kept are %q and %q, and on the other host %q and %q", d.machine.sealed("both"), d.machine.sealed("webs"), both, webs)
+		t.Fatalf("kept are %q and %q, and on the other host %q and %q", d.machine.sealed("both"), d.machine.sealed("webs"),
+			both, webs)
 	}
 	again := func(of *desk) error {
 		_, err := sites.Down(t.Context(), of.Session, of.site(), nil, false)
@@ -61,7 +64,8 @@ func TestGeneratedOverHosts(t *testing.T) {
 
 	// Hosts differ: that is told, and nothing is guessed.
 	d.must(os.WriteFile(filepath.Join(d.machine.dirs.Secrets("toykat"), "both"), []byte(strings.Repeat("x", 24)), 0o600))
-	if err := again(d); err == nil || !strings.Contains(d.watch.text(), "hosts sv1 and sv2 keep different values of the generated secret both") {
+	if err := again(d); err == nil ||
+		!strings.Contains(d.watch.text(), "hosts sv1 and sv2 keep different values of the generated secret both") {
 		t.Errorf("hosts differ: %v\n%s", err, d.watch.text())
 	}
 	if other.sealed("both") != both {
@@ -82,7 +86,8 @@ func TestSecretOfSilentHost(t *testing.T) {
 	f.All, f.Unknown = f.All[:1], []string{"sv2"}
 	f.Assembled()
 	for range 2 {
-		if _, err := f.Generated(t.Context(), &d.site().Secrets[0]); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "may be kept on sv2") {
+		if _, err := f.Generated(t.Context(), &d.site().Secrets[0]); !problem.Is(err, problem.Unable) ||
+			!strings.Contains(err.Error(), "may be kept on sv2") {
 			t.Errorf("while sv2 is silent: %v", err)
 		}
 	}
@@ -101,7 +106,8 @@ func TestSecretOfStranger(t *testing.T) {
 	d.must(os.MkdirAll(d.machine.dirs.Secrets("toykat"), 0o700))
 	d.must(os.WriteFile(filepath.Join(d.machine.dirs.Secrets("toykat"), "webs"), []byte(strings.Repeat("x", 24)), 0o600))
 	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
-	if err == nil || !strings.Contains(d.watch.text(), "kept on host sv1, where no node needs it") || other.sealed("webs") != "" {
+	if err == nil || !strings.Contains(d.watch.text(), "kept on host sv1, where no node needs it") ||
+		other.sealed("webs") != "" {
 		t.Errorf("a stranger has it: %v\n%s", err, d.watch.text())
 	}
 	d.must(os.Remove(filepath.Join(d.machine.dirs.Secrets("toykat"), "webs")))

@@ -48,7 +48,8 @@ func (d *desk) noSnapshot(what string, on ...*machine) {
 	}
 }
 
-// TestFarSnapshot: a snapshot has the nodes of all hosts, and is put back on all of them, or on none. Whoever steers finds the same.
+// TestFarSnapshot: a snapshot has the nodes of all hosts, and is put back on all of them, or on
+// none. Whoever steers finds the same.
 func TestFarSnapshot(t *testing.T) {
 	d, other := farDisks(t)
 	want := func(db, web string) {
@@ -66,7 +67,8 @@ func TestFarSnapshot(t *testing.T) {
 
 	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
 	d.must(err)
-	if len(taken.Nodes) != 3 || strings.Join(taken.Hosts, " ") != "sv1 sv2" || taken.Pause <= 0 || taken.Skew < 0 || taken.Skew > taken.Pause {
+	if len(taken.Nodes) != 3 || strings.Join(taken.Hosts, " ") != "sv1 sv2" || taken.Pause <= 0 || taken.Skew < 0 ||
+		taken.Skew > taken.Pause {
 		t.Errorf("taken was %+v", taken.Snapshot)
 	}
 	if size, err := snapshots.Size(t.Context(), taken); err != nil || size.Apparent == 0 {
@@ -98,7 +100,8 @@ func TestFarSnapshot(t *testing.T) {
 
 	// A host loses its part: that is told, and the rest can be had all the same.
 	d.must(os.RemoveAll(filepath.Join(other.dirs.Snapshots("toykat"), taken.ID)))
-	if all, err = snapshots.List(t.Context(), d.Session, d.site()); err != nil || strings.Join(all[0].Lacking, " ") != "sv2" || !strings.Contains(d.watch.text(), "on host sv2 is lost") {
+	if all, err = snapshots.List(t.Context(), d.Session, d.site()); err != nil ||
+		strings.Join(all[0].Lacking, " ") != "sv2" || !strings.Contains(d.watch.text(), "on host sv2 is lost") {
 		t.Errorf("a part is lost: %v, %v", all, err)
 	}
 	_, err = snapshots.Restore(t.Context(), d.Session, d.site(), taken.ID, nil)
@@ -110,7 +113,8 @@ func TestFarSnapshot(t *testing.T) {
 	d.noSnapshot("removed", d.machine, other)
 }
 
-// TestFarSnapshotHalfKept: what was ready when a run was killed is kept if a host has kept it, and was never taken if none has.
+// TestFarSnapshotHalfKept: what was ready when a run was killed is kept if a host has kept it, and
+// was never taken if none has.
 func TestFarSnapshotHalfKept(t *testing.T) {
 	d, other := farDisks(t)
 	taken, err := snapshots.Take(t.Context(), d.Session, d.site(), nil, snapshots.Part{})
@@ -141,7 +145,8 @@ func TestFarSnapshotHalfKept(t *testing.T) {
 	d.noSnapshot("never taken", d.machine, other)
 }
 
-// TestFarSnapshotKilled: wherever a host is lost while nodes are put back, the same command brings that to its end.
+// TestFarSnapshotKilled: wherever a host is lost while nodes are put back, the same command brings
+// that to its end.
 func TestFarSnapshotKilled(t *testing.T) {
 	for n := 1; ; n++ {
 		d, other := farDisks(t)

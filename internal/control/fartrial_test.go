@@ -52,10 +52,12 @@ func (d *desk) watched(m *machine) error {
 		r.Trial.Until, r.Trial.Ends = time.Now().Add(-time.Second), 0
 		d.must(h.Releases.Copy(d.Context(), r))
 	}
-	return (&unattended.Host{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}).Run(d.Context(), apply.OnTrial, "")
+	return (&unattended.Host{Machine: m, Dirs: m.dirs, Key: "toykat", Say: func(err error) { d.Error(err) }}).
+		Run(d.Context(), apply.OnTrial, "")
 }
 
-// TestFarTrial: a release that is confirmed stays on all hosts, and one that is not goes from all of them by what each has, with nobody who steers.
+// TestFarTrial: a release that is confirmed stays on all hosts, and one that is not goes from all
+// of them by what each has, with nobody who steers.
 func TestFarTrial(t *testing.T) {
 	d, other := onFarTrial(t)
 	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
@@ -74,7 +76,8 @@ func TestFarTrial(t *testing.T) {
 
 	text, err := os.ReadFile(filepath.Join(d.dir, "site.toml"))
 	d.must(err)
-	d.write("site.toml", string(text)+"\n[hook.page]\non = [\"trial-ended\"]\ncommand = [\"/bin/page\"]\n[hook.quiet]\non = [\"backup-done\"]\ncommand = [\"/bin/page\"]\n")
+	d.write("site.toml", string(text)+
+		"\n[hook.page]\non = [\"trial-ended\"]\ncommand = [\"/bin/page\"]\n[hook.quiet]\non = [\"backup-done\"]\ncommand = [\"/bin/page\"]\n")
 	_, err = releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	d.must(err)
 	d.Links.Close()
@@ -93,7 +96,8 @@ func TestFarTrial(t *testing.T) {
 		}
 		text, err := os.ReadFile(letters[len(letters)-1])
 		d.must(err)
-		for _, want := range []string{`"event": "trial-ended"`, `"result": "reverted"`, `"release": 700`, "nobody confirmed it", "/bin/page"} {
+		for _, want := range []string{`"event": "trial-ended"`, `"result": "reverted"`, `"release": 700`,
+			"nobody confirmed it", "/bin/page"} {
 			if !strings.Contains(string(text), want) {
 				t.Errorf("%s: %s is not in %s", host, want, text)
 			}
@@ -110,7 +114,8 @@ func TestFarTrial(t *testing.T) {
 	d.wantSame(700)
 }
 
-// TestFarTrialChanged: what is changed during a trial is changed in the way back, too, also for a process that watches already.
+// TestFarTrialChanged: what is changed during a trial is changed in the way back, too, also for a
+// process that watches already.
 func TestFarTrialChanged(t *testing.T) {
 	d, other := onFarTrial(t)
 	path := apply.UnattendedPath(other.dirs, "toykat", apply.OnTrial)
@@ -124,7 +129,8 @@ func TestFarTrialChanged(t *testing.T) {
 		}
 	}
 	go func() {
-		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(err error) { said <- err }}).Run(t.Context(), apply.OnTrial, "")
+		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(err error) { said <- err }}).
+			Run(t.Context(), apply.OnTrial, "")
 	}()
 	<-looked // it has read it
 	d.must(os.WriteFile(path, []byte("{"), 0o600))
@@ -138,7 +144,8 @@ func TestFarTrialChanged(t *testing.T) {
 	d.wantExit(<-over, problem.Reverted, "nobody confirmed it")
 }
 
-// TestFarTrialApart: hosts of which one has gone back and another has not, or was told that the release is confirmed, are told of, and the next run brings them to one release.
+// TestFarTrialApart: hosts of which one has gone back and another has not, or was told that the
+// release is confirmed, are told of, and the next run brings them to one release.
 func TestFarTrialApart(t *testing.T) {
 	for what, second := range map[string]func(d *desk){
 		"still on trial": func(*desk) {},
@@ -172,7 +179,8 @@ func TestFarTrialApart(t *testing.T) {
 	}
 }
 
-// TestFarTrialFails: a check that fails on one host keeps the release from being confirmed, and that host does not go back before the others.
+// TestFarTrialFails: a check that fails on one host keeps the release from being confirmed, and
+// that host does not go back before the others.
 func TestFarTrialFails(t *testing.T) {
 	d, other := onFarTrial(t)
 	other.of("toykat").Command = func(_ context.Context, _ engine.Ref, c host.Command) error {
@@ -184,7 +192,8 @@ func TestFarTrialFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() {
-		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(error) {}}).Run(ctx, apply.OnTrial, "")
+		over <- (&unattended.Host{Machine: other, Dirs: other.dirs, Key: "toykat", Say: func(error) {}}).
+			Run(ctx, apply.OnTrial, "")
 	}()
 	h := other.Host("sv2", "toykat", nil)
 	for range 600 {
@@ -206,7 +215,8 @@ func TestFarTrialFails(t *testing.T) {
 	d.wantSame(0)
 }
 
-// TestFarTrialCut: whoever steers is lost before all hosts know how they go back: that is a switch that was interrupted.
+// TestFarTrialCut: whoever steers is lost before all hosts know how they go back: that is a switch
+// that was interrupted.
 func TestFarTrialCut(t *testing.T) {
 	d, other := farStaged(t)
 	d.machine.noLater, other.noLater = errors.New("no process can be begun"), errors.New("no process can be begun")
@@ -220,7 +230,8 @@ func TestFarTrialCut(t *testing.T) {
 	d.wantSame(0)
 }
 
-// TestTrialTold: whoever asks is told until when a release is on trial and what happens then, and on which host it has failed: there it is not confirmed.
+// TestTrialTold: whoever asks is told until when a release is on trial and what happens then, and
+// on which host it has failed: there it is not confirmed.
 func TestTrialTold(t *testing.T) {
 	d, other := onFarTrial(t)
 	told := func(d *desk, words ...string) {
@@ -249,7 +260,8 @@ func TestTrialTold(t *testing.T) {
 	_, err = releases.Switch(t.Context(), one.Session, one.site(), nil, releases.SwitchOptions{Release: 700, Within: hour})
 	one.must(err)
 	told(one, "nobody watches over it")
-	lock, err := host.TakeLockWithin(t.Context(), time.Second, apply.WatchLock(one.dirs, "toykat", apply.OnTrial), control.Holder(one.Session))
+	lock, err := host.TakeLockWithin(t.Context(), time.Second, apply.WatchLock(one.dirs, "toykat", apply.OnTrial),
+		control.Holder(one.Session))
 	one.must(err)
 	defer lock.Release()
 	told(one, "then it is confirmed or goes back to release none")

@@ -37,7 +37,8 @@ func farTwin(t *testing.T, change func(*twin.Record)) (d *desk, other *machine) 
 	return d, other
 }
 
-// TestFarTwin: a twin of a site with several hosts is on all of them, is known from wherever somebody steers, and is ended from there.
+// TestFarTwin: a twin of a site with several hosts is on all of them, is known from wherever
+// somebody steers, and is ended from there.
 func TestFarTwin(t *testing.T) {
 	d, other := farTwin(t, nil)
 	for name, m := range map[string]*machine{"db": d.machine, "web1": other} {
@@ -53,10 +54,12 @@ func TestFarTwin(t *testing.T) {
 	_, _, err := twins.Create(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))
 	d.wantExit(err, problem.Mistake, "already has a twin dev on sv1 and sv2")
 
-	e := d.elsewhere(strings.Replace(twoHosts, `address = "local"`, `address = "10.8.1.1"`, 1)+"[release.700]\n", map[string]*machine{"sv1": d.machine, "sv2": other})
+	e := d.elsewhere(strings.Replace(twoHosts, `address = "local"`, `address = "10.8.1.1"`, 1)+"[release.700]\n",
+		map[string]*machine{"sv1": d.machine, "sv2": other})
 	all, silent, err := twins.List(t.Context(), e.Session)
 	d.must(err)
-	if silent != nil || len(all) != 1 || !reflect.DeepEqual(all[0].On, []string{"sv1", "sv2"}) || all[0].Nodes != 3 || all[0].Running != 3 {
+	if silent != nil || len(all) != 1 || !reflect.DeepEqual(all[0].On, []string{"sv1", "sv2"}) || all[0].Nodes != 3 ||
+		all[0].Running != 3 {
 		t.Errorf("the twins are %+v, %v", all, silent)
 	}
 	of := e.ofTwin("dev")
@@ -66,7 +69,8 @@ func TestFarTwin(t *testing.T) {
 		t.Errorf("a plan from elsewhere: %v, %v", p, err)
 	}
 	of.stage(700)
-	if lock := e.lock(); !strings.Contains(lock, "[twin.dev.release]\n700 = \"sha256:") || strings.Contains(lock, "\n[release]") {
+	if lock := e.lock(); !strings.Contains(lock, "[twin.dev.release]\n700 = \"sha256:") ||
+		strings.Contains(lock, "\n[release]") {
 		t.Errorf("releases.lock is %s", lock)
 	}
 	of.turnTo(700)
@@ -89,7 +93,8 @@ func TestFarTwin(t *testing.T) {
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
 }
 
-// TestFarTwinExpires: each host waits for the end of a twin by itself, and ends what it has of it; whoever comes before all have done so is told.
+// TestFarTwinExpires: each host waits for the end of a twin by itself, and ends what it has of it;
+// whoever comes before all have done so is told.
 func TestFarTwinExpires(t *testing.T) {
 	d, other := farTwin(t, func(r *twin.Record) { r.Expires = time.Now().Add(time.Hour) })
 	for _, m := range []*machine{d.machine, other} {
@@ -140,13 +145,15 @@ func TestFarTwinRefused(t *testing.T) {
 	}
 }
 
-// TestFarTwinVolumes: each host copies the volumes of the nodes that are there, and the nodes of the twin come to them. One that has failed is asked again, and no other.
+// TestFarTwinVolumes: each host copies the volumes of the nodes that are there, and the nodes of
+// the twin come to them. One that has failed is asked again, and no other.
 func TestFarTwinVolumes(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("roles/web/role.toml", "[[volume]]\nname = \"pages\"\npath = \"/srv/pages\"\n")
 	d.write("site.toml", strings.Replace(twoHosts, "[network.far]", "[volume.pages]\n[network.far]", 1))
 	d.up()
-	d.write("site.toml", strings.Replace(string(d.read("site.toml")), "host  = \"sv2\"\nnet.far", "net.far", 1)) // from now on they are anywhere, and stay where they are
+	// from now on they are anywhere, and stay where they are
+	d.write("site.toml", strings.Replace(string(d.read("site.toml")), "host  = \"sv2\"\nnet.far", "net.far", 1))
 	at := func(m *machine, key, volume, node string) string {
 		return filepath.Join(m.dirs.Volumes(key), volume, node, "book")
 	}
@@ -154,7 +161,8 @@ func TestFarTwinVolumes(t *testing.T) {
 		text, _ := os.ReadFile(path)
 		return string(text)
 	}
-	for path, is := range map[string]string{at(d.machine, "toykat", "archive", "db"): "paid", at(other, "toykat", "pages", "web1"): "one", at(other, "toykat", "pages", "web2"): "two"} {
+	for path, is := range map[string]string{at(d.machine, "toykat", "archive", "db"): "paid",
+		at(other, "toykat", "pages", "web1"): "one", at(other, "toykat", "pages", "web2"): "two"} {
 		d.must(os.WriteFile(path, []byte(is), 0o644))
 	}
 	for _, m := range []*machine{d.machine, other} {
@@ -165,7 +173,8 @@ func TestFarTwinVolumes(t *testing.T) {
 	of.Volumes = site.Snapshot
 	_, _, err := twins.Create(t.Context(), d.Session, of)
 	d.wantExit(err, problem.Failed, "ordered")
-	if text(at(d.machine, "toykat.dev", "archive", "db")) != "paid" || text(at(other, "toykat.dev", "pages", "web2")) != "" {
+	if text(at(d.machine, "toykat.dev", "archive", "db")) != "paid" ||
+		text(at(other, "toykat.dev", "pages", "web2")) != "" {
 		t.Error("a copy that failed is there, or one that did not is not")
 	}
 	d.must(os.WriteFile(at(d.machine, "toykat", "archive", "db"), []byte("paid twice"), 0o644))
@@ -176,7 +185,8 @@ func TestFarTwinVolumes(t *testing.T) {
 		t.Errorf("beside the volumes of web1 and web2 are %v, %v", nodes, err)
 	}
 	for path, want := range map[string]string{
-		at(d.machine, "toykat.dev", "archive", "db"): "paid", at(other, "toykat.dev", "pages", "web1"): "one", at(other, "toykat.dev", "pages", "web2"): "two", at(d.machine, "toykat.dev", "pages", "web1"): "",
+		at(d.machine, "toykat.dev", "archive", "db"): "paid", at(other, "toykat.dev", "pages", "web1"): "one",
+		at(other, "toykat.dev", "pages", "web2"): "two", at(d.machine, "toykat.dev", "pages", "web1"): "",
 	} {
 		if is := text(path); is != want {
 			t.Errorf("%s: %q, not %q", path, is, want)
@@ -199,7 +209,8 @@ func programTwin(t *testing.T, program string) (d *desk, other *machine, of twin
 	t.Helper()
 	d, other = farDesk(t)
 	d.write("roles/web/role.toml", "[[volume]]\nname = \"pages\"\npath = \"/srv/pages\"\n")
-	d.write("site.toml", strings.Replace(strings.Replace(twoHosts, "[network.far]", "[volume.pages]\n[network.far]", 1), "host  = \"sv2\"\nnet.far", "net.lan", 1))
+	d.write("site.toml", strings.Replace(strings.Replace(twoHosts, "[network.far]", "[volume.pages]\n[network.far]", 1),
+		"host  = \"sv2\"\nnet.far", "net.lan", 1))
 	for _, m := range []*machine{d.machine, other} {
 		m.of("toykat.dev").Addresses = m.of("toykat").Addresses
 	}
@@ -217,7 +228,8 @@ func leftHere() []string {
 	return append(left, hidden...)
 }
 
-// TestFarTwinProgram: a program fills the volumes of a twin where the caller is, in the order of its nodes, and each comes to the host of its node with all that is in it.
+// TestFarTwinProgram: a program fills the volumes of a twin where the caller is, in the order of
+// its nodes, and each comes to the host of its node with all that is in it.
 func TestFarTwinProgram(t *testing.T) {
 	d, other, of := programTwin(t, `set -e
 echo "$1 $2" >>"$(dirname "$0")/calls"
@@ -242,7 +254,8 @@ head -c 3000000 /dev/zero | tr '\0' 'x' >"$3/large"
 				continue
 			}
 			on++
-			if nodes, err := m.of("toykat.dev").List(t.Context(), "toykat.dev"); err != nil || !slices.ContainsFunc(nodes, func(n observe.Node) bool { return n.Name == name }) {
+			if nodes, err := m.of("toykat.dev").List(t.Context(), "toykat.dev"); err != nil ||
+				!slices.ContainsFunc(nodes, func(n observe.Node) bool { return n.Name == name }) {
 				t.Errorf("%s is not where its volume is, but %v (%v)", name, nodes, err)
 			}
 			text, err := os.ReadFile(filepath.Join(dir, "deep/rows"))
@@ -255,7 +268,8 @@ head -c 3000000 /dev/zero | tr '\0' 'x' >"$3/large"
 			d.must(err)
 			large, err := os.Stat(dir + "/large")
 			d.must(err)
-			if to, _ := os.Readlink(dir + "/link"); info.Mode().Perm() != 0o711 || deep.Mode().Perm() != 0o750 || large.Size() != 3000000 || to != "/etc/passwd" {
+			if to, _ := os.Readlink(dir + "/link"); info.Mode().Perm() != 0o711 || deep.Mode().Perm() != 0o750 ||
+				large.Size() != 3000000 || to != "/etc/passwd" {
 				t.Errorf("%s has %v, %v, %d bytes, and a link to %q", name, info.Mode(), deep.Mode(), large.Size(), to)
 			}
 		}
@@ -278,9 +292,11 @@ head -c 3000000 /dev/zero | tr '\0' 'x' >"$3/large"
 	}
 }
 
-// TestFarTwinProgramFails: when the program fails, no node comes up. Nothing goes on from what hosts have on record of it, since they could name any program of this machine.
+// TestFarTwinProgramFails: when the program fails, no node comes up. Nothing goes on from what
+// hosts have on record of it, since they could name any program of this machine.
 func TestFarTwinProgramFails(t *testing.T) {
-	d, other, of := programTwin(t, `echo "$2" >>"$(dirname "$0")/calls"; [ "$2" = db ] || { echo "no data for $2"; exit 3; }`)
+	d, other, of := programTwin(t,
+		`echo "$2" >>"$(dirname "$0")/calls"; [ "$2" = db ] || { echo "no data for $2"; exit 3; }`)
 	_, _, err := twins.Create(t.Context(), d.Session, of)
 	d.wantExit(err, problem.Failed, "no data for web1")
 	if !strings.Contains(err.Error(), "orrery twin destroy dev") {

@@ -110,19 +110,23 @@ func (m *machine) has(text string) bool {
 	return found
 }
 
-// TestForgedRelease: root of a host forges a release that mounts a directory of another host into a node there, and a record by which that release is live. The other host does nothing of it.
+// TestForgedRelease: root of a host forges a release that mounts a directory of another host into a
+// node there, and a record by which that release is live. The other host does nothing of it.
 func TestForgedRelease(t *testing.T) {
 	d, evil := walled(t)
 	helper := filepath.Join(t.TempDir(), "helper")
 	d.must(os.Mkdir(helper, 0o755))
-	forged := strings.Replace(twoHosts, "[network.lan]", "[volume.archive]\npath = \""+helper+"\"\n[network.lan]", 1) + "[release.7]\n"
-	evil.copyOf(7, map[string]string{"site.toml": forged, "roles/db/role.toml": "[[volume]]\nname = \"archive\"\npath = \"/srv\"\n", "roles/web/role.toml": ""})
+	forged := strings.Replace(twoHosts, "[network.lan]", "[volume.archive]\npath = \""+helper+"\"\n[network.lan]", 1) +
+		"[release.7]\n"
+	evil.copyOf(7, map[string]string{"site.toml": forged,
+		"roles/db/role.toml": "[[volume]]\nname = \"archive\"\npath = \"/srv\"\n", "roles/web/role.toml": ""})
 	evil.forge(func(r *observe.Releases) { r.Active = map[string]int{"db": 7, "web1": 700, "web2": 700} })
 	_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 	if got := d.machine.mounts(); len(got) > 0 {
 		t.Errorf("nodes see %v", got)
 	}
-	d.wantExit(err, problem.Surprise, "host sv2 says of release 7 of node db that it is live", "contradicts what host sv1 has on record", "--without sv2")
+	d.wantExit(err, problem.Surprise, "host sv2 says of release 7 of node db that it is live",
+		"contradicts what host sv1 has on record", "--without sv2")
 	d.Without = []string{"sv2"}
 	d.up()
 	if r := (hostile{d, d.machine}).record(); r.Active["db"] != 700 {
@@ -133,7 +137,8 @@ func TestForgedRelease(t *testing.T) {
 	}
 }
 
-// TestForgedRole: root of a host forges a release by which a node there needs a secret that none needs. The host does not get it.
+// TestForgedRole: root of a host forges a release by which a node there needs a secret that none
+// needs. The host does not get it.
 func TestForgedRole(t *testing.T) {
 	const value = "s3cr3t-of-the-control-host"
 	file := filepath.Join(t.TempDir(), "tok")
@@ -143,7 +148,8 @@ func TestForgedRole(t *testing.T) {
 	d, evil := walled(t, "[network.lan]", "[secret.tok]\nfile = \""+file+"\"\n[network.lan]")
 	secret := "[[secret]]\nname = \"tok\"\nowner = \"0:0\"\n[[health]]\ncommand = [\"true\"]\n"
 	for _, release := range []int{6, 700} {
-		text := strings.Replace(twoHosts, "[network.lan]", "[secret.tok]\nfile = \"/tok\"\n[network.lan]", 1) + "[release.6]\n[release.700]\n"
+		text := strings.Replace(twoHosts, "[network.lan]", "[secret.tok]\nfile = \"/tok\"\n[network.lan]", 1) +
+			"[release.6]\n[release.700]\n"
 		evil.copyOf(release, map[string]string{"site.toml": text, "roles/db/role.toml": "", "roles/web/role.toml": secret})
 		active := maps.Clone(evil.record().Active)
 		active["web1"], active["web2"] = release, release
@@ -151,7 +157,8 @@ func TestForgedRole(t *testing.T) {
 		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 		if release == 6 {
 			d.wantExit(err, problem.Refused, "releases.lock: release 6 is not in it")
-		} else if d.must(err); !strings.Contains(d.watch.text(), "host sv2 kept something else of release 700 than releases.lock says; it was replaced") {
+		} else if d.must(err); !strings.Contains(d.watch.text(),
+			"host sv2 kept something else of release 700 than releases.lock says; it was replaced") {
 			t.Errorf("told: %s", d.watch.text())
 		}
 		if evil.machine.has(value) {
@@ -160,7 +167,8 @@ func TestForgedRole(t *testing.T) {
 	}
 }
 
-// TestForgedCopy: the only host that has a copy of a release sends another one than releases.lock says. Nothing is made of it, and what is live goes on as it is.
+// TestForgedCopy: the only host that has a copy of a release sends another one than releases.lock
+// says. Nothing is made of it, and what is live goes on as it is.
 func TestForgedCopy(t *testing.T) {
 	d, evil := walled(t)
 	d.must(os.RemoveAll(filepath.Join(d.machine.dirs.Release("toykat", 700), "site")))
@@ -200,7 +208,8 @@ func TestTrust(t *testing.T) {
 	d, evil := walled(t)
 	d.stage(701)
 	d.must(os.Remove(filepath.Join(d.dir, "releases.lock"))) // as of a site that was staged by an earlier Orrery
-	if gone, err := releases.Prune(t.Context(), d.Session, d.site(), 0); err != nil || !slices.Equal(gone.Releases, []int{701}) {
+	if gone, err := releases.Prune(t.Context(), d.Session, d.site(), 0); err != nil ||
+		!slices.Equal(gone.Releases, []int{701}) {
 		t.Errorf("pruned were %+v: %v", gone, err)
 	}
 	_, err := sites.Stop(t.Context(), d.Session, d.site(), []string{"web1"})
@@ -219,7 +228,8 @@ func TestTrust(t *testing.T) {
 	var shown *releases.Copy
 	_, err = trust(func(o *releases.TrustOptions) { o.Show = func(c *releases.Copy) { shown = c } })
 	d.wantExit(err, problem.Refused, "not confirmed", "--digest "+shown.Digest)
-	if len(shown.Files) != 1 || shown.Files[0].Path != "roles/web/role.toml" || shown.Files[0].Lines[0] != "-# another" || !slices.Equal(shown.Hosts, []string{"sv1", "sv2"}) {
+	if len(shown.Files) != 1 || shown.Files[0].Path != "roles/web/role.toml" ||
+		shown.Files[0].Lines[0] != "-# another" || !slices.Equal(shown.Hosts, []string{"sv1", "sv2"}) {
 		t.Errorf("shown was %+v", shown)
 	}
 
@@ -232,7 +242,8 @@ func TestTrust(t *testing.T) {
 	into := filepath.Join(t.TempDir(), "review")
 	made, err := trust(func(o *releases.TrustOptions) { o.Host, o.Into = "sv2", into })
 	d.must(err)
-	if text, err := os.ReadFile(filepath.Join(into, "roles/web/role.toml")); err != nil || string(text) != "# evil\n" || made.Digest == shown.Digest {
+	if text, err := os.ReadFile(filepath.Join(into, "roles/web/role.toml")); err != nil || string(text) != "# evil\n" ||
+		made.Digest == shown.Digest {
 		t.Errorf("stored was %s (%v) of %+v", text, err, made)
 	}
 	_, err = trust(func(o *releases.TrustOptions) { o.Host, o.Into = "sv2", into })
@@ -240,7 +251,8 @@ func TestTrust(t *testing.T) {
 	_, err = trust(func(o *releases.TrustOptions) { o.Host, o.Digest = "sv1", shown.Digest })
 	d.must(err)
 	d.up()
-	if made, err = trust(func(o *releases.TrustOptions) { o.Digest = "of no use" }); err != nil || made.Locked != made.Digest {
+	if made, err = trust(func(o *releases.TrustOptions) { o.Digest = "of no use" }); err != nil ||
+		made.Locked != made.Digest {
 		t.Errorf("a second time: %+v, %v", made, err)
 	}
 	_, err = trust(func(o *releases.TrustOptions) { o.Release = 701 })
@@ -265,7 +277,8 @@ func TestLockUnwritable(t *testing.T) {
 	d.wantExit(err, problem.Mistake, "releases.lock: it cannot be read: line 2", "keep the lines of both")
 }
 
-// TestRestoreReleases: the releases of a backup come back if they are those of releases.lock, or with the site directory that has them. A backup does not choose others.
+// TestRestoreReleases: the releases of a backup come back if they are those of releases.lock, or
+// with the site directory that has them. A backup does not choose others.
 func TestRestoreReleases(t *testing.T) {
 	d, _ := farDisks(t)
 	d.write("site.toml", twoHosts+"[release.700]\n")
@@ -287,7 +300,8 @@ func TestRestoreReleases(t *testing.T) {
 	} {
 		d.must(os.WriteFile(lock, []byte(text), 0o600))
 		err := restore(d.dir)
-		d.wantExit(err, problem.Refused, "release 700 in the backup is not the one in releases.lock; nothing was done", "write its digest there: 700 = \"sha256:")
+		d.wantExit(err, problem.Refused, "release 700 in the backup is not the one in releases.lock; nothing was done",
+			"write its digest there: 700 = \"sha256:")
 		if t.Failed() {
 			t.Fatal(what)
 		}
@@ -324,7 +338,8 @@ func TestRestoreReleases(t *testing.T) {
 	d.wantExit(err, problem.Refused, "releases.lock: release 700 is not in it")
 }
 
-// lockless removes releases.lock before the site directory goes into a backup: so are backups of an earlier Orrery.
+// lockless removes releases.lock before the site directory goes into a backup: so are backups of an
+// earlier Orrery.
 type lockless struct {
 	control.Watcher
 	lock string
@@ -341,7 +356,8 @@ func (d *desk) lock() string {
 	return string(text)
 }
 
-// TestLockOfSites: a site with one host has no releases.lock; when it gets another host, what this machine keeps is known; what is pruned goes.
+// TestLockOfSites: a site with one host has no releases.lock; when it gets another host, what this
+// machine keeps is known; what is pruned goes.
 func TestLockOfSites(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", strings.Replace(toykat, "[network.lan]", "[host.sv1]\naddress = \"local\"\n[network.lan]", 1))
@@ -365,13 +381,15 @@ func TestLockOfSites(t *testing.T) {
 	}
 	gone, err := releases.Prune(t.Context(), d.Session, d.site(), 0)
 	d.must(err)
-	if lock := d.lock(); !slices.Equal(gone.Releases, []int{701}) || !strings.Contains(lock, "\n700 = ") || strings.Contains(lock, "701") {
+	if lock := d.lock(); !slices.Equal(gone.Releases, []int{701}) || !strings.Contains(lock, "\n700 = ") ||
+		strings.Contains(lock, "701") {
 		t.Errorf("gone are %v; releases.lock is %s", gone, lock)
 	}
 }
 
-// TestForgedRecord: root of a host writes to its record that other releases are live on other hosts, all of which a control host has staged. Nothing becomes of it: no release goes live,
-// and none comes back, that no control host has made live.
+// TestForgedRecord: root of a host writes to its record that other releases are live on other
+// hosts, all of which a control host has staged. Nothing becomes of it: no release goes live, and
+// none comes back, that no control host has made live.
 func TestForgedRecord(t *testing.T) {
 	set := func(n int) map[string]int { return map[string]int{"db": n, "web1": n, "web2": n} }
 	for what, forge := range map[string]func(*observe.Releases){
@@ -414,7 +432,8 @@ func TestForgedRecord(t *testing.T) {
 	}
 }
 
-// TestForgedConfirmation: root of a host cannot confirm a release that is on trial, nor end a trial that all hosts know is confirmed.
+// TestForgedConfirmation: root of a host cannot confirm a release that is on trial, nor end a trial
+// that all hosts know is confirmed.
 func TestForgedConfirmation(t *testing.T) {
 	d, other := onFarTrial(t)
 	evil := hostile{d, other}

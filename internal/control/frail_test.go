@@ -264,7 +264,10 @@ func (f frailRuns) OpenJournal(ctx context.Context) (apply.Journal, error) {
 }
 
 func (f frailRuns) ReadJournal(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
-	err = f.try("Runs.ReadJournal", func() (wrong error) { all, damaged, wrong = f.RunHost.ReadJournal(ctx, runs); return wrong })
+	err = f.try("Runs.ReadJournal", func() (wrong error) {
+		all, damaged, wrong = f.RunHost.ReadJournal(ctx, runs)
+		return wrong
+	})
 	return all, damaged, err
 }
 
@@ -288,11 +291,13 @@ func (f frailLayers) Word(ctx context.Context, layer string) (image.Word, error)
 	return tried(f.frail, "Layers.Word", func() (image.Word, error) { return f.LayerHost.Word(ctx, layer) })
 }
 
-func (f frailTransfers) Send(ctx context.Context, e apply.Errand, at apply.Spot, meet func(ways.Card) (ways.Card, error), say func(detail string)) (string, error) {
+func (f frailTransfers) Send(ctx context.Context, e apply.Errand, at apply.Spot,
+	meet func(ways.Card) (ways.Card, error), say func(detail string)) (string, error) {
 	return tried(f.frail, "Transfers.Send", func() (string, error) { return f.TransferHost.Send(ctx, e, at, meet, say) })
 }
 
-func (f frailTransfers) Receive(ctx context.Context, e apply.Errand, with apply.Meeting, say func(detail string)) error {
+func (f frailTransfers) Receive(ctx context.Context, e apply.Errand, with apply.Meeting,
+	say func(detail string)) error {
 	return f.try("Transfers.Receive", func() error { return f.TransferHost.Receive(ctx, e, with, say) })
 }
 
@@ -318,12 +323,17 @@ func (f frailSnapshots) Size(ctx context.Context, id string) (volume.Size, error
 }
 
 func (f frailSnapshots) Restoring(ctx context.Context) (id string, nodes []string, err error) {
-	err = f.try("Snapshots.Restoring", func() (wrong error) { id, nodes, wrong = f.SnapshotHost.Restoring(ctx); return wrong })
+	err = f.try("Snapshots.Restoring", func() (wrong error) {
+		id, nodes, wrong = f.SnapshotHost.Restoring(ctx)
+		return wrong
+	})
 	return id, nodes, err
 }
 
 func (f frailSnapshots) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
-	return tried(f.frail, "Snapshots.Capture", func() (*snapshot.Snapshot, error) { return f.SnapshotHost.Capture(ctx, of, with) })
+	return tried(f.frail, "Snapshots.Capture", func() (*snapshot.Snapshot, error) {
+		return f.SnapshotHost.Capture(ctx, of, with)
+	})
 }
 
 func (f frailSnapshots) Keep(ctx context.Context, id string) error {
@@ -342,7 +352,8 @@ func (f frailVolumes) Describe(ctx context.Context, of []apply.Directory) ([]app
 	return tried(f.frail, "Volumes.Describe", func() ([]apply.Contents, error) { return f.VolumeHost.Describe(ctx, of) })
 }
 
-func (f frailVolumes) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
+func (f frailVolumes) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun,
+	each func(volume.Mirrored)) error {
 	return f.try("Volumes.Mirror", func() error { return f.VolumeHost.Mirror(ctx, of, with, each) })
 }
 
@@ -391,7 +402,9 @@ func (f frailBackups) Restoring(ctx context.Context) (*observe.Restoring, error)
 }
 
 func (f frailBackups) AdvanceRestore(ctx context.Context, id, to string) ([]string, error) {
-	return tried(f.frail, "Backups.AdvanceRestore", func() ([]string, error) { return f.BackupHost.AdvanceRestore(ctx, id, to) })
+	return tried(f.frail, "Backups.AdvanceRestore", func() ([]string, error) {
+		return f.BackupHost.AdvanceRestore(ctx, id, to)
+	})
 }
 
 func (f frailRuns) Do(ctx context.Context, s *plan.Step, say func(string)) error {

@@ -9,7 +9,8 @@ import (
 )
 
 // ChosenHosts returns the hosts of a site, and the names of the nodes that selectors mean (nil: all).
-func ChosenHosts(ctx context.Context, c *Session, s *site.Site, selectors []string) (*apply.Fleet, map[string]bool, error) {
+func ChosenHosts(ctx context.Context, c *Session, s *site.Site, selectors []string) (*apply.Fleet, map[string]bool,
+	error) {
 	chosen, err := Choose(s, selectors)
 	if err != nil {
 		return nil, nil, err

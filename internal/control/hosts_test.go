@@ -63,15 +63,20 @@ func farDesk(t *testing.T) (d *desk, other *machine) {
 	return d, other
 }
 
-// TestEncrypted: each host of an encrypted network has a key of its own, which stays the same, and only root reads the half that is not told. One that cannot encrypt is told before anything is done.
+// TestEncrypted: each host of an encrypted network has a key of its own, which stays the same, and
+// only root reads the half that is not told. One that cannot encrypt is told before anything is
+// done.
 func TestEncrypted(t *testing.T) {
 	d, other := farDesk(t)
-	d.write("site.toml", strings.Replace(strings.Replace(twoHosts, "net.far", "net.lan", 1), `gateway = "10.99.1.1"`, "gateway = \"10.99.1.1\"\nencrypt = true", 1))
+	d.write("site.toml", strings.Replace(strings.Replace(twoHosts, "net.far", "net.lan", 1), `gateway = "10.99.1.1"`,
+		"gateway = \"10.99.1.1\"\nencrypt = true", 1))
 	other.of("toykat").Encrypts = problem.New(problem.Unable, "the kernel of this host has no WireGuard")
-	if _, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "no WireGuard") {
+	if _, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); !problem.Is(err, problem.Unable) ||
+		!strings.Contains(err.Error(), "no WireGuard") {
 		t.Errorf("a host that cannot encrypt: %v", err)
 	}
-	if all := d.Call(d.site()).Check(t.Context()); !all[0].Well() || all[1].Well() || len(all[1].Wrong) != 1 || !strings.Contains(all[1].Wrong[0], "no WireGuard") {
+	if all := d.Call(d.site()).Check(t.Context()); !all[0].Well() || all[1].Well() || len(all[1].Wrong) != 1 ||
+		!strings.Contains(all[1].Wrong[0], "no WireGuard") {
 		t.Errorf("the hosts are %+v", all)
 	}
 	other.of("toykat").Encrypts = nil
@@ -93,7 +98,8 @@ func TestEncrypted(t *testing.T) {
 		networks, err := m.of("toykat").Networks().Observe("toykat")
 		d.must(err)
 		for _, n := range networks {
-			if n.Name == "lan" && (n.VXLAN.Key == "" || strings.Contains(n.VXLAN.Peers+n.VXLAN.Key, strings.TrimSpace(string(private)))) {
+			if n.Name == "lan" && (n.VXLAN.Key == "" ||
+				strings.Contains(n.VXLAN.Peers+n.VXLAN.Key, strings.TrimSpace(string(private)))) {
 				t.Errorf("the network is %+v", n)
 			}
 		}
@@ -108,7 +114,8 @@ func TestEncrypted(t *testing.T) {
 	}
 }
 
-// TestFarHost: a site on two hosts comes up, is seen, is worked with and goes down, and each host has what is its own.
+// TestFarHost: a site on two hosts comes up, is seen, is worked with and goes down, and each host
+// has what is its own.
 func TestFarHost(t *testing.T) {
 	d, other := farDesk(t)
 	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
@@ -137,7 +144,8 @@ func TestFarHost(t *testing.T) {
 		if slices.Sort(names); strings.Join(names, " ") != name {
 			t.Errorf("a host has the nodes %v, not %s", names, name)
 		}
-		if entries, err := os.ReadFile(m.dirs.Journal("toykat")); err != nil || strings.Count(string(entries), `"begin"`) != 1 || strings.Contains(string(entries), "node web1") != (m == other) {
+		if entries, err := os.ReadFile(m.dirs.Journal("toykat")); err != nil ||
+			strings.Count(string(entries), `"begin"`) != 1 || strings.Contains(string(entries), "node web1") != (m == other) {
 			t.Errorf("the journal of the host of %s has %s (%v)", name, entries, err)
 		}
 		known, err := os.ReadFile(m.dirs.Keys("toykat") + "/known_hosts")
@@ -166,7 +174,8 @@ func TestFarHost(t *testing.T) {
 	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
 }
 
-// TestNetworkOverHosts: nodes of two hosts are on one network, of which each host has the other's nodes in its tables; but not of a routed one.
+// TestNetworkOverHosts: nodes of two hosts are on one network, of which each host has the other's
+// nodes in its tables; but not of a routed one.
 func TestNetworkOverHosts(t *testing.T) {
 	d, other := farDesk(t)
 	d.write("site.toml", strings.ReplaceAll(twoHosts, "net.far", "net.lan"))
@@ -188,14 +197,16 @@ func TestNetworkOverHosts(t *testing.T) {
 			t.Errorf("a host has the networks %v", networks)
 		}
 	}
-	d.write("site.toml", strings.Replace(strings.ReplaceAll(twoHosts, "net.far", "net.lan"), "[network.lan]", "[network.lan]\nkind = \"routed\"", 1))
+	d.write("site.toml", strings.Replace(strings.ReplaceAll(twoHosts, "net.far", "net.lan"), "[network.lan]",
+		"[network.lan]\nkind = \"routed\"", 1))
 	_, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	if err == nil || !strings.Contains(err.Error(), "routed network lan are, or would be, on the hosts sv1 and sv2") {
 		t.Errorf("a routed network over hosts: %v", err)
 	}
 }
 
-// TestSilentHost: a host that does not answer is unknown, and not empty: nothing is planned without it unless that is said, and then nothing is made that may be there.
+// TestSilentHost: a host that does not answer is unknown, and not empty: nothing is planned without
+// it unless that is said, and then nothing is made that may be there.
 func TestSilentHost(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
@@ -222,7 +233,8 @@ func TestSilentHost(t *testing.T) {
 
 	d.Without = []string{"sv2"}
 	// What was there is declared elsewhere now, and a new node is.
-	d.write("site.toml", strings.Replace(twoHosts, `host  = "sv2"`, `host  = "sv1"`, 1)+"[node.new]\nid = 31\nroles = [\"web\"]\nhost = \"sv1\"\nnet.lan = \"auto\"\n")
+	d.write("site.toml", strings.Replace(twoHosts, `host  = "sv2"`, `host  = "sv1"`, 1)+
+		"[node.new]\nid = 31\nroles = [\"web\"]\nhost = \"sv1\"\nnet.lan = \"auto\"\n")
 	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.must(err)
 	for _, s := range p.Steps {
@@ -230,7 +242,8 @@ func TestSilentHost(t *testing.T) {
 			t.Errorf("a step is planned: %v", s)
 		}
 	}
-	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "new, web1 and web2") && !strings.Contains(p.Warnings[0], "web1, web2") {
+	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "new, web1 and web2") &&
+		!strings.Contains(p.Warnings[0], "web1, web2") {
 		t.Errorf("the warnings are %q", p.Warnings)
 	}
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
@@ -256,7 +269,8 @@ func (d *desk) marked(key string) bool {
 	return up
 }
 
-// TestLostHost: a host whose connection ends during a run is told, what others do goes on, and the next run, after what was held there is free, goes on from what is there.
+// TestLostHost: a host whose connection ends during a run is told, what others do goes on, and the
+// next run, after what was held there is free, goes on from what is there.
 func TestLostHost(t *testing.T) {
 	d, _ := farDesk(t)
 	begun := make(chan bool, 100)
@@ -277,7 +291,8 @@ func TestLostHost(t *testing.T) {
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
 }
 
-// TestFarHistory: the journals of all hosts are read, each entry says of which it is, and what a host that does not answer has is said to be missing.
+// TestFarHistory: the journals of all hosts are read, each entry says of which it is, and what a
+// host that does not answer has is said to be missing.
 func TestFarHistory(t *testing.T) {
 	d, _ := farDesk(t)
 	d.Command = "orrery up"
@@ -303,16 +318,19 @@ func TestFarHistory(t *testing.T) {
 	d.machine.others = nil
 	h, err = logs.Read(t.Context(), d.Session, d.site(), 0)
 	d.must(err)
-	if h.Silent == nil || !strings.Contains(h.Silent.Error(), "--without sv2") || len(h.Entries) < 3 || strings.Join(h.Entries[0].Hosts, " ") != "sv1" {
+	if h.Silent == nil || !strings.Contains(h.Silent.Error(), "--without sv2") || len(h.Entries) < 3 ||
+		strings.Join(h.Entries[0].Hosts, " ") != "sv1" {
 		t.Errorf("with a silent host, the history is %+v", h)
 	}
 	d.Without = []string{"sv2"}
-	if h, err = logs.Read(t.Context(), d.Session, d.site(), 0); err != nil || h.Silent != nil || len(h.Entries) < 3 || !strings.Contains(d.watch.text(), "host sv2 is left out") {
+	if h, err = logs.Read(t.Context(), d.Session, d.site(), 0); err != nil || h.Silent != nil || len(h.Entries) < 3 ||
+		!strings.Contains(d.watch.text(), "host sv2 is left out") {
 		t.Errorf("without a host, the history is %+v: %v\n%s", h, err, d.watch.text())
 	}
 }
 
-// TestFarLogs: what roles have printed on another host is read there, and a node whose host is left out is not said to be down.
+// TestFarLogs: what roles have printed on another host is read there, and a node whose host is left
+// out is not said to be down.
 func TestFarLogs(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
@@ -349,7 +367,8 @@ func TestFarRefused(t *testing.T) {
 	d.must(err)
 	d.write("roles/web/role.toml", "[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n"+string(text))
 	for what, c := range map[string]struct{ volume, word string }{
-		"shared on two hosts": {"shared = true", "db and web1 share volume archive, and are, or would be, on hosts sv1 and sv2"},
+		"shared on two hosts": {"shared = true",
+			"db and web1 share volume archive, and are, or would be, on hosts sv1 and sv2"},
 	} {
 		d.write("site.toml", strings.Replace(twoHosts, "[network.far]", "[volume.archive]\n"+c.volume+"\n[network.far]", 1))
 		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
@@ -358,7 +377,8 @@ func TestFarRefused(t *testing.T) {
 		refused(what, err, c.word)
 	}
 	// If they may be on any host, they are on one.
-	d.write("site.toml", strings.NewReplacer("[network.far]", "[volume.archive]\nshared = true\n[network.far]", "host  = \"sv1\"\n", "", "host  = \"sv2\"\n", "").Replace(twoHosts))
+	d.write("site.toml", strings.NewReplacer("[network.far]", "[volume.archive]\nshared = true\n[network.far]",
+		"host  = \"sv1\"\n", "", "host  = \"sv2\"\n", "").Replace(twoHosts))
 	p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{})
 	d.must(err)
 	if p.Homes["db"] != p.Homes["web1"] || p.Homes["db"] != p.Homes["web2"] || p.Homes["db"] == "" {
@@ -402,14 +422,16 @@ func TestAnotherControlPoint(t *testing.T) {
 	}
 }
 
-// TestHostStates: of each host it is told whether it answers, what it has of the site, and what nodes would lack there.
+// TestHostStates: of each host it is told whether it answers, what it has of the site, and what
+// nodes would lack there.
 func TestHostStates(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
 	site := d.site()
 	call := d.Call(site)
 	all := call.Check(t.Context())
-	if len(all) != 2 || !all[0].Well() || !all[1].Well() || all[0].Nodes != 1 || all[1].Nodes != 2 || all[1].Running != 2 || all[1].Seconds <= 0 {
+	if len(all) != 2 || !all[0].Well() || !all[1].Well() || all[0].Nodes != 1 || all[1].Nodes != 2 ||
+		all[1].Running != 2 || all[1].Seconds <= 0 {
 		t.Errorf("the hosts are %+v", all)
 	}
 	other.facts = doctor.Facts{{Name: "overlay", Level: doctor.Needed}, {Name: "kvm", Level: doctor.Wanted}}
@@ -424,7 +446,8 @@ func TestHostStates(t *testing.T) {
 	}
 	d.write("site.toml", strings.Replace(twoHosts, "net.far", "net.lan", 1))
 	d.machine.arrives, call.Site = 1400, d.site()
-	if all = call.Check(t.Context()); all[0].Well() || len(all[0].Wrong) != 1 || !strings.Contains(all[0].Wrong[0], "packets of 1400 bytes arrive at host sv2 (10.8.1.2), and no larger ones") {
+	if all = call.Check(t.Context()); all[0].Well() || len(all[0].Wrong) != 1 ||
+		!strings.Contains(all[0].Wrong[0], "packets of 1400 bytes arrive at host sv2 (10.8.1.2), and no larger ones") {
 		t.Errorf("between hosts are small packets only: %+v", all[0])
 	}
 	d.machine.arrives = -1
@@ -437,7 +460,8 @@ func TestHostStates(t *testing.T) {
 	}
 	d.Links.Close()
 	d.machine.others = nil
-	if all = call.Check(t.Context()); all[1].Well() || all[1].Answers || len(all[1].Wrong) != 1 || !strings.Contains(all[1].Wrong[0], "nobody answers") || !all[0].Well() {
+	if all = call.Check(t.Context()); all[1].Well() || all[1].Answers || len(all[1].Wrong) != 1 ||
+		!strings.Contains(all[1].Wrong[0], "nobody answers") || !all[0].Well() {
 		t.Errorf("a host that does not answer is %+v", all[1])
 	}
 	d.machine.others = map[string]*machine{"sv2": other}

@@ -80,7 +80,8 @@ func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 		j.Session.Notice(j.Site.Key(), "%s", warning)
 	}
 	if p.Empty() {
-		j.keepBoot(ctx, func(context.Context) ([]observe.Host, error) { return seen, nil }) // a run that was killed may not have come to it
+		// a run that was killed may not have come to it
+		j.keepBoot(ctx, func(context.Context) ([]observe.Host, error) { return seen, nil })
 		return nil, j.endRestore(ctx, seen)
 	}
 	if err := j.unfinished(seen, p); err != nil {
@@ -121,7 +122,8 @@ func (j *Job) recover(ctx context.Context) ([]observe.Host, error) {
 	return j.Session.Seen(ctx, j.Hosts)
 }
 
-// keepBoot lets hosts know what they do by themselves after a reboot, from what there is now. One that does not starts nothing then that has changed.
+// keepBoot lets hosts know what they do by themselves after a reboot, from what there is now. One
+// that does not starts nothing then that has changed.
 func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observe.Host, error)) {
 	s := j.Site
 	if j.Base != nil {
@@ -137,11 +139,14 @@ func (j *Job) keepBoot(ctx context.Context, look func(context.Context) ([]observ
 
 // renewWayBack lets hosts on which a release is on trial know how they go back from what there is now.
 func (j *Job) renewWayBack(ctx context.Context, seen []observe.Host) error {
-	if j.Base == nil || seen[0].Releases.Trial == nil || j.Site.Stage != 0 { // one that has begun now has its way back, and what is staged no part in it
+	if j.Base == nil || seen[0].Releases.Trial == nil || j.Site.Stage != 0 {
+		// one that has begun now has its way back, and what is staged no part in it
 		return nil
 	}
 	r, err := j.Hosts.Records().Read(ctx)
-	if err != nil || r.Trial == nil || r.Switch != nil || r.Trial.Boot != host.Now().Boot && j.Session.Call(j.Site).Judges() { // see overdue.ResumeTrial
+	if err != nil || r.Trial == nil || r.Switch != nil || r.Trial.Boot != host.Now().Boot &&
+		j.Session.Call(j.Site).Judges() {
+		// see overdue.ResumeTrial
 		return err
 	}
 	if err := j.Session.Call(j.Site).Releases(j.Hosts).Learn(ctx, r.Trial.Back); err != nil {
@@ -151,8 +156,9 @@ func (j *Job) renewWayBack(ctx context.Context, seen []observe.Host) error {
 	return err
 }
 
-// consent gets the caller's consent to a plan. While he is waited for, others have the site's lock if they want it; then the host must
-// still be as it was when the plan was made. It returns what lets go of the lock from then on.
+// consent gets the caller's consent to a plan. While he is waited for, others have the site's lock
+// if they want it; then the host must still be as it was when the plan was made. It returns what
+// lets go of the lock from then on.
 func (j *Job) consent(ctx context.Context, p *plan.Plan, before string, letGo func()) (func(), error) {
 	once := sync.OnceFunc(letGo)
 	b := *j.Session
@@ -186,7 +192,8 @@ func (j *Job) unchanged(ctx context.Context, before string) error {
 		return err
 	}
 	if spec.Digest(observe.Lasting(hosts)) != before {
-		return problem.New(problem.Surprise, "the site has changed since the plan was made; nothing was done").Try("run it again")
+		return problem.New(problem.Surprise, "the site has changed since the plan was made; nothing was done").
+			Try("run it again")
 	}
 	return nil
 }
@@ -223,7 +230,8 @@ func (j *Job) finish(ctx context.Context, record *Account, p *plan.Plan, r *appl
 		return j.revert(back, record, p, r)
 	}
 	if ctx.Err() != nil && !j.Undo {
-		return problem.New(problem.Interrupted, "interrupted: %d of %d steps are done; not done: %s", len(r.Done), len(p.Steps), subjects(r)).
+		return problem.New(problem.Interrupted, "interrupted: %d of %d steps are done; not done: %s", len(r.Done),
+			len(p.Steps), subjects(r)).
 			Try("run the same command to resume, or orrery down")
 	}
 	for _, f := range r.Failed {
@@ -265,7 +273,8 @@ func (j *Job) revert(of Reverter, record *Account, p *plan.Plan, r *apply.Result
 	if err := j.Hosts.Settle(context.Background(), undone.Done); err != nil {
 		j.Session.Trouble(j.Site.Key(), err) // the next run sweeps it away
 	}
-	return problem.New(problem.Undone, "failed; each node is where it was, or where it had come to, and goes on there").Try("mend the cause and run the same command")
+	return problem.New(problem.Undone, "failed; each node is where it was, or where it had come to, and goes on there").
+		Try("mend the cause and run the same command")
 }
 
 // takeBack undoes what was done. It is not interrupted by Ctrl-C: half undone is worse than late.
@@ -286,7 +295,8 @@ func (j *Job) takeBack(record *Account, p *plan.Plan, r *apply.Result) error {
 		Try("orrery plan shows what is left; orrery up resumes, orrery down removes it")
 }
 
-// putBack lets the nodes of a batch that failed be what they were. What of that fails is said: the run has failed already.
+// putBack lets the nodes of a batch that failed be what they were. What of that fails is said: the
+// run has failed already.
 func (j *Job) putBack(record *Account, p *plan.Plan, r *apply.Result) {
 	back, left := wayback.PutBack(p, r.Done, failedSteps(r))
 	undone := record.carryOut(context.Background(), j.Session.Watcher, j.Hosts, "undo", back, j.parallel())
@@ -297,7 +307,8 @@ func (j *Job) putBack(record *Account, p *plan.Plan, r *apply.Result) {
 		j.Session.Notice(j.Site.Key(), "as before again: %s", humanize.List(restored, 12))
 	}
 	if len(left) > 0 {
-		j.Session.Notice(j.Site.Key(), "left as they are, because what they were cannot come back: %s", humanize.List(left, 12))
+		j.Session.Notice(j.Site.Key(), "left as they are, because what they were cannot come back: %s",
+			humanize.List(left, 12))
 	}
 }
 
@@ -331,5 +342,6 @@ func subjects(r *apply.Result) string {
 
 // failed tells of a step that failed.
 func (j *Job) failed(during string, f apply.Failure) {
-	j.Session.Watcher.Tell(Event{Kind: Trouble, Site: j.Site.Key(), Text: fmt.Sprintf("%s%s: %s: %v", during, f.Step.Title(), f.Step.Kind, f.Err), Err: f.Err})
+	j.Session.Watcher.Tell(Event{Kind: Trouble, Site: j.Site.Key(),
+		Text: fmt.Sprintf("%s%s: %s: %v", during, f.Step.Title(), f.Step.Kind, f.Err), Err: f.Err})
 }

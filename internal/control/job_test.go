@@ -14,7 +14,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestUndoInJournal: the journal holds the steps by which a run was taken back as it holds those that were done, and how they ended.
+// TestUndoInJournal: the journal holds the steps by which a run was taken back as it holds those
+// that were done, and how they ended.
 func TestUndoInJournal(t *testing.T) {
 	dir := t.TempDir()
 	a := &Session{Watcher: silent{}, Dirs: host.Dirs{State: dir, Run: dir}, Command: "orrery switch"}
@@ -25,8 +26,10 @@ func TestUndoInJournal(t *testing.T) {
 	}
 	j := &Job{Session: a, Site: s, Hosts: f, Undo: true, Parallel: 1}
 	p := &plan.Plan{Site: s.Name, Steps: []*plan.Step{
-		{Kind: plan.CommitSwitch, Host: "local", Subject: "web", Releases: &observe.Releases{Active: map[string]int{"web": 701}}, WasReleases: &observe.Releases{}},
-		{N: 1, Kind: plan.StartNode, Host: "local", Subject: "web", Node: &spec.Node{Name: "web", Engine: "none"}, Needs: []int{0}},
+		{Kind: plan.CommitSwitch, Host: "local", Subject: "web",
+			Releases: &observe.Releases{Active: map[string]int{"web": 701}}, WasReleases: &observe.Releases{}},
+		{N: 1, Kind: plan.StartNode, Host: "local", Subject: "web", Node: &spec.Node{Name: "web", Engine: "none"},
+			Needs: []int{0}},
 	}}
 	_, err = j.apply(context.Background(), p)
 	if problem.Exit(err) != int(problem.Left) { // what failed to start cannot be stopped either

@@ -30,7 +30,8 @@ func (lookerOn) Resumed(string, int)                 {}
 func (lookerOn) Watched(float64)                     {}
 func (w lookerOn) Aside() (control.Watcher, func())  { return w.told, func() {} }
 
-// TestLabStand: an experiment whose settings do not come up, or on whose nodes nothing can be measured, leaves neither nodes nor networks, nor a bundle of nothing.
+// TestLabStand: an experiment whose settings do not come up, or on whose nodes nothing can be
+// measured, leaves neither nodes nor networks, nor a bundle of nothing.
 func TestLabStand(t *testing.T) {
 	d := newDesk(t)
 	left := func(step string) {
@@ -70,7 +71,8 @@ func TestLabStand(t *testing.T) {
 		t.Errorf("ended by its caller: %v", err)
 	}
 	left("one that was ended")
-	if _, err := os.Stat(filepath.Join(lab.Bundles(d.Session), ".lock")); err != nil && !strings.Contains(err.Error(), "no such file") {
+	if _, err := os.Stat(filepath.Join(lab.Bundles(d.Session), ".lock")); err != nil &&
+		!strings.Contains(err.Error(), "no such file") {
 		t.Error(err)
 	}
 }

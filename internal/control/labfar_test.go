@@ -63,11 +63,14 @@ func measured(t *testing.T, x remote.Experiment, state bundle.State) string {
 	t.Helper()
 	dir, digest := filepath.Join(t.TempDir(), "b"), sha256.Sum256(x.Text)
 	w, err := bundle.Create(t.Context(), dir, bundle.Head{
-		Experiment: "x", Digest: hex.EncodeToString(digest[:]), Host: "box\x1b[2J", Who: "mallory", Orrery: "1", Began: time.Unix(1e9, 0), State: state, Rounds: 2,
-		Settings: []bundle.Setting{{Name: experiment.Bare}}, Tests: []bundle.Test{{Name: "cpu", Kind: "cpu", Copies: 1, Figures: []test.Figure{{Name: "score"}}}},
+		Experiment: "x", Digest: hex.EncodeToString(digest[:]), Host: "box\x1b[2J", Who: "mallory", Orrery: "1",
+		Began: time.Unix(1e9, 0), State: state, Rounds: 2,
+		Settings: []bundle.Setting{{Name: experiment.Bare}},
+		Tests:    []bundle.Test{{Name: "cpu", Kind: "cpu", Copies: 1, Figures: []test.Figure{{Name: "score"}}}},
 	})
 	if err == nil {
-		err = w.Trial(bundle.Trial{Round: 1, Setting: experiment.Bare, Test: "cpu", Samples: []test.Sample{{Figure: "score", Value: 3}}})
+		err = w.Trial(bundle.Trial{Round: 1, Setting: experiment.Bare, Test: "cpu",
+			Samples: []test.Sample{{Figure: "score", Value: 3}}})
 	}
 	if err == nil {
 		err = w.Close()
@@ -81,7 +84,8 @@ func measured(t *testing.T, x remote.Experiment, state bundle.State) string {
 	return dir
 }
 
-// TestLabFar: what another host has measured comes to where the bundles of this machine are, with its name; of a run that was cut short comes what there is, and more of it later.
+// TestLabFar: what another host has measured comes to where the bundles of this machine are, with
+// its name; of a run that was cut short comes what there is, and more of it later.
 func TestLabFar(t *testing.T) {
 	d, other := farDisks(t)
 	state := bundle.Interrupted
@@ -101,11 +105,13 @@ func TestLabFar(t *testing.T) {
 	}
 	is, err := bundle.Read(made.Dir)
 	d.must(err)
-	if h := is.Head; h.From != "sv2" || h.State != bundle.Interrupted || h.Who == "mallory" || h.Experiment != "default" || !strings.HasPrefix(h.Host, "sv2 (box") || strings.Contains(h.Host, "\x1b") ||
+	if h := is.Head; h.From != "sv2" || h.State != bundle.Interrupted || h.Who == "mallory" ||
+		h.Experiment != "default" || !strings.HasPrefix(h.Host, "sv2 (box") || strings.Contains(h.Host, "\x1b") ||
 		len(is.Trials) != 1 || string(is.Experiment) != string(simple(t).Text) {
 		t.Errorf("the bundle is %+v", h)
 	}
-	if text, err := os.ReadFile(filepath.Join(made.Dir, "report.html")); err != nil || strings.HasPrefix(string(text), "<script>") {
+	if text, err := os.ReadFile(filepath.Join(made.Dir, "report.html")); err != nil ||
+		strings.HasPrefix(string(text), "<script>") {
 		t.Errorf("the report is theirs: %.20s %v", text, err)
 	}
 	if _, err := lab.Check(made.Dir); err != nil {
@@ -115,11 +121,13 @@ func TestLabFar(t *testing.T) {
 		t.Errorf("what is told is %q", said)
 	}
 	d.fault.Fail("Start", "", 1, nil)
-	if made, _ := lab.Run(t.Context(), d.Session, lookerOn{d.watch}, lab.Options{Experiment: simple(t), Orrery: "1"}); made != nil {
+	if made, _ := lab.Run(t.Context(), d.Session, lookerOn{d.watch},
+		lab.Options{Experiment: simple(t), Orrery: "1"}); made != nil {
 		t.Errorf("a run on this machine goes on with that of another: %+v", made)
 	}
 	state = bundle.Done
-	killed, long := filepath.Join(lab.Bundles(d.Session), ".orrery-ABCDEFGHIJKL"), time.Now().Add(-time.Hour) // left by a run, which the next one removes
+	// left by a run, which the next one removes
+	killed, long := filepath.Join(lab.Bundles(d.Session), ".orrery-ABCDEFGHIJKL"), time.Now().Add(-time.Hour)
 	d.must(os.MkdirAll(killed, 0o700))
 	d.must(os.Chtimes(killed, long, long))
 	made, err = d.onSv2(t.Context(), lab.Options{})
@@ -201,7 +209,8 @@ func TestLabHostile(t *testing.T) {
 	}
 }
 
-// TestLabThere: a run on another host holds its lock, and leaves nothing there if its nodes do not come up, or if whoever wanted it has gone.
+// TestLabThere: a run on another host holds its lock, and leaves nothing there if its nodes do not
+// come up, or if whoever wanted it has gone.
 func TestLabThere(t *testing.T) {
 	d, other := newDesk(t), newMachine(t)
 	d.machine.others = map[string]*machine{"sv2": other}
@@ -219,7 +228,8 @@ func TestLabThere(t *testing.T) {
 			}
 		}
 		work, _ := filepath.Glob(filepath.Join(lab.Bundles(&there), ".work", "*"))
-		if all := append(append(work, leftOfLab(&there)...), leftOfLab(d.Session)...); len(slices.DeleteFunc(all, func(n string) bool { return n == ".work" })) > 0 {
+		if all := append(append(work, leftOfLab(&there)...),
+			leftOfLab(d.Session)...); len(slices.DeleteFunc(all, func(n string) bool { return n == ".work" })) > 0 {
 			t.Errorf("%s: left are %v", step, all)
 		}
 	}

@@ -103,7 +103,8 @@ func TestConsent(t *testing.T) {
 	_, err = sites.Down(t.Context(), d.Session, s, nil, true)
 	d.wantExit(err, problem.Refused)
 	d.wantNodes(allUp)
-	if len(asker.asked) != 2 || asker.asked[0].About != control.Production || asker.asked[1].About != control.Volumes || asker.asked[0].Site != "toykat" {
+	if len(asker.asked) != 2 || asker.asked[0].About != control.Production || asker.asked[1].About != control.Volumes ||
+		asker.asked[0].Site != "toykat" {
 		t.Errorf("asked was %+v", asker.asked)
 	}
 	r, err := sites.Start(t.Context(), d.Session, s, nil) // nothing is disturbed
@@ -112,7 +113,8 @@ func TestConsent(t *testing.T) {
 	}
 }
 
-// TestFailures: a step that fails leaves the rest of the site whole, the same operation goes on from there, and with Undo all is taken back.
+// TestFailures: a step that fails leaves the rest of the site whole, the same operation goes on
+// from there, and with Undo all is taken back.
 func TestFailures(t *testing.T) {
 	d := newDesk(t)
 	s := d.site()
@@ -154,7 +156,8 @@ func TestStopStart(t *testing.T) {
 	d.wantExit(err, problem.Usage)
 }
 
-// TestRestart: nodes that run end, in order or at once, those that do not stay so until then, and all are healthy afterwards. It is in the journal.
+// TestRestart: nodes that run end, in order or at once, those that do not stay so until then, and
+// all are healthy afterwards. It is in the journal.
 func TestRestart(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -168,12 +171,14 @@ func TestRestart(t *testing.T) {
 		d.must(err)
 		d.wantNodes(allUp)
 		did := strings.Join(d.watch.steps, "\n")
-		for _, want := range []string{"node web1: " + string(ends) + ": asked for", "node web1: start: asked for", "node web1: check: prove health"} {
+		for _, want := range []string{"node web1: " + string(ends) + ": asked for", "node web1: start: asked for",
+			"node web1: check: prove health"} {
 			if !strings.Contains(did, want) {
 				t.Errorf("%q is not in\n%s", want, did)
 			}
 		}
-		if stopped := strings.Contains(did, "web2: "+string(ends)); stopped == (turn == 0) || strings.Contains(did, "node db") {
+		if stopped := strings.Contains(did, "web2: "+string(ends)); stopped == (turn == 0) ||
+			strings.Contains(did, "node db") {
 			t.Errorf("%s:\n%s", ends, did)
 		}
 		if d.watch.restarts != turn+1 {
@@ -184,7 +189,10 @@ func TestRestart(t *testing.T) {
 	d.must(err)
 	entries, _, err := f.All[0].Runs.ReadJournal(t.Context(), 0)
 	d.must(err)
-	if !slices.ContainsFunc(entries, func(e journal.Entry) bool { return e.Step == "node web1: kill: asked for" && e.Result == "done" }) {
+	if !slices.ContainsFunc(entries, func(e journal.Entry) bool {
+		return e.Step == "node web1: kill: asked for" &&
+			e.Result == "done"
+	}) {
 		t.Errorf("the journal does not have it: %+v", entries)
 	}
 	_, err = nodes.Restart(t.Context(), d.Session, s, []string{"nobody"})
@@ -212,7 +220,8 @@ func TestLocked(t *testing.T) {
 	d.wantNodes("db none stopped -, web1 none stopped -, web2 none stopped -")
 }
 
-// TestTwin: a twin comes up beside its original, is its owner's, and goes when its time is over and nobody has seen to it.
+// TestTwin: a twin comes up beside its original, is its owner's, and goes when its time is over and
+// nobody has seen to it.
 func TestTwin(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -258,7 +267,8 @@ func TestTwin(t *testing.T) {
 	d.wantNodes(allUp)
 }
 
-// TestTwinVolumes: the volumes of a twin begin empty, or with what a program puts there, or with a copy of the original's.
+// TestTwinVolumes: the volumes of a twin begin empty, or with what a program puts there, or with a
+// copy of the original's.
 func TestTwinVolumes(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -316,7 +326,8 @@ func (w thinks) Ask(q control.Question) (bool, error) {
 	return true, w.meanwhile()
 }
 
-// TestThinking: while somebody is asked, nobody waits for his answer: others may change the site. If they do, what he was asked about is not done.
+// TestThinking: while somebody is asked, nobody waits for his answer: others may change the site.
+// If they do, what he was asked about is not done.
 func TestThinking(t *testing.T) {
 	d := newDesk(t)
 	d.write("site.toml", strings.Replace(toykat, "[network.lan]", "production = true\n[network.lan]", 1))

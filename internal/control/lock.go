@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site"
 )
 
-// LockedOn does something to a site on its hosts that is no plan: it holds the lock, clears away what killed runs left, and
-// keeps the journal.
+// LockedOn does something to a site on its hosts that is no plan: it holds the lock, clears away
+// what killed runs left, and keeps the journal.
 func (c *Session) LockedOn(ctx context.Context, s *site.Site, f *apply.Fleet, do func(*Account) error) error {
 	if err := c.CatchUp(ctx, s, f); err != nil {
 		return err
@@ -26,7 +26,8 @@ func (c *Session) LockedOn(ctx context.Context, s *site.Site, f *apply.Fleet, do
 	return journalled(ctx, c, f, do)
 }
 
-// Hold takes the lock of a site on its hosts for somebody who may change it; who is patient waits for whoever has it.
+// Hold takes the lock of a site on its hosts for somebody who may change it; who is patient waits
+// for whoever has it.
 func (c *Session) Hold(ctx context.Context, s *site.Site, f *apply.Fleet) (letGo func(), err error) {
 	if err := mayChange(c, f); err != nil {
 		return nil, err

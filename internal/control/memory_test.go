@@ -48,8 +48,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(need.InMemory(m)) }
 
-// A machine has nodes, networks, layers and settings in memory, and the rest, which any user may write, in temporary directories.
-// The real worker does the steps on it. It outlives sessions, as a machine outlives processes.
+// A machine has nodes, networks, layers and settings in memory, and the rest, which any user may
+// write, in temporary directories. The real worker does the steps on it. It outlives sessions, as a
+// machine outlives processes.
 type machine struct {
 	t     *testing.T
 	dirs  host.Dirs
@@ -87,7 +88,8 @@ func newMachine(t *testing.T) *machine {
 			t.Error(err)
 		}
 	})
-	return &machine{t: t, dirs: host.Dirs{State: filepath.Join(t.TempDir(), "state"), Run: run}, fault: &fake.Faults{}, hosts: map[string]*fake.Host{}, disks: map[string]*fake.Disk{}}
+	return &machine{t: t, dirs: host.Dirs{State: filepath.Join(t.TempDir(), "state"), Run: run}, fault: &fake.Faults{},
+		hosts: map[string]*fake.Host{}, disks: map[string]*fake.Disk{}}
 }
 
 // of returns what is in memory of a site.
@@ -174,11 +176,13 @@ func (l layersOnDisk) BuildBase(ctx context.Context, layer *spec.Layer, m site.M
 	return errors.Join(l.inMemory.BuildBase(ctx, layer, m, say), l.keep(layer))
 }
 
-func (l layersOnDisk) BuildLayer(ctx context.Context, layer *spec.Layer, m site.Mirror, fill func(context.Context, host.Runner) error, say func(string)) error {
+func (l layersOnDisk) BuildLayer(ctx context.Context, layer *spec.Layer, m site.Mirror,
+	fill func(context.Context, host.Runner) error, say func(string)) error {
 	return errors.Join(l.inMemory.BuildLayer(ctx, layer, m, fill, say), l.keep(layer))
 }
 
-func (l layersOnDisk) Take(ctx context.Context, layer *spec.Layer, content string, from []chunks.Source, say, doubt func(string)) error {
+func (l layersOnDisk) Take(ctx context.Context, layer *spec.Layer, content string, from []chunks.Source, say,
+	doubt func(string)) error {
 	if err := l.inMemory.Take(ctx, layer, content, from, say, doubt); err != nil {
 		return err
 	}
@@ -186,7 +190,8 @@ func (l layersOnDisk) Take(ctx context.Context, layer *spec.Layer, content strin
 }
 
 func (l layersOnDisk) keep(layer *spec.Layer) error {
-	r := image.Record{Digest: layer.Digest, Title: layer.Title, Base: layer.Base, Below: layer.Below, Parts: layer.Parts, Content: "c0de", Built: time.Now().UTC()}
+	r := image.Record{Digest: layer.Digest, Title: layer.Title, Base: layer.Base, Below: layer.Below, Parts: layer.Parts,
+		Content: "c0de", Built: time.Now().UTC()}
 	text, err := json.Marshal(r)
 	if err == nil {
 		err = os.MkdirAll(l.store.Tree(layer.Digest), 0o755)
@@ -196,7 +201,8 @@ func (l layersOnDisk) keep(layer *spec.Layer) error {
 	}
 	for _, name := range []string{"passwd", "group"} {
 		if err == nil {
-			err = host.WriteFile(host.File{Path: filepath.Join(l.store.Tree(layer.Digest), "etc", name), Content: []byte("root:x:0:0:::\n"), Mode: 0o644})
+			err = host.WriteFile(host.File{Path: filepath.Join(l.store.Tree(layer.Digest), "etc", name),
+				Content: []byte("root:x:0:0:::\n"), Mode: 0o644})
 		}
 	}
 	var nothing bytes.Buffer
@@ -247,7 +253,8 @@ func (m *machine) Reach(ctx context.Context, h site.Host) (*remote.Link, error) 
 	}
 	if m.line != nil {
 		near, far := m.line()
-		m.served.Go(func() { _ = remote.Serve(context.Background(), far, other, other.Self()) }) // it ends with the connection
+		// it ends with the connection
+		m.served.Go(func() { _ = remote.Serve(context.Background(), far, other, other.Self()) })
 		return remote.Open(ctx, h.Name, near, "", func(cause error) error { return cause })
 	}
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -269,7 +276,8 @@ func (m *machine) Reach(ctx context.Context, h site.Host) (*remote.Link, error) 
 	}
 	m.lines[h.Name] = ends[0]
 	m.mu.Unlock()
-	m.served.Go(func() { _ = remote.Serve(context.Background(), ends[1], other, other.Self()) }) // it ends with the connection
+	// it ends with the connection
+	m.served.Go(func() { _ = remote.Serve(context.Background(), ends[1], other, other.Self()) })
 	return remote.Open(ctx, h.Name, ends[0], "", func(cause error) error {
 		return problem.New(problem.Failed, "host %s: the connection has ended", h.Name).Because(cause)
 	})
@@ -330,7 +338,8 @@ func (m *machine) Later(_ context.Context, l schedule.Job) error {
 	if m.noLater != nil {
 		return m.noLater
 	}
-	m.waiting = slices.DeleteFunc(m.waiting, func(w schedule.Pending) bool { return w.Name == l.Name }) // one in the place of another
+	// one in the place of another
+	m.waiting = slices.DeleteFunc(m.waiting, func(w schedule.Pending) bool { return w.Name == l.Name })
 	m.waiting = append(m.waiting, schedule.Pending{Name: l.Name})
 	return nil
 }
@@ -360,7 +369,8 @@ func (m volumesInMemory) Provide(n *spec.Node, v spec.Mount, _ volume.Account) e
 	return os.MkdirAll(volume.Path(m.dirs, n.Site, n.Name, v), 0o755)
 }
 
-func (m volumesInMemory) ProvideCopy(ctx context.Context, n *spec.Node, v spec.Mount, _ volume.Account, still volume.Still) (volume.Made, error) {
+func (m volumesInMemory) ProvideCopy(ctx context.Context, n *spec.Node, v spec.Mount, _ volume.Account,
+	still volume.Still) (volume.Made, error) {
 	if err, _ := m.fault.Befall(ctx, "ProvideCopy", n.Name); err != nil {
 		return volume.Made{}, err
 	}
@@ -484,9 +494,11 @@ func deskOn(t *testing.T, m *machine) *desk {
 	d := &desk{T: t, machine: m, watch: &told{}, dir: t.TempDir()}
 	d.write("site.toml", toykat)
 	d.write("roles/web/role.toml", "[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")
-	d.write("roles/db/role.toml", "[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")
+	d.write("roles/db/role.toml",
+		"[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n[[health]]\ncommand = [\"ask\"]\ntimeout = \"1s\"\nwithin = \"1s\"\n")
 	d.Session = &control.Session{
-		Dirs: d.dirs, Known: &register.Known{}, SiteDir: d.dir, Release: control.Live, Command: "orrery test", Links: &hosts.Links{}, Machine: d.machine, Overdue: overdue.Work{}, Asker: control.Agreed{}, Watcher: d.watch,
+		Dirs: d.dirs, Known: &register.Known{}, SiteDir: d.dir, Release: control.Live, Command: "orrery test",
+		Links: &hosts.Links{}, Machine: d.machine, Overdue: overdue.Work{}, Asker: control.Agreed{}, Watcher: d.watch,
 	}
 	t.Cleanup(d.Links.Close)
 	d.of("toykat").Command = func(_ context.Context, ref engine.Ref, c host.Command) error {

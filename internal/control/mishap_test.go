@@ -46,7 +46,8 @@ func frailDesk(t *testing.T, disks bool) (*desk, *mishaps) {
 	for i, one := range []*machine{d.machine, other} {
 		one.mishaps, one.name = m, []string{"sv1", "sv2"}[i]
 		for _, key := range []string{"toykat", "toykat.dev"} {
-			one.of(key).Addresses = []observe.Address{{Prefix: []string{"10.8.1.1/24", "10.8.1.2/24"}[i], Link: "eth0", MTU: 1500}}
+			one.of(key).Addresses = []observe.Address{{Prefix: []string{"10.8.1.1/24", "10.8.1.2/24"}[i], Link: "eth0",
+				MTU: 1500}}
 		}
 	}
 	d.write("site.toml", onEach+"[release.700]\n[release.701]\n")
@@ -60,7 +61,8 @@ type chance struct {
 	happened func() bool
 }
 
-// chances returns what can happen to a verb, by what it calls when nothing does: calls of hosts, and below them of the engine and of what nodes stand on.
+// chances returns what can happen to a verb, by what it calls when nothing does: calls of hosts,
+// and below them of the engine and of what nodes stand on.
 func (d *desk) chances(m *mishaps, verb func() error) (all []chance) {
 	d.Helper()
 	machines := []*machine{d.machine, d.others["sv2"]}
@@ -95,7 +97,8 @@ func (d *desk) chances(m *mishaps, verb func() error) (all []chance) {
 	return all
 }
 
-// try lets every call that a verb makes of a host fail once. Each time somebody must be told why, and the verb brings about the same in the end.
+// try lets every call that a verb makes of a host fail once. Each time somebody must be told why,
+// and the verb brings about the same in the end.
 func (d *desk) try(m *mishaps, v trip) {
 	d.Helper()
 	v.before()
@@ -122,7 +125,8 @@ func (d *desk) try(m *mishaps, v trip) {
 		if err != nil {
 			told += err.Error()
 		}
-		if !strings.Contains(told, string(errMishap)) && !slices.ContainsFunc(v.quiet, func(call string) bool { return strings.Contains(is.name, " "+call) }) {
+		if !strings.Contains(told, string(errMishap)) &&
+			!slices.ContainsFunc(v.quiet, func(call string) bool { return strings.Contains(is.name, " "+call) }) {
 			d.Errorf("%s fails, and the verb says %v\ntold: %s", is.name, err, d.watch.text())
 		}
 		for range 2 { // the first may only put right what was left
@@ -161,7 +165,8 @@ func (d *desk) downAll() {
 	d.must(err)
 }
 
-// TestMishapUp: whatever of a host fails while a site comes up, stops, starts or goes down is said, and the same verb brings it to an end.
+// TestMishapUp: whatever of a host fails while a site comes up, stops, starts or goes down is said,
+// and the same verb brings it to an end.
 func TestMishapUp(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -169,9 +174,15 @@ func TestMishapUp(t *testing.T) {
 		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 		return err
 	}, reached: d.are(bothUp)})
-	d.try(m, trip{before: d.up, verb: func() error { _, err := sites.Stop(t.Context(), d.Session, d.site(), []string{"web*"}); return err },
+	d.try(m, trip{before: d.up, verb: func() error {
+		_, err := sites.Stop(t.Context(), d.Session, d.site(), []string{"web*"})
+		return err
+	},
 		reached: d.are("db none running healthy, web1 none stopped -")})
-	d.try(m, trip{before: d.up, verb: func() error { _, err := sites.Down(t.Context(), d.Session, d.site(), nil, true); return err },
+	d.try(m, trip{before: d.up, verb: func() error {
+		_, err := sites.Down(t.Context(), d.Session, d.site(), nil, true)
+		return err
+	},
 		reached: d.are("db none absent -, web1 none absent -")})
 }
 
@@ -185,10 +196,13 @@ func TestMishapStage(t *testing.T) {
 		return err
 	}
 	staged := "db none running healthy, db* 700 running healthy, web1 none running healthy, web1* 700 running healthy"
-	d.try(m, trip{before: func() { _, err := releases.Prune(t.Context(), d.Session, d.site(), 0); d.must(err) }, verb: func() error { return stage(700) }, reached: d.are(staged), quiet: []string{"Releases.Editions"}}) // else it is staged as if it were new
+	// else it is staged as if it were new
+	d.try(m, trip{before: func() { _, err := releases.Prune(t.Context(), d.Session, d.site(), 0); d.must(err) },
+		verb: func() error { return stage(700) }, reached: d.are(staged), quiet: []string{"Releases.Editions"}})
 }
 
-// TestMishapSwitch: whatever fails while a release is made live or left again is said, and all nodes come to be of one release.
+// TestMishapSwitch: whatever fails while a release is made live or left again is said, and all
+// nodes come to be of one release.
 func TestMishapSwitch(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -229,7 +243,8 @@ func TestMishapSwitch(t *testing.T) {
 	}, verb: back, reached: live("700"), quiet: []string{"Releases.SendEdition"}})
 }
 
-// TestMishapMove: whatever fails on the way of a node from host to host is said, and the node is on one of them with all that it has written.
+// TestMishapMove: whatever fails on the way of a node from host to host is said, and the node is on
+// one of them with all that it has written.
 func TestMishapMove(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -249,7 +264,8 @@ func TestMishapMove(t *testing.T) {
 		}
 		return false
 	}
-	d.write("site.toml", strings.Replace(strings.Replace(onEach, "roles = [\"web\"]\nhost  = \"sv2\"\n", "roles = [\"web\"]\n", 1), "net.far", "net.lan", 1))
+	d.write("site.toml", strings.Replace(strings.Replace(onEach, "roles = [\"web\"]\nhost  = \"sv2\"\n",
+		"roles = [\"web\"]\n", 1), "net.far", "net.lan", 1))
 	d.up()
 	d.try(m, trip{before: func() {
 		d.must(move("sv2"))
@@ -269,7 +285,8 @@ func TestMishapSnapshot(t *testing.T) {
 		return err
 	}
 	d.writeAll("then")
-	d.try(m, trip{before: func() { last = nil }, verb: take, reached: func() bool { return last != nil && d.nodes() == bothUp }})
+	d.try(m, trip{before: func() { last = nil }, verb: take,
+		reached: func() bool { return last != nil && d.nodes() == bothUp }})
 	d.must(take())
 	d.try(m, trip{before: func() { d.up(); d.writeAll("now") }, verb: func() error {
 		_, err := snapshots.Restore(t.Context(), d.Session, d.site(), last.ID, nil)
@@ -277,7 +294,8 @@ func TestMishapSnapshot(t *testing.T) {
 	}, reached: d.backThen})
 }
 
-// TestMishapBackup: whatever fails while a backup is taken or restored is said; a backup that is there is whole.
+// TestMishapBackup: whatever fails while a backup is taken or restored is said; a backup that is
+// there is whole.
 func TestMishapBackup(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -289,10 +307,12 @@ func TestMishapBackup(t *testing.T) {
 		taken, err = backups.Take(t.Context(), d.Session, nil, to, backups.Options{})
 		return err
 	}
-	d.try(m, trip{before: func() { taken = nil }, verb: take, reached: func() bool { return taken != nil && d.nodes() == bothUp }})
+	d.try(m, trip{before: func() { taken = nil }, verb: take,
+		reached: func() bool { return taken != nil && d.nodes() == bothUp }})
 }
 
-// TestMishapTwin: whatever fails while a twin is made or ended is said, and in the end there is all of it, or nothing.
+// TestMishapTwin: whatever fails while a twin is made or ended is said, and in the end there is all
+// of it, or nothing.
 func TestMishapTwin(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -323,5 +343,6 @@ func TestMishapTwin(t *testing.T) {
 		_, _, err := sites.Up(t.Context(), of.Session, of.site(), nil, sites.UpOptions{})
 		return err
 	}})
-	d.try(m, trip{before: func() { gone(); d.must(d.makeEndingTwin()) }, verb: func() error { return twins.Destroy(t.Context(), d.Session, "dev") }, reached: running(0)})
+	d.try(m, trip{before: func() { gone(); d.must(d.makeEndingTwin()) },
+		verb: func() error { return twins.Destroy(t.Context(), d.Session, "dev") }, reached: running(0)})
 }

@@ -26,7 +26,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestMishapLook: a verb that shows something never shows less because a call of a host has failed: it ends with the error, or says so.
+// TestMishapLook: a verb that shows something never shows less because a call of a host has failed:
+// it ends with the error, or says so.
 func TestMishapLook(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -130,7 +131,8 @@ func TestMishapRelease(t *testing.T) {
 		return r.Trial != nil, len(r.Confirmed)
 	}
 	begin := func() error {
-		_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: time.Hour})
+		_, err := releases.Switch(t.Context(), d.Session, d.site(), nil,
+			releases.SwitchOptions{Release: 700, Within: time.Hour})
 		return err
 	}
 	back := func() {
@@ -139,18 +141,21 @@ func TestMishapRelease(t *testing.T) {
 			d.must(err)
 		}
 	}
-	d.try(m, trip{before: back, verb: begin, reached: func() bool { on, _ := read(); return on }, quiet: []string{"Releases.SendEdition"}})
+	d.try(m, trip{before: back, verb: begin, reached: func() bool { on, _ := read(); return on },
+		quiet: []string{"Releases.SendEdition"}})
 	d.try(m, trip{before: func() { back(); d.must(begin()) }, verb: func() error {
 		_, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 		return err
-	}, reached: func() bool { on, n := read(); return !on && n > 0 }, quiet: []string{"Releases.SendEdition", "Releases.Copy"}}) // that all know that all know it is noted if possible
+	}, reached: func() bool { on, n := read(); return !on && n > 0 },
+		quiet: []string{"Releases.SendEdition", "Releases.Copy"}}) // that all know that all know it is noted if possible
 }
 
 // TestMishapHost: whatever fails while a host is drained, or lets nodes come again, is said.
 func TestMishapHost(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
-	d.write("site.toml", strings.Replace(strings.Replace(onEach, "roles = [\"web\"]\nhost  = \"sv2\"\n", "roles = [\"web\"]\n", 1), "net.far", "net.lan", 1))
+	d.write("site.toml", strings.Replace(strings.Replace(onEach, "roles = [\"web\"]\nhost  = \"sv2\"\n",
+		"roles = [\"web\"]\n", 1), "net.far", "net.lan", 1))
 	d.up()
 	drained := func() bool {
 		f, err := d.Hosts(t.Context(), d.site())
@@ -165,7 +170,8 @@ func TestMishapHost(t *testing.T) {
 		return err
 	}
 	drain := func() error {
-		_, err := roster.Drain{Host: "sv2", Stay: true, Show: func(place.Moves, *plan.Plan) {}}.Run(t.Context(), d.Session, d.site())
+		_, err := roster.Drain{Host: "sv2", Stay: true, Show: func(place.Moves, *plan.Plan) {}}.Run(t.Context(), d.Session,
+			d.site())
 		return err
 	}
 	d.try(m, trip{before: func() { d.must(undrain()) }, verb: drain, reached: drained})
@@ -175,7 +181,8 @@ func TestMishapHost(t *testing.T) {
 		return err
 	}, reached: d.are(bothUp)})
 	d.try(m, trip{before: func() {}, verb: func() error {
-		_, err := nodes.Exec(t.Context(), d.Session, d.site(), []string{"*"}, nodes.ExecOptions{Command: []string{"true"}, Parallel: 1}, silent)
+		_, err := nodes.Exec(t.Context(), d.Session, d.site(), []string{"*"},
+			nodes.ExecOptions{Command: []string{"true"}, Parallel: 1}, silent)
 		return err
 	}, reached: d.are(bothUp), quiet: []string{"Nodes.Runner"}}) // the node says so
 }
@@ -206,7 +213,8 @@ func TestMishapRestore(t *testing.T) {
 	}, reached: d.backThen})
 }
 
-// TestMishapAdopt: whatever fails while a node takes over the data of another is said, and the data is one's or the other's.
+// TestMishapAdopt: whatever fails while a node takes over the data of another is said, and the data
+// is one's or the other's.
 func TestMishapAdopt(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)

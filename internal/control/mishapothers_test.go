@@ -33,7 +33,8 @@ func TestMishapUndo(t *testing.T) {
 	}, reached: d.are(bothUp), again: func() error { d.up(); return nil }})
 }
 
-// TestMishapPrune: whatever fails while releases, snapshots or layers are removed is said, and they go in the end.
+// TestMishapPrune: whatever fails while releases, snapshots or layers are removed is said, and they
+// go in the end.
 func TestMishapPrune(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -60,8 +61,8 @@ func TestMishapPrune(t *testing.T) {
 	}, reached: d.are(bothUp)})
 }
 
-// TestMishapCopies: whatever fails while a twin gets copies of the volumes of its original is said, and it comes
-// to have them.
+// TestMishapCopies: whatever fails while a twin gets copies of the volumes of its original is said,
+// and it comes to have them.
 func TestMishapCopies(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)
@@ -89,7 +90,8 @@ func TestMishapCopies(t *testing.T) {
 	}})
 }
 
-// TestMishapReplace: whatever fails while a node is put back from a backup is said, and it comes back as it was.
+// TestMishapReplace: whatever fails while a node is put back from a backup is said, and it comes
+// back as it was.
 func TestMishapReplace(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, true)

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestMishapRecover: whatever fails while a switch that was interrupted is brought to its end is said, and the set
-// comes to be of one release.
+// TestMishapRecover: whatever fails while a switch that was interrupted is brought to its end is
+// said, and the set comes to be of one release.
 func TestMishapRecover(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
@@ -55,14 +55,15 @@ func TestMishapRecover(t *testing.T) {
 	}
 }
 
-// TestMishapOnTrial: whatever fails while a site is changed of which a release is on trial is said, and each host
-// knows how it goes back.
+// TestMishapOnTrial: whatever fails while a site is changed of which a release is on trial is said,
+// and each host knows how it goes back.
 func TestMishapOnTrial(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)
 	d.up()
 	d.stage(700)
-	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: time.Hour})
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil,
+		releases.SwitchOptions{Release: 700, Within: time.Hour})
 	d.must(err)
 	stopped := func() {
 		_, err := sites.Stop(t.Context(), d.Session, d.site(), []string{"web1"})

@@ -73,8 +73,10 @@ func (w *witness) comes(s *plan.Step, end bool) {
 func (w *witness) Begin(s *plan.Step)          { w.comes(s, false) }
 func (w *witness) End(s *plan.Step, err error) { w.comes(s, true); w.told.End(s, err) }
 
-// TestMoveLost: the host that has a node, or the one that it goes to, is lost at some moment of a move. At no moment, and whatever is tried without that host, do two have the node or let it run;
-// when the host is back, the next run of the same, or of up, brings the move to its end, and nothing of what the node has written is lost.
+// TestMoveLost: the host that has a node, or the one that it goes to, is lost at some moment of a
+// move. At no moment, and whatever is tried without that host, do two have the node or let it run;
+// when the host is back, the next run of the same, or of up, brings the move to its end, and
+// nothing of what the node has written is lost.
 func TestMoveLost(t *testing.T) {
 	d := diskDesk(t)
 	machines := map[string]*machine{"sv2": newMachine(t), "sv3": newMachine(t)}
@@ -83,7 +85,8 @@ func TestMoveLost(t *testing.T) {
 	for name, m := range machines {
 		m.disk = true
 		d.machine.others[name] = m
-		m.of("toykat").Addresses = []observe.Address{{Prefix: map[string]string{"sv2": "10.8.1.2/24", "sv3": "10.8.1.3/24"}[name], Link: "eth0", MTU: 1500}}
+		m.of("toykat").Addresses = []observe.Address{{Prefix: map[string]string{"sv2": "10.8.1.2/24",
+			"sv3": "10.8.1.3/24"}[name], Link: "eth0", MTU: 1500}}
 	}
 	d.of("toykat").Addresses = []observe.Address{{Prefix: "10.8.1.1/24", Link: "eth0", MTU: 1500}}
 	machines["sv1"] = d.machine
@@ -129,7 +132,8 @@ func TestMoveLost(t *testing.T) {
 		d.must(move("sv2"))
 	}
 	written := func(m *machine) (private, data string) {
-		return filepath.Join(nodedir.Of(m.dirs, "toykat", 31).Private(), "root/f"), filepath.Join(m.dirs.Volumes("toykat"), "archive/mv/f")
+		return filepath.Join(nodedir.Of(m.dirs, "toykat", 31).Private(), "root/f"),
+			filepath.Join(m.dirs.Volumes("toykat"), "archive/mv/f")
 	}
 	private, data := written(machines["sv2"])
 	for _, path := range []string{private, data} {
@@ -137,7 +141,8 @@ func TestMoveLost(t *testing.T) {
 	}
 	from, to := "sv2", "sv3"
 	tried := 0
-	for _, kind := range []plan.Kind{plan.CopyNode, plan.StopNode, plan.SendNode, plan.GiveNode, plan.ReceiveNode, plan.StartNode, plan.LeaveNode} {
+	for _, kind := range []plan.Kind{plan.CopyNode, plan.StopNode, plan.SendNode, plan.GiveNode, plan.ReceiveNode,
+		plan.StartNode, plan.LeaveNode} {
 		for _, end := range []bool{false, true} {
 			for _, source := range []bool{true, false} {
 				lost := to

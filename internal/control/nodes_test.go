@@ -59,7 +59,8 @@ func (d *desk) crowd(names ...string) *nodes.Crowd {
 	return c
 }
 
-// TestCrowd: what is run on many nodes ends for each by itself, with what it printed; one that does not run says so, one that takes too long is ended.
+// TestCrowd: what is run on many nodes ends for each by itself, with what it printed; one that does
+// not run says so, one that takes too long is ended.
 func TestCrowd(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -78,20 +79,24 @@ func TestCrowd(t *testing.T) {
 	if s.said[0].String() != "hello\n" || s.said[1].String() != "hello\n" || s.said[2].Len() > 0 || s.ended != 3 {
 		t.Errorf("printed was %s, and %d have ended", s.said, s.ended)
 	}
-	if got := nodes.Failed(all); strings.Join(got, " ") != "web2" || !strings.Contains(all[2].Err.Error(), "node web2 does not run") {
+	if got := nodes.Failed(all); strings.Join(got, " ") != "web2" ||
+		!strings.Contains(all[2].Err.Error(), "node web2 does not run") {
 		t.Errorf("failed have %v: %v", got, all[2].Err)
 	}
 	d.must(d.of("toykat").Freeze(t.Context(), engine.Ref{Site: "toykat", ID: 21, Name: "web1"}))
 	frozen, err := nodes.NewCrowd(t.Context(), d.Session, d.site(), []string{"web1"}, 1)
 	d.must(err)
-	all, err = frozen.Speak(t.Context(), &speech{}, func(ctx context.Context, _ int, in host.Runner, _ nodes.Speaker) error {
-		return in.Run(ctx, host.Command{Args: []string{"true"}})
-	})
-	if err != nil || all[0].Err == nil || !strings.Contains(all[0].Err.Error(), "node web1 stands still (orrery start web1)") {
+	all, err = frozen.Speak(t.Context(), &speech{},
+		func(ctx context.Context, _ int, in host.Runner, _ nodes.Speaker) error {
+			return in.Run(ctx, host.Command{Args: []string{"true"}})
+		})
+	if err != nil || all[0].Err == nil ||
+		!strings.Contains(all[0].Err.Error(), "node web1 stands still (orrery start web1)") {
 		t.Errorf("of a node that stands still: %+v, %v", all, err)
 	}
 	c.Nodes, c.Timeout = c.Nodes[:1], 10*time.Millisecond
-	if _, all, err = run(t.Context(), "sleep", "60"); err != nil || all[0].Err == nil || !strings.Contains(all[0].Err.Error(), "not done within 10ms") {
+	if _, all, err = run(t.Context(), "sleep", "60"); err != nil || all[0].Err == nil ||
+		!strings.Contains(all[0].Err.Error(), "not done within 10ms") {
 		t.Errorf("%+v, %v", all, err)
 	}
 	c.Timeout = 0

@@ -7,12 +7,14 @@ import (
 	"orrery/internal/plan"
 )
 
-// An Operation is a change of a site that a Job carries out. Its methods are called in this order, while the site is locked; embed Plain for those
-// that have nothing to do.
+// An Operation is a change of a site that a Job carries out. Its methods are called in this order,
+// while the site is locked; embed Plain for those that have nothing to do.
 type Operation interface {
-	// Plan returns the steps for the hosts as they are; none: nothing is asked or done. Seen may be changed, as by a probe.
+	// Plan returns the steps for the hosts as they are; none: nothing is asked or done. Seen may be
+	// changed, as by a probe.
 	Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, error)
-	// Confirm asks the caller, by c, for what he has to agree to. Asked reports whether somebody was waited for, see Asker.
+	// Confirm asks the caller, by c, for what he has to agree to. Asked reports whether somebody was
+	// waited for, see Asker.
 	Confirm(c *Session, p *plan.Plan) (asked bool, err error)
 	// Begin is called before the first step.
 	Begin(ctx context.Context) error

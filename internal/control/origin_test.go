@@ -49,7 +49,8 @@ func logOf(d *desk, s *site.Site, node string) error {
 	return err
 }
 
-// TestOrigin: whoever has the site directory steers; another site of that name does not, as long as there are nodes of the first one, and takes nothing away from it.
+// TestOrigin: whoever has the site directory steers; another site of that name does not, as long as
+// there are nodes of the first one, and takes nothing away from it.
 func TestOrigin(t *testing.T) {
 	d, other := farDesk(t)
 	record := func(m *machine) string { return filepath.Join(m.dirs.Site("toykat"), "origin.json") }
@@ -64,17 +65,21 @@ func TestOrigin(t *testing.T) {
 		t.Helper()
 		d.write("site.toml", text)
 		s := d.site()
-		if _, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
+		if _, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); !problem.Is(err,
+			problem.Surprise) || !strings.Contains(err.Error(), why) {
 			t.Errorf("planned: %v", err)
 		}
-		if _, _, err := sites.Up(t.Context(), d.Session, s, nil, sites.UpOptions{}); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
+		if _, _, err := sites.Up(t.Context(), d.Session, s, nil, sites.UpOptions{}); !problem.Is(err, problem.Surprise) ||
+			!strings.Contains(err.Error(), why) {
 			t.Errorf("up: %v", err)
 		}
-		if _, err := sites.Down(t.Context(), d.Session, s, nil, false); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
+		if _, err := sites.Down(t.Context(), d.Session, s, nil, false); !problem.Is(err, problem.Surprise) ||
+			!strings.Contains(err.Error(), why) {
 			t.Errorf("down: %v", err)
 		}
 		one := s.Nodes[0].Name
-		for what, err := range map[string]error{"status": statusOf(d, s), "exec": crowdOf(d, s), "shell": intoOf(d, s, one), "cp": copyOf(d, s, one), "forward": forwardOf(d, s, one), "logs": logOf(d, s, one)} {
+		for what, err := range map[string]error{"status": statusOf(d, s), "exec": crowdOf(d, s), "shell": intoOf(d, s, one),
+			"cp": copyOf(d, s, one), "forward": forwardOf(d, s, one), "logs": logOf(d, s, one)} {
 			if !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), why) {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -88,7 +93,8 @@ func TestOrigin(t *testing.T) {
 	}
 	identified := func(id string) string { return strings.Replace(twoHosts, "[site]", "[site]\nid = \""+id+"\"", 1) }
 	strangers := strings.NewReplacer("[node.db]", "[node.sql]", "web{1..2}", "www{1..2}").Replace(twoHosts)
-	refused(identified("another"), `another site that is called toykat, with the id `+id+`: db; this one has the id another`)
+	refused(identified("another"), `another site that is called toykat, with the id `+id+
+		`: db; this one has the id another`)
 	refused(strangers, "has none of the nodes of this one: db, web1, web2")
 	untouched()
 
@@ -101,10 +107,13 @@ func TestOrigin(t *testing.T) {
 	untouched()
 	d.must(os.WriteFile(record(other), []byte("half"), 0o600))
 	d.write("site.toml", twoHosts)
-	if _, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err == nil || !strings.Contains(err.Error(), "whose nodes are on this host cannot be read") {
+	if _, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "whose nodes are on this host cannot be read") {
 		t.Errorf("a record that cannot be read: %v", err)
 	}
-	if err := statusOf(d, d.site()); err == nil || !strings.Contains(err.Error(), "whose nodes are on this host cannot be read") || !strings.Contains(err.Error(), "sv2") {
+	if err := statusOf(d, d.site()); err == nil ||
+		!strings.Contains(err.Error(), "whose nodes are on this host cannot be read") ||
+		!strings.Contains(err.Error(), "sv2") {
 		t.Errorf("a record that cannot be read: %v", err)
 	}
 	for _, m := range []*machine{d.machine, other} { // a site of a former version

@@ -48,7 +48,8 @@ func (d *desk) expired(m *machine, at time.Time) {
 	d.must(twinrecords.Write(m.dirs, r))
 }
 
-// TestTwinEnds: a twin with an end is waited for; if nobody does any more, whoever comes first sees to it, and says so.
+// TestTwinEnds: a twin with an end is waited for; if nobody does any more, whoever comes first sees
+// to it, and says so.
 func TestTwinEnds(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -80,7 +81,8 @@ func TestTwinEnds(t *testing.T) {
 
 	d.must(d.Cancel("expiry-toykat.dev"))
 	d.expired(d.machine, time.Now().Add(-hour))
-	lock, err := host.TakeLock(t.Context(), d.dirs.Lock("toykat.dev"), control.Holder(d.Session)) // somebody is at work at it
+	// somebody is at work at it
+	lock, err := host.TakeLock(t.Context(), d.dirs.Lock("toykat.dev"), control.Holder(d.Session))
 	d.must(err)
 	_, err = sites.Start(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
@@ -90,7 +92,8 @@ func TestTwinEnds(t *testing.T) {
 	}
 	d.must(d.Cancel("expiry-toykat.dev"))
 	d.fault.Fail("Destroy", "", 1, nil)
-	d.wantExit(overdue.ResumeExpiries(t.Context(), d.Session), problem.Failed, "twin toykat.dev could not be ended on time", "orrery twin destroy dev")
+	d.wantExit(overdue.ResumeExpiries(t.Context(), d.Session), problem.Failed,
+		"twin toykat.dev could not be ended on time", "orrery twin destroy dev")
 	twin := d.ofTwin("dev")
 	_, err = sites.Stop(t.Context(), twin.Session, s, nil)
 	d.wantExit(err, problem.Surprise, "twin dev expired at", "orrery twin create makes another")
@@ -116,7 +119,8 @@ func TestTwinMeant(t *testing.T) {
 	twin.SiteDir = ""
 	_, err := twin.Directory()
 	d.wantExit(err, problem.Usage, "twins of 2 sites are called dev")
-	d.wantExit(twins.Destroy(t.Context(), twin.Session, "dev"), problem.Usage, "twins of 2 sites are called dev: ", "use -C")
+	d.wantExit(twins.Destroy(t.Context(), twin.Session, "dev"), problem.Usage, "twins of 2 sites are called dev: ",
+		"use -C")
 	d.must(twins.Destroy(t.Context(), d.Session, "dev")) // of the site of -C
 	if dir, err := twin.Directory(); err != nil || dir == d.dir {
 		t.Errorf("%s, %v", dir, err)
@@ -134,7 +138,8 @@ func TestTwinMeant(t *testing.T) {
 // TestTwinWithSecrets: a twin whose volumes are copies has the secrets with which their data was made.
 func TestTwinWithSecrets(t *testing.T) {
 	d := diskDesk(t)
-	d.write("roles/db/role.toml", "[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n[[secret]]\nname = \"ledger\"\n")
+	d.write("roles/db/role.toml",
+		"[[volume]]\nname = \"archive\"\npath = \"/srv/archive\"\n[[secret]]\nname = \"ledger\"\n")
 	d.write("site.toml", toykat+"[secret.ledger]\ngenerate = 24\n")
 	d.up()
 	d.say("db", book, "paid")
@@ -161,12 +166,14 @@ func TestTwinWithSecrets(t *testing.T) {
 	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up here")
 }
 
-// TestTrialAfterReboot: what is left of a trial's time goes by the clock of this boot, once the nodes are up again.
+// TestTrialAfterReboot: what is left of a trial's time goes by the clock of this boot, once the
+// nodes are up again.
 func TestTrialAfterReboot(t *testing.T) {
 	d := newDesk(t)
 	d.up()
 	d.stage(700)
-	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour, ByHand: true})
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil,
+		releases.SwitchOptions{Release: 700, Within: hour, ByHand: true})
 	d.must(err)
 	d.must(d.Cancel("trial-toykat"))
 	h, err := d.Bare(t.Context(), d.site())

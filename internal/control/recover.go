@@ -12,7 +12,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// recoverSwitch brings the set of a switch that was interrupted to one release, before anything else is done. It reports whether there was one.
+// recoverSwitch brings the set of a switch that was interrupted to one release, before anything
+// else is done. It reports whether there was one.
 func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 	if j.Base == nil {
 		return false, nil
@@ -26,10 +27,14 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if len(f.Unknown) > 0 {
-		return false, problem.New(problem.HalfWay, "a switch of %s to release %s was interrupted, and what of the set is on %s is not known", r.Switch.Who, register.ReleaseNames(r.Switch.To), humanize.List(f.Unknown, 12)).At(j.Base.Key()).
-			Try("bring the host back and run orrery up, which brings the set to release %s; one that is lost for good is taken out of site.toml", register.ReleaseNames(r.Switch.End))
+		return false, problem.New(problem.HalfWay,
+			"a switch of %s to release %s was interrupted, and what of the set is on %s is not known", r.Switch.Who,
+			register.ReleaseNames(r.Switch.To), humanize.List(f.Unknown, 12)).At(j.Base.Key()).
+			Try("bring the host back and run orrery up, which brings the set to release %s; one that is lost for good is taken out of site.toml",
+				register.ReleaseNames(r.Switch.End))
 	}
-	j.Session.Notice(j.Base.Key(), "a switch of %s to release %s was interrupted; the set goes to release %s first", r.Switch.Who, register.ReleaseNames(r.Switch.To), register.ReleaseNames(r.Switch.End))
+	j.Session.Notice(j.Base.Key(), "a switch of %s to release %s was interrupted; the set goes to release %s first",
+		r.Switch.Who, register.ReleaseNames(r.Switch.To), register.ReleaseNames(r.Switch.End))
 	all := []map[string]int{r.Switch.To, r.Switch.End, r.Active}
 	if r.Trial != nil {
 		all = append(all, map[string]int{"": r.Trial.Release})
@@ -47,13 +52,15 @@ func (j *Job) recoverSwitch(ctx context.Context) (done bool, err error) {
 	if back { // it was to end the trial, too
 		on = nil
 	}
-	p, err := release.Switch(j.Base, seen, release.Goal{To: r.Switch.End, Releases: f.Views().Sites(), Trial: on, Back: back, Ended: trial.Recovered(r, back, trial.RolledBack), Recover: true})
+	p, err := release.Switch(j.Base, seen, release.Goal{To: r.Switch.End, Releases: f.Views().Sites(), Trial: on,
+		Back: back, Ended: trial.Recovered(r, back, trial.RolledBack), Recover: true})
 	if err != nil {
 		return false, err
 	}
 	mend := &Job{Session: j.Session, Site: j.Base, Hosts: f, Parallel: j.Parallel}
 	if _, err := mend.apply(ctx, p); err != nil {
-		return false, problem.New(problem.HalfWay, "the set could not be brought to release %s", register.ReleaseNames(r.Switch.End)).At(j.Base.Key()).Because(err).
+		return false, problem.New(problem.HalfWay, "the set could not be brought to release %s",
+			register.ReleaseNames(r.Switch.End)).At(j.Base.Key()).Because(err).
 			Try("fix the cause and run the same command again")
 	}
 	if back && r.Trial != nil {

@@ -106,19 +106,23 @@ func TestNotAllowed(t *testing.T) {
 	}
 }
 
-// TestSwitchRefused: a switch that has nothing to go to, or whose trial would have nothing to go back to, changes nothing.
+// TestSwitchRefused: a switch that has nothing to go to, or whose trial would have nothing to go
+// back to, changes nothing.
 func TestSwitchRefused(t *testing.T) {
 	d := newDesk(t)
 	turn := func(o releases.SwitchOptions, on ...string) error {
 		_, err := releases.Switch(t.Context(), d.Session, d.site(), on, o)
 		return err
 	}
-	d.wantExit(turn(releases.SwitchOptions{Release: 700}), problem.Mistake, "release 700 of site toykat was not staged here")
+	d.wantExit(turn(releases.SwitchOptions{Release: 700}), problem.Mistake,
+		"release 700 of site toykat was not staged here")
 	d.stage(700)
-	d.wantExit(turn(releases.SwitchOptions{Release: 700, Within: hour, ByHand: true}), problem.Mistake, "nothing is live that the trial of release 700 could go back to")
+	d.wantExit(turn(releases.SwitchOptions{Release: 700, Within: hour, ByHand: true}), problem.Mistake,
+		"nothing is live that the trial of release 700 could go back to")
 	d.wantExit(turn(releases.SwitchOptions{Release: 700}, "nobody"), problem.Usage, "nobody")
 	d.up()
-	d.wantExit(turn(releases.SwitchOptions{Release: 701}), problem.Mistake, "release 701 of site toykat was not staged here")
+	d.wantExit(turn(releases.SwitchOptions{Release: 701}), problem.Mistake,
+		"release 701 of site toykat was not staged here")
 	_, err := releases.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.wantExit(err, problem.Mistake, "has no former release")
 	d.must(turn(releases.SwitchOptions{Release: 700, Within: hour, ByHand: true}))
@@ -133,7 +137,8 @@ func TestSwitchRefused(t *testing.T) {
 	d.wantExit(err, problem.Usage, "nobody")
 }
 
-// TestRosterRefused: a host on which something is, or that cannot be asked, stays in the site; a twin has the hosts of its site.
+// TestRosterRefused: a host on which something is, or that cannot be asked, stays in the site; a
+// twin has the hosts of its site.
 func TestRosterRefused(t *testing.T) {
 	d, other := farDesk(t)
 	d.up()
@@ -197,7 +202,8 @@ func TestSurvive(t *testing.T) {
 		t.Errorf("of nodes that are on one host alone: %s (%v)", got, err)
 	}
 	d.write("site.toml", strings.ReplaceAll(strings.ReplaceAll(twoHosts, "net.far", "net.lan"), "host  = \"sv2\"\n", ""))
-	if got, err := survive(1); err != nil || got != "db is lost with sv1, web1 goes from sv2 to sv1, web2 goes from sv2 to sv1" {
+	if got, err := survive(1); err != nil ||
+		got != "db is lost with sv1, web1 goes from sv2 to sv1, web2 goes from sv2 to sv1" {
 		t.Errorf("of nodes that may be anywhere: %s (%v)", got, err)
 	}
 	_, err := survive(2)
@@ -236,18 +242,21 @@ func TestOriginal(t *testing.T) {
 	d.wantExit(err, problem.Usage, "neither a site directory nor a site that is up here")
 }
 
-// TestHooksNotTold: that hooks cannot be told of something is said and noted, and keeps nothing from being done.
+// TestHooksNotTold: that hooks cannot be told of something is said and noted, and keeps nothing
+// from being done.
 func TestHooksNotTold(t *testing.T) {
 	d := newDesk(t)
 	d.write("site.toml", toykat+"[hook.page]\non = [\"trial-ended\", \"switch-failed\"]\ncommand = [\"/bin/true\"]\n")
 	d.up()
 	d.stage(700)
-	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: hour, ByHand: true})
+	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil,
+		releases.SwitchOptions{Release: 700, Within: hour, ByHand: true})
 	d.must(err)
 	d.machine.noLater = errors.New("no process can be begun")
 	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.must(err)
-	if want := "trouble: the hooks of site toykat cannot be notified of trial-ended: no process can be begun"; !strings.Contains(d.watch.text(), want) {
+	if want := "trouble: the hooks of site toykat cannot be notified of trial-ended: no process can be begun"; !strings.Contains(d.watch.text(),
+		want) {
 		t.Errorf("told was %s", d.watch.text())
 	}
 	h, err := logs.Read(t.Context(), d.Session, d.site(), 0)
@@ -258,8 +267,8 @@ func TestHooksNotTold(t *testing.T) {
 	d.wantLive(700)
 }
 
-// TestLogs: of the nodes that are meant, what their roles printed and their journals are read, the lines and units that
-// were asked for; of one that does not run, the former alone.
+// TestLogs: of the nodes that are meant, what their roles printed and their journals are read, the
+// lines and units that were asked for; of one that does not run, the former alone.
 func TestLogs(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -280,11 +289,13 @@ func TestLogs(t *testing.T) {
 	}
 	s, err := read("web*", logs.Options{Lines: 7, Units: []string{"a", "b"}})
 	d.must(err)
-	if len(s.said) != 2 || len(ran) != 2 || !strings.Contains(ran[0], "journalctl --no-pager --lines 7 --unit a --unit b") {
+	if len(s.said) != 2 || len(ran) != 2 ||
+		!strings.Contains(ran[0], "journalctl --no-pager --lines 7 --unit a --unit b") {
 		t.Errorf("run was %q", ran)
 	}
 	for i, name := range []string{"web1", "web2"} {
-		if said := s.said[i].String(); !strings.Contains(said, "==> node "+name) || !strings.Contains(said, "==> journal of node "+name+"\n") {
+		if said := s.said[i].String(); !strings.Contains(said, "==> node "+name) ||
+			!strings.Contains(said, "==> journal of node "+name+"\n") {
 			t.Errorf("node %s says %q", name, said)
 		}
 	}

@@ -20,7 +20,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestWitness: a host in a rehearsal says which of its nodes run that are live, as often as it looks, until nobody listens.
+// TestWitness: a host in a rehearsal says which of its nodes run that are live, as often as it
+// looks, until nobody listens.
 func TestWitness(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -45,7 +46,8 @@ func TestWitness(t *testing.T) {
 	}
 	d.machine.mishaps, d.machine.name = &mishaps{}, "sv1"
 	d.machine.mishaps.order("sv1 Nodes.List", 1)
-	if err := rehearsals.Witness(t.Context(), d.Session, "toykat", bytes.NewBufferString("[]"), io.Discard); !errors.Is(err, errMishap) {
+	if err := rehearsals.Witness(t.Context(), d.Session, "toykat", bytes.NewBufferString("[]"),
+		io.Discard); !errors.Is(err, errMishap) {
 		t.Errorf("a host that cannot tell of its nodes: %v", err)
 	}
 }
@@ -53,12 +55,14 @@ func TestWitness(t *testing.T) {
 // TestNoRehearsal: a rehearsal takes hosts, and what befalls them takes a rehearsal.
 func TestNoRehearsal(t *testing.T) {
 	d := newDesk(t)
-	d.wantExit(rehearsals.Rehearse(t.Context(), d.Session, &site.Site{Name: "toykat"}, host.Command{Args: []string{"true"}}), problem.Usage, "names no hosts")
+	d.wantExit(rehearsals.Rehearse(t.Context(), d.Session, &site.Site{Name: "toykat"},
+		host.Command{Args: []string{"true"}}), problem.Usage, "names no hosts")
 	_, err := rehearsals.Under(d.Session, d.site())
 	d.wantExit(err, problem.Usage, "no rehearsal of site toykat is under way", "orrery rehearse")
 }
 
-// TestConsoleOf: the console of each node that is there is asked for, and one that is not there, or not for a member, is refused.
+// TestConsoleOf: the console of each node that is there is asked for, and one that is not there, or
+// not for a member, is refused.
 func TestConsoleOf(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -81,7 +85,8 @@ func TestConsoleOf(t *testing.T) {
 		d.wantExit(ask("web2"), problem.Failed, "node web2 does not run", "orrery up web2")
 		d.wantExit(ask("web11"), problem.Usage, "did you mean web1?")
 	}
-	d.write("site.toml", strings.Replace(toykat, "[release.700]\n[release.701]\n", "privileged = true\n", 1)) // of the web nodes
+	// of the web nodes
+	d.write("site.toml", strings.Replace(toykat, "[release.700]\n[release.701]\n", "privileged = true\n", 1))
 	d.up()
 	d.Member = &member.Person{Name: "ada"}
 	for _, ask := range of {
@@ -104,16 +109,19 @@ func TestExec(t *testing.T) {
 		})
 		return s, err
 	}
-	s, err := run(nodes.ExecOptions{Command: []string{"cat"}, Stdin: bytes.NewBufferString("hello"), Parallel: 1}, "web*", "db")
+	s, err := run(nodes.ExecOptions{Command: []string{"cat"}, Stdin: bytes.NewBufferString("hello"), Parallel: 1},
+		"web*", "db")
 	d.must(err)
 	for i, out := range s.said {
 		if out.String() != "hello" {
 			t.Errorf("node %d has read %q", i, out)
 		}
 	}
-	_, err = run(nodes.ExecOptions{Command: []string{"cat"}, Stdin: bytes.NewBufferString("hello"), Parallel: 2, Fixed: true}, "web*", "db")
+	_, err = run(nodes.ExecOptions{Command: []string{"cat"}, Stdin: bytes.NewBufferString("hello"), Parallel: 2,
+		Fixed: true}, "web*", "db")
 	d.wantExit(err, problem.Usage, "goes to 3 nodes at once", "no more than 2")
-	s, err = run(nodes.ExecOptions{Command: []string{"cat"}, Stdin: bytes.NewBufferString("hello"), Parallel: 1, Fixed: true}, "db")
+	s, err = run(nodes.ExecOptions{Command: []string{"cat"}, Stdin: bytes.NewBufferString("hello"), Parallel: 1,
+		Fixed: true}, "db")
 	d.must(err)
 	if s.said[0].String() != "hello" {
 		t.Errorf("one node has read %q", s.said[0])
@@ -127,7 +135,8 @@ func TestExec(t *testing.T) {
 	d.wantExit(err, problem.Usage, "nobody")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = nodes.Exec(ctx, d.Session, d.site(), []string{"db"}, nodes.ExecOptions{Command: []string{"true"}}, func([]*site.Node) nodes.Speech { return &speech{} })
+	_, err = nodes.Exec(ctx, d.Session, d.site(), []string{"db"}, nodes.ExecOptions{Command: []string{"true"}},
+		func([]*site.Node) nodes.Speech { return &speech{} })
 	if err == nil {
 		t.Error("what is interrupted has succeeded")
 	}

@@ -25,7 +25,8 @@ const hour = time.Hour
 
 func twinOf(name, dir, as string) twin.Record {
 	return twin.Record{
-		Site: name, Dir: dir, Options: twin.Options{Name: as, Owner: control.Who()}, Volumes: site.Empty, Created: time.Now().UTC().Truncate(time.Second),
+		Site: name, Dir: dir, Options: twin.Options{Name: as, Owner: control.Who()}, Volumes: site.Empty,
+		Created: time.Now().UTC().Truncate(time.Second),
 	}
 }
 
@@ -64,7 +65,8 @@ func (d *desk) wantLive(release int) {
 	}
 }
 
-// TestReleases: releases are staged beside what is live, switched to and from, and a former one is gone back to.
+// TestReleases: releases are staged beside what is live, switched to and from, and a former one is
+// gone back to.
 func TestReleases(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -111,7 +113,8 @@ func TestSwitchFails(t *testing.T) {
 	d.wantLive(700)
 }
 
-// TestTrial: a release on trial stays when it is confirmed or its checks hold, and goes back when a check fails or nobody confirms it.
+// TestTrial: a release on trial stays when it is confirmed or its checks hold, and goes back when a
+// check fails or nobody confirms it.
 func TestTrial(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -156,7 +159,8 @@ func TestTrial(t *testing.T) {
 	back()
 	on(releases.SwitchOptions{Within: time.Millisecond})
 	d.must(watch())
-	if end, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand"); err != nil || end.Why != "its health checks held" {
+	if end, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand"); err != nil ||
+		end.Why != "its health checks held" {
 		t.Errorf("it ended with %+v, %v", end, err)
 	}
 	back()
@@ -258,8 +262,9 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestEditsWait: as long as a release is live, plan and up say which edits of the site directory do not reach its nodes, and
-// why. Edits that reach them, and nodes that are not concerned, are not among them.
+// TestEditsWait: as long as a release is live, plan and up say which edits of the site directory do
+// not reach its nodes, and why. Edits that reach them, and nodes that are not concerned, are not
+// among them.
 func TestEditsWait(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -277,7 +282,8 @@ func TestEditsWait(t *testing.T) {
 	if got := warnings(); got != "" {
 		t.Errorf("nothing was edited, and plan says %q", got)
 	}
-	d.write("roles/web/role.toml", "[[file]]\npath = \"/etc/web\"\ntemplate = \"web\"\n[[step]]\nname = \"page\"\nwhen = \"active\"\nscript = \"true\"\n")
+	d.write("roles/web/role.toml",
+		"[[file]]\npath = \"/etc/web\"\ntemplate = \"web\"\n[[step]]\nname = \"page\"\nwhen = \"active\"\nscript = \"true\"\n")
 	d.write("roles/web/web", "{{ .Node.Name }} is on {{ .Node.Host }}")
 	d.write("site.toml", strings.Replace(toykat, "roles  = [\"db\"]\n", "roles  = [\"db\"]\nmemory = \"99MiB\"\n", 1))
 	const web = "web1, web2: web: file /etc/web added, web: step page added"
@@ -294,15 +300,16 @@ func TestEditsWait(t *testing.T) {
 	}
 	_, err = releases.Rollback(t.Context(), d.Session, d.site(), nil)
 	d.must(err)
-	if p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err != nil || p.Empty() || len(p.Warnings) > 0 {
+	if p, err := sites.Preview(t.Context(), d.Session, nil, sites.PreviewOptions{}); err != nil || p.Empty() ||
+		len(p.Warnings) > 0 {
 		t.Errorf("without a release nothing waits: %v, %v", p, err)
 	}
 	d.up()
 	d.wantSaid("web1", "/etc/web", "web1 is on local")
 }
 
-// TestDownKeepsRelease: a site that is taken down at a release, with its data or without, comes up at that again. down says
-// so, and so do plan and up.
+// TestDownKeepsRelease: a site that is taken down at a release, with its data or without, comes up
+// at that again. down says so, and so do plan and up.
 func TestDownKeepsRelease(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -337,8 +344,9 @@ func TestDownKeepsRelease(t *testing.T) {
 	d.wantLive(700)
 }
 
-// TestUnreadableRelease: on one host as on several, a release that is live and whose copy of the site directory cannot be read is told
-// of. What needs it is refused, and the site can still be looked at and taken down.
+// TestUnreadableRelease: on one host as on several, a release that is live and whose copy of the
+// site directory cannot be read is told of. What needs it is refused, and the site can still be
+// looked at and taken down.
 func TestUnreadableRelease(t *testing.T) {
 	d := newDesk(t)
 	d.Without = []string{"sv2"}

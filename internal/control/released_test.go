@@ -23,7 +23,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestReleaseLs: each release is told of with what it is to the site, what its nodes consist of, and old ones go.
+// TestReleaseLs: each release is told of with what it is to the site, what its nodes consist of,
+// and old ones go.
 func TestReleaseLs(t *testing.T) {
 	d := diskDesk(t)
 	d.write("site.toml", toykat+"[release.702]\nnotes = \"the last\"\n")
@@ -44,7 +45,8 @@ func TestReleaseLs(t *testing.T) {
 				what += " " + word
 			}
 		}
-		got = append(got, strings.TrimSpace(strings.Join([]string{register.ReleaseNames(map[string]int{"": r.Number}), strings.Join(r.Live, "+"), strings.Join(r.Quarantine, "+"), r.Notes}, "|")))
+		got = append(got, strings.TrimSpace(strings.Join([]string{register.ReleaseNames(map[string]int{"": r.Number}),
+			strings.Join(r.Live, "+"), strings.Join(r.Quarantine, "+"), r.Notes}, "|")))
 		if r.Former != (r.Number == 700) || r.Declared != (r.Number >= 700) {
 			t.Errorf("release %d is%s", r.Number, what)
 		}
@@ -55,7 +57,8 @@ func TestReleaseLs(t *testing.T) {
 	}
 	shown, err := releases.Show(t.Context(), d.Session, s, 701, []string{"db"})
 	d.must(err)
-	if len(shown) != 1 || shown[0].Node != "db" || len(shown[0].Content) == 0 || strings.Join(shown[0].Roles, " ") != "db" {
+	if len(shown) != 1 || shown[0].Node != "db" || len(shown[0].Content) == 0 ||
+		strings.Join(shown[0].Roles, " ") != "db" {
 		t.Errorf("%+v", shown)
 	}
 	_, err = releases.Show(t.Context(), d.Session, s, 799, nil)
@@ -81,7 +84,8 @@ func TestReleaseLs(t *testing.T) {
 			t.Errorf("%s: %d, %v", text, n, err)
 		}
 	}
-	for text, want := range map[string]string{"": "which release?", "x": "not the number of a release", "-1": "not the number of a release"} {
+	for text, want := range map[string]string{"": "which release?", "x": "not the number of a release",
+		"-1": "not the number of a release"} {
 		if _, err := register.ReleaseNumber(s, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -189,7 +193,8 @@ func TestDrift(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	d.say("web1", "/etc/motd", "goodbye")
-	if n := look(); n.Health != status.Drifted || len(n.Drift) != 1 || n.Drift[0].Kind != observe.DriftFile || n.Drift[0].Subject != "/etc/motd" {
+	if n := look(); n.Health != status.Drifted || len(n.Drift) != 1 || n.Drift[0].Kind != observe.DriftFile ||
+		n.Drift[0].Subject != "/etc/motd" {
 		t.Errorf("%+v", n)
 	}
 	if r, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil || r != nil {
@@ -249,7 +254,8 @@ func TestUndoFails(t *testing.T) {
 	d.wantNodes("db none absent -, web1 none absent -, web2 none absent -")
 }
 
-// TestHalfWay: a switch that fails and cannot be taken back wholly says where each node is, whoever asks next is told, and the next up mends it.
+// TestHalfWay: a switch that fails and cannot be taken back wholly says where each node is, whoever
+// asks next is told, and the next up mends it.
 func TestHalfWay(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -258,7 +264,8 @@ func TestHalfWay(t *testing.T) {
 	_, err := releases.Switch(t.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700})
 	d.fault.Revive()
 	d.wantExit(err, problem.HalfWay, "could not be fully undone", "db: ")
-	d.wantExit(overdue.UnderWay(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
+	d.wantExit(overdue.UnderWay(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted",
+		"orrery up brings it to release")
 	_, err = releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.HalfWay)
 	d.up()
@@ -343,7 +350,8 @@ func switching(t *testing.T) *desk {
 	return nil
 }
 
-// TestDownOfReleases kills a rollback from one release to another at every operation and takes the site down then: the next up brings it to one of the two.
+// TestDownOfReleases kills a rollback from one release to another at every operation and takes the
+// site down then: the next up brings it to one of the two.
 func TestDownOfReleases(t *testing.T) {
 	t.Parallel()
 	for operation := 1; ; operation++ {
@@ -374,10 +382,12 @@ func TestDownOfReleases(t *testing.T) {
 	}
 }
 
-// TestDownWhileSwitching: a site that is taken down while a switch of it is interrupted comes up wholly at one release.
+// TestDownWhileSwitching: a site that is taken down while a switch of it is interrupted comes up
+// wholly at one release.
 func TestDownWhileSwitching(t *testing.T) {
 	d := switching(t)
-	d.wantExit(overdue.UnderWay(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted", "orrery up brings it to release")
+	d.wantExit(overdue.UnderWay(d.Context(), d.Session, d.site()), problem.HalfWay, "is under way or was interrupted",
+		"orrery up brings it to release")
 	_, err := releases.Confirm(t.Context(), d.Session, d.site(), "by hand")
 	d.wantExit(err, problem.HalfWay, "was interrupted", "orrery up brings the set to one release")
 	_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
@@ -391,7 +401,8 @@ func TestDownWhileSwitching(t *testing.T) {
 	d.wantExit(err, problem.Mistake)
 }
 
-// TestProvide: all layers of a site are built on this machine that it has not, those below first, whatever hosts the site has; the hosts are not asked.
+// TestProvide: all layers of a site are built on this machine that it has not, those below first,
+// whatever hosts the site has; the hosts are not asked.
 func TestProvide(t *testing.T) {
 	d := diskDesk(t)
 	d.write("site.toml", twoHosts)
@@ -401,7 +412,8 @@ func TestProvide(t *testing.T) {
 		d.must(layers.Provide(t.Context(), d.Session, d.site()))
 		return strings.Join(d.watch.steps[before:], "; ")
 	}
-	if did := build(); !strings.HasPrefix(did, "layer debian: build: not in the store: ") || !strings.Contains(did, "; layer debian + web: build: not in the store: ") || strings.Count(did, ";") != 1 {
+	if did := build(); !strings.HasPrefix(did, "layer debian: build: not in the store: ") ||
+		!strings.Contains(did, "; layer debian + web: build: not in the store: ") || strings.Count(did, ";") != 1 {
 		t.Errorf("done was %s", did)
 	}
 	if did := build(); did != "" {

@@ -16,9 +16,10 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A restore first has each host lay down its part, where nothing sees it (package backups). Until all have done so, nothing was
-// touched. From then on, whoever brings the site up brings the restore to its end, without the backup: what was there is taken down,
-// the parts are put in their place, and each node gets what it had when it is made.
+// A restore first has each host lay down its part, where nothing sees it (package backups). Until
+// all have done so, nothing was touched. From then on, whoever brings the site up brings the
+// restore to its end, without the backup: what was there is taken down, the parts are put in their
+// place, and each node gets what it had when it is made.
 
 // RestoreOptions say what of a backup is brought back, and where it goes.
 type RestoreOptions struct {
@@ -62,8 +63,8 @@ func (j *Job) restoringOf(seen []observe.Host) *restoring {
 	return r
 }
 
-// settleRestore brings a restore so far that nodes can be made, if all hosts have laid down their parts, and takes it back if it has
-// touched nothing. It returns the hosts as they are then.
+// settleRestore brings a restore so far that nodes can be made, if all hosts have laid down their
+// parts, and takes it back if it has touched nothing. It returns the hosts as they are then.
 func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe.Host, error) {
 	r := j.restoringOf(seen)
 	if !j.Restores || r == nil {
@@ -74,7 +75,8 @@ func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe
 		return nil, err
 	}
 	if len(over) > 0 {
-		r.Session.Notice(r.key(), "host %s says that the restore came to its end there before; what it has now stays as it is", humanize.List(over, 12))
+		r.Session.Notice(r.key(), "host %s says that the restore came to its end there before; what it has now stays as it is",
+			humanize.List(over, 12))
 		return seen, nil
 	}
 	switch {
@@ -83,7 +85,8 @@ func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe
 	case r.Backup != "":
 		err = problem.New(problem.Surprise, "not all hosts have their part of this backup").Try("run the same command again")
 	case r.part.Untouched() && len(r.Hosts.Unknown) == 0:
-		r.Session.Notice(r.key(), "a restore of %s was interrupted before it had touched anything; what it had laid down is removed", r.key())
+		r.Session.Notice(r.key(), "a restore of %s was interrupted before it had touched anything; what it had laid down is removed",
+			r.key())
 		err = r.advance(ctx, backup.ToDrop)
 	default: // it touched nothing; if there was nothing before, no node is made without what it had
 		return seen, nil
@@ -96,8 +99,8 @@ func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe
 
 func (r *restoring) key() string { return r.Site.Key() }
 
-// whole reports whether all hosts have laid down their parts, but those that were left out when it began. Over are hosts that have
-// none any more, while all others have put theirs in place.
+// whole reports whether all hosts have laid down their parts, but those that were left out when it
+// began. Over are hosts that have none any more, while all others have put theirs in place.
 func (r *restoring) whole() (whole bool, over []string, err error) {
 	placed, apart := true, false
 	for i, h := range r.Hosts.All {
@@ -109,17 +112,21 @@ func (r *restoring) whole() (whole bool, over []string, err error) {
 			placed, apart = placed && p.Placed, apart || p.ID != r.part.ID || !p.Staged
 		}
 	}
-	silent := slices.DeleteFunc(slices.Clone(r.Hosts.Unknown), func(name string) bool { return slices.Contains(r.part.Without, name) })
+	silent := slices.DeleteFunc(slices.Clone(r.Hosts.Unknown),
+		func(name string) bool { return slices.Contains(r.part.Without, name) })
 	switch {
 	case r.part.Going && len(silent) > 0:
-		return false, nil, problem.New(problem.Left, "a restore of %s was interrupted of which host %s has a part", r.key(), silent[0]).At(r.part.From).
+		return false, nil, problem.New(problem.Left, "a restore of %s was interrupted of which host %s has a part", r.key(),
+			silent[0]).At(r.part.From).
 			Try("bring %s back and run the same command without --without; %s", silent[0], hosts.OutOfFile)
 	case r.Backup != "" && r.part.ID != r.Backup, r.part.Going && apart:
-		return false, nil, problem.New(problem.Left, "another restore of %s was interrupted", r.key()).Try("orrery restore %s", r.part.From)
+		return false, nil, problem.New(problem.Left, "another restore of %s was interrupted", r.key()).
+			Try("orrery restore %s", r.part.From)
 	case len(over) > 0 && placed:
 		return false, over, nil
 	case r.part.Going && len(over) > 0:
-		return false, nil, problem.New(problem.Surprise, "host %s has no part of the restore of %s that was interrupted", humanize.List(over, 12), r.key()).
+		return false, nil, problem.New(problem.Surprise, "host %s has no part of the restore of %s that was interrupted",
+			humanize.List(over, 12), r.key()).
 			Try("orrery restore %s", r.part.From)
 	}
 	return !apart && len(over)+len(silent) == 0, nil, nil
@@ -128,7 +135,8 @@ func (r *restoring) whole() (whole bool, over []string, err error) {
 // settle takes down what was there, and has all hosts put their parts in place.
 func (r *restoring) settle(ctx context.Context, seen []observe.Host) error {
 	if r.Backup == "" {
-		r.Session.Notice(r.key(), "a restore of %s from %s was interrupted; it is brought to its end first", r.key(), r.part.From)
+		r.Session.Notice(r.key(), "a restore of %s from %s was interrupted; it is brought to its end first", r.key(),
+			r.part.From)
 	}
 	if !r.part.Going && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -151,8 +159,8 @@ func (r *restoring) settle(ctx context.Context, seen []observe.Host) error {
 	return r.Session.Call(r.Site).Releases(r.Hosts).LearnLive(ctx)
 }
 
-// clear takes down what was there, with its data; while a host is left out, only of the nodes that come back. Until all hosts have
-// done so, none puts anything in its place.
+// clear takes down what was there, with its data; while a host is left out, only of the nodes that
+// come back. Until all hosts have done so, none puts anything in its place.
 func (r *restoring) clear(ctx context.Context, seen []observe.Host) error {
 	goal := plan.Goal{Volumes: true}
 	if len(r.part.Without) > 0 {
@@ -164,7 +172,9 @@ func (r *restoring) clear(ctx context.Context, seen []observe.Host) error {
 		}
 	}
 	p := plan.Down(r.Site, seen, goal)
-	if err := journalled(ctx, r.Session, r.Hosts, func(account *Account) error { return account.CarryOut(ctx, r.Session.Watcher, r.Hosts, p.Steps) }); err != nil {
+	if err := journalled(ctx, r.Session, r.Hosts, func(account *Account) error {
+		return account.CarryOut(ctx, r.Session.Watcher, r.Hosts, p.Steps)
+	}); err != nil {
 		return err
 	}
 	return r.advance(ctx, backup.ToClear)
@@ -212,14 +222,16 @@ func (j *Job) endRestore(ctx context.Context, seen []observe.Host) error {
 		}
 		if !part.Opened {
 			once.Do(func() {
-				j.Session.Notice(j.Site.Key(), "generated secrets and SSH host keys were made anew, and roles that have secrets applied anew; data that was made with the former secrets may not accept them")
+				j.Session.Notice(j.Site.Key(),
+					"generated secrets and SSH host keys were made anew, and roles that have secrets applied anew; data that was made with the former secrets may not accept them")
 			})
 		}
 		return err
 	})
 }
 
-// unfinished refuses to make or start nodes that would lack what they had, because their restore was interrupted.
+// unfinished refuses to make or start nodes that would lack what they had, because their restore
+// was interrupted.
 func (j *Job) unfinished(seen []observe.Host, p *plan.Plan) error {
 	if j.Restores {
 		return nil

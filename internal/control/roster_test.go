@@ -15,14 +15,16 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestAddHost: a host comes to a site once it is reached, has what nodes need, and contradicts no other; it goes from it when nothing is there any more.
+// TestAddHost: a host comes to a site once it is reached, has what nodes need, and contradicts no
+// other; it goes from it when nothing is there any more.
 func TestAddHost(t *testing.T) {
 	d, _ := farDesk(t)
 	d.up()
 	before := d.text()
 	refused := func(what, name, address string, kind problem.Kind, says string) {
 		t.Helper()
-		if _, err := roster.Add(t.Context(), d.Session, name, address); problem.Exit(err) != int(kind) || !strings.Contains(err.Error(), says) {
+		if _, err := roster.Add(t.Context(), d.Session, name, address); problem.Exit(err) != int(kind) ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if is := d.text(); is != before {
@@ -47,29 +49,35 @@ func TestAddHost(t *testing.T) {
 
 	added, err := roster.Add(t.Context(), d.Session, "sv3", "root@10.8.1.3")
 	d.must(err)
-	if want := strings.Replace(before, "2:2222\"\n", "2:2222\"\n\n[host.sv3]\naddress = \"root@10.8.1.3\"\n", 1); !added.Written || d.text() != want || strings.Join(added.Installed, " ") != "lxc" {
+	if want := strings.Replace(before, "2:2222\"\n", "2:2222\"\n\n[host.sv3]\naddress = \"root@10.8.1.3\"\n",
+		1); !added.Written || d.text() != want || strings.Join(added.Installed, " ") != "lxc" {
 		t.Errorf("added is %+v; the site file is\n%s", added, d.text())
 	}
-	if again, err := roster.Add(t.Context(), d.Session, "sv3", "root@10.8.1.3"); err != nil || !again.Written || again.Block != "" || len(again.Installed) > 0 {
+	if again, err := roster.Add(t.Context(), d.Session, "sv3", "root@10.8.1.3"); err != nil || !again.Written ||
+		again.Block != "" || len(again.Installed) > 0 {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 
 	// It goes again, and of what has something on it nothing is touched.
 	after := d.text()
-	for name, says := range map[string]string{"sv1": "named by 1 node: db", "sv2": "named by 2 nodes: web1, web2", "sv9": "no host is called"} {
-		if _, err := roster.Remove(t.Context(), d.Session, name); err == nil || !strings.Contains(err.Error(), says) || d.text() != after {
+	for name, says := range map[string]string{"sv1": "named by 1 node: db", "sv2": "named by 2 nodes: web1, web2",
+		"sv9": "no host is called"} {
+		if _, err := roster.Remove(t.Context(), d.Session, name); err == nil || !strings.Contains(err.Error(), says) ||
+			d.text() != after {
 			t.Errorf("%s is removed: %v", name, err)
 		}
 	}
 	volume := filepath.Join(third.dirs.Volumes("toykat"), "web1", "rows")
 	d.must(os.MkdirAll(volume, 0o755))
-	if _, err := roster.Remove(t.Context(), d.Session, "sv3"); problem.Exit(err) != int(problem.Refused) || !strings.Contains(err.Error(), "rows") {
+	if _, err := roster.Remove(t.Context(), d.Session, "sv3"); problem.Exit(err) != int(problem.Refused) ||
+		!strings.Contains(err.Error(), "rows") {
 		t.Errorf("a host with a volume: %v", err)
 	}
 	d.must(os.RemoveAll(third.dirs.Volumes("toykat")))
 	delete(d.machine.others, "sv3")
 	d.Links.Close()
-	if _, err := roster.Remove(t.Context(), d.Session, "sv3"); problem.Exit(err) != int(problem.Failed) || d.text() != after {
+	if _, err := roster.Remove(t.Context(), d.Session, "sv3"); problem.Exit(err) != int(problem.Failed) ||
+		d.text() != after {
 		t.Errorf("a host that does not answer: %v", err)
 	}
 	d.machine.others["sv3"] = third
@@ -81,23 +89,28 @@ func TestAddHost(t *testing.T) {
 	d.wantNodes("db none running healthy, web1 none running healthy, web2 none running healthy")
 }
 
-// TestAddHostWithNodes: a machine that has nodes of a site that is called so does not come to another: they would be taken for its own.
+// TestAddHostWithNodes: a machine that has nodes of a site that is called so does not come to
+// another: they would be taken for its own.
 func TestAddHostWithNodes(t *testing.T) {
 	other, _ := farDesk(t)
 	other.up()
 	d, _ := farDesk(t)
 	d.machine.others["sv3"] = other.machine
-	if _, err := roster.Add(t.Context(), d.Session, "sv3", "10.8.1.3"); problem.Exit(err) != int(problem.Surprise) || !strings.Contains(err.Error(), "has nodes of a site toykat already: db") {
+	if _, err := roster.Add(t.Context(), d.Session, "sv3", "10.8.1.3"); problem.Exit(err) != int(problem.Surprise) ||
+		!strings.Contains(err.Error(), "has nodes of a site toykat already: db") {
 		t.Errorf("a host with nodes: %v", err)
 	}
 }
 
-// TestDrainHost: nodes are kept away from a host that is drained, from whatever machine the site is steered, until it is said otherwise.
+// TestDrainHost: nodes are kept away from a host that is drained, from whatever machine the site is
+// steered, until it is said otherwise.
 func TestDrainHost(t *testing.T) {
 	d, other := farDesk(t)
-	d.write("site.toml", strings.ReplaceAll(strings.Replace(twoHosts, "[node.db]", "[group.web]\nnodes = [\"web*\"]\nspread = \"host\"\n[node.db]", 1), "host  = \"sv2\"\nnet.far", "net.far"))
+	d.write("site.toml", strings.ReplaceAll(strings.Replace(twoHosts, "[node.db]",
+		"[group.web]\nnodes = [\"web*\"]\nspread = \"host\"\n[node.db]", 1), "host  = \"sv2\"\nnet.far", "net.far"))
 	drain := func(host string, stay bool) (*roster.Moved, error) {
-		return roster.Drain{Host: host, Stay: stay, Show: func(place.Moves, *plan.Plan) {}}.Run(t.Context(), d.Session, d.site())
+		return roster.Drain{Host: host, Stay: stay, Show: func(place.Moves, *plan.Plan) {}}.Run(t.Context(), d.Session,
+			d.site())
 	}
 	for range 2 {
 		if m, err := drain("sv2", false); err != nil || len(m.Moves.Moves)+len(m.Stuck) > 0 {
@@ -117,7 +130,8 @@ func TestDrainHost(t *testing.T) {
 		}
 	}
 	moves, err := roster.Propose(t.Context(), d.Session, d.site())
-	if d.must(err); len(moves.Moves) != 1 || moves.Moves[0].To != "sv2" || !strings.Contains(moves.Moves[0].Why, "group web has 2 nodes on sv1") {
+	if d.must(err); len(moves.Moves) != 1 || moves.Moves[0].To != "sv2" ||
+		!strings.Contains(moves.Moves[0].Why, "group web has 2 nodes on sv1") {
 		t.Errorf("proposed is %+v", moves)
 	}
 
@@ -128,7 +142,8 @@ func TestDrainHost(t *testing.T) {
 	d.Asker = never{}
 	shown := 0
 	show := func(m place.Moves, p *plan.Plan) { shown += len(m.Moves) * len(p.Disturbed()) }
-	if _, err := roster.Rebalance(t.Context(), d.Session, d.site(), show); problem.Exit(err) != int(problem.Refused) || shown != 1 {
+	if _, err := roster.Rebalance(t.Context(), d.Session, d.site(), show); problem.Exit(err) != int(problem.Refused) ||
+		shown != 1 {
 		t.Errorf("without consent: %v; shown was %d", err, shown)
 	}
 	if _, err := drain("sv1", false); problem.Exit(err) != int(problem.Refused) {
@@ -138,7 +153,8 @@ func TestDrainHost(t *testing.T) {
 		t.Error("the mark was put there without consent")
 	}
 	m, err := drain("sv1", true)
-	if d.must(err); len(m.Moves.Moves) != 2 || len(m.Stuck) != 1 || !strings.Contains(m.Stuck[0].Cure, `take host = "sv1" out`) || len(m.Moved) > 0 {
+	if d.must(err); len(m.Moves.Moves) != 2 || len(m.Stuck) != 1 ||
+		!strings.Contains(m.Stuck[0].Cure, `take host = "sv1" out`) || len(m.Moved) > 0 {
 		t.Errorf("leaving are %+v", m)
 	}
 	if states := d.Call(d.site()).States(t.Context()); states[0].Drained == "" {

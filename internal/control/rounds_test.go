@@ -73,8 +73,9 @@ func longLine(delay time.Duration) (near, far io.ReadWriteCloser) {
 	return end{back, there}, end{there, back}
 }
 
-// TestRoundTrips: few questions to a host wait for the answer to another. Each of those takes as long as a packet there
-// and back, which is seconds over a satellite. Time is that of the bubble, in which nothing but the distance takes any.
+// TestRoundTrips: few questions to a host wait for the answer to another. Each of those takes as
+// long as a packet there and back, which is seconds over a satellite. Time is that of the bubble,
+// in which nothing but the distance takes any.
 func TestRoundTrips(t *testing.T) {
 	const alone = "ORRERY_TEST_ROUND_TRIPS"
 	if os.Getenv(alone) == "" { // yamux has timers in common, and those of a bubble must not be used outside it

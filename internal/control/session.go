@@ -2,10 +2,12 @@
 // directory and hosts are meant, consent, the site's lock, the journal, and a Job that observes the
 // hosts, plans, asks and carries the plan out.
 //
-// Make a Session that says on whose behalf you act, for which site directory, and with which Asker and Watcher. Load the site, then call an operation
-// of one of the packages below this one: sites.Up and sites.Down, releases.Stage and releases.Switch, twins.Create, status.Read, backups.Take and so on.
-// An operation looks at the hosts, makes a plan, gets the consent that it needs from the Asker, and takes the site's lock. It carries the plan out,
-// informs the Watcher of each step, keeps the journal, and returns a typed result.
+// Make a Session that says on whose behalf you act, for which site directory, and with which Asker
+// and Watcher. Load the site, then call an operation of one of the packages below this one:
+// sites.Up and sites.Down, releases.Stage and releases.Switch, twins.Create, status.Read,
+// backups.Take and so on. An operation looks at the hosts, makes a plan, gets the consent that it
+// needs from the Asker, and takes the site's lock. It carries the plan out, informs the Watcher of
+// each step, keeps the journal, and returns a typed result.
 //
 // Operations print nothing, know no flags and read no terminal, so tests can drive them on a machine in memory.
 package control
@@ -36,9 +38,11 @@ type Session struct {
 	Command string          // as the caller said it, for locks and the journal
 	Version string          // of this program, which is that of helpers on other hosts
 
-	Links   *hosts.Links // to other hosts
-	Ending  plan.Ending  // how running nodes end that are stopped, restarted or taken down
-	Without []string     // hosts that are left out: nothing is asked of them, and nothing planned that depends on what they have
+	Links  *hosts.Links // to other hosts
+	Ending plan.Ending  // how running nodes end that are stopped, restarted or taken down
+	// hosts that are left out: nothing is asked of them, and nothing planned that depends on what they
+	// have
+	Without []string
 
 	Member *member.Person // who calls without being root, through sudo; nil: root, or whoever runs it as himself
 	From   string         // the directory of a member
@@ -52,7 +56,8 @@ type Session struct {
 // Live stands for the release that is live, whichever that is.
 const Live = -1
 
-// DefaultParallel is how many steps are under way at once. Steps mostly wait for disks and for systemd, so there are more of them than processors.
+// DefaultParallel is how many steps are under way at once. Steps mostly wait for disks and for
+// systemd, so there are more of them than processors.
 func DefaultParallel() int { return max(8, 4*runtime.NumCPU()) }
 
 // Who names the person who runs Orrery, through sudo.

@@ -51,7 +51,8 @@ func TestChangedWhileAsked(t *testing.T) {
 	d.wantNodes("db none stopped -, web1 none stopped -, web2 none stopped -")
 }
 
-// TestWaysIntoNodes: there is a way into the nodes that run, those that are live unless another release is meant; privileged ones are closed to members.
+// TestWaysIntoNodes: there is a way into the nodes that run, those that are live unless another
+// release is meant; privileged ones are closed to members.
 func TestWaysIntoNodes(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -128,11 +129,13 @@ func TestStatusProbe(t *testing.T) {
 	}
 }
 
-// TestBatchPutBack: a batch that fails ends a rolling change; its nodes are put back, and those after it are untouched.
+// TestBatchPutBack: a batch that fails ends a rolling change; its nodes are put back, and those
+// after it are untouched.
 func TestBatchPutBack(t *testing.T) {
 	d := newDesk(t)
 	d.up()
-	d.write("site.toml", strings.Replace(toykat, "roles  = [\"web\"]", "roles  = [\"web\"]\nmemory = \"64MiB\"\nprivileged = true", 1))
+	d.write("site.toml", strings.Replace(toykat, "roles  = [\"web\"]",
+		"roles  = [\"web\"]\nmemory = \"64MiB\"\nprivileged = true", 1))
 	d.fault.Fail("Start", "web1", 1, nil)
 	one, ok := site.ParseBatch("1")
 	if !ok {
@@ -153,7 +156,8 @@ func TestBatchPutBack(t *testing.T) {
 	d.wantNodes(allUp)
 }
 
-// TestGiveUpRollback: what rollback returns to is staged anew only if that is said; there is no way back to it then.
+// TestGiveUpRollback: what rollback returns to is staged anew only if that is said; there is no way
+// back to it then.
 func TestGiveUpRollback(t *testing.T) {
 	d := newDesk(t)
 	d.up()
@@ -166,7 +170,8 @@ func TestGiveUpRollback(t *testing.T) {
 	if len(staged.Spared) != 3 {
 		t.Errorf("spared were %v", staged.Spared)
 	}
-	if _, err = releases.Stage(t.Context(), d.Session, d.site(), nil, releases.StageOptions{Release: 700, GiveUp: true}); err != nil {
+	if _, err = releases.Stage(t.Context(), d.Session, d.site(), nil,
+		releases.StageOptions{Release: 700, GiveUp: true}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = releases.Rollback(t.Context(), d.Session, d.site(), nil)
@@ -192,7 +197,8 @@ func TestReleaseOfTwin(t *testing.T) {
 		t.Errorf("switched was %+v", made)
 	}
 	d.wantLive(0) // of the original
-	for edit, want := range map[string]string{"": "", "memory = \"99MiB\"\n": "edits of nodes wait for the next release, because release 700 is live: db: memory changed"} {
+	for edit, want := range map[string]string{"": "",
+		"memory = \"99MiB\"\n": "edits of nodes wait for the next release, because release 700 is live: db: memory changed"} {
 		d.write("site.toml", strings.Replace(toykat, "[node.db]\n", "[node.db]\n"+edit, 1))
 		p, err := sites.Preview(t.Context(), &of, nil, sites.PreviewOptions{})
 		d.must(err)
@@ -202,7 +208,8 @@ func TestReleaseOfTwin(t *testing.T) {
 	}
 }
 
-// TestForgottenTrial: a trial that nobody watches is watched again by whoever comes, and ends if its time is over.
+// TestForgottenTrial: a trial that nobody watches is watched again by whoever comes, and ends if
+// its time is over.
 func TestForgottenTrial(t *testing.T) {
 	d := newDesk(t)
 	d.up()

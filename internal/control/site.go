@@ -13,7 +13,8 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// Directory returns the site directory that is meant: -C, else the current one, else that of the only site that is up here.
+// Directory returns the site directory that is meant: -C, else the current one, else that of the
+// only site that is up here.
 func (c *Session) Directory() (string, error) {
 	if c.SiteDir != "" {
 		return c.SiteDir, nil
@@ -29,14 +30,17 @@ func (c *Session) Directory() (string, error) {
 	switch len(up) {
 	case 1:
 		if !up[0].There() {
-			return "", problem.New(problem.Usage, "site %s is up on this host, but its directory is gone", up[0].Site).At(up[0].Dir).
+			return "", problem.New(problem.Usage, "site %s is up on this host, but its directory is gone", up[0].Site).
+				At(up[0].Dir).
 				Try("orrery down --name %s takes it down; -C names the directory if it is elsewhere now", up[0].Site)
 		}
 		return up[0].Dir, nil
 	case 0:
-		return "", problem.New(problem.Usage, "no site: there is no site.toml here").Try("use -C DIRECTORY, or make a site with orrery init; orrery ls lists the sites of this host")
+		return "", problem.New(problem.Usage, "no site: there is no site.toml here").
+			Try("use -C DIRECTORY, or make a site with orrery init; orrery ls lists the sites of this host")
 	}
-	return "", problem.New(problem.Usage, "which site? %d are up on this host", len(up)).Try("use -C %s, for example; orrery ls lists them", up[0].Dir)
+	return "", problem.New(problem.Usage, "which site? %d are up on this host", len(up)).
+		Try("use -C %s, for example; orrery ls lists them", up[0].Dir)
 }
 
 // Load reads the site directory that is meant.
@@ -53,7 +57,8 @@ func (c *Session) Load() (*site.Site, error) {
 	c.Known.Forget(s.Name + "." + c.Twin)
 	if err == nil {
 		c.Known.Add(t.Record)
-	} else if _, there := os.Stat(c.Register().TwinPath(s.Name + "." + c.Twin)); there != nil || !problem.Is(err, problem.Mistake) {
+	} else if _, there := os.Stat(c.Register().TwinPath(s.Name + "." + c.Twin)); there != nil ||
+		!problem.Is(err, problem.Mistake) {
 		return nil, err // else the record is here, and AsTwin says why it cannot be read
 	}
 	return c.Register().AsTwin(s, c.Twin, 0)

@@ -51,8 +51,8 @@ func (d *desk) wantWritten(db, web string) {
 	d.wantSaid("web1", motd, web)
 }
 
-// TestSnapshot: what nodes and their volumes have written is put back as it was, for all of them or for some; what was refused or
-// failed leaves all as it is.
+// TestSnapshot: what nodes and their volumes have written is put back as it was, for all of them or
+// for some; what was refused or failed leaves all as it is.
 func TestSnapshot(t *testing.T) {
 	d := diskDesk(t)
 	s := d.site()
@@ -67,7 +67,8 @@ func TestSnapshot(t *testing.T) {
 	d.writeAll("then")
 	taken, err := snapshots.Take(t.Context(), d.Session, s, nil, snapshots.Part{})
 	d.must(err)
-	if size, err := snapshots.Size(t.Context(), taken); err != nil || size.Apparent == 0 || len(taken.Nodes) != 3 || len(taken.Volumes) != 1 {
+	if size, err := snapshots.Size(t.Context(), taken); err != nil || size.Apparent == 0 || len(taken.Nodes) != 3 ||
+		len(taken.Volumes) != 1 {
 		t.Errorf("taken was %+v of %+v, %v", taken, size, err)
 	}
 	d.writeAll("now")
@@ -75,7 +76,8 @@ func TestSnapshot(t *testing.T) {
 	d.Asker = asker
 	_, err = snapshots.Restore(t.Context(), d.Session, s, taken.ID, nil)
 	d.wantExit(err, problem.Refused)
-	if len(asker.asked) != 1 || asker.asked[0].About != control.Restore || !strings.Contains(asker.asked[0].Why, "3 nodes") {
+	if len(asker.asked) != 1 || asker.asked[0].About != control.Restore ||
+		!strings.Contains(asker.asked[0].Why, "3 nodes") {
 		t.Errorf("asked was %+v", asker.asked)
 	}
 	d.Asker = control.Agreed{}
@@ -113,7 +115,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestSnapshotUndone: after a restoring that was taken back, it is known what had been applied to nodes since the snapshot.
+// TestSnapshotUndone: after a restoring that was taken back, it is known what had been applied to
+// nodes since the snapshot.
 func TestSnapshotUndone(t *testing.T) {
 	d := diskDesk(t)
 	apply := func(text string) {
@@ -134,7 +137,8 @@ func TestSnapshotUndone(t *testing.T) {
 	apply("then")
 }
 
-// TestSnapshotOfNode: only a node that is there as it was then can be put back, and only snapshots that are there can be removed.
+// TestSnapshotOfNode: only a node that is there as it was then can be put back, and only snapshots
+// that are there can be removed.
 func TestSnapshotOfNode(t *testing.T) {
 	d := diskDesk(t)
 	d.up()
@@ -166,7 +170,8 @@ func TestSnapshotOfNode(t *testing.T) {
 	}
 }
 
-// TestSnapshotKilled: wherever a restoring is killed, the same command brings it to its end, and until then it is told that it was cut short.
+// TestSnapshotKilled: wherever a restoring is killed, the same command brings it to its end, and
+// until then it is told that it was cut short.
 func TestSnapshotKilled(t *testing.T) {
 	for n := 1; ; n++ {
 		d := diskDesk(t)

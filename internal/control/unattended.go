@@ -5,6 +5,7 @@ import "orrery/internal/control/unattended"
 // Unattended returns this machine as it carries out its plans for a site.
 func Unattended(c *Session, key string) *unattended.Host {
 	return &unattended.Host{
-		Machine: c.Local(), Dirs: c.Dirs, Key: key, Say: func(err error) { c.Trouble(key, err) }, Tell: func(format string, args ...any) { c.Outcome(key, format, args...) },
+		Machine: c.Local(), Dirs: c.Dirs, Key: key, Say: func(err error) { c.Trouble(key, err) },
+		Tell: func(format string, args ...any) { c.Outcome(key, format, args...) },
 	}
 }

@@ -13,14 +13,16 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestVolumes: each volume is told of with its size and its mirror, and those that no node uses any more as such.
+// TestVolumes: each volume is told of with its size and its mirror, and those that no node uses any
+// more as such.
 func TestVolumes(t *testing.T) {
 	d := diskDesk(t)
 	d.up()
 	d.say("db", book, "paid")
 	rows, orphans, err := volumes.List(t.Context(), d.Session)
 	d.must(err)
-	if len(rows) != 1 || rows[0].Node != "db" || !rows[0].There || rows[0].Size.Apparent == 0 || rows[0].Orphan || len(orphans) > 0 {
+	if len(rows) != 1 || rows[0].Node != "db" || !rows[0].There || rows[0].Size.Apparent == 0 || rows[0].Orphan ||
+		len(orphans) > 0 {
 		t.Errorf("%+v, %v", rows, orphans)
 	}
 	d.write("site.toml", strings.Replace(toykat, "[node.db]", "[node.ledger]", 1))
@@ -34,7 +36,8 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// TestAdopt: a node that takes the place of another has its data, and the former one ends; not while anybody uses it, nor unasked in production.
+// TestAdopt: a node that takes the place of another has its data, and the former one ends; not
+// while anybody uses it, nor unasked in production.
 func TestAdopt(t *testing.T) {
 	d := diskDesk(t)
 	d.up()
@@ -81,7 +84,8 @@ func TestMirror(t *testing.T) {
 	d.wantExit(bring(volumes.MirrorOptions{}), problem.Usage, "no volume that a node uses has no mirror")
 	d.wantExit(bring(volumes.MirrorOptions{Names: []string{"x"}}), problem.Usage, "volume x")
 	to := t.TempDir()
-	d.write("site.toml", toykat+"[volume.archive]\nmirror = \""+to+"\"\n[hook.page]\non = [\"mirror-failed\"]\ncommand = [\"/bin/true\"]\n")
+	d.write("site.toml", toykat+"[volume.archive]\nmirror = \""+to+
+		"\"\n[hook.page]\non = [\"mirror-failed\"]\ncommand = [\"/bin/true\"]\n")
 	gone := filepath.Join(d.dirs.Volumes("toykat"), "archive", "db")
 	d.must(os.Rename(gone, gone+"-away"))
 	if err := bring(volumes.MirrorOptions{}); err == nil || len(made) > 0 {
@@ -105,7 +109,8 @@ func TestMirror(t *testing.T) {
 	}
 	_, _, err := twins.Create(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))
 	d.must(err)
-	d.wantExit(volumes.Verify(t.Context(), d.ofTwin("dev").Session, nil, nil), problem.Refused, "volumes of a twin are not mirrored")
+	d.wantExit(volumes.Verify(t.Context(), d.ofTwin("dev").Session, nil, nil), problem.Refused,
+		"volumes of a twin are not mirrored")
 
 	if _, err := exec.LookPath("rsync"); err != nil || os.Geteuid() != 0 {
 		t.Skip("only root shuts rsync off from the host")

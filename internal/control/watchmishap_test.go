@@ -23,12 +23,13 @@ func (d *desk) onShortTrial() {
 		_, err := releases.Rollback(d.Context(), d.Session, d.site(), nil)
 		d.must(err)
 	}
-	_, err := releases.Switch(d.Context(), d.Session, d.site(), nil, releases.SwitchOptions{Release: 700, Within: time.Nanosecond})
+	_, err := releases.Switch(d.Context(), d.Session, d.site(), nil,
+		releases.SwitchOptions{Release: 700, Within: time.Nanosecond})
 	d.must(err)
 }
 
-// TestMishapWatch: whatever fails while a trial is watched over is said, and does not end the watch: the release
-// stays in the end, as its checks held.
+// TestMishapWatch: whatever fails while a trial is watched over is said, and does not end the
+// watch: the release stays in the end, as its checks held.
 func TestMishapWatch(t *testing.T) {
 	t.Parallel()
 	d, m := newDesk(t), &mishaps{}
@@ -90,7 +91,8 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// TestMishapAwait: who waits for the end of a trial is told if a host cannot say how it is, whenever that is asked.
+// TestMishapAwait: who waits for the end of a trial is told if a host cannot say how it is,
+// whenever that is asked.
 func TestMishapAwait(t *testing.T) {
 	t.Parallel()
 	d, m := frailDesk(t, false)

@@ -22,7 +22,8 @@ func OnlyTwin(c *Session) (r twin.Record, err error) {
 	for _, r := range found {
 		keys = append(keys, r.Key())
 	}
-	return r, problem.New(problem.Usage, "twins of %d sites are called %s: %s", len(found), c.Twin, strings.Join(keys, ", ")).
+	return r, problem.New(problem.Usage, "twins of %d sites are called %s: %s", len(found), c.Twin,
+		strings.Join(keys, ", ")).
 		Try("use -C with the directory of the site, such as %s", found[0].Dir)
 }
 
@@ -35,5 +36,6 @@ func (c *Session) MayChange(s *site.Site) error {
 	if err != nil || r.Options.Owner == Who() {
 		return nil
 	}
-	return problem.New(problem.Refused, "twin %s belongs to %s; nothing was done", s.Twin, r.Options.Owner).Try("ask them, or use --force")
+	return problem.New(problem.Refused, "twin %s belongs to %s; nothing was done", s.Twin, r.Options.Owner).
+		Try("ask them, or use --force")
 }

@@ -1,9 +1,10 @@
 // Package drift finds changes on a running node: what differs from what its layers and roles made;
 // it restores what the layers contain.
 //
-// It looks from the host: at the private layer, in which overlayfs keeps what the node has deleted and changed of its layers, and at the root
-// of the node. Nothing is run in the node but one systemctl(1), and what that says, as all that is found there, is taken in
-// bounded amounts and only in words that are known.
+// It looks from the host: at the private layer, in which overlayfs keeps what the node has deleted
+// and changed of its layers, and at the root of the node. Nothing is run in the node but one
+// systemctl(1), and what that says, as all that is found there, is taken in bounded amounts and
+// only in words that are known.
 package drift
 
 import (
@@ -39,6 +40,7 @@ func (f *finding) full() bool { return len(f.all) >= mostFound }
 
 func (f *finding) add(kind observe.DriftKind, how observe.DriftHow, subject, role, want, found string) {
 	if !f.full() {
-		f.all = append(f.all, observe.Drift{Kind: kind, How: how, Node: f.node, Subject: subject, Role: role, Want: want, Found: found})
+		f.all = append(f.all, observe.Drift{Kind: kind, How: how, Node: f.node, Subject: subject, Role: role, Want: want,
+			Found: found})
 	}
 }

@@ -22,7 +22,8 @@ type Rendered struct {
 
 const asRendered = "as its role makes it"
 
-// Files returns what has become of files that roles have put onto a node. First is the id, on the host, of the node's root.
+// Files returns what has become of files that roles have put onto a node. First is the id, on the
+// host, of the node's root.
 func Files(node string, root *tree.Root, first int, files []Rendered, free Free) ([]observe.Drift, error) {
 	f := finding{node: node}
 	for _, want := range files {
@@ -77,7 +78,8 @@ func (f *finding) file(root *tree.Root, first int, want *Rendered) error {
 	return nil
 }
 
-// dress compares mode and owner of a path; "": they are the same. First is the id, where it is now, of the node's root.
+// dress compares mode and owner of a path; "": they are the same. First is the id, where it is now,
+// of the node's root.
 func dress(was, is *unix.Stat_t, first int) (want, found string) {
 	uid, gid := int(is.Uid)-first, int(is.Gid)-first
 	switch {

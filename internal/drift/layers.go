@@ -16,11 +16,13 @@ import (
 	"orrery/internal/tree"
 )
 
-// programs are the directories of which a node has nothing to change: what is in them came with packages, pip and build steps. What is elsewhere
-// (/etc, /var, /root, /home) belongs to the node as well.
+// programs are the directories of which a node has nothing to change: what is in them came with
+// packages, pip and build steps. What is elsewhere (/etc, /var, /root, /home) belongs to the node
+// as well.
 var programs = []string{"usr", "opt"}
 
-// Programs returns what a node has deleted or changed of the programs in its layers, but for what is free. What it has added is its own business.
+// Programs returns what a node has deleted or changed of the programs in its layers, but for what
+// is free. What it has added is its own business.
 func Programs(ctx context.Context, node string, private *tree.Root, layers Stack, free Free) ([]observe.Drift, error) {
 	w := &walk{finding: finding{node: node}, ctx: ctx, layers: layers, free: free}
 	for _, top := range programs {
@@ -120,7 +122,8 @@ const (
 	gone    = "gone"
 )
 
-// replaced tells of something of another kind in the place of what a layer has; overlayfs's mark for what was removed is of none.
+// replaced tells of something of another kind in the place of what a layer has; overlayfs's mark
+// for what was removed is of none.
 func (w *walk) replaced(name string, is *unix.Stat_t) {
 	if tree.Whiteout(is) {
 		w.add(observe.DriftProgram, observe.Gone, "/"+name, "", asLayer, gone)
@@ -148,7 +151,8 @@ func (w *walk) emptied(e *tree.Entry, name string) error {
 }
 
 // sameContent compares a file of a layer with another, of which it is given the size.
-func sameContent(ctx context.Context, layer *tree.Root, name string, was *unix.Stat_t, open func() (*os.File, int64, error)) (bool, error) {
+func sameContent(ctx context.Context, layer *tree.Root, name string, was *unix.Stat_t,
+	open func() (*os.File, int64, error)) (bool, error) {
 	other, size, err := open()
 	if err != nil {
 		return false, err
@@ -193,8 +197,10 @@ func sameLink(layer *tree.Root, name string, read func() (string, error)) (bool,
 	return was == is, err
 }
 
-// Laid returns what has become of files that roles have put into the layers. Paths are followed as the node would.
-func Laid(ctx context.Context, node string, root *tree.Root, first int, layers Stack, files []Owned, free Free) ([]observe.Drift, error) {
+// Laid returns what has become of files that roles have put into the layers. Paths are followed as
+// the node would.
+func Laid(ctx context.Context, node string, root *tree.Root, first int, layers Stack, files []Owned,
+	free Free) ([]observe.Drift, error) {
 	f := finding{node: node}
 	for _, o := range files {
 		if free.has(o.Path) {

@@ -91,19 +91,27 @@ func (p *place) want(all []observe.Drift, err error, want ...string) {
 	}
 }
 
-// TestPrograms: what a node has deleted or changed of its layers is found in its private layer, whichever layer it is of; what it has
-// added, what is as it was, what is free and what is no program is not.
+// TestPrograms: what a node has deleted or changed of its layers is found in its private layer,
+// whichever layer it is of; what it has added, what is as it was, what is free and what is no
+// program is not.
 func TestPrograms(t *testing.T) {
 	p := newPlace(t, map[string]string{
-		"base/usr/bin/tar": "tar", "base/usr/bin/ls": "ls", "base/usr/bin/touched": "same", "base/usr/bin/sh@": "dash", "base/usr/bin/link@": "ls",
-		"base/usr/lib/python/a.py": "a", "base/usr/lib/python/b.py": "b", "base/usr/lib/python/__pycache__/a.pyc": "1", "base/usr/lib/x.pyc": "1",
-		"base/etc/passwd": "root", "base/usr/share/doc/a": "a", "base/usr/lib/mode": "m", "base/opt/venv/tool": "base's",
-		"top/opt/venv/tool": "top's", "top/usr/bin/gone-in-layer": "whiteout", "base/usr/bin/gone-in-layer": "x", "top/usr/lib/own": "own", "base/usr/lib/kind": "file",
+		"base/usr/bin/tar": "tar", "base/usr/bin/ls": "ls", "base/usr/bin/touched": "same", "base/usr/bin/sh@": "dash",
+		"base/usr/bin/link@":       "ls",
+		"base/usr/lib/python/a.py": "a", "base/usr/lib/python/b.py": "b", "base/usr/lib/python/__pycache__/a.pyc": "1",
+		"base/usr/lib/x.pyc": "1",
+		"base/etc/passwd":    "root", "base/usr/share/doc/a": "a", "base/usr/lib/mode": "m", "base/opt/venv/tool": "base's",
+		"top/opt/venv/tool": "top's", "top/usr/bin/gone-in-layer": "whiteout", "base/usr/bin/gone-in-layer": "x",
+		"top/usr/lib/own": "own", "base/usr/lib/kind": "file",
 
-		"upper/usr/bin/tar": "whiteout", "upper/usr/bin/ls": "LS", "upper/usr/bin/touched": "same", "upper/usr/bin/sh@": "bash", "upper/usr/bin/link@": "ls",
-		"upper/usr/lib/python": "whiteout", "upper/usr/bin/added": "x", "upper/usr/bin/whiteout-of-nothing": "whiteout", "upper/usr/bin/gone-in-layer": "again",
-		"upper/etc/passwd": "changed", "upper/usr/share/doc": "whiteout", "upper/usr/lib/x.pyc": "2", "upper/usr/lib/mode": "m",
-		"upper/opt/venv/tool": "base's", "upper/usr/lib/own": "own", "upper/usr/local/new/deep": "x", "upper/usr/lib/kind/inside": "x",
+		"upper/usr/bin/tar": "whiteout", "upper/usr/bin/ls": "LS", "upper/usr/bin/touched": "same",
+		"upper/usr/bin/sh@": "bash", "upper/usr/bin/link@": "ls",
+		"upper/usr/lib/python": "whiteout", "upper/usr/bin/added": "x", "upper/usr/bin/whiteout-of-nothing": "whiteout",
+		"upper/usr/bin/gone-in-layer": "again",
+		"upper/etc/passwd":            "changed", "upper/usr/share/doc": "whiteout", "upper/usr/lib/x.pyc": "2",
+		"upper/usr/lib/mode":  "m",
+		"upper/opt/venv/tool": "base's", "upper/usr/lib/own": "own", "upper/usr/local/new/deep": "x",
+		"upper/usr/lib/kind/inside": "x",
 	})
 	p.must(os.Chmod(filepath.Join(p.dir, "upper/usr/lib/mode"), 0o777))
 	all, err := Programs(t.Context(), "web", p.open("upper"), p.layers, Free{"/usr/share/doc"})
@@ -135,9 +143,11 @@ func TestProgramsMany(t *testing.T) {
 	}
 }
 
-// TestProgramsReplaced: a directory of programs that is gone as a whole, or a link now, is found and not followed.
+// TestProgramsReplaced: a directory of programs that is gone as a whole, or a link now, is found
+// and not followed.
 func TestProgramsReplaced(t *testing.T) {
-	p := newPlace(t, map[string]string{"base/usr/bin/ls": "ls", "base/opt/tool": "x", "upper/usr@": "/etc", "upper/opt": "whiteout"})
+	p := newPlace(t, map[string]string{"base/usr/bin/ls": "ls", "base/opt/tool": "x", "upper/usr@": "/etc",
+		"upper/opt": "whiteout"})
 	all, err := Programs(t.Context(), "web", p.open("upper"), p.layers, nil)
 	p.want(all, err, "program /usr is a link, not as in its layer", "program /opt is gone, not as in its layer")
 }
@@ -145,16 +155,19 @@ func TestProgramsReplaced(t *testing.T) {
 // TestRestore: what the layers have is put back with all that is below it, and what the node has besides stays.
 func TestRestore(t *testing.T) {
 	p := newPlace(t, map[string]string{
-		"base/usr/bin/tar": "tar", "base/usr/lib/python/a.py": "base's", "top/usr/lib/python/a.py": "top's", "base/usr/lib/python/b.py": "b", "base/usr/lib/python/deep/c.py": "c",
+		"base/usr/bin/tar": "tar", "base/usr/lib/python/a.py": "base's", "top/usr/lib/python/a.py": "top's",
+		"base/usr/lib/python/b.py": "b", "base/usr/lib/python/deep/c.py": "c",
 		"base/usr/lib/python/gone.py": "x", "top/usr/lib/python/gone.py": "whiteout", "base/usr/bin/sh@": "dash",
-		"root/usr/lib/python/mine.py": "mine", "root/usr/lib/python/b.py": "changed by me", "root/usr/bin/sh@": "bash", "root/etc/outside": "x",
+		"root/usr/lib/python/mine.py": "mine", "root/usr/lib/python/b.py": "changed by me", "root/usr/bin/sh@": "bash",
+		"root/etc/outside": "x",
 	})
 	p.must(os.Chmod(filepath.Join(p.dir, "base/usr/bin/tar"), 0o755|os.ModeSetuid))
 	root := p.open("root")
 	for _, path := range []string{"/usr/bin/tar", "/usr/lib/python", "/usr/bin/sh", "/usr/lib/python/b.py"} {
 		p.must(p.layers.Restore(t.Context(), root, p.first-os.Geteuid(), path))
 	}
-	for path, want := range map[string]string{"usr/bin/tar": "tar", "usr/lib/python/a.py": "top's", "usr/lib/python/b.py": "b", "usr/lib/python/deep/c.py": "c", "usr/lib/python/mine.py": "mine"} {
+	for path, want := range map[string]string{"usr/bin/tar": "tar", "usr/lib/python/a.py": "top's",
+		"usr/lib/python/b.py": "b", "usr/lib/python/deep/c.py": "c", "usr/lib/python/mine.py": "mine"} {
 		if text, err := os.ReadFile(filepath.Join(p.dir, "root", path)); err != nil || string(text) != want {
 			t.Errorf("%s: %q, %v", path, text, err)
 		}
@@ -172,7 +185,8 @@ func TestRestore(t *testing.T) {
 		t.Error("what is in no layer was put back")
 	}
 
-	// What the node has put in the place of a directory, or of a file, is not removed for it, and no link of the node's is followed.
+	// What the node has put in the place of a directory, or of a file, is not removed for it, and no
+	// link of the node's is followed.
 	p.write("root/usr/lib2@", "/etc")
 	p.write("base/usr/lib2/x", "x")
 	p.write("base/usr/lib3", "file")
@@ -189,8 +203,10 @@ func TestRestore(t *testing.T) {
 // TestFiles: of what roles put onto a node it is told what has become of it.
 func TestFiles(t *testing.T) {
 	p := newPlace(t, map[string]string{
-		"root/etc/same": "same\n", "root/etc/changed": "other\n", "root/etc/longer": "same\nand more\n", "root/etc/mode": "same\n", "root/etc/kind/x": "x",
-		"root/etc/link@": "/etc/orrery/files/1", "root/etc/relinked@": "/etc/shadow", "root/etc/owner": "same\n", "root/etc/free": "other\n", "root/etc/leads@": "/etc/same",
+		"root/etc/same": "same\n", "root/etc/changed": "other\n", "root/etc/longer": "same\nand more\n",
+		"root/etc/mode": "same\n", "root/etc/kind/x": "x",
+		"root/etc/link@": "/etc/orrery/files/1", "root/etc/relinked@": "/etc/shadow", "root/etc/owner": "same\n",
+		"root/etc/free": "other\n", "root/etc/leads@": "/etc/same",
 		"root/etc/passwd": "root:x:0:0::/:\nnobody:x:65534:65534::/:\n", "root/etc/group": "root:x:0:\nnogroup:x:65534:\n",
 	})
 	p.must(os.Chmod(filepath.Join(p.dir, "root/etc/mode"), 0o666))
@@ -198,9 +214,12 @@ func TestFiles(t *testing.T) {
 		return Rendered{host.File{Path: path, Content: []byte("same\n"), Owner: owner, Mode: 0o644}, "web"}
 	}
 	all, err := Files("web", p.open("root"), p.first, []Rendered{
-		file("/etc/same", ""), file("/etc/same", "root:root"), file("/etc/changed", ""), file("/etc/longer", ""), file("/etc/mode", ""), file("/etc/kind", ""), file("/etc/gone", ""),
-		file("/etc/same/below", ""), file("/etc/leads", ""), file("/etc/owner", "nobody:nogroup"), file("/etc/owner", "web:web"), file("/etc/free", ""),
-		{host.File{Path: "/etc/link", Link: "/etc/orrery/files/1"}, "web"}, {host.File{Path: "/etc/relinked", Link: "/etc/orrery/files/2"}, "web"},
+		file("/etc/same", ""), file("/etc/same", "root:root"), file("/etc/changed", ""), file("/etc/longer", ""),
+		file("/etc/mode", ""), file("/etc/kind", ""), file("/etc/gone", ""),
+		file("/etc/same/below", ""), file("/etc/leads", ""), file("/etc/owner", "nobody:nogroup"),
+		file("/etc/owner", "web:web"), file("/etc/free", ""),
+		{host.File{Path: "/etc/link", Link: "/etc/orrery/files/1"}, "web"},
+		{host.File{Path: "/etc/relinked", Link: "/etc/orrery/files/2"}, "web"},
 	}, Free{"/etc/free"})
 	p.want(all, err,
 		"file /etc/changed is changed, not as its role makes it",
@@ -219,11 +238,14 @@ func TestFiles(t *testing.T) {
 // TestLaid: of what roles have put into the layers it is told what the node sees of it, wherever that is.
 func TestLaid(t *testing.T) {
 	p := newPlace(t, map[string]string{
-		"top/etc/systemd/system/web.service": "unit", "top/etc/gone": "x", "base/srv/same": "same", "base/srv/free": "x", "base/srv/kind": "x",
-		"root/etc/systemd/system/web.service": "UNIT", "root/srv/same": "same", "root/srv/free": "y", "root/srv/kind@": "same",
+		"top/etc/systemd/system/web.service": "unit", "top/etc/gone": "x", "base/srv/same": "same", "base/srv/free": "x",
+		"base/srv/kind":                       "x",
+		"root/etc/systemd/system/web.service": "UNIT", "root/srv/same": "same", "root/srv/free": "y",
+		"root/srv/kind@": "same",
 	})
 	all, err := Laid(t.Context(), "web", p.open("root"), 0, p.layers, []Owned{
-		{"/etc/systemd/system/web.service", "web"}, {"/etc/gone", "web"}, {"/srv/same", "web"}, {"/srv/free", "web"}, {"/srv/kind", "web"}, {"/srv/removed-by-a-build-step", "web"},
+		{"/etc/systemd/system/web.service", "web"}, {"/etc/gone", "web"}, {"/srv/same", "web"}, {"/srv/free", "web"},
+		{"/srv/kind", "web"}, {"/srv/removed-by-a-build-step", "web"},
 	}, Free{"/srv/free"})
 	p.want(all, err,
 		"file /etc/systemd/system/web.service is changed, not as in its layer",

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A Round is one round of looks into nodes: all are asked at once, and none of them decides how long that takes.
+// A Round is one round of looks into nodes: all are asked at once, and none of them decides how
+// long that takes.
 type Round []look
 
 type look struct {
@@ -25,7 +26,8 @@ func (r *Round) Add(node int, within time.Duration, do func(context.Context) err
 	*r = append(*r, look{node, within + slack, do})
 }
 
-// Run returns what is wrong, by node. A look that does not end in its time is not waited for: not everything in a node lets go when it is told to.
+// Run returns what is wrong, by node. A look that does not end in its time is not waited for: not
+// everything in a node lets go when it is told to.
 func (r Round) Run(ctx context.Context) map[int]error {
 	type answer struct {
 		node int

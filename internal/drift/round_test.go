@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestRound: nodes that do not answer keep neither one another nor a round for longer than one of them may, even if they do not let go.
+// TestRound: nodes that do not answer keep neither one another nor a round for longer than one of
+// them may, even if they do not let go.
 func TestRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var round Round
@@ -19,7 +20,10 @@ func TestRound(t *testing.T) {
 		}
 		round = append(round, look{32, time.Second, func(context.Context) error { return nil }},
 			look{33, time.Second, func(context.Context) error { return errors.New("status 1") }},
-			look{34, 50 * time.Millisecond, func(ctx context.Context) error { <-ctx.Done(); return errors.New("tcp 80: no answer") }})
+			look{34, 50 * time.Millisecond, func(ctx context.Context) error {
+				<-ctx.Done()
+				return errors.New("tcp 80: no answer")
+			}})
 		began := time.Now()
 		wrong := round.Run(t.Context())
 		if took := time.Since(began); took != slack+50*time.Millisecond {

@@ -21,11 +21,13 @@ var faults = map[distro.Fault]struct {
 	how  observe.DriftHow
 	want string
 }{
-	distro.Missing: {observe.Gone, "running"}, distro.Halted: {observe.Halted, "running"}, distro.Disabled: {observe.Unenabled, "enabled"},
+	distro.Missing: {observe.Gone, "running"}, distro.Halted: {observe.Halted, "running"},
+	distro.Disabled: {observe.Unenabled, "enabled"},
 }
 
 // Services returns what has become of units that are to run and to be enabled.
-func Services(ctx context.Context, node string, in host.Runner, sv *distro.Services, units []Unit) ([]observe.Drift, error) {
+func Services(ctx context.Context, node string, in host.Runner, sv *distro.Services, units []Unit) ([]observe.Drift,
+	error) {
 	if len(units) == 0 {
 		return nil, nil
 	}

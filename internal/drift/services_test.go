@@ -21,13 +21,17 @@ func (s speaker) Run(_ context.Context, c host.Command) error {
 }
 func (speaker) Put(context.Context, ...host.File) error                { return nil }
 func (speaker) Dial(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }
-func says(blocks ...string) speaker                                    { return speaker(strings.Join(blocks, "\n\n") + "\n") }
-func lines(pairs ...string) string                                     { return strings.Join(pairs, "\n") }
+func says(blocks ...string) speaker {
+	return speaker(strings.Join(blocks, "\n\n") + "\n")
+}
+func lines(pairs ...string) string { return strings.Join(pairs, "\n") }
 func block(active, sub, file string, more ...string) string {
-	return lines(append([]string{"LoadState=loaded", "ActiveState=" + active, "SubState=" + sub, "UnitFileState=" + file, "Type=simple", "ConditionTimestampMonotonic=7", "ConditionResult=yes"}, more...)...)
+	return lines(append([]string{"LoadState=loaded", "ActiveState=" + active, "SubState=" + sub, "UnitFileState=" + file,
+		"Type=simple", "ConditionTimestampMonotonic=7", "ConditionResult=yes"}, more...)...)
 }
 
-// TestServices: what is not as it is to be is told by what systemd says of each unit; what is done, or has nothing to do, is no drift.
+// TestServices: what is not as it is to be is told by what systemd says of each unit; what is done,
+// or has nothing to do, is no drift.
 func TestServices(t *testing.T) {
 	for _, c := range []struct {
 		name, says string
@@ -38,23 +42,32 @@ func TestServices(t *testing.T) {
 		{"without a section to install", block("active", "running", "static"), "", ""},
 		{"starting", block("activating", "start", "enabled"), "", ""},
 		{"stopped", block("inactive", "dead", "enabled", "Result=success"), observe.Halted, "stopped"},
-		{"about to start", block("inactive", "dead", "enabled", "ConditionTimestampMonotonic=0", "ConditionResult=no", "Job=35"), "", ""},
+		{"about to start", block("inactive", "dead", "enabled", "ConditionTimestampMonotonic=0", "ConditionResult=no",
+			"Job=35"), "", ""},
 		{"about to start, and disabled", block("inactive", "dead", "disabled", "Job=35"), observe.Unenabled, "disabled"},
-		{"never started", block("inactive", "dead", "enabled", "ConditionTimestampMonotonic=0", "ConditionResult=no"), observe.Halted, "stopped"},
+		{"never started", block("inactive", "dead", "enabled", "ConditionTimestampMonotonic=0", "ConditionResult=no"),
+			observe.Halted, "stopped"},
 		{"failed", block("failed", "failed", "enabled", "Result=exit-code"), observe.Halted, "failed (exit-code)"},
-		{"given up", block("failed", "failed", "enabled", "Result=start-limit-hit"), observe.Halted, "failed (start-limit-hit)"},
-		{"failing again and again", block("activating", "auto-restart", "enabled", "Result=signal"), observe.Halted, "failing again and again (signal)"},
+		{"given up", block("failed", "failed", "enabled", "Result=start-limit-hit"), observe.Halted,
+			"failed (start-limit-hit)"},
+		{"failing again and again", block("activating", "auto-restart", "enabled", "Result=signal"), observe.Halted,
+			"failing again and again (signal)"},
 		{"disabled", block("active", "running", "disabled"), observe.Unenabled, "disabled"},
 		{"masked", block("active", "running", "masked"), observe.Halted, "masked"},
-		{"not there", lines("LoadState=not-found", "ActiveState=inactive", "SubState=dead", "UnitFileState="), observe.Gone, "unknown to systemd"},
-		{"not readable", lines("LoadState=bad-setting", "ActiveState=inactive", "SubState=dead", "UnitFileState="), observe.Halted, "not readable by systemd"},
-		{"once, and done", block("inactive", "dead", "enabled", "Type=oneshot", "Result=success", "RemainAfterExit=no"), "", ""},
-		{"once, and to remain", block("inactive", "dead", "enabled", "Type=oneshot", "Result=success", "RemainAfterExit=yes"), observe.Halted, "stopped"},
+		{"not there", lines("LoadState=not-found", "ActiveState=inactive", "SubState=dead", "UnitFileState="), observe.Gone,
+			"unknown to systemd"},
+		{"not readable", lines("LoadState=bad-setting", "ActiveState=inactive", "SubState=dead", "UnitFileState="),
+			observe.Halted, "not readable by systemd"},
+		{"once, and done", block("inactive", "dead", "enabled", "Type=oneshot", "Result=success", "RemainAfterExit=no"), "",
+			""},
+		{"once, and to remain", block("inactive", "dead", "enabled", "Type=oneshot", "Result=success",
+			"RemainAfterExit=yes"), observe.Halted, "stopped"},
 		{"conditions do not hold", block("inactive", "dead", "enabled", "ConditionResult=no"), "", ""},
 		{"words of its own", block("failed", "failed", "enabled", "Result=\x1b[2J evil"), observe.Halted, "failed"},
 		{"states of its own", block("\x1b]0;evil\x07", "evil", "evil"), "", ""},
 	} {
-		got, err := Services(t.Context(), "web", says(block("active", "running", "enabled"), c.says), distro.Debian.Services, []Unit{{"other.service", "web"}, {"web.service", "web"}})
+		got, err := Services(t.Context(), "web", says(block("active", "running", "enabled"), c.says),
+			distro.Debian.Services, []Unit{{"other.service", "web"}, {"web.service", "web"}})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -65,19 +78,22 @@ func TestServices(t *testing.T) {
 			}
 			continue
 		}
-		if len(got) != 1 || got[0].How != c.how || got[0].Found != c.found || got[0].Subject != "web.service" || got[0].Role != "web" || got[0].Node != "web" || got[0].Kind != observe.DriftService {
+		if len(got) != 1 || got[0].How != c.how || got[0].Found != c.found || got[0].Subject != "web.service" ||
+			got[0].Role != "web" || got[0].Node != "web" || got[0].Kind != observe.DriftService {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
 }
 
-// TestServicesHostile: a node that says more, or less, than it is asked for is not believed, and fills nobody's memory.
+// TestServicesHostile: a node that says more, or less, than it is asked for is not believed, and
+// fills nobody's memory.
 func TestServicesHostile(t *testing.T) {
 	units := []Unit{{"a.service", "web"}, {"b.service", "web"}}
 	for name, in := range map[string]speaker{
 		"nothing": "", "one of two": says(block("active", "running", "enabled")), "no properties": says("evil", "evil=1"),
-		"three of two": says(block("active", "running", "enabled"), block("active", "running", "enabled"), block("active", "running", "enabled")),
-		"no end":       speaker(strings.Repeat("ActiveState=active\n", 1<<16)),
+		"three of two": says(block("active", "running", "enabled"), block("active", "running", "enabled"),
+			block("active", "running", "enabled")),
+		"no end": speaker(strings.Repeat("ActiveState=active\n", 1<<16)),
 	} {
 		if got, err := Services(t.Context(), "web", in, distro.Debian.Services, units); err == nil {
 			t.Errorf("%s: %v", name, got)

@@ -17,7 +17,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Stack is the layers that a node stands on, the topmost first, seen as overlayfs shows them: without the node's private layer.
+// A Stack is the layers that a node stands on, the topmost first, seen as overlayfs shows them:
+// without the node's private layer.
 type Stack []*tree.Root
 
 // OpenStack opens the trees of layers, the topmost first.
@@ -41,7 +42,8 @@ func (s Stack) Close() {
 	}
 }
 
-// find returns the topmost layer that has a path, and what it has there; ok is false if a node without a private layer would see nothing.
+// find returns the topmost layer that has a path, and what it has there; ok is false if a node
+// without a private layer would see nothing.
 func (s Stack) find(name string) (layer *tree.Root, st *unix.Stat_t, ok bool, err error) {
 	for _, layer := range s {
 		st, hides, err := at(layer, name)
@@ -55,7 +57,8 @@ func (s Stack) find(name string) (layer *tree.Root, st *unix.Stat_t, ok bool, er
 	return nil, nil, false, nil
 }
 
-// at returns what one layer has at a path, nil if nothing, and whether it hides then what the layers below have there.
+// at returns what one layer has at a path, nil if nothing, and whether it hides then what the
+// layers below have there.
 func at(layer *tree.Root, name string) (st *unix.Stat_t, hides bool, err error) {
 	parts := strings.Split(name, "/")
 	for n := range parts {
@@ -139,8 +142,9 @@ func opaqueFile(fd int) (bool, error) {
 	return string(attrs["trusted.overlay.opaque"]) == "y", err
 }
 
-// Restore puts a path of the layers back into the tree of a node in which it is gone or altered, with all that is missing below it. What
-// else is there below stays. First is the id, on the host, of the node's root.
+// Restore puts a path of the layers back into the tree of a node in which it is gone or altered,
+// with all that is missing below it. What else is there below stays. First is the id, on the host,
+// of the node's root.
 func (s Stack) Restore(ctx context.Context, to *tree.Root, first int, name string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

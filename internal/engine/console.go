@@ -9,8 +9,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// OpenConsole connects to the console of a node that runs, for as long as nobody else has it; cure is what to look at if it does not answer.
-func OpenConsole(ctx context.Context, ref Ref, run string, by host.Holder, cure string, connect func() (io.ReadWriteCloser, error)) (io.ReadWriteCloser, error) {
+// OpenConsole connects to the console of a node that runs, for as long as nobody else has it; cure
+// is what to look at if it does not answer.
+func OpenConsole(ctx context.Context, ref Ref, run string, by host.Holder, cure string,
+	connect func() (io.ReadWriteCloser, error)) (io.ReadWriteCloser, error) {
 	held, err := takeConsole(ctx, ref, run, by)
 	if err != nil {
 		return nil, err
@@ -18,7 +20,8 @@ func OpenConsole(ctx context.Context, ref Ref, run string, by host.Holder, cure 
 	conn, err := connect()
 	if err != nil {
 		held.Release()
-		return nil, problem.New(problem.Failed, "the console of node %s does not answer", ref.Name).At(ref.Site).Because(err).Try("%s", cure)
+		return nil, problem.New(problem.Failed, "the console of node %s does not answer", ref.Name).At(ref.Site).
+			Because(err).Try("%s", cure)
 	}
 	return line{conn, held}, nil
 }
@@ -34,12 +37,14 @@ func (l line) Close() error {
 	return l.ReadWriteCloser.Close()
 }
 
-// takeConsole takes the right to have the console of a node that runs, by a lock in the directory of what is there while it does.
+// takeConsole takes the right to have the console of a node that runs, by a lock in the directory
+// of what is there while it does.
 func takeConsole(ctx context.Context, ref Ref, run string, by host.Holder) (*host.Lock, error) {
 	path := filepath.Join(run, "console.lock")
 	held, err := host.TakeLock(ctx, path, by)
 	if problem.Is(err, problem.Locked) {
-		return nil, problem.New(problem.Locked, "the console of node %s is taken: %s", ref.Name, host.HeldBy(path)).At(ref.Site).
+		return nil, problem.New(problem.Locked, "the console of node %s is taken: %s", ref.Name, host.HeldBy(path)).
+			At(ref.Site).
 			Try("wait, or end that process; orrery console --log %s shows what is printed on it", ref.Name)
 	}
 	return held, err

@@ -13,8 +13,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Running returns the nodes of a site that run or stand still. That an engine cannot tell is an error: a node that is overlooked goes on
-// writing while others stand still.
+// Running returns the nodes of a site that run or stand still. That an engine cannot tell is an
+// error: a node that is overlooked goes on writing while others stand still.
 func Running(ctx context.Context, engines map[string]Engine, site string) ([]*spec.Node, error) {
 	var running []*spec.Node
 	for name, e := range engines {
@@ -51,17 +51,21 @@ type Pause struct {
 	Skew  time.Duration // between the first that stood still and the last
 }
 
-// Still does something while running nodes stand still. They go on when it is done, however it ends, and whatever becomes of the others;
-// one that does not is told of, as a problem of the kind Left.
-func Still(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, do func(context.Context) error) (Pause, error) {
+// Still does something while running nodes stand still. They go on when it is done, however it
+// ends, and whatever becomes of the others; one that does not is told of, as a problem of the kind
+// Left.
+func Still(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, do func(context.Context) error) (Pause,
+	error) {
 	return StillAt(ctx, engines, nodes, time.Time{}, func(ctx context.Context, _ Pause) error { return do(ctx) })
 }
 
-// mostAhead is how far off a moment may be at which nodes are to stand still: what is farther, nobody has agreed on.
+// mostAhead is how far off a moment may be at which nodes are to stand still: what is farther,
+// nobody has agreed on.
 const mostAhead = 2 * time.Second
 
 // StillAt does the same with nodes that stand still at a moment, and says how they did.
-func StillAt(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, at time.Time, do func(context.Context, Pause) error) (Pause, error) {
+func StillAt(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, at time.Time,
+	do func(context.Context, Pause) error) (Pause, error) {
 	if err := MayStandStill(engines, nodes); err != nil {
 		return Pause{}, err
 	}

@@ -46,16 +46,19 @@ func (e *ice) turn(method string, ref engine.Ref, by int) error {
 func glacier(stubborn string) (*ice, []*spec.Node) {
 	e := &ice{stubborn: stubborn}
 	var nodes []*spec.Node
-	for id, state := range []observe.State{1: observe.Running, observe.Frozen, observe.Stopped, observe.Broken, observe.Running} {
+	for id, state := range []observe.State{1: observe.Running, observe.Frozen, observe.Stopped, observe.Broken,
+		observe.Running} {
 		if id > 0 {
-			e.nodes = append(e.nodes, observe.Node{Node: spec.Node{ID: id, Name: fmt.Sprint("n", id), Engine: "ice"}, State: state})
+			e.nodes = append(e.nodes, observe.Node{Node: spec.Node{ID: id, Name: fmt.Sprint("n", id), Engine: "ice"},
+				State: state})
 			nodes = append(nodes, &e.nodes[id-1].Node)
 		}
 	}
 	return e, nodes
 }
 
-// TestRunning: who runs or stands still; an engine that cannot tell is an error and not a site in which nothing runs.
+// TestRunning: who runs or stands still; an engine that cannot tell is an error and not a site in
+// which nothing runs.
 func TestRunning(t *testing.T) {
 	e, _ := glacier("")
 	engines := map[string]engine.Engine{"ice": e}
@@ -64,7 +67,8 @@ func TestRunning(t *testing.T) {
 		t.Errorf("%v (%v)", running, err)
 	}
 	e.stubborn = "List"
-	if _, err := engine.Running(t.Context(), engines, "karoo"); err == nil || !strings.Contains(err.Error(), "List fails") {
+	if _, err := engine.Running(t.Context(), engines, "karoo"); err == nil ||
+		!strings.Contains(err.Error(), "List fails") {
 		t.Errorf("an engine that cannot tell gives %v", err)
 	}
 }
@@ -98,7 +102,8 @@ func TestStill(t *testing.T) {
 		}
 	}
 	e, nodes := glacier("Thaw")
-	_, err := engine.Still(t.Context(), map[string]engine.Engine{"ice": e}, nodes[:3], func(context.Context) error { return nil })
+	_, err := engine.Still(t.Context(), map[string]engine.Engine{"ice": e}, nodes[:3],
+		func(context.Context) error { return nil })
 	if problem.Exit(err) != int(problem.Left) || !strings.Contains(err.Error(), "n2 still stands still") {
 		t.Errorf("a node that does not thaw gives %v", err)
 	}
@@ -136,7 +141,8 @@ func (e *soaked) Freeze(ctx context.Context, ref engine.Ref) error {
 func TestStillFlushes(t *testing.T) {
 	ice, nodes := glacier("")
 	e := &soaked{ice: ice, before: make([]int32, 10)}
-	if _, err := engine.Still(t.Context(), map[string]engine.Engine{"ice": e}, nodes, func(context.Context) error { return nil }); err != nil {
+	if _, err := engine.Still(t.Context(), map[string]engine.Engine{"ice": e}, nodes,
+		func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range nodes {

@@ -6,7 +6,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// OpenView opens a directory of a running node as a process sees it that belongs to the node, for as long as that runs: as long as its number is given, which is 0 if there is none.
+// OpenView opens a directory of a running node as a process sees it that belongs to the node, for
+// as long as that runs: as long as its number is given, which is 0 if there is none.
 func OpenView(ref Ref, pid func() int, dir string) (*tree.Root, error) {
 	is := pid()
 	if is == 0 {

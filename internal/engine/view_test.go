@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestOpenView: a view is that of the process that belongs to the node, and no other's that has its number then.
+// TestOpenView: a view is that of the process that belongs to the node, and no other's that has its
+// number then.
 func TestOpenView(t *testing.T) {
 	ref := Ref{Site: "karoo", ID: 101, Name: "db"}
 	want := NotRunning(ref).Error()

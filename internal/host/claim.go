@@ -12,17 +12,21 @@ import (
 	"orrery/internal/problem"
 )
 
-// claims tells of each site on this machine in which state directory it is kept. It is one for the machine, whatever state directories
-// there are: bridges, links, tables and control groups are named by sites, and the kernel has one of each.
+// claims tells of each site on this machine in which state directory it is kept. It is one for the
+// machine, whatever state directories there are: bridges, links, tables and control groups are
+// named by sites, and the kernel has one of each.
 //
-// A claim holds as long as nodes of the site are in that directory, or somebody holds the site's lock there; beyond that it protects nothing, and Yield
-// removes it. That leaves no gap for a second site of the same name: who claims and who yields both hold the lock of the site in their own state
-// directory, and the lock of all claims while they look and change. Whoever yields does so last, before it gives the site's lock back, so what it made is
-// gone or is a node by then; another state directory is refused until that moment, and within the same one the site's lock keeps all others out.
+// A claim holds as long as nodes of the site are in that directory, or somebody holds the site's
+// lock there; beyond that it protects nothing, and Yield removes it. That leaves no gap for a
+// second site of the same name: who claims and who yields both hold the lock of the site in their
+// own state directory, and the lock of all claims while they look and change. Whoever yields does
+// so last, before it gives the site's lock back, so what it made is gone or is a node by then;
+// another state directory is refused until that moment, and within the same one the site's lock
+// keeps all others out.
 var claims = "/run/orrery/claims"
 
-// Claim notes that a site is kept in this state directory. It is refused if nodes of it are in another one, or somebody is at work on it there. The
-// caller holds the site's lock.
+// Claim notes that a site is kept in this state directory. It is refused if nodes of it are in
+// another one, or somebody is at work on it there. The caller holds the site's lock.
 func (d Dirs) Claim(ctx context.Context, key string) error {
 	unlock, err := lockClaims(ctx)
 	if err != nil {
@@ -47,8 +51,8 @@ func (d Dirs) Claim(ctx context.Context, key string) error {
 	return os.Symlink(d.State, path)
 }
 
-// Elsewhere is the error with which Claim would be refused. Without it, a look into this state directory finds nothing
-// of a site whose nodes run, and plans to make them.
+// Elsewhere is the error with which Claim would be refused. Without it, a look into this state
+// directory finds nothing of a site whose nodes run, and plans to make them.
 func (d Dirs) Elsewhere(key string) error {
 	if key == "" {
 		return nil // all sites of this directory are meant
@@ -102,7 +106,8 @@ func lockClaims(ctx context.Context) (unlock func(), err error) {
 	return lockFile(ctx, filepath.Join(claims, ".lock"), "the lock of this machine's sites")
 }
 
-// sweepClaims removes claims of which nothing is kept any more: a twin that was killed while it was destroyed, or a state directory that was removed.
+// sweepClaims removes claims of which nothing is kept any more: a twin that was killed while it was
+// destroyed, or a state directory that was removed.
 func sweepClaims() {
 	all, _ := os.ReadDir(claims)
 	for _, c := range all {

@@ -26,8 +26,8 @@ func (d Dirs) TakeSite(ctx context.Context, site string, by Holder) (*Lock, erro
 	return l, nil
 }
 
-// RemoveSite removes what is kept here of a site that has ended. It goes away in one step with the site's lock, so that whoever waits for that
-// begins in a directory of its own.
+// RemoveSite removes what is kept here of a site that has ended. It goes away in one step with the
+// site's lock, so that whoever waits for that begins in a directory of its own.
 func (d Dirs) RemoveSite(site string) error {
 	left, err := filepath.Glob(d.Site(gone + "*"))
 	if err != nil {
@@ -56,11 +56,13 @@ func (d Dirs) RemoveSite(site string) error {
 // gone is what names of directories of sites that have ended begin with; no site is named so.
 const gone = ".gone-"
 
-// Close keeps the other users of this host from what is kept here of a site, and of all sites, also what an earlier version has left open.
+// Close keeps the other users of this host from what is kept here of a site, and of all sites, also
+// what an earlier version has left open.
 //
-// The root of a node is one of these users. LXC mounts what the node sees from within the node's own namespace, so the way to the node's
-// directory can be gone by whoever knows it, but not listed. The directory itself only its node's root may enter (package lxc sees to
-// that), and all that is beside the way nobody.
+// The root of a node is one of these users. LXC mounts what the node sees from within the node's
+// own namespace, so the way to the node's directory can be gone by whoever knows it, but not
+// listed. The directory itself only its node's root may enter (package lxc sees to that), and all
+// that is beside the way nobody.
 func (d Dirs) Close(site string) error {
 	for _, dir := range []string{d.State, filepath.Join(d.State, "sites"), d.Site(site), d.Nodes(site)} {
 		if err := mode(dir, 0o711); err != nil {
@@ -100,7 +102,8 @@ func mode(dir string, mode fs.FileMode) error {
 	return os.Chmod(dir, mode)
 }
 
-// shut takes from a file or directory what others may do with it. What is not there is no error: it may be gone since it was listed.
+// shut takes from a file or directory what others may do with it. What is not there is no error: it
+// may be gone since it was listed.
 func shut(path string) error {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSymlink == 0 {

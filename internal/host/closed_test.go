@@ -10,14 +10,16 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestClose: all that is kept of a site is closed to other users but the way to its nodes, which cannot be listed.
+// TestClose: all that is kept of a site is closed to other users but the way to its nodes, which
+// cannot be listed.
 func TestClose(t *testing.T) {
 	top := t.TempDir()
 	d := Dirs{State: filepath.Join(top, "state"), Run: filepath.Join(top, "run")}
 	if err := d.Close("s"); err != nil { // there is nothing yet
 		t.Fatal(err)
 	}
-	for _, dir := range []string{d.State, d.Run, filepath.Join(d.State, "sites"), d.Site("s"), d.Nodes("s"), d.Keys("s"), d.Logs("s"), d.Releases("s"), filepath.Join(d.State, "slots")} {
+	for _, dir := range []string{d.State, d.Run, filepath.Join(d.State, "sites"), d.Site("s"), d.Nodes("s"), d.Keys("s"),
+		d.Logs("s"), d.Releases("s"), filepath.Join(d.State, "slots")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +42,8 @@ func TestClose(t *testing.T) {
 	if err := d.Close("s"); err != nil {
 		t.Fatal(err)
 	}
-	passages := map[string]bool{d.State: true, filepath.Join(d.State, "sites"): true, d.Site("s"): true, d.Nodes("s"): true}
+	passages := map[string]bool{d.State: true, filepath.Join(d.State, "sites"): true, d.Site("s"): true,
+		d.Nodes("s"): true}
 	for _, root := range []string{d.State, d.Run} {
 		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.Type()&fs.ModeSymlink != 0 {
@@ -65,8 +68,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestTakeSite: whoever has a site's lock may remove its directory with the lock in it, as when a twin expires, whatever another process is
-// about to do that wants the lock.
+// TestTakeSite: whoever has a site's lock may remove its directory with the lock in it, as when a
+// twin expires, whatever another process is about to do that wants the lock.
 func TestTakeSite(t *testing.T) {
 	top := t.TempDir()
 	d := Dirs{State: filepath.Join(top, "state"), Run: filepath.Join(top, "run")}

@@ -59,7 +59,8 @@ func (s *seat) wait() error {
 	}
 }
 
-// TestConsole: what comes along the line is shown as it is, each key goes there but the one that leaves, and so does nothing that follows it.
+// TestConsole: what comes along the line is shown as it is, each key goes there but the one that
+// leaves, and so does nothing that follows it.
 func TestConsole(t *testing.T) {
 	s := sit(t)
 	go s.far.Write([]byte("login\x1b[6n: \xff")) //nolint:errcheck // it is read below

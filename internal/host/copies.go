@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Copies returns so many copies of a stream. It is read as fast as the slowest takes it of those who still do, one piece at a time, so it may be of any
-// length; whoever wants no more of it closes his copy and holds nobody up. All have to read at the same time.
+// Copies returns so many copies of a stream. It is read as fast as the slowest takes it of those
+// who still do, one piece at a time, so it may be of any length; whoever wants no more of it closes
+// his copy and holds nobody up. All have to read at the same time.
 func Copies(from io.Reader, count int) []*io.PipeReader {
 	copies, ends := make([]*io.PipeReader, count), make([]*io.PipeWriter, count)
 	for i := range copies {

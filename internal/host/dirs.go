@@ -48,7 +48,8 @@ func (d Dirs) Volumes(site string) string { return filepath.Join(d.Site(site), "
 // Releases holds a directory for each release of a site that was staged on this host.
 func (d Dirs) Releases(site string) string { return filepath.Join(d.Site(site), "releases") }
 
-// Release is the state of one release: the site directory as it was when the release was staged, and copies of volumes.
+// Release is the state of one release: the site directory as it was when the release was staged,
+// and copies of volumes.
 func (d Dirs) Release(site string, number int) string {
 	return filepath.Join(d.Releases(site), strconv.Itoa(number))
 }

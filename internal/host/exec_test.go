@@ -35,7 +35,8 @@ func TestExecLeavesDaemons(t *testing.T) {
 			var out bytes.Buffer
 			command := daemon
 			// A session of its own: the daemon is beyond the reach of whoever kills the process group of the command.
-			command.Args = []string{"sh", "-c", "echo begun; setsid sleep 60 & " + map[bool]string{true: "sleep 60", false: "exit " + c.status}[c.status == "wait"]}
+			command.Args = []string{"sh", "-c", "echo begun; setsid sleep 60 & " + map[bool]string{true: "sleep 60",
+				false: "exit " + c.status}[c.status == "wait"]}
 			if c.stdout {
 				command.Stdout, command.Stderr = &out, &out
 			}
@@ -142,7 +143,9 @@ func TestExecOrder(t *testing.T) {
 		fmt.Fprintf(&want, "out %d\nerr %d\n", i, i)
 	}
 	script := `i=0; while [ $i -lt 50 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done`
-	if err := (Local{}).Run(context.Background(), Command{Args: []string{"sh", "-c", script}, Stdout: &out, Stderr: &out}); err != nil || out.String() != want.String() {
+	if err := (Local{}).Run(context.Background(),
+		Command{Args: []string{"sh", "-c", script}, Stdout: &out, Stderr: &out}); err != nil ||
+		out.String() != want.String() {
 		t.Errorf("%v: %q", err, out.String())
 	}
 }
@@ -150,7 +153,8 @@ func TestExecOrder(t *testing.T) {
 // Data that the caller takes is no part of a message; what the command says of it is.
 func TestExecData(t *testing.T) {
 	t.Parallel()
-	err := Local{Name: "host"}.Run(context.Background(), Command{Args: []string{"sh", "-c", "echo data; echo complaint >&2; exit 1"}, Stdout: io.Discard})
+	err := Local{Name: "host"}.Run(context.Background(),
+		Command{Args: []string{"sh", "-c", "echo data; echo complaint >&2; exit 1"}, Stdout: io.Discard})
 	if text := fmt.Sprint(err); strings.Contains(text, "\n    data") || !strings.Contains(text, "complaint") {
 		t.Errorf("%q", text)
 	}

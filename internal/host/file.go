@@ -14,7 +14,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// Exchange swaps two files or directories of one file system in one step (renameat2(2)), so that there is one in each place at every moment.
+// Exchange swaps two files or directories of one file system in one step (renameat2(2)), so that
+// there is one in each place at every moment.
 func Exchange(a, b string) error {
 	if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
 		return &os.LinkError{Op: "exchange", Old: a, New: b, Err: err}
@@ -22,8 +23,8 @@ func Exchange(a, b string) error {
 	return nil
 }
 
-// Replace puts a file or directory in the place of another, which is removed: only once the new one is there, and in one step where
-// the file system can.
+// Replace puts a file or directory in the place of another, which is removed: only once the new one
+// is there, and in one step where the file system can.
 func Replace(fresh, to string) error {
 	err := Exchange(fresh, to)
 	switch {
@@ -37,7 +38,8 @@ func Replace(fresh, to string) error {
 	return err
 }
 
-// ReplaceParts puts a directory that was made beside it in its place or, if it is there, some of its parts in place of the former ones.
+// ReplaceParts puts a directory that was made beside it in its place or, if it is there, some of
+// its parts in place of the former ones.
 func ReplaceParts(fresh, to string, parts ...string) error {
 	if _, err := os.Stat(to); errors.Is(err, os.ErrNotExist) {
 		return os.Rename(fresh, to)
@@ -124,8 +126,9 @@ func WriteFile(f File) error {
 	return err
 }
 
-// WriteNamed writes a file that the user has named. A regular file is replaced, whole or not at all. Into what is not, such as a device or
-// a named pipe, the content is written, and links are followed, as a shell does: /dev/stdout is a link.
+// WriteNamed writes a file that the user has named. A regular file is replaced, whole or not at
+// all. Into what is not, such as a device or a named pipe, the content is written, and links are
+// followed, as a shell does: /dev/stdout is a link.
 func WriteNamed(path string, content []byte, mode os.FileMode) error {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().IsRegular() || info.IsDir() { // of which the error says what it is

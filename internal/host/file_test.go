@@ -53,7 +53,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestWriteNamed: only regular files are replaced. Into anything else that a user names the content is written, also by a link.
+// TestWriteNamed: only regular files are replaced. Into anything else that a user names the content
+// is written, also by a link.
 func TestWriteNamed(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -99,7 +100,8 @@ func TestWriteNamed(t *testing.T) {
 			t.Errorf("by %s came %q", name, got)
 		}
 	}
-	for name, want := range map[string]os.FileMode{"pipe": os.ModeNamedPipe, "link": os.ModeSymlink, "to pipe": os.ModeSymlink} {
+	for name, want := range map[string]os.FileMode{"pipe": os.ModeNamedPipe, "link": os.ModeSymlink,
+		"to pipe": os.ModeSymlink} {
 		if info, err := os.Lstat(at(name)); err != nil || info.Mode().Type() != want {
 			t.Errorf("%s is another now: %v", name, err)
 		}

@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ShutInherited keeps the descriptors that this process was started with from all programs that it starts itself. A shell
-// leaves them open by `exec 7<FILE`, and a program in a node could then read the file, or reach the whole host through a
-// directory. What a program is to have open, it is given (exec.Cmd.ExtraFiles). main calls it before anything is started.
+// ShutInherited keeps the descriptors that this process was started with from all programs that it
+// starts itself. A shell leaves them open by `exec 7<FILE`, and a program in a node could then read
+// the file, or reach the whole host through a directory. What a program is to have open, it is
+// given (exec.Cmd.ExtraFiles). main calls it before anything is started.
 func ShutInherited() error {
 	return os.NewSyscallError("close_range", unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC))
 }
@@ -47,10 +48,11 @@ func LeaveCaller() error {
 	return ownScheduling(0)
 }
 
-// ownScheduling puts a thread, or the calling one if it is 0, into the ordinary class, with the ordinary priority, on all
-// processors.
+// ownScheduling puts a thread, or the calling one if it is 0, into the ordinary class, with the
+// ordinary priority, on all processors.
 func ownScheduling(thread int) error {
-	if err := unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0); err != nil {
+	if err := unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL},
+		0); err != nil {
 		return os.NewSyscallError("sched_setattr", err)
 	}
 	var everywhere unix.CPUSet
@@ -60,9 +62,11 @@ func ownScheduling(thread int) error {
 	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(thread, &everywhere))
 }
 
-// OwnThread frees the calling thread, and what it starts, of what a caller who is not root may have given it and keeps beyond an exec(2): a
-// scheduling class that runs only when nobody else does, for processors and disks, timers that go off when they like, and words that
-// the kernel uses for its version. What cannot be taken back is an error. The thread must be locked (runtime.LockOSThread).
+// OwnThread frees the calling thread, and what it starts, of what a caller who is not root may have
+// given it and keeps beyond an exec(2): a scheduling class that runs only when nobody else does,
+// for processors and disks, timers that go off when they like, and words that the kernel uses for
+// its version. What cannot be taken back is an error. The thread must be locked
+// (runtime.LockOSThread).
 func OwnThread() error {
 	if bits, err := unix.PrctlRetInt(unix.PR_GET_MDWE, 0, 0, 0, 0); err == nil && bits != 0 {
 		return errors.New("no program that is started here could make code at run time (PR_SET_MDWE)")
@@ -96,8 +100,9 @@ func SameFile(a, b *os.File) bool {
 	return err == nil && err2 == nil && os.SameFile(one, two)
 }
 
-// Killable reports whether a process ends when it is killed while it reads or writes a stream, whoever has the other end: a terminal, a
-// pipe, a socket, or /dev/null. A file may be one of a file system that its user serves, which answers when he likes.
+// Killable reports whether a process ends when it is killed while it reads or writes a stream,
+// whoever has the other end: a terminal, a pipe, a socket, or /dev/null. A file may be one of a
+// file system that its user serves, which answers when he likes.
 func Killable(stream *os.File) bool {
 	info, err := stream.Stat()
 	if err != nil {

@@ -30,8 +30,10 @@ func TestOwnThread(t *testing.T) {
 		if err := OwnThread(); err != nil {
 			return err
 		}
-		out, err := exec.Command("/bin/sh", "-c", `chrt -p $$ | head -1; ionice -p $$; cat /proc/self/timerslack_ns; uname -r`).CombinedOutput()
-		if text := string(out); err == nil && (!strings.Contains(text, "SCHED_OTHER") || strings.Contains(text, "idle") || !strings.Contains(text, "\n50000\n") || strings.Contains(text, "\n2.6.")) {
+		out, err := exec.Command("/bin/sh", "-c",
+			`chrt -p $$ | head -1; ionice -p $$; cat /proc/self/timerslack_ns; uname -r`).CombinedOutput()
+		if text := string(out); err == nil && (!strings.Contains(text, "SCHED_OTHER") || strings.Contains(text, "idle") ||
+			!strings.Contains(text, "\n50000\n") || strings.Contains(text, "\n2.6.")) {
 			t.Errorf("a program that it starts has\n%s", text)
 		}
 		return err
@@ -63,7 +65,8 @@ func TestKillable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for f, want := range map[*os.File]bool{file: false, null: true, zero: false, theirs: true, writer: true, reader: true} {
+	for f, want := range map[*os.File]bool{file: false, null: true, zero: false, theirs: true, writer: true,
+		reader: true} {
 		if Killable(f) != want {
 			t.Errorf("%s: %v", f.Name(), !want)
 		}

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Keys returns what is typed at a terminal as it is typed, a key or a few at a time, and does not show it. What interrupts a program does so as ever.
+// Keys returns what is typed at a terminal as it is typed, a key or a few at a time, and does not
+// show it. What interrupts a program does so as ever.
 func Keys(terminal *os.File) (keys <-chan string, letGo func(), err error) {
 	fd := int(terminal.Fd())
 	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)

@@ -5,13 +5,14 @@ import "golang.org/x/sys/unix"
 // LimitCount is how many resource limits a process has (getrlimit(2)).
 const LimitCount = unix.RLIMIT_RTTIME + 1
 
-// softFiles is how many files a program may open until it asks for more. It is what systemd gives to services: programs
-// that use select(2) fail above, and some close all that they might have open.
+// softFiles is how many files a program may open until it asks for more. It is what systemd gives
+// to services: programs that use select(2) fail above, and some close all that they might have
+// open.
 const softFiles = 1024
 
-// Limits returns the resource limits that nodes begin with, by number: those of the first process of this host, and not the
-// caller's, which a node would keep for all its life. Root without CAP_SYS_RESOURCE, as in a container, can give no more
-// than it has.
+// Limits returns the resource limits that nodes begin with, by number: those of the first process
+// of this host, and not the caller's, which a node would keep for all its life. Root without
+// CAP_SYS_RESOURCE, as in a container, can give no more than it has.
 func Limits() [LimitCount]unix.Rlimit {
 	var all [LimitCount]unix.Rlimit
 	raises := mayRaise()

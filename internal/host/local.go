@@ -44,11 +44,12 @@ func (l Local) Dial(ctx context.Context, network, address string) (net.Conn, err
 // Path is where commands in nodes are looked for.
 const Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Exec runs args on this machine with the streams and environment of c, from the calling thread. Tune may change the
-// command before it starts. The whole process group is killed when ctx ends.
+// Exec runs args on this machine with the streams and environment of c, from the calling thread.
+// Tune may change the command before it starts. The whole process group is killed when ctx ends.
 func Exec(ctx context.Context, place string, args []string, c Command, tune func(*exec.Cmd)) error {
-	// A command does not outlive this process: the next run must not find the steps of this one still at work. The death
-	// signal is tied to the thread that starts the command, which therefore stays until the command has ended.
+	// A command does not outlive this process: the next run must not find the steps of this one still
+	// at work. The death signal is tied to the thread that starts the command, which therefore stays
+	// until the command has ended.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	return RunOn(ctx, place, args, c, func(streams Streams) (Underway, error) {
@@ -70,8 +71,8 @@ type local struct{ *exec.Cmd }
 
 func (l local) Kill() error { return l.Cancel() }
 
-// Streams are the standard streams of a command: open files, or nil for none. On a terminal, all three are that terminal,
-// and the command leads a session of its own there.
+// Streams are the standard streams of a command: open files, or nil for none. On a terminal, all
+// three are that terminal, and the command leads a session of its own there.
 type Streams struct {
 	In, Out, Err *os.File
 	Terminal     bool
@@ -151,8 +152,8 @@ func throughPipes(ctx context.Context, c Command, tail *Tail, start func(Streams
 	return fed()
 }
 
-// A feed connects the input of a command. A regular file and a pipe are handed over, but nothing else: what could type at
-// a terminal, or lead from a directory to others, is not to be in a node.
+// A feed connects the input of a command. A regular file and a pipe are handed over, but nothing
+// else: what could type at a terminal, or lead from a directory to others, is not to be in a node.
 type feed struct {
 	from   io.Reader
 	theirs *os.File // what the command reads, or nil
@@ -175,7 +176,8 @@ func (f *feed) handedOver() {
 	}
 }
 
-// begin feeds the command. What it returns tells afterwards whether the input failed, as far as the command waited for it.
+// begin feeds the command. What it returns tells afterwards whether the input failed, as far as the
+// command waited for it.
 func (f *feed) begin() (fed func() error) {
 	if f.ours == nil {
 		return func() error { return nil }

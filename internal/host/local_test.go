@@ -27,7 +27,8 @@ func TestExecOutlivesThreads(t *testing.T) {
 	}
 }
 
-// TestFeederHandsOver: of what is given as input, a command gets nothing in its hands with which it could go further.
+// TestFeederHandsOver: of what is given as input, a command gets nothing in its hands with which it
+// could go further.
 func TestFeederHandsOver(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("text"), 0o600); err != nil {
@@ -49,7 +50,8 @@ func TestFeederHandsOver(t *testing.T) {
 		}
 	}
 	// "cd" into an open directory is what a node must not be able to do.
-	out, err := Output(t.Context(), Local{Name: "host"}, Command{Args: []string{"sh", "-c", "ls /proc/self/fd/0/ 2>&1 || :"}, Stdin: directory}, 1<<10)
+	out, err := Output(t.Context(), Local{Name: "host"},
+		Command{Args: []string{"sh", "-c", "ls /proc/self/fd/0/ 2>&1 || :"}, Stdin: directory}, 1<<10)
 	if strings.Contains(string(out), "file") {
 		t.Errorf("the command has gone into the directory: %s (%v)", out, err)
 	}

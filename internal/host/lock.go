@@ -19,8 +19,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Lock is a file held by flock(2). It belongs to the opened file, so it keeps apart goroutines as well as processes, and the kernel gives it
-// back when its owner ends, however it ends.
+// A Lock is a file held by flock(2). It belongs to the opened file, so it keeps apart goroutines as
+// well as processes, and the kernel gives it back when its owner ends, however it ends.
 type Lock struct {
 	file  *os.File
 	named bool   // it says who has it
@@ -33,7 +33,8 @@ var holding atomic.Int64
 // Holding reports whether this process holds a lock for which somebody may wait, here or on another host.
 func Holding() bool { return holding.Load() > 0 }
 
-// CountHeld counts a lock, until the function that it returns is called. Those of TryLock are not counted: nobody waits for them.
+// CountHeld counts a lock, until the function that it returns is called. Those of TryLock are not
+// counted: nobody waits for them.
 func CountHeld() (done func()) {
 	holding.Add(1)
 	return sync.OnceFunc(func() { holding.Add(-1) })
@@ -95,8 +96,8 @@ func tryLock(ctx context.Context, path string, how Sharing) (*Lock, error) {
 	return TryLock(path, how)
 }
 
-// WaitLock waits for the lock at path. Whoever has it is told after a second (package waits), with what is locked, as in "the
-// lock of …". When ctx ends, so does the wait.
+// WaitLock waits for the lock at path. Whoever has it is told after a second (package waits), with
+// what is locked, as in "the lock of …". When ctx ends, so does the wait.
 func WaitLock(ctx context.Context, path string, how Sharing, locked string) (l *Lock, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -138,8 +139,8 @@ func (l *Lock) Release() {
 // opening is openLock, and a variable, so that tests can change it.
 var opening = openLock
 
-// openLock opens a file that is to be locked. Whoever can open a file can lock it, to read it is enough; so nobody but its owner can,
-// also if an earlier version of this program made it.
+// openLock opens a file that is to be locked. Whoever can open a file can lock it, to read it is
+// enough; so nobody but its owner can, also if an earlier version of this program made it.
 func openLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -161,7 +162,8 @@ func lockFile(ctx context.Context, path, locked string) (unlock func(), err erro
 	return l.Release, nil
 }
 
-// afterwards returns a context in which what is at its end is cleared away, although ctx may be over; but nobody waits for long.
+// afterwards returns a context in which what is at its end is cleared away, although ctx may be
+// over; but nobody waits for long.
 func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), clearTimeout)
 }
@@ -192,34 +194,39 @@ func TakeLock(ctx context.Context, path string, h Holder) (l *Lock, err error) {
 		return nil, err
 	})
 	if errors.Is(err, ErrHeld) {
-		return nil, problem.New(problem.Locked, "another run is at work here: %s", HeldBy(path)).At(path).Try("wait for it, or end that process")
+		return nil, problem.New(problem.Locked, "another run is at work here: %s", HeldBy(path)).At(path).
+			Try("wait for it, or end that process")
 	}
 	if err != nil {
 		return nil, err
 	}
 	l.named, l.held = true, CountHeld()
 	defer waits.Slow(ctx, "still waiting for the disk of "+path)()
-	if err := h.write(l.file); err != nil && !problem.DiskFull(err) { // on a full disk nobody is told who it is, but whoever makes room can be at work
+	if err := h.write(l.file); err != nil && !problem.DiskFull(err) {
+		// on a full disk nobody is told who it is, but whoever makes room can be at work
 		l.Release()
 		return nil, err
 	}
 	return l, nil
 }
 
-// tryLockIn takes a lock if it is free, and makes its directory, which whoever has the lock may remove with it, as when a twin expires.
+// tryLockIn takes a lock if it is free, and makes its directory, which whoever has the lock may
+// remove with it, as when a twin expires.
 func tryLockIn(ctx context.Context, path string) (l *Lock, err error) {
 	for range 100 {
 		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
 			l, err = tryLock(ctx, path, Alone)
 		}
-		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) { // MkdirAll says either of a directory that is removed meanwhile
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+			// MkdirAll says either of a directory that is removed meanwhile
 			break
 		}
 	}
 	return l, err
 }
 
-// TakeLockWithin is TakeLock for a lock that is free again soon: somebody who asks whether it is held has it for a moment.
+// TakeLockWithin is TakeLock for a lock that is free again soon: somebody who asks whether it is
+// held has it for a moment.
 func TakeLockWithin(ctx context.Context, timeout time.Duration, path string, h Holder) (l *Lock, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not within %s", timeout))
 	defer cancel()
@@ -230,7 +237,8 @@ func TakeLockWithin(ctx context.Context, timeout time.Duration, path string, h H
 	return l, err
 }
 
-// ofTheDead is how long a lock may stay taken whose owner was killed: a program that it was just about to start has the lock with it until it has begun.
+// ofTheDead is how long a lock may stay taken whose owner was killed: a program that it was just
+// about to start has the lock with it until it has begun.
 const ofTheDead = 10 * time.Second
 
 // dead reports whether the process that a lock names as its owner is no more.
@@ -260,7 +268,8 @@ func (h Holder) write(f *os.File) error {
 // HeldBy says in words who has a lock: as the lock itself says, else as the kernel does.
 func HeldBy(path string) string {
 	if h, ok := holderOf(path); ok {
-		return fmt.Sprintf("%s runs %q (process %d) since %s", h.Who, h.Command, h.Pid, time.Since(h.Since).Round(time.Second))
+		return fmt.Sprintf("%s runs %q (process %d) since %s", h.Who, h.Command, h.Pid,
+			time.Since(h.Since).Round(time.Second))
 	}
 	f, err := os.Open(path)
 	if err != nil {

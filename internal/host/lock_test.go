@@ -18,7 +18,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestLocksAreClosed: who can open a file can lock it, so nobody but root can open any lock, also one that was there before.
+// TestLocksAreClosed: who can open a file can lock it, so nobody but root can open any lock, also
+// one that was there before.
 func TestLocksAreClosed(t *testing.T) {
 	old := unix.Umask(0)
 	defer unix.Umask(old)
@@ -51,7 +52,8 @@ func closed(t *testing.T, path string) {
 	}
 }
 
-// TestHoldInMemoryNeedsNoOpenDirectory: everybody can lock the directory above, such as /run, and keeps nobody from anything by that.
+// TestHoldInMemoryNeedsNoOpenDirectory: everybody can lock the directory above, such as /run, and
+// keeps nobody from anything by that.
 func TestHoldInMemoryNeedsNoOpenDirectory(t *testing.T) {
 	above, err := os.MkdirTemp("/dev/shm", "orrery-test-") // a tmpfs, so that nothing has to be mounted
 	if err != nil {
@@ -106,8 +108,8 @@ func TestLockOnFullDisk(t *testing.T) {
 	l.Release()
 }
 
-// TestLock: a lock keeps out whom it shall, waits no longer than the caller, and is worth nothing on a file that is gone. What is in a file that is
-// locked stays, but for the name of the holder.
+// TestLock: a lock keeps out whom it shall, waits no longer than the caller, and is worth nothing
+// on a file that is gone. What is in a file that is locked stays, but for the name of the holder.
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	first, err := TryLock(path, Alone)
@@ -119,7 +121,8 @@ func TestLock(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 120*time.Millisecond, errors.New("enough"))
 	defer cancel()
-	if _, err := WaitLock(ctx, path, Alone, "the lock of a test"); !strings.Contains(fmt.Sprint(err), "the lock of a test: ") || !strings.HasSuffix(fmt.Sprint(errors.Unwrap(err)), "enough") {
+	if _, err := WaitLock(ctx, path, Alone, "the lock of a test"); !strings.Contains(fmt.Sprint(err),
+		"the lock of a test: ") || !strings.HasSuffix(fmt.Sprint(errors.Unwrap(err)), "enough") {
 		t.Errorf("waiting ends with %v", err)
 	}
 	// A lock whose file is removed by its holder is not taken for one.
@@ -149,7 +152,8 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := TakeLock(t.Context(), path, Holder{}); err == nil || !strings.Contains(err.Error(), `ada runs "orrery up" (process 1)`) {
+	if _, err := TakeLock(t.Context(), path, Holder{}); err == nil ||
+		!strings.Contains(err.Error(), `ada runs "orrery up" (process 1)`) {
 		t.Errorf("who has it is told as %v", err)
 	}
 	named.Release()
@@ -158,8 +162,9 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestWaitTells: whoever waits for a lock that another process holds is told after a second which process that is, who called it and what
-// it does, though it has not written that anywhere; and the wait is over when the lock is.
+// TestWaitTells: whoever waits for a lock that another process holds is told after a second which
+// process that is, who called it and what it does, though it has not written that anywhere; and the
+// wait is over when the lock is.
 func TestWaitTells(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	l, err := TryLock(path, Alone)
@@ -181,7 +186,8 @@ func TestWaitTells(t *testing.T) {
 	}
 	next.Release()
 	if took := time.Since(began); took < 2*time.Second || len(told) != 2 ||
-		!strings.HasPrefix(told[0], "waits for the lock of a test: ") || !strings.Contains(told[0], fmt.Sprintf("(process %d)", os.Getpid())) ||
+		!strings.HasPrefix(told[0], "waits for the lock of a test: ") ||
+		!strings.Contains(told[0], fmt.Sprintf("(process %d)", os.Getpid())) ||
 		!strings.HasPrefix(told[1], "has the lock of a test, after ") {
 		t.Errorf("after %v it is told %q", took, told)
 	}

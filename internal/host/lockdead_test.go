@@ -10,8 +10,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestLockOfTheDead: a process that is killed while it starts a program leaves its lock to that for a moment. Whoever comes next waits for it, and not for
-// an owner that lives.
+// TestLockOfTheDead: a process that is killed while it starts a program leaves its lock to that for
+// a moment. Whoever comes next waits for it, and not for an owner that lives.
 func TestLockOfTheDead(t *testing.T) {
 	gone := exec.Command("true")
 	if err := gone.Run(); err != nil {

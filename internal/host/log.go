@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// A Log is a file that keeps what commands print: all of it, up to a size, and then the end of it. A command that prints without end does not fill
-// the disk.
+// A Log is a file that keeps what commands print: all of it, up to a size, and then the end of it.
+// A command that prints without end does not fill the disk.
 type Log struct {
 	file  *os.File
 	mutex sync.Mutex

@@ -10,9 +10,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// HoldInMemory makes sure that a directory is on a file system in memory, because secrets stand there that must reach no disk.
-// Where its parent is none, as on a machine whose /run is on a disk, a tmpfs is mounted, which whoever lets go of it last takes
-// away if there is nothing in it any more.
+// HoldInMemory makes sure that a directory is on a file system in memory, because secrets stand
+// there that must reach no disk. Where its parent is none, as on a machine whose /run is on a disk,
+// a tmpfs is mounted, which whoever lets go of it last takes away if there is nothing in it any
+// more.
 func HoldInMemory(ctx context.Context, dir string) (letGo func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -43,7 +44,8 @@ func HoldInMemory(ctx context.Context, dir string) (letGo func(), err error) {
 	}, nil
 }
 
-// releaseMemory takes the tmpfs away that HoldInMemory mounted, unless it is in use. If it cannot be, it stays, and does no harm.
+// releaseMemory takes the tmpfs away that HoldInMemory mounted, unless it is in use. If it cannot
+// be, it stays, and does no harm.
 func releaseMemory(ctx context.Context, dir string) {
 	unlock, err := lockMount(ctx, dir)
 	if err != nil {
@@ -62,8 +64,10 @@ func releaseMemory(ctx context.Context, dir string) {
 	_ = unix.Unmount(dir, unix.UMOUNT_NOFOLLOW)
 }
 
-// lockMount waits until nobody else mounts or unmounts something on a directory. The lock stands beside it, as what is in it may be covered;
-// the directory above is no lock, because everybody can open and lock that.
+// lockMount waits until nobody else mounts or unmounts something on a directory. The lock stands
+// beside it, as what is in it may be covered; the directory above is no lock, because everybody can
+// open and lock that.
 func lockMount(ctx context.Context, dir string) (unlock func(), err error) {
-	return lockFile(ctx, filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".lock"), "the lock of what is mounted on "+dir)
+	return lockFile(ctx, filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".lock"),
+		"the lock of what is mounted on "+dir)
 }

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewNetwork makes a network namespace in which there is nothing but a loopback. It is there as long as the file is open or somebody is in it.
+// NewNetwork makes a network namespace in which there is nothing but a loopback. It is there as
+// long as the file is open or somebody is in it.
 func NewNetwork() (space *os.File, err error) {
 	err = Apart(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {

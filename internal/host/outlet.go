@@ -14,10 +14,11 @@ import (
 
 // An outlet carries what a command prints to where it is wanted.
 //
-// It is here and not left to os/exec because of what a command may leave behind: a daemon that holds the pipe open. Whoever waited for the
-// end of it would wait for the daemon; os/exec can be told to close the pipe after some time, but then what the command itself printed is
-// lost if it is taken slowly, as by a pager. So the pipe is read for some time after the end of the command, and after that, at
-// whatever pace, as much as is in it.
+// It is here and not left to os/exec because of what a command may leave behind: a daemon that
+// holds the pipe open. Whoever waited for the end of it would wait for the daemon; os/exec can be
+// told to close the pipe after some time, but then what the command itself printed is lost if it is
+// taken slowly, as by a pager. So the pipe is read for some time after the end of the command, and
+// after that, at whatever pace, as much as is in it.
 type outlet struct {
 	from *os.File
 	to   io.Writer
@@ -31,7 +32,8 @@ type outlets struct {
 	out, errs *os.File // of theirs, the command's standard output and standard error
 }
 
-// openOutlets connects the outputs of a command. Both go through one pipe if they go to one place, so that lines keep their order.
+// openOutlets connects the outputs of a command. Both go through one pipe if they go to one place,
+// so that lines keep their order.
 func openOutlets(c Command, tail *Tail) (*outlets, error) {
 	all := &outlets{}
 	open := func(to io.Writer) (*os.File, error) {
@@ -96,7 +98,8 @@ func (all *outlets) begin() {
 	}
 }
 
-// A Taker takes what a command prints from where that comes, instead of having it written to it in pieces: it is copied once less.
+// A Taker takes what a command prints from where that comes, instead of having it written to it in
+// pieces: it is copied once less.
 type Taker interface {
 	TakeFrom(from io.Reader) error
 }
@@ -110,7 +113,8 @@ func (o *outlet) carry() error {
 	return pour(o.to, from)
 }
 
-// A remainder is what comes through the pipe of a command, which others may hold open for ever: once its time is over, as much as is in it then.
+// A remainder is what comes through the pipe of a command, which others may hold open for ever:
+// once its time is over, as much as is in it then.
 type remainder struct {
 	from *os.File
 	over bool
@@ -150,7 +154,8 @@ func (r *remainder) SyscallConn() (syscall.RawConn, error) {
 	return r.from.SyscallConn()
 }
 
-// end waits until all is where it is wanted that the command printed. When ctx has ended nobody waits for one who does not take it.
+// end waits until all is where it is wanted that the command printed. When ctx has ended nobody
+// waits for one who does not take it.
 func (all *outlets) end(ctx context.Context) error {
 	var errs error
 	for _, o := range all.ours {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// endless is a place where each command prints without end: it takes no memory, and looks at that of this process.
+// endless is a place where each command prints without end: it takes no memory, and looks at that
+// of this process.
 type endless struct {
 	Local
 	line   string
@@ -21,10 +22,12 @@ type endless struct {
 
 func (e *endless) Run(ctx context.Context, c Command) error {
 	runtime.ReadMemStats(&e.before)
-	return e.Local.Run(ctx, Command{Args: []string{"sh", "-c", "yes '" + e.line + "' | head -c 1073741824"}, Stdout: c.Stdout, Stderr: c.Stderr})
+	return e.Local.Run(ctx, Command{Args: []string{"sh", "-c", "yes '" + e.line + "' | head -c 1073741824"},
+		Stdout: c.Stdout, Stderr: c.Stderr})
 }
 
-// taken returns how much memory has been taken since, also what was given back: a busy machine makes no difference.
+// taken returns how much memory has been taken since, also what was given back: a busy machine
+// makes no difference.
 func (e *endless) taken() uint64 {
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)
@@ -87,7 +90,8 @@ func TestLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _ := os.ReadFile(path)
-	if len(text) > mostLog+64<<10 || !strings.Contains(string(text), "bytes are left out") || !strings.HasSuffix(string(text), "the reason\n") {
+	if len(text) > mostLog+64<<10 || !strings.Contains(string(text), "bytes are left out") ||
+		!strings.HasSuffix(string(text), "the reason\n") {
 		t.Errorf("the log has %d bytes and ends with %q", len(text), text[max(0, len(text)-100):])
 	}
 	if l, err = OpenLog(path, 0o600); err != nil {

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A little is enough for most of what passes between programs; the pieces in which it passes, and the pipe itself, grow only where much does. The kernel bounds
-// how much a user who is not root has in pipes.
+// A little is enough for most of what passes between programs; the pieces in which it passes, and
+// the pipe itself, grow only where much does. The kernel bounds how much a user who is not root has
+// in pipes.
 const (
 	little = 32 << 10
 	much   = 512 << 10
@@ -41,7 +42,8 @@ func pour(to io.Writer, from io.Reader) error {
 	}
 }
 
-// Widen enlarges the buffer of a pipe, as far as the kernel allows. It leaves anything that is not a pipe as it is.
+// Widen enlarges the buffer of a pipe, as far as the kernel allows. It leaves anything that is not
+// a pipe as it is.
 func Widen(pipe any) {
 	file, ok := pipe.(syscall.Conn)
 	if !ok {

@@ -2,9 +2,11 @@
 // other place with a Runner. It also holds what Orrery needs of this machine itself: programs,
 // directories, locks, logs, kernel settings.
 //
-// Every place is a Runner: the bare host, a container, a virtual machine, a machine over SSH. Whoever applies a role, checks health or runs a benchmark
-// gets a Runner, and calls Run, Put and Dial without knowing which kind of place it is. Local is the Runner of this machine; engines give those of nodes.
-// Output runs a command on any Runner and bounds what it prints, because a node may print anything.
+// Every place is a Runner: the bare host, a container, a virtual machine, a machine over SSH.
+// Whoever applies a role, checks health or runs a benchmark gets a Runner, and calls Run, Put and
+// Dial without knowing which kind of place it is. Local is the Runner of this machine; engines give
+// those of nodes. Output runs a command on any Runner and bounds what it prints, because a node may
+// print anything.
 package host
 
 import (
@@ -31,8 +33,9 @@ type Runner interface {
 // A Viewer is a Runner of a place whose files this host can open without running anything there.
 type Viewer interface {
 	Runner
-	// View opens the root of the place as the place itself sees it, through its own mounts. Owned tells which ids, as this host sees them, are those of
-	// the place, of users and groups alike: what its root may read goes by them (tree.Root.OpenOwned).
+	// View opens the root of the place as the place itself sees it, through its own mounts. Owned
+	// tells which ids, as this host sees them, are those of the place, of users and groups alike: what
+	// its root may read goes by them (tree.Root.OpenOwned).
 	View() (root *tree.Root, owned func(id uint32) bool, err error)
 }
 
@@ -47,7 +50,8 @@ type Command struct {
 	TTY    bool      // it has a terminal, in place of Stdin, Stdout and Stderr
 
 	Terminal *Terminal // where who uses that terminal sits; nil: at that of this program
-	// Pseudo opens both ends of a pseudo-terminal of the place where the command runs, or nil for one of this host.
+	// Pseudo opens both ends of a pseudo-terminal of the place where the command runs, or nil for one
+	// of this host.
 	Pseudo func() (ours, theirs *os.File, err error)
 }
 

@@ -18,7 +18,8 @@ import (
 // procSys is where the kernel's settings are (proc(5)).
 const procSys = "/proc/sys"
 
-// Settings reads kernel settings by their names, such as net.ipv4.ip_forward (sysctl(8)). One that the kernel does not have is left out.
+// Settings reads kernel settings by their names, such as net.ipv4.ip_forward (sysctl(8)). One that
+// the kernel does not have is left out.
 func Settings(names []string) map[string]string { return kernel(procSys).settings(names) }
 
 // Prepare raises kernel settings to the values wanted, as far as the kernel has them, and keeps in the
@@ -27,8 +28,8 @@ func Prepare(ctx context.Context, runDir string, wanted map[string]string) error
 	return kernel(procSys).prepare(ctx, runDir, wanted)
 }
 
-// Restore puts back the settings that Prepare changed, and forgets them. One that somebody has changed since is left
-// as it is: what it is now is what somebody wants.
+// Restore puts back the settings that Prepare changed, and forgets them. One that somebody has
+// changed since is left as it is: what it is now is what somebody wants.
 func Restore(ctx context.Context, runDir string) error { return kernel(procSys).restore(ctx, runDir) }
 
 // kernel is the directory of a kernel's settings.
@@ -105,7 +106,8 @@ func (k kernel) prepare(ctx context.Context, runDir string, wanted map[string]st
 	if len(lacking) == 0 {
 		return nil
 	}
-	// The record comes first: a run that is killed now has recorded what it has not set, which Restore leaves alone.
+	// The record comes first: a run that is killed now has recorded what it has not set, which Restore
+	// leaves alone.
 	if err := writeSettings(runDir, record); err != nil {
 		return err
 	}
@@ -141,7 +143,8 @@ func (k kernel) restore(ctx context.Context, runDir string) error {
 	return os.Remove(settingsFile(runDir))
 }
 
-// reaches reports whether a value is at least the one wanted; of values that are no numbers, whether it is that one.
+// reaches reports whether a value is at least the one wanted; of values that are no numbers,
+// whether it is that one.
 func reaches(has, wanted string) bool {
 	h, err1 := strconv.ParseInt(has, 10, 64)
 	w, err2 := strconv.ParseInt(wanted, 10, 64)
@@ -163,7 +166,8 @@ func readSettings(runDir string) (map[string]changed, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(text, &record); err != nil {
-		return nil, problem.New(problem.Failed, "the record of kernel settings cannot be read").Because(err).At(settingsFile(runDir)).
+		return nil, problem.New(problem.Failed, "the record of kernel settings cannot be read").Because(err).
+			At(settingsFile(runDir)).
 			Try("remove the file; the settings stay as they are until the next boot")
 	}
 	return record, nil

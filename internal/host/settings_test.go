@@ -106,7 +106,8 @@ func TestPrepareSaysWhatCannotBeSet(t *testing.T) {
 }
 
 func TestSettingOfALinkWithADotInItsName(t *testing.T) {
-	if got := kernel("/proc/sys").path("net.ipv4.conf.eth0/100.forwarding"); got != "/proc/sys/net/ipv4/conf/eth0.100/forwarding" {
+	if got := kernel("/proc/sys").path(
+		"net.ipv4.conf.eth0/100.forwarding"); got != "/proc/sys/net/ipv4/conf/eth0.100/forwarding" {
 		t.Error(got)
 	}
 }

@@ -13,8 +13,8 @@ import (
 // plainWord is a value of the environment that can do nothing but name something.
 var plainWord = pattern.New(`^[A-Za-z0-9._+-]{1,64}$`)
 
-// OwnSurroundings frees this program, and all that it starts, of what a caller who is not root may have given it besides arguments and streams:
-// environment, directory, limits and priority.
+// OwnSurroundings frees this program, and all that it starts, of what a caller who is not root may
+// have given it besides arguments and streams: environment, directory, limits and priority.
 func OwnSurroundings() error {
 	kept := map[string]string{"PATH": Path, "HOME": "/root", "LANG": "C.UTF-8"}
 	for _, name := range []string{"TERM", "NO_COLOR", "SUDO_UID", "SUDO_GID"} {

@@ -13,8 +13,10 @@ func TestOwnSurroundings(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{
-		"ORRERY_HOST_TEST=surroundings", "PATH=/home/evil", "HOME=/home/evil", "ORRERY_STATE=/home/evil", "PIP_CONFIG_FILE=/home/evil/pip",
-		"http_proxy=http://evil", "SUDO_USER=root", "SUDO_UID=1001", "SUDO_GID=1001; x", "TERM=xterm", "LANG=../evil", "TZ=:/home/evil/tz", "PAGER=evil",
+		"ORRERY_HOST_TEST=surroundings", "PATH=/home/evil", "HOME=/home/evil", "ORRERY_STATE=/home/evil",
+		"PIP_CONFIG_FILE=/home/evil/pip",
+		"http_proxy=http://evil", "SUDO_USER=root", "SUDO_UID=1001", "SUDO_GID=1001; x", "TERM=xterm", "LANG=../evil",
+		"TZ=:/home/evil/tz", "PAGER=evil",
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

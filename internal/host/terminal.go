@@ -36,8 +36,9 @@ type Size struct {
 	Columns uint16 `json:"columns"`
 }
 
-// Elsewhere lets a command that is to be on a terminal be run at another place, on one that its machine gives it: by where its user sits, or the operator does. It ends when nobody sits
-// there any more.
+// Elsewhere lets a command that is to be on a terminal be run at another place, on one that its
+// machine gives it: by where its user sits, or the operator does. It ends when nobody sits there
+// any more.
 func Elsewhere(ctx context.Context, c Command, run func(context.Context, Command, *Terminal) error) error {
 	user := c.Terminal
 	if user == nil {
@@ -66,12 +67,14 @@ func Elsewhere(ctx context.Context, c Command, run func(context.Context, Command
 	return run(ctx, c, user)
 }
 
-// onTerminal runs a command on a terminal of its own, and carries what is typed and printed between that and where its
-// user sits. The command can do to its terminal what it likes; what it types there, it types for itself.
+// onTerminal runs a command on a terminal of its own, and carries what is typed and printed between
+// that and where its user sits. The command can do to its terminal what it likes; what it types
+// there, it types for itself.
 func onTerminal(c Command, start func(Streams) (Underway, error)) error {
 	ours, theirs, err := openTerminal(c)
 	if err != nil {
-		return problem.New(problem.Unable, "this host has no pseudo-terminal to give").Because(err).Try("see that /dev/pts is mounted there")
+		return problem.New(problem.Unable, "this host has no pseudo-terminal to give").Because(err).
+			Try("see that /dev/pts is mounted there")
 	}
 	defer ours.Close()
 	user := c.Terminal
@@ -117,8 +120,8 @@ func resize(terminal *os.File, to Size) {
 	_ = pty.Setsize(terminal, &pty.Winsize{Rows: to.Rows, Cols: to.Columns}) // what cannot have it has another
 }
 
-// follow sets the size of a command's terminal to that of its user's whenever that changes, and ends the command when
-// the user is gone.
+// follow sets the size of a command's terminal to that of its user's whenever that changes, and
+// ends the command when the user is gone.
 func follow(command Underway, user *Terminal, commands *os.File) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -162,8 +165,9 @@ func operatorsInput() *os.File {
 	return os.Stdin
 }
 
-// HoldTerminal has the terminal of this program pass on each key as it is typed, interrupts included, until it is let go. Signals that would end this
-// program, and leave the terminal as it is, tell that the operator is gone instead.
+// HoldTerminal has the terminal of this program pass on each key as it is typed, interrupts
+// included, until it is let go. Signals that would end this program, and leave the terminal as it
+// is, tell that the operator is gone instead.
 func HoldTerminal() (operators *Terminal, letGo func(), err error) {
 	operator := operatorsInput()
 	fd := int(operator.Fd())

@@ -37,21 +37,26 @@ var helpers = map[string]func(){
 	"surroundings": printSurroundings,
 	"without": func() { // as `up` and `logs` do
 		var out bytes.Buffer
-		err := Local{}.Run(context.Background(), Command{Args: []string{"/proc/self/exe"}, Env: []string{"ORRERY_HOST_TEST=type"}, Stdout: &out, Stderr: &out})
+		err := Local{}.Run(context.Background(),
+			Command{Args: []string{"/proc/self/exe"}, Env: []string{"ORRERY_HOST_TEST=type"}, Stdout: &out, Stderr: &out})
 		fmt.Printf("%v %s\n", err, out.String())
 	},
 	"with": func() { // as `shell` does
-		err := Local{}.Run(context.Background(), Command{Args: []string{"/proc/self/exe"}, Env: []string{"ORRERY_HOST_TEST=type"}, TTY: true})
+		err := Local{}.Run(context.Background(),
+			Command{Args: []string{"/proc/self/exe"}, Env: []string{"ORRERY_HOST_TEST=type"}, TTY: true})
 		fmt.Printf("%v\n", err)
 	},
 	"fed": func() { // as `shell` does with its output in a file
 		var out bytes.Buffer
-		err := Local{}.Run(context.Background(), Command{Args: []string{"/proc/self/exe"}, Env: []string{"ORRERY_HOST_TEST=type"}, Stdin: os.Stdin, Stdout: &out, Stderr: &out})
+		err := Local{}.Run(context.Background(),
+			Command{Args: []string{"/proc/self/exe"}, Env: []string{"ORRERY_HOST_TEST=type"}, Stdin: os.Stdin, Stdout: &out,
+				Stderr: &out})
 		fmt.Printf("%v %s\n", err, out.String())
 	},
 	"shell": func() {
 		var run *RunError
-		err := Local{}.Run(context.Background(), Command{Args: []string{"sh", "-c", `stty size; read word; echo "got $word"; exit 7`}, TTY: true})
+		err := Local{}.Run(context.Background(),
+			Command{Args: []string{"sh", "-c", `stty size; read word; echo "got $word"; exit 7`}, TTY: true})
 		fmt.Printf("as %v\n", errors.As(err, &run) && run.Status == 7)
 	},
 	"type": typeAhead,
@@ -87,7 +92,8 @@ type ending struct {
 	as    *unix.Termios
 }
 
-// onTerminals runs a helper on a terminal, as an operator's shell would, and gives the terminal, and how it was before.
+// onTerminals runs a helper on a terminal, as an operator's shell would, and gives the terminal,
+// and how it was before.
 func onTerminals(t *testing.T, helper string) (operator *os.File, before *unix.Termios, ended <-chan ending) {
 	t.Helper()
 	operator, tty, err := pty.Open()
@@ -128,14 +134,16 @@ func onTerminals(t *testing.T, helper string) (operator *os.File, before *unix.T
 	return operator, before, end
 }
 
-// A command without a terminal cannot type into the operator's, by which it would speak to the operator's shell.
+// A command without a terminal cannot type into the operator's, by which it would speak to the
+// operator's shell.
 func TestNoTyping(t *testing.T) {
 	for _, helper := range []string{"without", "with", "fed"} {
 		t.Run(helper, func(t *testing.T) {
 			_, _, ended := onTerminals(t, helper)
 			select {
 			case e := <-ended:
-				if !strings.Contains(e.said, "typed by") || e.typed != 0 || helper != "with" && !strings.Contains(e.said, "typed by []") {
+				if !strings.Contains(e.said, "typed by") || e.typed != 0 || helper != "with" &&
+					!strings.Contains(e.said, "typed by []") {
 					t.Errorf("%s, and %d bytes are typed", e.said, e.typed)
 				}
 			case <-time.After(20 * time.Second):
@@ -145,7 +153,8 @@ func TestNoTyping(t *testing.T) {
 	}
 }
 
-// A command with a terminal has one of its own: of the size of the operator's, and what is typed there comes to it.
+// A command with a terminal has one of its own: of the size of the operator's, and what is typed
+// there comes to it.
 func TestTerminal(t *testing.T) {
 	operator, before, ended := onTerminals(t, "shell")
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Apart does some work on a thread that ends with it, and with the thread the namespaces that it has entered, and waits for it.
+// Apart does some work on a thread that ends with it, and with the thread the namespaces that it
+// has entered, and waits for it.
 func Apart(work func() error) error {
 	done := make(chan error, 1)
 	OnOwnThread(func() { done <- work() })
@@ -21,8 +22,8 @@ func OnOwnThread(work func()) {
 			work()
 			return
 		}
-		// The first thread of a process never ends: it would keep the namespaces, and /proc/self would show them. As long as it
-		// is held here, the work is done on another.
+		// The first thread of a process never ends: it would keep the namespaces, and /proc/self would
+		// show them. As long as it is held here, the work is done on another.
 		done := make(chan struct{})
 		OnOwnThread(func() {
 			defer close(done)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// trace logs a command that has ended, if anybody asked for that. Its environment and its input are not in it: these may be secret.
+// trace logs a command that has ended, if anybody asked for that. Its environment and its input are
+// not in it: these may be secret.
 func trace(ctx context.Context, place string, args []string, began time.Time, err error) {
 	if !slog.Default().Enabled(ctx, slog.LevelDebug) {
 		return
@@ -19,5 +20,6 @@ func trace(ctx context.Context, place string, args []string, began time.Time, er
 			how = first
 		}
 	}
-	slog.DebugContext(ctx, "ran", "on", place, "command", strings.Join(args, " "), "took", time.Since(began).Round(time.Microsecond), "result", how)
+	slog.DebugContext(ctx, "ran", "on", place, "command", strings.Join(args, " "), "took",
+		time.Since(began).Round(time.Microsecond), "result", how)
 }

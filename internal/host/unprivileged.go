@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unprivilegedID is the user and the group as which Unprivileged runs programs. Nobody else has it: the ids of nodes begin
-// behind it (package rootfs).
+// unprivilegedID is the user and the group as which Unprivileged runs programs. Nobody else has it:
+// the ids of nodes begin behind it (package rootfs).
 const unprivilegedID = 1899999999
 
-// Unprivileged is this host as the place of programs that read what strangers have made, such as decompressors: a fault in
-// one of them must make nobody root. A program there is a user who owns nothing and cannot become another. It has no network,
-// sees no other process, and gets nothing of this program's environment. It reads its standard input, and such files as every
-// user of the host can read. Only Run is without privileges.
+// Unprivileged is this host as the place of programs that read what strangers have made, such as
+// decompressors: a fault in one of them must make nobody root. A program there is a user who owns
+// nothing and cannot become another. It has no network, sees no other process, and gets nothing of
+// this program's environment. It reads its standard input, and such files as every user of the host
+// can read. Only Run is without privileges.
 type Unprivileged struct{ Local }
 
 var _ Runner = Unprivileged{}
@@ -37,7 +38,8 @@ func StartUnprivileged(cmd *exec.Cmd) error {
 	return withoutPrivileges(cmd.Start)
 }
 
-// withoutPrivileges does something on a thread that cannot get privileges by starting a program, nor can what it starts.
+// withoutPrivileges does something on a thread that cannot get privileges by starting a program,
+// nor can what it starts.
 func withoutPrivileges(start func() error) error {
 	return Apart(func() error {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

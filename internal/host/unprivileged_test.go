@@ -10,7 +10,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestUnprivileged: a program that reads what strangers have made has no privileges, no network and nothing of its caller.
+// TestUnprivileged: a program that reads what strangers have made has no privileges, no network and
+// nothing of its caller.
 func TestUnprivileged(t *testing.T) {
 	need.Integration(t)
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -24,7 +25,8 @@ func TestUnprivileged(t *testing.T) {
 		Args: []string{"sh", "-c", script, secret, strconv.Itoa(os.Getppid())}, Stdin: strings.NewReader("input\n"),
 	}, 1<<10)
 	said := string(out)
-	for _, want := range []string{"input\n1899999999\n1899999999\n", "NoNewPrivs:\t1\n", "CapPrm:\t0000000000000000\n", "\n    lo\n1 \n"} {
+	for _, want := range []string{"input\n1899999999\n1899999999\n", "NoNewPrivs:\t1\n", "CapPrm:\t0000000000000000\n",
+		"\n    lo\n1 \n"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q", want)
 		}

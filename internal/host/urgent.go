@@ -10,9 +10,10 @@ import (
 // realtime is above all ordinary processes, and below the kernel's own threads (sched(7)).
 const realtime = 10
 
-// Urgently does some work in one go for which others wait, however busy the processors are: on a thread of its own with real-time priority, with
-// what is in memory locked there, and no garbage collected. All that can be prepared has been; what remains are a few system calls. Where
-// the host does not permit that, why says so, and the work is done all the same, as well as it can be.
+// Urgently does some work in one go for which others wait, however busy the processors are: on a
+// thread of its own with real-time priority, with what is in memory locked there, and no garbage
+// collected. All that can be prepared has been; what remains are a few system calls. Where the host
+// does not permit that, why says so, and the work is done all the same, as well as it can be.
 func Urgently(work func()) (why error) {
 	// No memory is fetched for it, only none is taken away: what the work needs has just been used.
 	locked := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_ONFAULT)
@@ -33,7 +34,8 @@ func Urgently(work func()) (why error) {
 // hurry raises this thread to real-time priority or, if that fails, to the highest ordinary one. No process
 // that it starts inherits it.
 func hurry() error {
-	err := unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: realtime, Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
+	err := unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: realtime,
+		Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
 	if err == nil {
 		return nil
 	}

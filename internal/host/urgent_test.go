@@ -46,7 +46,8 @@ func TestUrgently(t *testing.T) {
 	}
 }
 
-// TestHurryRefused: where real-time priority is refused the highest ordinary one is taken, or that none is permitted is said.
+// TestHurryRefused: where real-time priority is refused the highest ordinary one is taken, or that
+// none is permitted is said.
 func TestHurryRefused(t *testing.T) {
 	done := make(chan struct{})
 	OnOwnThread(func() {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A Sample is what the kernel has counted of a control group until a moment. What it does not count is negative.
+// A Sample is what the kernel has counted of a control group until a moment. What it does not count
+// is negative.
 type Sample struct {
 	At     time.Time
 	CPU    time.Duration // processor time, of all processors together
@@ -16,8 +17,8 @@ type Sample struct {
 	Pids   int64         // processes and threads
 }
 
-// SampleOf reads a control group of this machine, by its path from the root of a hierarchy: from those of version 1 where there are such, else from
-// that of version 2.
+// SampleOf reads a control group of this machine, by its path from the root of a hierarchy: from
+// those of version 1 where there are such, else from that of version 2.
 func SampleOf(path string) Sample { return sampleOf("/sys/fs/cgroup", path) }
 
 func sampleOf(root, path string) Sample {
@@ -65,7 +66,8 @@ func counted(file, name string) (n int64, ok bool) {
 	return 0, false
 }
 
-// Processors returns how many processors were used on average between two samples; negative: that was not counted, or there is no sample before.
+// Processors returns how many processors were used on average between two samples; negative: that
+// was not counted, or there is no sample before.
 func Processors(before, after Sample) float64 {
 	took := after.At.Sub(before.At)
 	if before.At.IsZero() || before.CPU < 0 || after.CPU < before.CPU || took <= 0 {

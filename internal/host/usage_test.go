@@ -7,12 +7,14 @@ import (
 	"time"
 )
 
-// TestSample: the same is read from control groups of either version, and what is not counted is told apart from what is none.
+// TestSample: the same is read from control groups of either version, and what is not counted is
+// told apart from what is none.
 func TestSample(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"version 1": {
 			"cpuacct/orrery/a/11/cpuacct.usage": "2500000000\n", "memory/orrery/a/11/memory.usage_in_bytes": "3000\n",
-			"memory/orrery/a/11/memory.stat": "cache 5\ninactive_file 7\ntotal_inactive_file 1000\n", "pids/orrery/a/11/pids.current": "12\n",
+			"memory/orrery/a/11/memory.stat": "cache 5\ninactive_file 7\ntotal_inactive_file 1000\n",
+			"pids/orrery/a/11/pids.current":  "12\n",
 		},
 		"version 1 beside an empty version 2": {
 			"cpuacct/orrery/a/11/cpuacct.usage": "2500000000\n", "memory/orrery/a/11/memory.usage_in_bytes": "3000\n",
@@ -43,7 +45,8 @@ func TestSample(t *testing.T) {
 		if got := Processors(s, later); got != 0.5 {
 			t.Errorf("%s: %g processors", name, got)
 		}
-		if none := sampleOf(root, "orrery/a/12"); none.CPU != -1 || none.Memory != -1 || none.Pids != -1 || Processors(none, later) != -1 {
+		if none := sampleOf(root, "orrery/a/12"); none.CPU != -1 || none.Memory != -1 || none.Pids != -1 ||
+			Processors(none, later) != -1 {
 			t.Errorf("%s: of a group that is not there: %+v", name, none)
 		}
 	}

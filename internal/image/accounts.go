@@ -15,7 +15,8 @@ import (
 // accountBytes is how much of a file of accounts is read. Who writes the tree decides how large it is.
 const accountBytes = 4 << 20
 
-// Account returns the numeric ids of "user:group" (or "user") as the topmost of the trees that has the file knows them.
+// Account returns the numeric ids of "user:group" (or "user") as the topmost of the trees that has
+// the file knows them.
 func Account(trees []string, owner string) (uid, gid int, err error) {
 	var roots []*tree.Root
 	for _, dir := range trees {
@@ -57,7 +58,8 @@ func lookUp(trees []*tree.Root, file, name string) (number, next int, err error)
 			continue
 		}
 		if err != nil {
-			return 0, 0, problem.New(problem.Failed, "the owner %q cannot be looked up in /%s", name, file).At(t.Name()).Because(err).
+			return 0, 0, problem.New(problem.Failed, "the owner %q cannot be looked up in /%s", name, file).At(t.Name()).
+				Because(err).
 				Try("make /%s a regular file again, or give the owner as numbers", file)
 		}
 		for line := range strings.Lines(string(text)) {
@@ -70,8 +72,9 @@ func lookUp(trees []*tree.Root, file, name string) (number, next int, err error)
 	return 0, 0, fmt.Errorf("/%s has no %q", file, name)
 }
 
-// numbers reads the number of an account and, of a user, that of its group. No number that a node has is as large as those that the
-// host's kernel reserves, or that added to the node's first one would come to another's.
+// numbers reads the number of an account and, of a user, that of its group. No number that a node
+// has is as large as those that the host's kernel reserves, or that added to the node's first one
+// would come to another's.
 func numbers(file string, fields []string) (number, next int, err error) {
 	wanted := fields[2:3]
 	if len(fields) > 4 { // passwd(5)

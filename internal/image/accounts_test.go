@@ -21,7 +21,8 @@ func TestAccount(t *testing.T) {
 			ok(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 		}
 	}
-	for owner, want := range map[string][2]int{"": {0, 0}, "root": {0, 0}, "me": {1000, 1001}, "me:staff": {1000, 50}, "12:34": {12, 34}} {
+	for owner, want := range map[string][2]int{"": {0, 0}, "root": {0, 0}, "me": {1000, 1001}, "me:staff": {1000, 50},
+		"12:34": {12, 34}} {
 		uid, gid, err := Account([]string{top, below}, owner)
 		if err != nil || uid != want[0] || gid != want[1] {
 			t.Errorf("%q: %d:%d, %v", owner, uid, gid, err)

@@ -12,9 +12,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Adopt puts a layer that was built elsewhere into the store, unless the store has it: lay makes the tree, whose content must be
-// the one on record. Nothing proves that the content is what the recipe makes by whose digest all sites of the host will find it: the
-// caller has the operator's word for it.
+// Adopt puts a layer that was built elsewhere into the store, unless the store has it: lay makes
+// the tree, whose content must be the one on record. Nothing proves that the content is what the
+// recipe makes by whose digest all sites of the host will find it: the caller has the operator's
+// word for it.
 func (s *Store) Adopt(ctx context.Context, r *Record, lay func(tree string) error) error {
 	if !IsDigest(r.Digest) {
 		return problem.New(problem.Failed, "%q is not the digest of a layer", r.Digest)
@@ -33,15 +34,18 @@ func (s *Store) Adopt(ctx context.Context, r *Record, lay func(tree string) erro
 		return fmt.Errorf("digest of the tree: %w", err)
 	}
 	if lines.digest() != r.Content {
-		return problem.New(problem.Failed, "layer %s (%s) is not as it was built: its content has the digest %s instead of %s",
-			r.Digest, r.Title, lines.digest(), r.Content).Try("orrery image verify on the host on which it was backed up; without --trust-layers it is built from its recipe")
+		return problem.New(problem.Failed,
+			"layer %s (%s) is not as it was built: its content has the digest %s instead of %s",
+			r.Digest, r.Title, lines.digest(), r.Content).
+			Try("orrery image verify on the host on which it was backed up; without --trust-layers it is built from its recipe")
 	}
 	adopted := *r
 	adopted.Size = bytes
 	return g.commit(&adopted, lines)
 }
 
-// Portable returns the record of a layer as another host may have it: without devices, which layers had that were built formerly.
+// Portable returns the record of a layer as another host may have it: without devices, which layers
+// had that were built formerly.
 func (s *Store) Portable(digest string) (*Record, error) {
 	r, err := s.Record(digest)
 	if err != nil {

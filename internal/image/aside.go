@@ -15,9 +15,11 @@ import (
 // Out is where what is done Aside finds the directory of the host that it may write to.
 const Out = access.InScratch + "/out"
 
-// Aside has something done in a scratch container that stands on a whole layer, with all that builders have. The layer stays as it
-// is: what is to be kept is written to the directory out of the host, which is seen there as Out.
-func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out string, do func(ctx context.Context, in host.Runner) error) error {
+// Aside has something done in a scratch container that stands on a whole layer, with all that
+// builders have. The layer stays as it is: what is to be kept is written to the directory out of
+// the host, which is seen there as Out.
+func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out string,
+	do func(ctx context.Context, in host.Runner) error) error {
 	g, err := s.stage(ctx, &spec.Layer{Digest: spec.Digest([]string{"aside", digest})})
 	if err != nil {
 		return err

@@ -48,7 +48,8 @@ func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say
 	return s.disk.explain(err, baseRoom)
 }
 
-func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *host.Log, begun time.Time, say func(string)) error {
+func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *host.Log, begun time.Time,
+	say func(string)) error {
 	tree, d := filepath.Join(g.dir, "tree"), distro.Of(l.Image)
 	if l.IsDisk() {
 		say("takes " + filepath.Base(l.Image.Import))
@@ -100,7 +101,9 @@ func (g *staging) finish(ctx context.Context, r *Record, begun time.Time, say fu
 	say("takes its digest")
 	tree := filepath.Join(g.dir, "tree")
 	hashed := &sums.Progress{Say: func(n int64) { say("takes its digest: " + size(uint64(n)) + " read") }}
-	lines, bytes, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) { return sums.Of(ctx, f, hashed.Add) })
+	lines, bytes, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) {
+		return sums.Of(ctx, f, hashed.Add)
+	})
 	if err != nil {
 		return fmt.Errorf("digest of the tree: %w", err)
 	}
@@ -109,7 +112,8 @@ func (g *staging) finish(ctx context.Context, r *Record, begun time.Time, say fu
 }
 
 func interrupted(ctx context.Context, l *spec.Layer) error {
-	return problem.New(problem.Interrupted, "the build of %s was interrupted; nothing is left of it", l.Title).Because(context.Cause(ctx))
+	return problem.New(problem.Interrupted, "the build of %s was interrupted; nothing is left of it", l.Title).
+		Because(context.Cause(ctx))
 }
 
 // LogOf returns the path of what the last build of a layer printed.

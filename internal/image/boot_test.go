@@ -51,7 +51,8 @@ func boot(t *testing.T, lower ...string) *bootedNode {
 	upper := filepath.Join(dir, "private/upper")
 	os.WriteFile(upper+"/etc/machine-id", []byte("0123456789abcdef0123456789abcdef\n"), 0o444)
 	os.WriteFile(upper+"/etc/hostname", []byte("boot\n"), 0o644)
-	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", upper+"/etc/ssh/ssh_host_ed25519_key").CombinedOutput(); err != nil {
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
+		upper+"/etc/ssh/ssh_host_ed25519_key").CombinedOutput(); err != nil {
 		t.Fatal(string(out), err)
 	}
 	config := fmt.Sprintf(`lxc.include = /usr/share/lxc/config/common.conf
@@ -70,7 +71,8 @@ lxc.cgroup.dir.monitor.pivot = %[2]s.pivot
 	os.WriteFile(dir+"/config", []byte(config), 0o600)
 	cmd := exec.Command("lxc-start", "-d", "-n", n.name, "-P", dir, "-f", dir+"/config", "-o", dir+"/log", "-l", "INFO")
 	cmd.Env = []string{"PATH=" + host.Path}
-	overlay := &rootfs.Overlay{Lower: lower, Upper: upper, Work: filepath.Join(dir, "private/work"), Target: dir + "/rootfs", IDs: rootfs.IDs{First: 1900131072, Size: 65536}}
+	overlay := &rootfs.Overlay{Lower: lower, Upper: upper, Work: filepath.Join(dir, "private/work"),
+		Target: dir + "/rootfs", IDs: rootfs.IDs{First: 1900131072, Size: 65536}}
 	if err := overlay.Spawn(cmd); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,8 @@ lxc.cgroup.dir.monitor.pivot = %[2]s.pivot
 // run returns what a command in the node prints, and how it ended.
 func (n *bootedNode) run(ctx context.Context, args ...string) (string, error) {
 	var out bytes.Buffer
-	args = append([]string{"lxc-attach", "-n", n.name, "-P", n.dir, "--clear-env", "-v", "PATH=" + host.Path, "--"}, args...)
+	args = append([]string{"lxc-attach", "-n", n.name, "-P", n.dir, "--clear-env", "-v", "PATH=" + host.Path, "--"},
+		args...)
 	err := host.Exec(ctx, n.name, args, host.Command{Stdout: &out, Stderr: &out}, nil)
 	return strings.TrimSpace(out.String()), err
 }
@@ -94,7 +97,8 @@ func (n *bootedNode) wait(t *testing.T) {
 	t.Helper()
 	var state string
 	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(10 * time.Millisecond) {
-		if state, _ = n.run(t.Context(), "systemctl", "is-system-running", "--wait"); state == "running" || state == "degraded" {
+		if state, _ = n.run(t.Context(), "systemctl", "is-system-running", "--wait"); state == "running" ||
+			state == "degraded" {
 			t.Logf("%s after %.2f s", state, time.Since(begun).Seconds())
 			break
 		}
@@ -105,8 +109,8 @@ func (n *bootedNode) wait(t *testing.T) {
 	}
 }
 
-// TestBoot boots a node on the bare base image: what fit does is right when systemd is content and sshd answers at once, and
-// next to nothing was written.
+// TestBoot boots a node on the bare base image: what fit does is right when systemd is content and
+// sshd answers at once, and next to nothing was written.
 func TestBoot(t *testing.T) {
 	s := realState(t)
 	n := boot(t, s.Tree(realSuite(t, s, cmp.Or(os.Getenv("ORRERY_TEST_SUITE"), "bookworm")).Digest))
@@ -117,7 +121,8 @@ func TestBoot(t *testing.T) {
 	if out, err := n.run(t.Context(), "sh", "-c", "ls /etc/ssh/*_key && ! test -e /etc/ssh/ssh_host_rsa_key"); err != nil {
 		t.Errorf("keys were made at boot: %s", out)
 	}
-	if out, err := n.run(t.Context(), "journalctl", "-b", "-p", "warning", "-o", "cat", "--no-pager"); err != nil || strings.Contains(out, "Failed to start") {
+	if out, err := n.run(t.Context(), "journalctl", "-b", "-p", "warning", "-o", "cat", "--no-pager"); err != nil ||
+		strings.Contains(out, "Failed to start") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	blame, _ := n.run(t.Context(), "systemd-analyze", "blame", "--no-pager")

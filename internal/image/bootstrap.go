@@ -20,8 +20,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// bootstrap makes the system of a base in the staging directory's tree. Its packages run what they please as they are set up:
-// that is done in a scratch container, by programs of this host, as there is no system yet.
+// bootstrap makes the system of a base in the staging directory's tree. Its packages run what they
+// please as they are set up: that is done in a scratch container, by programs of this host, as
+// there is no system yet.
 func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, log io.Writer) error {
 	packages, dir := distro.Of(l.Image).Packages, filepath.Join(g.dir, "tree")
 	if _, err := os.Stat(filepath.Join(tools.Programs, packages.Maker)); err != nil {
@@ -49,7 +50,8 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 		shorten(run, packages.Maker+" "+l.Image.Suite)
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "image %s: %s could not make %s", l.Image.Name, packages.Maker, l.Image.Suite).Because(err).
+		return problem.New(problem.Failed, "image %s: %s could not make %s", l.Image.Name, packages.Maker, l.Image.Suite).
+			Because(err).
 			Try("%s", packages.Unreached)
 	}
 	if err := canonical(ctx, dir, uint32(scratchIDs.Size)); err != nil {
@@ -58,8 +60,10 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 	return installKeys(from, dir, packages)
 }
 
-// startMaker starts a scratch container with programs of this host, and returns it with the command that makes the base there.
-func (g *staging) startMaker(ctx context.Context, l *spec.Layer, m site.Mirror) (c *scratch, maker []string, err error) {
+// startMaker starts a scratch container with programs of this host, and returns it with the command
+// that makes the base there.
+func (g *staging) startMaker(ctx context.Context, l *spec.Layer, m site.Mirror) (c *scratch, maker []string,
+	err error) {
 	p, err := g.provide(m)
 	if err != nil {
 		return nil, nil, err
@@ -86,7 +90,8 @@ func (g *staging) startMaker(ctx context.Context, l *spec.Layer, m site.Mirror) 
 	binds := append(p.binds(), mountBind{source: filepath.Join(g.dir, "tree"), target: b.Tree[1:], make: true})
 	root := filepath.Join(g.dir, "tools")
 	programs, err := tools.Root(root, map[string]string{
-		"passwd": "root:x:0:0:root:/root:/bin/sh\n", "group": "root:x:0:\n", "hosts": access.Hosts(), "resolv.conf": access.NoResolver, "hostname": "build\n",
+		"passwd": "root:x:0:0:root:/root:/bin/sh\n", "group": "root:x:0:\n", "hosts": access.Hosts(),
+		"resolv.conf": access.NoResolver, "hostname": "build\n",
 	})
 	if err != nil {
 		return nil, nil, err
@@ -99,7 +104,8 @@ func (g *staging) startMaker(ctx context.Context, l *spec.Layer, m site.Mirror) 
 	return c, maker, err
 }
 
-// shorten leaves of a failed command what tells why: its name, without options that only say how, and its last lines.
+// shorten leaves of a failed command what tells why: its name, without options that only say how,
+// and its last lines.
 func shorten(run *host.RunError, command ...string) {
 	lines := strings.Split(strings.TrimSpace(run.Output), "\n")
 	run.Command, run.Output = command, strings.Join(lines[max(0, len(lines)-15):], "\n")

@@ -40,7 +40,8 @@ func TestBuildLayer(t *testing.T) {
 	var log bytes.Buffer
 	say := sayTo(t)
 	err := s.BuildLayer(t.Context(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
-		if err := in.Put(ctx, host.File{Path: "/opt/hello/world", Content: []byte("hello\n"), Mode: 0o640, Owner: "root:adm"}); err != nil {
+		if err := in.Put(ctx, host.File{Path: "/opt/hello/world", Content: []byte("hello\n"), Mode: 0o640,
+			Owner: "root:adm"}); err != nil {
 			return err
 		}
 		say("apt")
@@ -63,7 +64,8 @@ func TestBuildLayer(t *testing.T) {
 			}
 		}
 		var run *host.RunError
-		if err := in.Run(ctx, sh("echo oh dear >&2; exit 7")); !errors.As(err, &run) || run.Status != 7 || !strings.Contains(run.Output, "oh dear") {
+		if err := in.Run(ctx, sh("echo oh dear >&2; exit 7")); !errors.As(err, &run) || run.Status != 7 ||
+			!strings.Contains(run.Output, "oh dear") {
 			t.Errorf("a failing command gives %v", err)
 		}
 		return nil
@@ -76,7 +78,8 @@ func TestBuildLayer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(r.Packages, func(p string) bool { return strings.HasPrefix(p, "tree=") }) || !slices.ContainsFunc(r.Python, func(p string) bool { return strings.HasPrefix(p, "six==") }) {
+	if !slices.ContainsFunc(r.Packages, func(p string) bool { return strings.HasPrefix(p, "tree=") }) ||
+		!slices.ContainsFunc(r.Python, func(p string) bool { return strings.HasPrefix(p, "six==") }) {
 		t.Errorf("recorded packages %v, %v", r.Packages, r.Python)
 	}
 	tree := s.Tree(l.Digest)
@@ -166,7 +169,8 @@ func processesOf(s *Store) []string {
 			continue // dead, and not yet buried by this machine's init
 		}
 		group, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
-		if bytes.Contains(line, []byte(filepath.Join(s.state, "build"))) && !bytes.Contains(line, []byte("go")) || bytes.Contains(group, []byte(mark(s))) {
+		if bytes.Contains(line, []byte(filepath.Join(s.state, "build"))) && !bytes.Contains(line, []byte("go")) ||
+			bytes.Contains(group, []byte(mark(s))) {
 			found = append(found, filepath.Base(dir)+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
 		}
 	}
@@ -181,7 +185,8 @@ func TestFailingFill(t *testing.T) {
 	s := realState(t)
 	l := testLayer(t, s, realBase(t, s))
 	mistake := problem.New(problem.Failed, "role x: step y")
-	err := s.BuildLayer(t.Context(), l, site.Mirror{}, func(context.Context, host.Runner) error { return mistake }, sayTo(t))
+	err := s.BuildLayer(t.Context(), l, site.Mirror{}, func(context.Context, host.Runner) error { return mistake },
+		sayTo(t))
 	if !errors.Is(err, mistake) {
 		t.Errorf("got %v", err)
 	}
@@ -249,9 +254,10 @@ func TestBuildSideBySide(t *testing.T) {
 		t.Run(pkg, func(t *testing.T) {
 			l := testLayer(t, s, base)
 			builders.Go(func() {
-				err := Open(s.state).BuildLayer(context.Background(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
-					return s.Cache.Install(ctx, in, distro.Debian, []string{pkg}, os.Stderr)
-				}, func(string) {})
+				err := Open(s.state).BuildLayer(context.Background(), l, site.Mirror{},
+					func(ctx context.Context, in host.Runner) error {
+						return s.Cache.Install(ctx, in, distro.Debian, []string{pkg}, os.Stderr)
+					}, func(string) {})
 				if err != nil {
 					t.Errorf("builder %d: %v", i, err)
 				}
@@ -266,8 +272,8 @@ func TestBuildSideBySide(t *testing.T) {
 
 const killedState = "ORRERY_TEST_KILLED" // in the environment of the builder that is to be killed
 
-// TestKilledBuilder kills a builder in the middle: what it built must not be taken for a layer, no process must be left, and
-// the next to come clears up and builds.
+// TestKilledBuilder kills a builder in the middle: what it built must not be taken for a layer, no
+// process must be left, and the next to come clears up and builds.
 func TestKilledBuilder(t *testing.T) {
 	s := realState(t)
 	base := realBase(t, s)
@@ -321,7 +327,8 @@ func TestKilledBuilder(t *testing.T) {
 	nothingLeft(t, s)
 }
 
-// TestImportedApplication makes a node's base of an image for application containers: Debian without an init system.
+// TestImportedApplication makes a node's base of an image for application containers: Debian
+// without an init system.
 func TestImportedApplication(t *testing.T) {
 	s := realState(t)
 	realBase(t, s)

@@ -24,7 +24,8 @@ func (c Cache) Archive(file string) string { return filepath.Join(c.archives(), 
 // cacheAge is for how long a package that was fetched is kept for the next build.
 const cacheAge = 30 * 24 * time.Hour
 
-// trim removes packages and lists that no build has fetched lately. A build that is using them fetches them again.
+// trim removes packages and lists that no build has fetched lately. A build that is using them
+// fetches them again.
 func (c Cache) trim(now time.Time) error {
 	err := filepath.WalkDir(c.dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {

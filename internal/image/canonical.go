@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canonical makes a tree that a container wrote one that every container can use: without overlayfs's notes, with file
-// capabilities that belong to whoever is root where the file is run, and it makes sure that its owners are the container's.
+// canonical makes a tree that a container wrote one that every container can use: without
+// overlayfs's notes, with file capabilities that belong to whoever is root where the file is run,
+// and it makes sure that its owners are the container's.
 func canonical(ctx context.Context, dir string, ids uint32) error {
 	root, err := tree.Open(dir)
 	if err != nil {
@@ -57,8 +58,9 @@ func plain(e *tree.Entry, ids uint32) error {
 
 const capability = "security.capability"
 
-// plainCapability returns a file capability without its root id (capabilities(7), version 3); nil: it has none. Set in a user namespace, it names
-// that namespace's root as the host sees it, and would be nothing to a container with other ids.
+// plainCapability returns a file capability without its root id (capabilities(7), version 3); nil:
+// it has none. Set in a user namespace, it names that namespace's root as the host sees it, and
+// would be nothing to a container with other ids.
 func plainCapability(value []byte) []byte {
 	const version3, version2, mask = 0x03000000, 0x02000000, 0xff000000
 	if len(value) != 24 {

@@ -16,8 +16,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// complete adds to an imported tree what a node boots with. Images for application containers have no init system; those
-// that have the programs of their distribution's packages can be given one.
+// complete adds to an imported tree what a node boots with. Images for application containers have
+// no init system; those that have the programs of their distribution's packages can be given one.
 func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, log io.Writer, say func(string)) error {
 	dir := filepath.Join(g.dir, "tree")
 	root, err := tree.Open(dir)
@@ -26,7 +26,8 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 	}
 	defer root.Close()
 	if _, err := root.Lstat("etc"); err != nil {
-		return problem.New(problem.Mistake, "import %s: it is not a root file system, because it has no /etc", l.Image.Import).
+		return problem.New(problem.Mistake, "import %s: it is not a root file system, because it has no /etc",
+			l.Image.Import).
 			Try("make the archive from within the root: tar -C ROOT -cf FILE .")
 	}
 	d := distro.Of(l.Image)
@@ -36,7 +37,8 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 		}
 	}
 	if _, err := root.Lstat(d.Packages.Tool); err != nil {
-		return problem.New(problem.Mistake, "import %s: it has no %s, and no %s to add it", l.Image.Import, d.Services.Name, d.Packages.Name).
+		return problem.New(problem.Mistake, "import %s: it has no %s, and no %s to add it", l.Image.Import, d.Services.Name,
+			d.Packages.Name).
 			Try("import a whole system, with %s", d.Services.Name)
 	}
 	say("adds " + d.Services.Name + " and what else a node needs")

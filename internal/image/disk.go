@@ -54,7 +54,8 @@ func (d *disk) room(need uint64) error {
 
 func (d *disk) full(need uint64) *problem.Problem {
 	free, _ := d.free(d.dir)
-	return problem.New(problem.Unable, "the disk of %s is full: %s free, a build needs at least %s", d.dir, size(free), size(need)).
+	return problem.New(problem.Unable, "the disk of %s is full: %s free, a build needs at least %s", d.dir, size(free),
+		size(need)).
 		Try("remove layers that nothing uses with `orrery image gc`, or make room")
 }
 
@@ -65,7 +66,8 @@ func (d *disk) explain(err error, need uint64) error {
 		return err
 	}
 	if problem.DiskFull(err) || strings.Contains(err.Error(), unix.ENOSPC.Error()) ||
-		strings.Contains(err.Error(), "No space left on device") || strings.Contains(err.Error(), "don't have enough free space") {
+		strings.Contains(err.Error(), "No space left on device") ||
+		strings.Contains(err.Error(), "don't have enough free space") {
 		return d.full(need).Because(err)
 	}
 	return err

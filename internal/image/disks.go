@@ -13,7 +13,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// diskName is the one file in the tree of a layer that is a disk image. What it is, it says itself: it was looked at before it was taken.
+// diskName is the one file in the tree of a layer that is a disk image. What it is, it says itself:
+// it was looked at before it was taken.
 const diskName = "disk"
 
 // OpenDisk opens the disk image that a layer is, for reading, and says what it is.
@@ -29,7 +30,8 @@ func (s *Store) OpenDisk(digest string) (*os.File, *foreign.Disk, error) {
 	}
 	is, err := inspect("", f)
 	if err != nil {
-		return nil, nil, errors.Join(problem.New(problem.Failed, "the disk image in the store is damaged").At(f.Name()).Because(err).
+		return nil, nil, errors.Join(problem.New(problem.Failed,
+			"the disk image in the store is damaged").At(f.Name()).Because(err).
 			Try("`orrery image verify` tells more; remove the layer, and orrery up takes the image once more"), f.Close())
 	}
 	return f, is, nil
@@ -64,7 +66,8 @@ func (g *staging) takeDisk(ctx context.Context, from string) error {
 		}
 	}
 	if _, err := inspect(from, out); err != nil { // whoever may write to the original may have done so
-		return problem.New(problem.Surprise, "import %s: it changed while it was copied", from).Try("run the same command again")
+		return problem.New(problem.Surprise, "import %s: it changed while it was copied", from).
+			Try("run the same command again")
 	}
 	return out.Close()
 }

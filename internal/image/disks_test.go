@@ -47,7 +47,8 @@ func TestTakeDisk(t *testing.T) {
 	must(t, s.BuildBase(t.Context(), l, site.Mirror{}, func(what string) { t.Errorf("it is taken twice: %s", what) }))
 }
 
-// TestDisksOfStrangers: what an image names of the host is never opened, and what is wrong with one is said, with where it is and the cure. Nothing of it stays.
+// TestDisksOfStrangers: what an image names of the host is never opened, and what is wrong with one
+// is said, with where it is and the cure. Nothing of it stays.
 func TestDisksOfStrangers(t *testing.T) {
 	dir := t.TempDir()
 	var blank bytes.Buffer
@@ -75,7 +76,8 @@ func TestDisksOfStrangers(t *testing.T) {
 		must(t, os.WriteFile(file, try.content, 0o600))
 		err := s.BuildBase(t.Context(), diskOf(file), site.Mirror{}, sayTo(t))
 		var p *problem.Problem
-		if !errors.As(err, &p) || p.Kind != problem.Mistake || p.Cure == "" || !strings.Contains(p.What, try.want) || !strings.Contains(p.What, file) {
+		if !errors.As(err, &p) || p.Kind != problem.Mistake || p.Cure == "" || !strings.Contains(p.What, try.want) ||
+			!strings.Contains(p.What, file) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if left, _ := s.Layers(); len(left) > 0 {
@@ -91,11 +93,13 @@ func TestDisksOfStrangers(t *testing.T) {
 	huge := filepath.Join(dir, "huge.raw")
 	must(t, os.WriteFile(huge, make([]byte, baseRoom/2+4<<20), 0o600))
 	var p *problem.Problem
-	if err := s.BuildBase(t.Context(), diskOf(huge), site.Mirror{}, sayTo(t)); !errors.As(err, &p) || p.Kind != problem.Unable || !strings.Contains(p.What, "full") {
+	if err := s.BuildBase(t.Context(), diskOf(huge), site.Mirror{}, sayTo(t)); !errors.As(err, &p) ||
+		p.Kind != problem.Unable || !strings.Contains(p.What, "full") {
 		t.Errorf("%v", err)
 	}
 	must(t, os.Remove(filepath.Join(dir, "backed.qcow2")))
-	if err := s.BuildBase(t.Context(), diskOf(filepath.Join(dir, "backed.qcow2")), site.Mirror{}, sayTo(t)); !errors.As(err, &p) || p.Kind != problem.Mistake {
+	if err := s.BuildBase(t.Context(), diskOf(filepath.Join(dir, "backed.qcow2")), site.Mirror{},
+		sayTo(t)); !errors.As(err, &p) || p.Kind != problem.Mistake {
 		t.Errorf("of none: %v", err)
 	}
 }

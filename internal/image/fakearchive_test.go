@@ -23,7 +23,8 @@ type fakePackage struct {
 	files   map[string]string // by path: the file of this host that it is a copy of
 }
 
-// toolbox is a package with all that dpkg and scripts need, copied from this host. It stands for all packages that a base has.
+// toolbox is a package with all that dpkg and scripts need, copied from this host. It stands for
+// all packages that a base has.
 func toolbox(t *testing.T) fakePackage {
 	t.Helper()
 	p := fakePackage{
@@ -37,7 +38,8 @@ func toolbox(t *testing.T) fakePackage {
 		p.files[filepath.Join(dir, filepath.Base(path))] = path
 	}
 	for _, name := range []string{
-		"sh", "cat", "true", "rm", "diff", "tar", "dpkg", "dpkg-deb", "dpkg-split", "dpkg-query", "ldconfig", "start-stop-daemon", "env",
+		"sh", "cat", "true", "rm", "diff", "tar", "dpkg", "dpkg-deb", "dpkg-split", "dpkg-query", "ldconfig",
+		"start-stop-daemon", "env",
 	} {
 		path, err := exec.LookPath(name)
 		if err != nil {
@@ -77,7 +79,8 @@ func (p fakePackage) build(t *testing.T, archive, arch string) string {
 		must(t, os.MkdirAll(filepath.Join(top, filepath.Dir(to)), 0o755))
 		must(t, os.WriteFile(filepath.Join(top, to), text, 0o755))
 	}
-	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: X <x@example.org>\n%sDescription: a test\n", p.name, version, arch, p.control)
+	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: X <x@example.org>\n%sDescription: a test\n",
+		p.name, version, arch, p.control)
 	must(t, os.MkdirAll(filepath.Join(top, "DEBIAN"), 0o755))
 	must(t, os.WriteFile(filepath.Join(top, "DEBIAN/control"), []byte(control), 0o644))
 	if p.script != "" {
@@ -90,7 +93,8 @@ func (p fakePackage) build(t *testing.T, archive, arch string) string {
 	return fmt.Sprintf("%sFilename: %s\nSize: %d\nSHA256: %x\n\n", control, file, len(text), sha256.Sum256(text))
 }
 
-// fakeArchive makes an archive of packages, signed, in a directory of this host: enough to build a base of a suite from.
+// fakeArchive makes an archive of packages, signed, in a directory of this host: enough to build a
+// base of a suite from.
 func fakeArchive(t *testing.T, suite string, packages ...fakePackage) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -103,7 +107,8 @@ func fakeArchive(t *testing.T, suite string, packages ...fakePackage) (dir strin
 	keys, err := os.MkdirTemp("", "orrery-keys-") // a short name: sockets are in there
 	must(t, err)
 	gpg := func(args ...string) string {
-		return run(t, "gpg", append([]string{"--homedir", keys, "--batch", "--quiet", "--passphrase", "", "--pinentry-mode", "loopback"}, args...)...)
+		return run(t, "gpg", append([]string{"--homedir", keys, "--batch", "--quiet", "--passphrase", "", "--pinentry-mode",
+			"loopback"}, args...)...)
 	}
 	t.Cleanup(func() { run(t, "gpgconf", "--homedir", keys, "--kill", "all"); must(t, os.RemoveAll(keys)) })
 	gpg("--quick-generate-key", "test", "ed25519", "sign", "never")

@@ -8,8 +8,10 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// Offered returns what the archives of a scratch say of packages, in all versions that they have; of those of apt, paragraphs of deb-control(5).
-func (c Cache) Offered(ctx context.Context, in host.Runner, d *distro.Distribution, names []string, log io.Writer) (said []byte, err error) {
+// Offered returns what the archives of a scratch say of packages, in all versions that they have;
+// of those of apt, paragraphs of deb-control(5).
+func (c Cache) Offered(ctx context.Context, in host.Runner, d *distro.Distribution, names []string,
+	log io.Writer) (said []byte, err error) {
 	err = c.reading(ctx, in, d, log, func(i *installer) error {
 		said, err = host.Output(ctx, in, host.Command{Args: i.Packages.Offered(i.program, names), Stderr: log}, 256<<20)
 		return err
@@ -17,8 +19,10 @@ func (c Cache) Offered(ctx context.Context, in host.Runner, d *distro.Distributi
 	return said, err
 }
 
-// Fetch downloads packages, NAME=VERSION, into the directory Out of a scratch. They are checked as when they are installed.
-func (c Cache) Fetch(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error {
+// Fetch downloads packages, NAME=VERSION, into the directory Out of a scratch. They are checked as
+// when they are installed.
+func (c Cache) Fetch(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string,
+	log io.Writer) error {
 	return c.reading(ctx, in, d, log, func(i *installer) error {
 		err := in.Run(ctx, host.Command{Args: i.Packages.Download(i.program, Out, packages), Stdout: log, Stderr: log})
 		if err != nil {
@@ -29,7 +33,8 @@ func (c Cache) Fetch(ctx context.Context, in host.Runner, d *distro.Distribution
 }
 
 // reading does something while the package lists of a scratch are held.
-func (c Cache) reading(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer, do func(*installer) error) error {
+func (c Cache) reading(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer,
+	do func(*installer) error) error {
 	i, err := c.installer(ctx, in, d, log)
 	if err != nil {
 		return err

@@ -9,14 +9,16 @@ import (
 	"orrery/internal/tree"
 )
 
-// fittings are put into every base image, besides those of its distribution. Changing any of them needs a new version: constant fit in
-// package spec.
+// fittings are put into every base image, besides those of its distribution. Changing any of them
+// needs a new version: constant fit in package spec.
 var fittings = []distro.File{
-	// Each node gets its own of these. An empty machine-id, unlike a missing one, does not make the boot a first boot.
+	// Each node gets its own of these. An empty machine-id, unlike a missing one, does not make the
+	// boot a first boot.
 	{Path: "/etc/machine-id"},
 	{Path: "/etc/resolv.conf"},
 	{Path: "/etc/hostname"},
-	// Names of all nodes, in a directory that the host shares with them: they change without anything being done on the nodes.
+	// Names of all nodes, in a directory that the host shares with them: they change without anything
+	// being done on the nodes.
 	{Path: "/etc/hosts", Text: "orrery/hosts", Link: true},
 	// Text is UTF-8 everywhere, without the locales package.
 	{Path: "/etc/default/locale", Text: "LANG=C.UTF-8\n"},
@@ -33,14 +35,16 @@ func fit(d *distro.Distribution, dir string) error {
 	if err := lay(in, slices.Concat(fittings, d.Packages.Fittings, d.Services.Fittings)...); err != nil {
 		return err
 	}
-	if err := in.MkdirAll("etc/orrery", os.Geteuid(), os.Getegid()); err != nil { // where the host puts what it tells its nodes
+	if err := in.MkdirAll("etc/orrery", os.Geteuid(), os.Getegid()); err != nil {
+		// where the host puts what it tells its nodes
 		return err
 	}
 	if err := fitSSH(d, in); err != nil {
 		return err
 	}
 	// How the image was made is not how the node is to fetch packages, nor how it is to start services.
-	for _, name := range slices.Concat(d.Packages.FromMaking, []string{d.Packages.Guard.Path, "var/lib/dbus/machine-id", ".dockerenv"}) {
+	for _, name := range slices.Concat(d.Packages.FromMaking,
+		[]string{d.Packages.Guard.Path, "var/lib/dbus/machine-id", ".dockerenv"}) {
 		if err := in.RemoveAll(name); err != nil {
 			return err
 		}
@@ -48,7 +52,8 @@ func fit(d *distro.Distribution, dir string) error {
 	return nil
 }
 
-// fitSSH has the node's own key, which it gets from the host, and none else: making keys takes longer than the whole boot.
+// fitSSH has the node's own key, which it gets from the host, and none else: making keys takes
+// longer than the whole boot.
 func fitSSH(d *distro.Distribution, in *tree.Root) error {
 	names, err := in.Names("etc/ssh", mostLeavings)
 	if err != nil && !absent(err) {
@@ -64,11 +69,13 @@ func fitSSH(d *distro.Distribution, in *tree.Root) error {
 	if _, err := in.Lstat("usr/sbin/sshd"); err != nil {
 		return nil // an imported image without it: the engine reaches the node all the same
 	}
-	own := distro.File{Path: "/etc/ssh/sshd_config.d/orrery.conf", Text: "HostKey /etc/ssh/ssh_host_ed25519_key\nUseDNS no\n"}
+	own := distro.File{Path: "/etc/ssh/sshd_config.d/orrery.conf",
+		Text: "HostKey /etc/ssh/ssh_host_ed25519_key\nUseDNS no\n"}
 	return lay(in, own, d.Services.StartsWith(d.SSH))
 }
 
-// lay makes files of a tree, whatever was there before. They belong to its root, which on disk is that of the host.
+// lay makes files of a tree, whatever was there before. They belong to its root, which on disk is
+// that of the host.
 func lay(in *tree.Root, files ...distro.File) error {
 	uid, gid := os.Geteuid(), os.Getegid()
 	for _, f := range files {

@@ -31,7 +31,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// unpacked unpacks what a stranger gave, with so many bytes free, and within bounds of memory and time. Beside it nothing may change.
+// unpacked unpacks what a stranger gave, with so many bytes free, and within bounds of memory and
+// time. Beside it nothing may change.
 func unpacked(t *testing.T, file string, free int64) error {
 	t.Helper()
 	return unpackedIn(t, 64<<20, file, free)
@@ -42,7 +43,8 @@ func unpackedIn(t *testing.T, most uint64, file string, free int64) error {
 	t.Helper()
 	top := t.TempDir()
 	scratch, beside := filepath.Join(top, "scratch"), filepath.Join(top, "beside")
-	must(t, errors.Join(os.Mkdir(scratch, 0o700), os.Mkdir(beside, 0o700), os.WriteFile(filepath.Join(beside, "mine"), []byte("of the host"), 0o600)))
+	must(t, errors.Join(os.Mkdir(scratch, 0o700), os.Mkdir(beside, 0o700),
+		os.WriteFile(filepath.Join(beside, "mine"), []byte("of the host"), 0o600)))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	begun := time.Now()
@@ -70,7 +72,8 @@ func gzipped(t *testing.T, write func(io.Writer)) []byte {
 	return b.Bytes()
 }
 
-// TestImportBombs: an archive of some kilobytes that says that it is more than the disk holds ends with a problem that says so.
+// TestImportBombs: an archive of some kilobytes that says that it is more than the disk holds ends
+// with a problem that says so.
 func TestImportBombs(t *testing.T) {
 	const free = 64 << 20
 	zeros := make([]byte, 1<<20)
@@ -129,7 +132,8 @@ func TestDecompressors(t *testing.T) {
 	t.Setenv("PATH", programs+":"+os.Getenv("PATH"))
 	for program, magic := range map[string]string{"xz": "\xfd7zXZ\x00", "zstd": "\x28\xb5\x2f\xfd"} {
 		must(t, os.WriteFile(filepath.Join(programs, program), []byte("#!/bin/sh\necho it is $(id -u) >&2\nexit 1\n"), 0o755))
-		if err := unpacked(t, writeFile(t, "archive", []byte(magic)), 1<<20); err == nil || !strings.Contains(err.Error(), "it is 1899999999") {
+		if err := unpacked(t, writeFile(t, "archive", []byte(magic)), 1<<20); err == nil ||
+			!strings.Contains(err.Error(), "it is 1899999999") {
 			t.Errorf("%s: %v", program, err)
 		}
 	}
@@ -146,7 +150,8 @@ func sparse(t *testing.T, size int64) []byte {
 		}
 		return fmt.Sprint(n) + line
 	}
-	pax := record("GNU.sparse.major", "1") + record("GNU.sparse.minor", "0") + record("GNU.sparse.name", "hole") + record("GNU.sparse.realsize", fmt.Sprint(size))
+	pax := record("GNU.sparse.major", "1") + record("GNU.sparse.minor", "0") + record("GNU.sparse.name", "hole") +
+		record("GNU.sparse.realsize", fmt.Sprint(size))
 	w := tar.NewWriter(&b)
 	must(t, w.WriteHeader(&tar.Header{Name: "x", Typeflag: tar.TypeReg, Size: 512, Mode: 0o644}))
 	plain := b.Bytes()
@@ -210,7 +215,8 @@ func layoutOf(t *testing.T, layer []byte) (dir string, blob func(text []byte) st
 	return dir, blob
 }
 
-// TestImagesOfStrangers: blobs are compared with their digests, and links and named pipes in the place of one lead nowhere and wait for nothing.
+// TestImagesOfStrangers: blobs are compared with their digests, and links and named pipes in the
+// place of one lead nowhere and wait for nothing.
 func TestImagesOfStrangers(t *testing.T) {
 	layer := tarred(t, small...)
 	sum := sha256.Sum256(layer)
@@ -226,7 +232,8 @@ func TestImagesOfStrangers(t *testing.T) {
 			must(t, errors.Join(os.WriteFile(other, layer, 0o600), os.Remove(blob), os.Symlink(other, blob)))
 		},
 		"an endless index": func(dir, _ string) {
-			must(t, errors.Join(os.Remove(filepath.Join(dir, "index.json")), os.Symlink("/dev/zero", filepath.Join(dir, "index.json"))))
+			must(t, errors.Join(os.Remove(filepath.Join(dir, "index.json")),
+				os.Symlink("/dev/zero", filepath.Join(dir, "index.json"))))
 		},
 		"another manifest": func(dir, _ string) {
 			text, _ := os.ReadFile(filepath.Join(dir, "index.json"))
@@ -238,7 +245,8 @@ func TestImagesOfStrangers(t *testing.T) {
 		"a digest that leads out": func(dir, _ string) {
 			text, _ := os.ReadFile(filepath.Join(dir, "index.json"))
 			i := bytes.Index(text, []byte("sha256:")) + 7
-			must(t, os.WriteFile(filepath.Join(dir, "index.json"), bytes.Replace(text, text[i:i+64], []byte("../../../../etc/passwd"), 1), 0o644))
+			must(t, os.WriteFile(filepath.Join(dir, "index.json"),
+				bytes.Replace(text, text[i:i+64], []byte("../../../../etc/passwd"), 1), 0o644))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -267,7 +275,8 @@ func TestIndexOfIndexes(t *testing.T) {
 	dir, blob := layoutOf(t, tarred(t, small...))
 	text := []byte(`{"schemaVersion":2,"manifests":[]}`)
 	for range 4 {
-		one := fmt.Sprintf(`{"mediaType":"application/vnd.oci.image.index.v1+json","digest":"sha256:%s","size":1}`, blob(text))
+		one := fmt.Sprintf(`{"mediaType":"application/vnd.oci.image.index.v1+json","digest":"sha256:%s","size":1}`,
+			blob(text))
 		text = []byte(`{"schemaVersion":2,"manifests":[` + one + strings.Repeat(","+one, 300) + `]}`)
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "index.json"), text, 0o644))
@@ -280,10 +289,15 @@ func TestIndexOfIndexes(t *testing.T) {
 func FuzzImport(f *testing.F) {
 	t := &testing.T{} // nothing of it is needed: the archives are right
 	f.Add(tarred(t, small...))
-	f.Add(tarred(t, item{name: "index.json", text: `{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:` + strings.Repeat("0", 64) + `"}]}`}))
-	f.Add(tarred(t, item{name: "manifest.json", text: `[{"Config":"c","Layers":["l","../x"]}]`}, item{name: "c", text: `{"rootfs":{"diff_ids":["sha256:` + strings.Repeat("0", 64) + `","sha256:` + strings.Repeat("1", 64) + `"]}}`},
+	f.Add(tarred(t, item{name: "index.json",
+		text: `{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:` +
+			strings.Repeat("0", 64) + `"}]}`}))
+	f.Add(tarred(t, item{name: "manifest.json", text: `[{"Config":"c","Layers":["l","../x"]}]`},
+		item{name: "c", text: `{"rootfs":{"diff_ids":["sha256:` + strings.Repeat("0", 64) + `","sha256:` +
+			strings.Repeat("1", 64) + `"]}}`},
 		item{name: "l", text: "x"}))
-	f.Add(tarred(t, item{name: "out", link: "../../beside"}, item{name: "out/mine", text: "x"}, item{name: "h", hard: "out/mine"}, item{name: "a/.wh..wh..opq"}))
+	f.Add(tarred(t, item{name: "out", link: "../../beside"}, item{name: "out/mine", text: "x"},
+		item{name: "h", hard: "out/mine"}, item{name: "a/.wh..wh..opq"}))
 	f.Add(sparse(t, 8<<40))
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)
@@ -298,12 +312,15 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// TestTreesOfStrangers: what is read of an image, or of what packages wrote, waits for no pipe, ends, and stays in the tree.
+// TestTreesOfStrangers: what is read of an image, or of what packages wrote, waits for no pipe,
+// ends, and stays in the tree.
 func TestTreesOfStrangers(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
-	must(t, os.WriteFile(filepath.Join(outside, "mine.log"), []byte("Package: of-the-host\nStatus: install ok installed\nVersion: 1\n\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(outside, "mine.log"),
+		[]byte("Package: of-the-host\nStatus: install ok installed\nVersion: 1\n\n"), 0o600))
 	at := func(name string) string { return filepath.Join(dir, name) }
-	for _, name := range []string{"etc/apt/sources.list.d", "var/lib/dpkg", "opt/orrery/venv/lib/python3.11/site-packages/x.dist-info", "usr/lib", "var"} {
+	for _, name := range []string{"etc/apt/sources.list.d", "var/lib/dpkg",
+		"opt/orrery/venv/lib/python3.11/site-packages/x.dist-info", "usr/lib", "var"} {
 		must(t, os.MkdirAll(at(name), 0o755))
 	}
 	must(t, os.Symlink("/dev/zero", at("etc/apt/sources.list")))
@@ -349,8 +366,10 @@ func TestPortable(t *testing.T) {
 	s := Open(t.TempDir())
 	at := filepath.Join(s.Dir, "abc")
 	must(t, os.MkdirAll(at, 0o700))
-	lines := manifest{`"/" 040755 0:0`, `"/dev dev 1:3" 100644 0:0 00`, `"/dev/null" 020666 0:0 dev 1:3`, `"/disk" 060660 0:0 dev 0:0`, `"/gone" 020000 0:0 dev 0:0`}
-	must(t, errors.Join(lines.write(filepath.Join(at, "manifest.gz")), (&Record{Digest: "abc", Content: lines.digest()}).write(filepath.Join(at, "layer.json"))))
+	lines := manifest{`"/" 040755 0:0`, `"/dev dev 1:3" 100644 0:0 00`, `"/dev/null" 020666 0:0 dev 1:3`,
+		`"/disk" 060660 0:0 dev 0:0`, `"/gone" 020000 0:0 dev 0:0`}
+	must(t, errors.Join(lines.write(filepath.Join(at, "manifest.gz")),
+		(&Record{Digest: "abc", Content: lines.digest()}).write(filepath.Join(at, "layer.json"))))
 	r, err := s.Portable("abc")
 	must(t, err)
 	if want := (manifest{lines[0], lines[1], lines[4]}); r.Content != want.digest() || r.Files != 3 {

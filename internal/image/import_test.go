@@ -46,7 +46,8 @@ func tarred(t *testing.T, items ...item) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, it := range items {
-		h := &tar.Header{Name: it.name, Mode: it.mode, Uid: it.uid, Gid: it.uid, ModTime: time.Unix(1e9, 0), Format: tar.FormatPAX, Typeflag: tar.TypeReg, Size: int64(len(it.text))}
+		h := &tar.Header{Name: it.name, Mode: it.mode, Uid: it.uid, Gid: it.uid, ModTime: time.Unix(1e9, 0),
+			Format: tar.FormatPAX, Typeflag: tar.TypeReg, Size: int64(len(it.text))}
 		if h.Mode == 0 {
 			h.Mode = 0o644
 		}
@@ -81,10 +82,12 @@ func tarred(t *testing.T, items ...item) []byte {
 
 // small is the least that passes for a system.
 var small = []item{
-	{name: "./", dir: true}, {name: "./etc/", dir: true}, {name: "./etc/os-release", text: "ID=small\n"}, {name: "./etc/ssh/ssh_host_rsa_key", text: "k"},
+	{name: "./", dir: true}, {name: "./etc/", dir: true}, {name: "./etc/os-release", text: "ID=small\n"},
+	{name: "./etc/ssh/ssh_host_rsa_key", text: "k"},
 	{name: "./usr/lib/systemd/systemd", text: "#!", mode: 0o755}, {name: "./usr/sbin/sshd", text: "#!", mode: 0o4755},
 	{name: "./lib", link: "usr/lib"}, {name: "./var/run", link: "/run"}, {name: "./var/run/in-run", text: "x"},
-	{name: "./etc/hard", hard: "./etc/os-release"}, {name: "./home/u/f", text: "u", uid: boolInt(os.Geteuid() == 0) * 1000},
+	{name: "./etc/hard", hard: "./etc/os-release"},
+	{name: "./home/u/f", text: "u", uid: boolInt(os.Geteuid() == 0) * 1000},
 }
 
 func boolInt(b bool) int {
@@ -128,12 +131,14 @@ func compress(t *testing.T, how string, plain []byte) []byte {
 func TestImportTarball(t *testing.T) {
 	for _, how := range []string{"tar", "gz", "xz", "zst"} {
 		t.Run(how, func(t *testing.T) {
-			items := append([]item{{name: "./dev/", dir: true}, {name: "./dev/null", dev: 3, mode: 0o666}, {name: "./dev/hard", hard: "./dev/null"},
+			items := append([]item{{name: "./dev/", dir: true}, {name: "./dev/null", dev: 3, mode: 0o666},
+				{name: "./dev/hard", hard: "./dev/null"},
 				{name: "./dev/shm/left", text: "x"}}, small...)
 			if os.Geteuid() == 0 {
 				items = append(items,
 					item{name: "./usr/bin/ping", text: "p", mode: 0o755, attrs: map[string]string{
-						"security.capability": "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "trusted.overlay.redirect": "/etc"}})
+						"security.capability":      "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
+						"trusted.overlay.redirect": "/etc"}})
 			}
 			file := writeFile(t, "root.any", compress(t, how, tarred(t, items...)))
 			s := Open(t.TempDir())
@@ -223,7 +228,9 @@ func image(t *testing.T, layers ...[]byte) v1.Image {
 	t.Helper()
 	img := nothing.Image
 	for _, text := range layers {
-		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil })
+		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(text)), nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,9 +244,11 @@ func image(t *testing.T, layers ...[]byte) v1.Image {
 // TestImportOCI lays layers over one another, from all forms in which images come.
 func TestImportOCI(t *testing.T) {
 	first := tarred(t, append([]item{
-		{name: "etc/gone", text: "x"}, {name: "opt/old/a", text: "x"}, {name: "opt/old/b", text: "x"}, {name: "opt/kind", text: "file"},
+		{name: "etc/gone", text: "x"}, {name: "opt/old/a", text: "x"}, {name: "opt/old/b", text: "x"},
+		{name: "opt/kind", text: "file"},
 	}, small...)...)
-	second := tarred(t, item{name: "etc/.wh.gone"}, item{name: "opt/old/new", text: "y"}, item{name: "opt/old/.wh..wh..opq"},
+	second := tarred(t, item{name: "etc/.wh.gone"}, item{name: "opt/old/new", text: "y"},
+		item{name: "opt/old/.wh..wh..opq"},
 		item{name: "opt/kind/inner", text: "dir"}, item{name: "lib/through-link", text: "z"})
 	img := image(t, first, second)
 	dir := t.TempDir()
@@ -250,7 +259,8 @@ func TestImportOCI(t *testing.T) {
 	if err := path.AppendImage(img, layout.WithPlatform(v1.Platform{OS: "linux", Architecture: "amd64"})); err != nil {
 		t.Fatal(err)
 	}
-	if err := path.AppendImage(image(t, first), layout.WithPlatform(v1.Platform{OS: "plan9", Architecture: "mips"})); err != nil {
+	if err := path.AppendImage(image(t, first),
+		layout.WithPlatform(v1.Platform{OS: "plan9", Architecture: "mips"})); err != nil {
 		t.Fatal(err)
 	}
 	oci := filepath.Join(t.TempDir(), "image.tar")
@@ -271,7 +281,8 @@ func TestImportOCI(t *testing.T) {
 			tree := s.Tree(l.Digest)
 			checkSmall(t, tree)
 			for path, want := range map[string]bool{
-				"etc/gone": false, "opt/old/a": false, "opt/old/b": false, "opt/old/new": true, "opt/kind/inner": true, "usr/lib/through-link": true,
+				"etc/gone": false, "opt/old/a": false, "opt/old/b": false, "opt/old/new": true, "opt/kind/inner": true,
+				"usr/lib/through-link": true,
 			} {
 				if _, err := os.Lstat(filepath.Join(tree, path)); (err == nil) != want {
 					t.Errorf("%s: %v", path, err)
@@ -291,8 +302,9 @@ func TestImportMistakes(t *testing.T) {
 		content []byte
 		want    string
 	}{
-		"missing":   {nil, "there is no such file"},
-		"text":      {[]byte("this is no archive, but long enough to be taken for the header of one, were it not for the check sum" + strings.Repeat(".", 600)), "could not be unpacked"},
+		"missing": {nil, "there is no such file"},
+		"text": {[]byte("this is no archive, but long enough to be taken for the header of one, were it not for the check sum" + strings.Repeat(".",
+			600)), "could not be unpacked"},
 		"cut short": {compress(t, "gz", good)[:200], "could not be unpacked"},
 		"no system": {tarred(t, item{name: "a", text: "x"}), "no /etc"},
 		"no init":   {tarred(t, item{name: "etc/x", text: "x"}), "no systemd"},

@@ -49,9 +49,12 @@ func (i imports) receive(ctx context.Context, digest string, rw io.ReadWriter) e
 		err = i.disk.full(uint64(i.disk.spare()) + baseRoom/2).Because(err)
 		return errors.Join(err, to.Remove())
 	case err != nil: // what has come is there for the next call, or GC removes it
-		return i.disk.explain(problem.New(problem.Failed, "a file to import has not come").At(i.disk.dir).Because(err).Try("run the same command again"), baseRoom)
+		return i.disk.explain(problem.New(problem.Failed,
+			"a file to import has not come").At(i.disk.dir).Because(err).Try("run the same command again"), baseRoom)
 	case came != digest:
-		changed := problem.New(problem.Surprise, "a file to import has come as something else: it changed while it was sent").Try("run the same command again once nobody writes to it")
+		changed := problem.New(problem.Surprise,
+			"a file to import has come as something else: it changed while it was sent").
+			Try("run the same command again once nobody writes to it")
 		return errors.Join(changed, to.Remove())
 	}
 	if err := os.Rename(path, i.file(digest)); err != nil {
@@ -87,7 +90,8 @@ func (i imports) origin(ctx context.Context, l *spec.Layer) (file string, taken 
 	file = i.file(digest)
 	if _, err := os.Lstat(file); err != nil {
 		held.Release()
-		return "", nil, problem.New(problem.Failed, "import %s: the file has not come to this host", own).Because(problem.Reason(err)).Try("run the same command again")
+		return "", nil, problem.New(problem.Failed, "import %s: the file has not come to this host", own).
+			Because(problem.Reason(err)).Try("run the same command again")
 	}
 	return file, func(err error) error {
 		defer held.Release()

@@ -16,9 +16,11 @@ import (
 	"orrery/internal/treesync"
 )
 
-// TestReceived: an image is made of a file that has come, which is the same layer as where it came from, and nothing is left of the file.
+// TestReceived: an image is made of a file that has come, which is the same layer as where it came
+// from, and nothing is left of the file.
 func TestReceived(t *testing.T) {
-	for name, content := range map[string][]byte{"root.tar": tarred(t, small...), "root.tar.gz": compress(t, "gz", tarred(t, small...))} {
+	for name, content := range map[string][]byte{"root.tar": tarred(t, small...),
+		"root.tar.gz": compress(t, "gz", tarred(t, small...))} {
 		file := writeFile(t, name, content)
 		img := site.Image{Name: "x", Import: file, Stamp: site.ContentStamp(imported.DigestOf(content))}
 		here, there := Open(t.TempDir()), Open(t.TempDir())
@@ -116,7 +118,8 @@ func TestNotReceived(t *testing.T) {
 	s.wantReceived(t)
 }
 
-// TestReceivedOn: what has come of a file before the way to the host was cut does not come again, and GC removes it.
+// TestReceivedOn: what has come of a file before the way to the host was cut does not come again,
+// and GC removes it.
 func TestReceivedOn(t *testing.T) {
 	noise := make([]byte, 4<<20)
 	rand.NewChaCha8([32]byte{}).Read(noise) //nolint:errcheck // it never fails
@@ -153,7 +156,8 @@ func TestReceivedOn(t *testing.T) {
 func TestImportChanged(t *testing.T) {
 	file := writeFile(t, "root.tar", tarred(t, small...))
 	s := Open(t.TempDir())
-	l := spec.Base(site.Mirror{}, site.Image{Name: "x", Import: file, Stamp: site.ContentStamp(imported.DigestOf([]byte("something else")))})
+	l := spec.Base(site.Mirror{}, site.Image{Name: "x", Import: file,
+		Stamp: site.ContentStamp(imported.DigestOf([]byte("something else")))})
 	err := s.BuildBase(t.Context(), l, site.Mirror{}, sayTo(t))
 	if problem.Exit(err) != int(problem.Surprise) || !strings.Contains(err.Error(), "it changed while it was read") {
 		t.Errorf("%v", err)

@@ -18,12 +18,14 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// listsAge is for how long package lists are good: an update takes seconds, and archives change a few times a day.
+// listsAge is for how long package lists are good: an update takes seconds, and archives change a
+// few times a day.
 const listsAge = time.Hour
 
 // Install installs packages in a scratch container, asking nothing and taking nothing that is only recommended.
 // Package lists and packages are shared with all other builds.
-func (c Cache) Install(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error {
+func (c Cache) Install(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string,
+	log io.Writer) error {
 	if len(packages) == 0 {
 		return nil
 	}
@@ -68,10 +70,12 @@ type installer struct {
 }
 
 // installer finds the lists by what the scratch's sources say: a role may have brought some of its own.
-func (c Cache) installer(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer) (*installer, error) {
+func (c Cache) installer(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer) (*installer,
+	error) {
 	said, err := host.Output(ctx, in, host.Command{Args: d.Packages.Told(access.InScratch)}, 4<<20)
 	if err != nil {
-		return nil, problem.New(problem.Failed, "the image has no %s, which its roles' packages need", d.Packages.Needs).Because(err)
+		return nil, problem.New(problem.Failed, "the image has no %s, which its roles' packages need", d.Packages.Needs).
+			Because(err)
 	}
 	key := spec.DigestBytes(said)
 	i := &installer{
@@ -125,7 +129,8 @@ func (i *installer) withLists(ctx context.Context, do func() error) error {
 	}
 }
 
-// readLists makes sure that there are package lists, not older than listsAge (or than now, if fresh), and holds them.
+// readLists makes sure that there are package lists, not older than listsAge (or than now, if
+// fresh), and holds them.
 func (i *installer) readLists(ctx context.Context, fresh bool) (*host.Lock, error) {
 	const lists = "the lock of the package lists"
 	file, stamp := i.lists+".lock", filepath.Join(i.lists, "orrery-updated")

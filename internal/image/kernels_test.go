@@ -10,16 +10,19 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// TestKernelsOfArchives: what is unpacked of the kernels that archives really have. Testdata has what apt-cache(8) says of all packages concerned, in Debian 13 and in
-// Ubuntu 24.04, in November 2026; of what else they need, the base has everything.
+// TestKernelsOfArchives: what is unpacked of the kernels that archives really have. Testdata has
+// what apt-cache(8) says of all packages concerned, in Debian 13 and in Ubuntu 24.04, in November
+// 2026; of what else they need, the base has everything.
 func TestKernelsOfArchives(t *testing.T) {
 	for suite, c := range map[string]struct {
 		kernel string
 		want   string
 	}{
-		"trixie":      {"linux-image-cloud-amd64", "kmod libkmod2 linux-image-6.12.107+deb13-cloud-amd64 linux-image-cloud-amd64"},
+		"trixie": {"linux-image-cloud-amd64",
+			"kmod libkmod2 linux-image-6.12.107+deb13-cloud-amd64 linux-image-cloud-amd64"},
 		"trixie full": {"linux-image-amd64", "kmod libkmod2 linux-image-6.12.107+deb13-amd64 linux-image-amd64"},
-		"noble":       {"linux-image-virtual", "kmod libkmod2 linux-image-6.8.0-151-generic linux-image-virtual linux-modules-6.8.0-151-generic"},
+		"noble": {"linux-image-virtual",
+			"kmod libkmod2 linux-image-6.8.0-151-generic linux-image-virtual linux-modules-6.8.0-151-generic"},
 		"noble full": {"linux-image-generic",
 			"kmod libkmod2 linux-image-6.8.0-151-generic linux-image-generic linux-modules-6.8.0-151-generic linux-modules-extra-6.8.0-151-generic"},
 	} {
@@ -34,7 +37,8 @@ func TestKernelsOfArchives(t *testing.T) {
 				for p := range distro.Paragraphs(paragraph + "\n\n") {
 					said[p["package"]] = paragraph + "\n\n"
 					for _, group := range slices.Concat(distro.Relations(p["pre-depends"]), distro.Relations(p["depends"])) {
-						have[group[0]] = !strings.HasPrefix(group[0], "linux-") && !strings.HasPrefix(group[0], "initramfs") && !strings.Contains(group[0], "kmod")
+						have[group[0]] = !strings.HasPrefix(group[0], "linux-") && !strings.HasPrefix(group[0], "initramfs") &&
+							!strings.Contains(group[0], "kmod")
 					}
 				}
 			}

@@ -29,7 +29,8 @@ func TestKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, _ := os.ReadFile(tree + "/etc/apt/sources.list")
-	if !strings.Contains(string(list), "signed-by="+own+"]") || !strings.Contains(string(list), "signed-by=/etc/apt/keyrings/orrery-2.asc]") {
+	if !strings.Contains(string(list), "signed-by="+own+"]") ||
+		!strings.Contains(string(list), "signed-by=/etc/apt/keyrings/orrery-2.asc]") {
 		t.Errorf("sources.list:\n%s", list)
 	}
 	for file, want := range map[string]string{own: "binary", "/etc/apt/keyrings/orrery-2.asc": armoured + "\n"} {

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestKilledBootstrap kills a builder while mmdebstrap runs: neither programs nor mounts may be left, because the next build
-// removes the tree.
+// TestKilledBootstrap kills a builder while mmdebstrap runs: neither programs nor mounts may be
+// left, because the next build removes the tree.
 func TestKilledBootstrap(t *testing.T) {
 	s := realState(t)
 	l := spec.Base(site.Mirror{}, site.Image{Name: "killed", Suite: "bookworm"})

@@ -25,9 +25,11 @@ func guard(d *distro.Distribution) host.File {
 	return host.File{Path: d.Packages.Guard.Path, Content: []byte(d.Packages.Guard.Text), Mode: 0o755}
 }
 
-// BuildLayer makes a role layer, unless the store has it: it starts a scratch container on the base, lets fill do in there what
-// the roles say, and keeps what that wrote. Two builders of one layer build it once.
-func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error,
+// BuildLayer makes a role layer, unless the store has it: it starts a scratch container on the
+// base, lets fill do in there what the roles say, and keeps what that wrote. Two builders of one
+// layer build it once.
+func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror,
+	fill func(ctx context.Context, in host.Runner) error,
 	say func(string)) error {
 	begun := time.Now()
 	g, err := s.stage(ctx, l)
@@ -50,7 +52,8 @@ func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fi
 	return s.disk.explain(err, layerRoom)
 }
 
-func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error,
+func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror,
+	fill func(ctx context.Context, in host.Runner) error,
 	begun time.Time, say func(string)) error {
 	var trees []string
 	var base, under *Record // the image, and what it stands on
@@ -107,7 +110,8 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror, fill 
 
 // scratchOn starts a scratch container on layers, the topmost first. It sees what all builds see of
 // the host, and more.
-func (g *staging) scratchOn(ctx context.Context, trees []string, base *Record, m site.Mirror, more ...mountBind) (*scratch, error) {
+func (g *staging) scratchOn(ctx context.Context, trees []string, base *Record, m site.Mirror,
+	more ...mountBind) (*scratch, error) {
 	bottom := trees[len(trees)-1]
 	if err := g.emptyLayer(bottom); err != nil {
 		return nil, err
@@ -138,7 +142,8 @@ func (g *staging) emptyLayer(base string) error {
 	return os.Chmod(tree, os.FileMode(st.Mode&0o777))
 }
 
-func (g *staging) fill(ctx context.Context, c *scratch, d *distro.Distribution, fill func(ctx context.Context, in host.Runner) error) error {
+func (g *staging) fill(ctx context.Context, c *scratch, d *distro.Distribution,
+	fill func(ctx context.Context, in host.Runner) error) error {
 	if err := c.Put(ctx, guard(d)); err != nil {
 		return err
 	}

@@ -44,8 +44,9 @@ func (s *Store) List() ([]Info, error) {
 			return nil, broken(s, digest, err)
 		}
 		byDigest[digest] = &Info{
-			Digest: digest, Title: r.Title, Base: r.Base, Lower: r.lower(), Content: r.Content, Size: r.Size, Built: r.Built, Seconds: r.Seconds,
-			By: r.By, Packages: len(r.Packages), Python: len(r.Python),
+			Digest: digest, Title: r.Title, Base: r.Base, Lower: r.lower(), Content: r.Content, Size: r.Size, Built: r.Built,
+			Seconds: r.Seconds,
+			By:      r.By, Packages: len(r.Packages), Python: len(r.Python),
 		}
 	}
 	var all []Info
@@ -61,7 +62,8 @@ func (s *Store) List() ([]Info, error) {
 	}
 	slices.SortFunc(all, func(a, b Info) int {
 		kind := func(i Info) int { return min(len(i.Base), 1) }
-		return cmp.Or(cmp.Compare(kind(a), kind(b)), cmp.Compare(a.Title, b.Title), a.Built.Compare(b.Built), cmp.Compare(a.Digest, b.Digest))
+		return cmp.Or(cmp.Compare(kind(a), kind(b)), cmp.Compare(a.Title, b.Title), a.Built.Compare(b.Built),
+			cmp.Compare(a.Digest, b.Digest))
 	})
 	return all, nil
 }

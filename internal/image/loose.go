@@ -7,8 +7,8 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// Loose returns mounts of directories of the host that are nowhere yet, with their owners mapped into ids: whoever has them can put them where
-// the directories themselves cannot be seen.
+// Loose returns mounts of directories of the host that are nowhere yet, with their owners mapped
+// into ids: whoever has them can put them where the directories themselves cannot be seen.
 func Loose(ids rootfs.IDs, trees ...string) ([]*os.File, error) {
 	space, err := ids.Open()
 	if err != nil {

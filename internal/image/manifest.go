@@ -23,8 +23,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A manifest is one line for each path of a tree, sorted by path: the path, quoted, then all that makes the content of
-// the tree: type and mode, owner, extended attributes, and what is in it. Times are not content: they say when it was built.
+// A manifest is one line for each path of a tree, sorted by path: the path, quoted, then all that
+// makes the content of the tree: type and mode, owner, extended attributes, and what is in it.
+// Times are not content: they say when it was built.
 type manifest []string
 
 // readers is how many files are read at once.

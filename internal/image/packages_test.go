@@ -46,13 +46,15 @@ func (c *obedient) Run(context.Context, host.Command) error { c.commands++; retu
 // TestListsByClock: package lists are updated if they are old, or from a time when the clock was ahead.
 func TestListsByClock(t *testing.T) {
 	in := &obedient{}
-	i := &installer{Packages: distro.Or("").Packages, in: in, log: io.Discard, lists: filepath.Join(t.TempDir(), "lists"), program: []string{"apt"}}
+	i := &installer{Packages: distro.Or("").Packages, in: in, log: io.Discard,
+		lists: filepath.Join(t.TempDir(), "lists"), program: []string{"apt"}}
 	must(t, os.MkdirAll(i.lists, 0o755))
 	for _, c := range []struct {
 		stamp time.Duration // after now; 0: as it was left
 		fresh bool
 		want  int
-	}{{0, false, 1}, {0, false, 0}, {-2 * listsAge, false, 1}, {48 * time.Hour, false, 1}, {48 * time.Hour, true, 1}, {0, false, 0}} {
+	}{{0, false, 1}, {0, false, 0}, {-2 * listsAge, false, 1}, {48 * time.Hour, false, 1}, {48 * time.Hour, true, 1},
+		{0, false, 0}} {
 		if at := time.Now().Add(c.stamp); c.stamp != 0 {
 			must(t, os.Chtimes(filepath.Join(i.lists, "orrery-updated"), at, at))
 		}

@@ -27,7 +27,8 @@ func read[T any](dir string, what func(*tree.Root) (T, error)) (none T, err erro
 // venvLib is where the Python packages of a node lie, by version of Python.
 const venvLib = "opt/orrery/venv/lib"
 
-// pythonPackages reads the Python packages of the node's virtual environment, NAME==VERSION, from their metadata.
+// pythonPackages reads the Python packages of the node's virtual environment, NAME==VERSION, from
+// their metadata.
 func pythonPackages(in *tree.Root) ([]string, error) {
 	pythons, err := in.Names(venvLib, 1<<10)
 	if absent(err) {
@@ -61,7 +62,8 @@ func PythonOf(tree string) string {
 
 func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
 
-// packagesIn reads the packages in a directory: those that pip installed from a wheel, and those that setup.py installed.
+// packagesIn reads the packages in a directory: those that pip installed from a wheel, and those
+// that setup.py installed.
 func packagesIn(in *tree.Root, dir string) ([]string, error) {
 	names, err := in.Names(dir, 1<<16)
 	if err != nil && !absent(err) {

@@ -33,8 +33,8 @@ else:
     raise SystemExit("reached an abstract socket")
 `
 
-// TestBuildsReachMirrorsOnly has packages that are fetched, and steps that look for services of the host: on its loopback, at its other addresses and at
-// an abstract socket.
+// TestBuildsReachMirrorsOnly has packages that are fetched, and steps that look for services of the
+// host: on its loopback, at its other addresses and at an abstract socket.
 func TestBuildsReachMirrorsOnly(t *testing.T) {
 	s := realState(t)
 	base := realBase(t, s)
@@ -75,7 +75,8 @@ func TestBuildsReachMirrorsOnly(t *testing.T) {
 		for _, to := range targets {
 			at, port, _ := strings.Cut(to, ":")
 			script += fmt.Sprintf("if timeout 3 bash -c 'exec 3<>/dev/tcp/%s/%s' 2>/dev/null; then exit 3; fi\n", at, port)
-			script += "python3 - <<'END'" + strings.ReplaceAll(reachScript, "TO", to) + "END\n" // nor by the proxy, in either manner
+			// nor by the proxy, in either manner
+			script += "python3 - <<'END'" + strings.ReplaceAll(reachScript, "TO", to) + "END\n"
 		}
 		command := sh(script)
 		command.Stdout, command.Stderr = &log, &log

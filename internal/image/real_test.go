@@ -13,8 +13,9 @@ import (
 	"orrery/test/need"
 )
 
-// realState is the store of the tests that build for real. It keeps a base image and what was fetched, so that only the
-// first run of these tests takes minutes; ORRERY_TEST_STATE names another.
+// realState is the store of the tests that build for real. It keeps a base image and what was
+// fetched, so that only the first run of these tests takes minutes; ORRERY_TEST_STATE names
+// another.
 func realState(t *testing.T) *Store {
 	t.Helper()
 	need.Integration(t)

@@ -77,7 +77,8 @@ func (s *Store) Took(title string) time.Duration {
 	}
 	var last *Record
 	for digest := range whole {
-		if r, err := s.Record(digest); err == nil && r.Title == title && r.Seconds > 0 && (last == nil || r.Built.After(last.Built)) {
+		if r, err := s.Record(digest); err == nil && r.Title == title && r.Seconds > 0 &&
+			(last == nil || r.Built.After(last.Built)) {
 			last = r
 		}
 	}

@@ -22,11 +22,13 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// scratchIDs are the ids that scratch containers have on the host: a range of their own, far from those of nodes and users.
+// scratchIDs are the ids that scratch containers have on the host: a range of their own, far from
+// those of nodes and users.
 var scratchIDs = rootfs.IDs{First: 1900000000, Size: 65536}
 
-// A scratch is the container in which a role layer is filled: the base below, the layer to be on top, a network without links, no
-// init system, nobody's ids. It lives no longer than the process that builds in it.
+// A scratch is the container in which a role layer is filled: the base below, the layer to be on
+// top, a network without links, no init system, nobody's ids. It lives no longer than the process
+// that builds in it.
 type scratch struct {
 	name    string
 	dir     string         // its mount points and configuration
@@ -39,15 +41,18 @@ type scratch struct {
 
 var _ host.Runner = (*scratch)(nil)
 
-// scratchDir is where a scratch has its mount points: outside of the store, through which its root could not go.
+// scratchDir is where a scratch has its mount points: outside of the store, through which its root
+// could not go.
 func scratchDir(s *Store, digest string) string { return filepath.Join(s.state, "build", digest) }
 
-// scratchName names a scratch for LXC and its cgroups; the state directory is part of it, because cgroups are the host's.
+// scratchName names a scratch for LXC and its cgroups; the state directory is part of it, because
+// cgroups are the host's.
 func scratchName(s *Store, digest string) string {
 	return digest[:min(len(digest), 16)] + "-" + spec.DigestBytes([]byte(s.state))[:8]
 }
 
-// scratchConfig is LXC's configuration of a scratch. LXC's own profiles come first: they drop what must not be had.
+// scratchConfig is LXC's configuration of a scratch. LXC's own profiles come first: they drop what
+// must not be had.
 const scratchConfig = `lxc.include = /usr/share/lxc/config/common.conf
 lxc.include = /usr/share/lxc/config/userns.conf
 lxc.uts.name = build
@@ -76,7 +81,8 @@ lxc.mount.entry = tmpfs run tmpfs mode=755,nosuid,nodev,create=dir 0 0
 `
 
 // startScratch starts the container on a root of which the layers are given.
-func startScratch(ctx context.Context, g *staging, overlay *rootfs.Overlay, env []string, binds []mountBind) (*scratch, error) {
+func startScratch(ctx context.Context, g *staging, overlay *rootfs.Overlay, env []string,
+	binds []mountBind) (*scratch, error) {
 	c := &scratch{
 		env: env, name: scratchName(g.store, g.digest), dir: scratchDir(g.store, g.digest), ended: make(chan struct{}),
 	}
@@ -85,7 +91,8 @@ func startScratch(ctx context.Context, g *staging, overlay *rootfs.Overlay, env 
 	}
 	overlay.Target, overlay.IDs = filepath.Join(c.dir, "rootfs"), scratchIDs
 	overlay.Namespace = filepath.Join(c.dir, "user-namespace")
-	config := fmt.Sprintf(scratchConfig, c.dir, scratchIDs.First, scratchIDs.Size, c.name, overlay.Namespace) + rootfs.DeviceRules(rootfs.Devices)
+	config := fmt.Sprintf(scratchConfig, c.dir, scratchIDs.First, scratchIDs.Size, c.name, overlay.Namespace) +
+		rootfs.DeviceRules(rootfs.Devices)
 	for i, b := range binds {
 		from := filepath.Join(c.dir, fmt.Sprintf("bind%d", i))
 		overlay.Binds = append(overlay.Binds, rootfs.Bind{Source: b.source, Target: from, ReadOnly: b.readOnly})
@@ -110,19 +117,22 @@ func startScratch(ctx context.Context, g *staging, overlay *rootfs.Overlay, env 
 
 func (c *scratch) config() string { return filepath.Join(c.dir, "config") }
 
-// spawn starts lxc-start where the overlay is mounted, with a filter of system calls, and in a network namespace of its own:
-// nobody else can bind the name of LXC's socket there. It must die with this process: its death signal is tied to the thread
-// that starts it, which therefore stays until it has ended.
+// spawn starts lxc-start where the overlay is mounted, with a filter of system calls, and in a
+// network namespace of its own: nobody else can bind the name of LXC's socket there. It must die
+// with this process: its death signal is tied to the thread that starts it, which therefore stays
+// until it has ended.
 func (c *scratch) spawn(overlay *rootfs.Overlay) error {
-	args := []string{"lxc-start", "-F", "-n", c.name, "-P", c.dir, "-f", c.config(), "-l", "NOTICE", "-o", filepath.Join(c.dir, "lxc.log")}
+	args := []string{"lxc-start", "-F", "-n", c.name, "-P", c.dir, "-f", c.config(), "-l", "NOTICE", "-o",
+		filepath.Join(c.dir, "lxc.log")}
 	started := make(chan error, 1)
 	host.OnOwnThread(func() {
 		defer close(c.ended)
-		c.failure = host.RunOn(context.Background(), "lxc-start", args, host.Command{Args: args}, func(streams host.Streams) (host.Underway, error) {
-			err := c.launch(overlay, args, streams)
-			started <- err
-			return c.monitor, err
-		})
+		c.failure = host.RunOn(context.Background(), "lxc-start", args, host.Command{Args: args},
+			func(streams host.Streams) (host.Underway, error) {
+				err := c.launch(overlay, args, streams)
+				started <- err
+				return c.monitor, err
+			})
 	})
 	return <-started
 }
@@ -171,7 +181,8 @@ func (c *scratch) wait(ctx context.Context) error {
 		if gone || time.Now().After(deadline) {
 			log, _ := os.ReadFile(filepath.Join(c.dir, "lxc.log"))
 			return problem.New(problem.Failed, "the scratch container did not start").
-				Because(errors.Join(err, errors.New(strings.TrimSpace(string(log))))).Try("`orrery doctor` says what this host lacks")
+				Because(errors.Join(err, errors.New(strings.TrimSpace(string(log))))).
+				Try("`orrery doctor` says what this host lacks")
 		}
 	}
 }
@@ -195,7 +206,8 @@ func (c *scratch) hold() (*enter.Init, error) {
 		return nil, enter.ErrNotReady
 	}
 	init, err := enter.Hold(children[0], pid, scratchIDs.Map())
-	if err == nil && c.monitor.Reaped() { // the number may be that of another build's monitor, whose container looks the same
+	if err == nil && c.monitor.Reaped() {
+		// the number may be that of another build's monitor, whose container looks the same
 		init.Close()
 		err = enter.ErrNotReady
 	}
@@ -231,7 +243,8 @@ func killScratch(name string) {
 // Run runs a command in the container.
 func (c *scratch) Run(ctx context.Context, cmd host.Command) error {
 	in := enter.Container{
-		Name: "scratch container", Hold: c.hold, Root: scratchIDs.First, Group: cgroup.Named("orrery-build-" + c.name), Env: c.env,
+		Name: "scratch container", Hold: c.hold, Root: scratchIDs.First, Group: cgroup.Named("orrery-build-" + c.name),
+		Env: c.env,
 	}
 	return in.Run(ctx, cmd)
 }

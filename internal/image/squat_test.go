@@ -13,12 +13,14 @@ import (
 	"orrery/test/need"
 )
 
-// TestScratchNameTaken: a layer is built while a user of the host without rights has the name at which LXC's monitor would
-// listen, and answers nothing there. What the builder runs runs in the scratch.
+// TestScratchNameTaken: a layer is built while a user of the host without rights has the name at
+// which LXC's monitor would listen, and answers nothing there. What the builder runs runs in the
+// scratch.
 func TestScratchNameTaken(t *testing.T) {
 	s := realState(t)
 	l := testLayer(t, s, realBase(t, s))
-	cmd := exec.Command(need.Attack(t), "squat", filepath.Join(scratchDir(s, l.Digest), scratchName(s, l.Digest), "command"))
+	cmd := exec.Command(need.Attack(t), "squat",
+		filepath.Join(scratchDir(s, l.Digest), scratchName(s, l.Digest), "command"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestStage: a layer is built in an empty directory under its lock; where that cannot be had, there is an error, and the
-// lock is free for the next builder.
+// TestStage: a layer is built in an empty directory under its lock; where that cannot be had, there
+// is an error, and the lock is free for the next builder.
 func TestStage(t *testing.T) {
 	s := Open(t.TempDir())
 	l := &spec.Layer{Digest: spec.Digest("a")}

@@ -19,8 +19,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// A staging is where a layer is built: a directory that the builder's lock on the digest protects. One without a live
-// lock was left by a killed builder and is cleared by the next one, or by GC.
+// A staging is where a layer is built: a directory that the builder's lock on the digest protects.
+// One without a live lock was left by a killed builder and is cleared by the next one, or by GC.
 type staging struct {
 	store  *Store
 	digest string

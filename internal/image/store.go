@@ -10,8 +10,8 @@ import (
 // DefaultState is where a host keeps its state.
 const DefaultState = "/var/lib/orrery"
 
-// A Store keeps the layers of a host, one directory each: DIGEST/tree is the tree, DIGEST/layer.json its Record and
-// DIGEST/manifest.gz the digests of its files.
+// A Store keeps the layers of a host, one directory each: DIGEST/tree is the tree,
+// DIGEST/layer.json its Record and DIGEST/manifest.gz the digests of its files.
 type Store struct {
 	Dir   string // <state>/store
 	Cache Cache  // <state>/cache
@@ -80,8 +80,8 @@ func IsDigest(name string) bool {
 	return true
 }
 
-// private makes the directories that only root may enter: a store of old trees holds old programs with the set-user-ID
-// bit, which must not be within reach of the host's users.
+// private makes the directories that only root may enter: a store of old trees holds old programs
+// with the set-user-ID bit, which must not be within reach of the host's users.
 func (s *Store) private() error {
 	if err := os.MkdirAll(s.state, 0o711); err != nil {
 		return err

@@ -37,7 +37,8 @@ func importedStore(t *testing.T) (*Store, *spec.Layer) {
 // onTop puts a layer into the store as a build would, without a container.
 func onTop(t *testing.T, s *Store, base *spec.Layer, name string) *spec.Layer {
 	t.Helper()
-	l := &spec.Layer{Digest: spec.Digest(name), Title: base.Title + " + " + name, Base: base.Digest, Parts: spec.Parts{"name": name}}
+	l := &spec.Layer{Digest: spec.Digest(name), Title: base.Title + " + " + name, Base: base.Digest,
+		Parts: spec.Parts{"name": name}}
 	g, err := s.stage(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
@@ -147,10 +148,11 @@ func TestVerify(t *testing.T) {
 	}{
 		"nothing": {func(string) error { return nil }, ""},
 		"times":   {func(tree string) error { return os.Chtimes(tree+"/etc/os-release", time.Now(), time.Now()) }, ""},
-		"content": {func(tree string) error { return os.WriteFile(tree+"/home/u/f", []byte("v"), 0o644) }, "/home/u/f has changed"},
-		"mode":    {func(tree string) error { return os.Chmod(tree+"/home/u/f", 0o600) }, "/home/u/f has changed"},
-		"gone":    {func(tree string) error { return os.Remove(tree + "/home/u/f") }, "/home/u/f is gone"},
-		"added":   {func(tree string) error { return os.WriteFile(tree+"/home/u/new\nline", nil, 0o644) }, "was added"},
+		"content": {func(tree string) error { return os.WriteFile(tree+"/home/u/f", []byte("v"), 0o644) },
+			"/home/u/f has changed"},
+		"mode":  {func(tree string) error { return os.Chmod(tree+"/home/u/f", 0o600) }, "/home/u/f has changed"},
+		"gone":  {func(tree string) error { return os.Remove(tree + "/home/u/f") }, "/home/u/f is gone"},
+		"added": {func(tree string) error { return os.WriteFile(tree+"/home/u/new\nline", nil, 0o644) }, "was added"},
 		"the first": {func(tree string) error {
 			return errors.Join(os.Remove(tree+"/usr/sbin/sshd"), os.Remove(tree+"/etc/hosts"), os.Chmod(tree+"/home/u/f", 0o600))
 		}, "/etc/hosts is gone"},
@@ -215,7 +217,9 @@ func TestContentDigest(t *testing.T) {
 		}
 		seen[digest] = name
 	}
-	if os.Geteuid() == 0 && make(func(d string) { unix.Setxattr(d+"/d", "trusted.overlay.origin", []byte("x"), 0) }) != same {
+	if os.Geteuid() == 0 && make(func(d string) {
+		unix.Setxattr(d+"/d", "trusted.overlay.origin", []byte("x"), 0)
+	}) != same {
 		t.Error("overlayfs's notes are taken for content")
 	}
 }
@@ -231,7 +235,8 @@ func TestFullDisk(t *testing.T) {
 		"layer": s.BuildLayer(t.Context(), l, site.Mirror{}, never, sayTo(t)),
 	} {
 		text := fmt.Sprint(err)
-		if problem.Exit(err) != int(problem.Unable) || !strings.Contains(text, "100 MiB free") || !strings.Contains(text, "orrery image gc") {
+		if problem.Exit(err) != int(problem.Unable) || !strings.Contains(text, "100 MiB free") ||
+			!strings.Contains(text, "orrery image gc") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -269,7 +274,8 @@ func TestFullDiskForReal(t *testing.T) {
 	}
 }
 
-// TestHalfLayer is one that a power cut could leave if the rename came before the content: it is no layer, and is built anew.
+// TestHalfLayer is one that a power cut could leave if the rename came before the content: it is no
+// layer, and is built anew.
 func TestHalfLayer(t *testing.T) {
 	s := Open(t.TempDir())
 	l := importOf(writeFile(t, "root.tar", tarred(t, small...)), "1")
@@ -296,7 +302,8 @@ func TestHalfLayer(t *testing.T) {
 func TestBaseMissing(t *testing.T) {
 	s := Open(t.TempDir())
 	err := s.BuildLayer(t.Context(), &spec.Layer{Digest: "ab", Title: "x", Base: "cd"}, site.Mirror{}, nil, sayTo(t))
-	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "layer cd below it is not in the store") {
+	if problem.Exit(err) != int(problem.Failed) ||
+		!strings.Contains(err.Error(), "layer cd below it is not in the store") {
 		t.Errorf("got %v", err)
 	}
 }

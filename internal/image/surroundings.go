@@ -23,10 +23,12 @@ type provision struct {
 	reach    *access.Access
 }
 
-// provide makes the directory of a scratch that is for building only, and finds out how packages are reached from there.
+// provide makes the directory of a scratch that is for building only, and finds out how packages
+// are reached from there.
 func (g *staging) provide(m site.Mirror) (*provision, error) {
 	p := &provision{dir: filepath.Join(g.dir, "build"), archives: g.store.Cache.archives()}
-	for _, d := range []string{filepath.Join(p.dir, "keys"), filepath.Join(p.dir, "archives"), filepath.Join(p.archives, "partial")} {
+	for _, d := range []string{filepath.Join(p.dir, "keys"), filepath.Join(p.dir, "archives"),
+		filepath.Join(p.archives, "partial")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return nil, err
 		}
@@ -63,7 +65,8 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 		return nil, nil, err
 	}
 	dir, reach := p.dir, p.reach
-	for _, d := range []string{filepath.Join(dir, "orrery"), filepath.Join(dir, "lists"), filepath.Join(dir, "pip"), g.store.Cache.lists(), g.store.Cache.pip()} {
+	for _, d := range []string{filepath.Join(dir, "orrery"), filepath.Join(dir, "lists"), filepath.Join(dir, "pip"),
+		g.store.Cache.lists(), g.store.Cache.pip()} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return nil, nil, err
 		}
@@ -77,11 +80,13 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 	}
 	suite := base.Parts["suite"]
 	from, err := distro.HostSources(tree)
-	foreign := suite == "" && (m.Apt != "" || err != nil || len(from) == 0) // the site's mirror instead of whatever the image was made from
+	// the site's mirror instead of whatever the image was made from
+	foreign := suite == "" && (m.Apt != "" || err != nil || len(from) == 0)
 	if foreign {
 		suite = distro.OsRelease(tree)["VERSION_CODENAME"]
 	}
-	img := site.Image{Distribution: base.Parts["distribution"], Suite: suite, Components: strings.Fields(base.Parts["components"])}
+	img := site.Image{Distribution: base.Parts["distribution"], Suite: suite,
+		Components: strings.Fields(base.Parts["components"])}
 	if suite != "" {
 		from, err = distro.Sources("/", img, p.mirror)
 	}
@@ -96,7 +101,8 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 	files := map[string]string{"resolv.conf": access.NoResolver, "orrery/hosts": access.Hosts()}
 	env = []string{
 		"PATH=" + host.Path, "HOME=/root", "LANG=C.UTF-8",
-		"PIP_CACHE_DIR=" + access.InScratch + "/pip", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore", "PIP_NO_INPUT=1",
+		"PIP_CACHE_DIR=" + access.InScratch + "/pip", "PIP_DISABLE_PIP_VERSION_CHECK=1", "PIP_ROOT_USER_ACTION=ignore",
+		"PIP_NO_INPUT=1",
 		"PIP_PROGRESS_BAR=off",
 	}
 	env = append(env, reach.Environ()...)
@@ -128,8 +134,8 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 	return binds, env, nil
 }
 
-// scratchSources returns the sources.list of a scratch, with its keys beside it: those of the host as they are now, which may have
-// moved since the base was built.
+// scratchSources returns the sources.list of a scratch, with its keys beside it: those of the host
+// as they are now, which may have moved since the base was built.
 func scratchSources(from []distro.Source, trusting, dir string) (string, error) {
 	trusted, err := filepath.Glob(trusting)
 	if err != nil {

@@ -19,8 +19,8 @@ var leavings = []string{
 	"etc/*-", "var/lib/systemd/random-seed", "var/lib/systemd/catalog/database.*", "root/.bash_history", "root/.wget-hsts",
 }
 
-// tidy removes what is no part of the content of a tree. Whiteouts and opaque directories stay: in a role layer they
-// hide what the base has.
+// tidy removes what is no part of the content of a tree. Whiteouts and opaque directories stay: in
+// a role layer they hide what the base has.
 func tidy(d *distro.Distribution, dir string) error {
 	in, err := tree.Open(dir)
 	if err != nil {

@@ -32,7 +32,8 @@ func TestTook(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for title, want := range map[string]time.Duration{"debian + cam": 50500 * time.Millisecond, "debian": 9 * time.Second, "debian + web": 0} {
+	for title, want := range map[string]time.Duration{"debian + cam": 50500 * time.Millisecond,
+		"debian": 9 * time.Second, "debian + web": 0} {
 		if got := s.Took(title); got != want {
 			t.Errorf("%s took %s, not %s", title, got, want)
 		}

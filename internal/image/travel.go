@@ -45,7 +45,8 @@ func (s *Store) Word(digest string) (Word, error) {
 	return Word{r.Content, r.Size}, nil
 }
 
-// coming are the layers that come at this moment, by their places, of which others may have what has come already.
+// coming are the layers that come at this moment, by their places, of which others may have what
+// has come already.
 var coming = struct {
 	sync.Mutex
 	all map[string]*arrival
@@ -212,8 +213,10 @@ func (g *shelf) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
 	return chunks.PieceOf(f, p.N)
 }
 
-// Take fetches a layer from other hosts, unless the store has it. Content is the digest of what must be in it; whoever gives something else is asked no more, and doubt is told of him.
-func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []chunks.Source, say, doubt func(string)) error {
+// Take fetches a layer from other hosts, unless the store has it. Content is the digest of what
+// must be in it; whoever gives something else is asked no more, and doubt is told of him.
+func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []chunks.Source, say,
+	doubt func(string)) error {
 	begun := time.Now()
 	a, forget := expect(filepath.Join(s.Dir, l.Digest))
 	defer forget()
@@ -222,7 +225,8 @@ func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []
 		return err
 	}
 	defer g.close()
-	t := &taking{staging: g, arrival: a, layer: l, content: content, dir: filepath.Join(s.incoming, l.Digest), say: say, doubt: doubt}
+	t := &taking{staging: g, arrival: a, layer: l, content: content, dir: filepath.Join(s.incoming, l.Digest), say: say,
+		doubt: doubt}
 	for {
 		liar, err := t.take(ctx, from, begun)
 		if liar == "" || err == nil || ctx.Err() != nil {
@@ -272,10 +276,12 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 		t.say("fetches " + size(uint64(all)))
 		came, err := r.Fetch(ctx, from, t.doubt)
 		if errors.Is(err, chunks.ErrCorrupt) { // what others give may be right, and the list wrong by which that is judged
-			return whose, errors.Join(fmt.Errorf("what is given of layer %s does not fit the list of its pieces that is host %s's", t.layer.Title, whose), err)
+			return whose, errors.Join(fmt.Errorf(
+				"what is given of layer %s does not fit the list of its pieces that is host %s's", t.layer.Title, whose), err)
 		}
 		if err != nil {
-			return "", problem.New(problem.Failed, "layer %s was not fetched: %s of %s are missing", t.layer.Title, size(uint64(r.Missing())), size(uint64(all))).Because(err).
+			return "", problem.New(problem.Failed, "layer %s was not fetched: %s of %s are missing", t.layer.Title,
+				size(uint64(r.Missing())), size(uint64(all))).Because(err).
 				Try("run the same command again: what has come is kept")
 		}
 		t.say(cameFrom(came, time.Since(begun)))
@@ -296,7 +302,8 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 	}
 	if lines.digest() != t.content {
 		name, err := r.Mismatch(ctx)
-		return whose, errors.Join(fmt.Errorf("host %s: the list that it gives of the pieces of layer %s is not true of %s", whose, t.layer.Title, name), err)
+		return whose, errors.Join(fmt.Errorf("host %s: the list that it gives of the pieces of layer %s is not true of %s",
+			whose, t.layer.Title, name), err)
 	}
 	record := t.record(x.Note, begun)
 	record.Content, record.Size, record.Files = t.content, bytes, len(lines)
@@ -307,7 +314,8 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 }
 
 // index returns what is in the layer: as it came before an interruption, else as some host gives it.
-func (t *taking) index(ctx context.Context, from []chunks.Source) (x *chunks.Index, whole []byte, whose string, err error) {
+func (t *taking) index(ctx context.Context, from []chunks.Source) (x *chunks.Index, whole []byte, whose string,
+	err error) {
 	kept := filepath.Join(t.dir, "index.gz")
 	if whole, err := os.ReadFile(kept); err == nil {
 		if x, err := t.check(whole); err == nil {
@@ -335,7 +343,8 @@ func (t *taking) check(whole []byte) (*chunks.Index, error) {
 	return x, err
 }
 
-// record is what is known of the layer here. Of what another host says of its packages, nothing is proven; it is for people to read.
+// record is what is known of the layer here. Of what another host says of its packages, nothing is
+// proven; it is for people to read.
 func (t *taking) record(note json.RawMessage, begun time.Time) *Record {
 	r := newRecord(t.layer, begun)
 	var says Record

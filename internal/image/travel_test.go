@@ -33,7 +33,8 @@ const (
 	some    = 123_456 // bytes of the last piece
 )
 
-// traveller is a layer in a store of its own: with small files, one that is several pieces, links, and a directory with another mode.
+// traveller is a layer in a store of its own: with small files, one that is several pieces, links,
+// and a directory with another mode.
 func traveller(t *testing.T) (*Store, *spec.Layer, string) {
 	t.Helper()
 	s := Open(t.TempDir())
@@ -46,7 +47,8 @@ func traveller(t *testing.T) (*Store, *spec.Layer, string) {
 	for i := range large[2*chunks.Size:] {
 		large[2*chunks.Size+i] = byte(noise.Uint32())
 	}
-	r := &Record{Digest: travels, Title: l.Title, Packages: []string{"cam=1", "bad\x1b[2J=1"}, Seconds: 7, Built: time.Now().Add(-time.Hour)}
+	r := &Record{Digest: travels, Title: l.Title, Packages: []string{"cam=1", "bad\x1b[2J=1"}, Seconds: 7,
+		Built: time.Now().Add(-time.Hour)}
 	g, err := s.stage(t.Context(), l)
 	must(t, err)
 	defer g.close()
@@ -154,11 +156,13 @@ func TestTravel(t *testing.T) {
 		t.Errorf("a layer that is not there: %v", err)
 	}
 	d := &doubts{}
-	must(t, to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{}), honest("sv2", from, &counted{})}, quiet, d.add))
+	must(t, to.Take(t.Context(), l, content,
+		[]chunks.Source{honest("sv1", from, &counted{}), honest("sv2", from, &counted{})}, quiet, d.add))
 	must(t, to.Verify(t.Context(), travels))
 	r, err := to.Record(travels)
 	must(t, err)
-	if r.Content != content || r.Title != l.Title || !slices.Equal(r.Packages, []string{"cam=1"}) || r.Seconds != 7 || len(d.all) > 0 {
+	if r.Content != content || r.Title != l.Title || !slices.Equal(r.Packages, []string{"cam=1"}) || r.Seconds != 7 ||
+		len(d.all) > 0 {
 		t.Errorf("it is %+v, with doubts %q", r, d.all)
 	}
 	info, err := os.Stat(filepath.Join(to.Tree(travels), "etc/file7"))
@@ -184,7 +188,8 @@ func TestResumed(t *testing.T) {
 	from, l, content := traveller(t)
 	to := Open(t.TempDir())
 	cut := &counted{most: chunks.Size + some/2}
-	if err := to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, cut)}, quiet, quiet); err == nil || to.has(travels) {
+	if err := to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, cut)}, quiet, quiet); err == nil ||
+		to.has(travels) {
 		t.Fatalf("it came: %v", err)
 	}
 	must(t, to.Sweep()) // as each run begins
@@ -196,7 +201,8 @@ func TestResumed(t *testing.T) {
 	}
 	// What is damaged meanwhile is noticed.
 	to = Open(t.TempDir())
-	_ = to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{most: chunks.Size + some/2})}, quiet, quiet)
+	_ = to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{most: chunks.Size + some/2})},
+		quiet, quiet)
 	files, err := filepath.Glob(filepath.Join(to.Dir, ".incoming", travels, "files/*"))
 	must(t, err)
 	for _, name := range files {
@@ -210,7 +216,8 @@ func TestResumed(t *testing.T) {
 	must(t, to.Verify(t.Context(), travels))
 	// GC removes what has not arrived.
 	to = Open(t.TempDir())
-	_ = to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{most: chunks.Size + some/2})}, quiet, quiet)
+	_ = to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{most: chunks.Size + some/2})},
+		quiet, quiet)
 	_, err = to.GC(t.Context(), nil)
 	must(t, err)
 	if left, _ := filepath.Glob(filepath.Join(to.Dir, ".incoming/*")); len(left) > 0 {
@@ -218,7 +225,8 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// TestPassedOn: whoever takes a layer gives on what has come, so that one who has it all need not give it to everybody.
+// TestPassedOn: whoever takes a layer gives on what has come, so that one who has it all need not
+// give it to everybody.
 func TestPassedOn(t *testing.T) {
 	from, l, content := traveller(t)
 	first, second := Open(t.TempDir()), Open(t.TempDir())
@@ -244,7 +252,8 @@ func TestPassedOn(t *testing.T) {
 	}
 }
 
-// TestLiars: who gives something else than the layer is named, and the layer comes from the others, or not at all.
+// TestLiars: who gives something else than the layer is named, and the layer comes from the others,
+// or not at all.
 func TestLiars(t *testing.T) {
 	from, l, content := traveller(t)
 	entries := func(change func(lines []map[string]any) []map[string]any) func([]byte) []byte {
@@ -262,20 +271,22 @@ func TestLiars(t *testing.T) {
 	}
 	other := strings.Repeat("ab", 32)
 	for name, f := range map[string]*forged{
-		"another byte":          {piece: func(_ chunks.Piece, c []byte) []byte { c = bytes.Clone(c); c[0]++; return c }},
-		"less":                  {piece: func(_ chunks.Piece, c []byte) []byte { return c[1:] }},
-		"more":                  {piece: func(_ chunks.Piece, c []byte) []byte { return append(bytes.Clone(c), 0) }},
-		"no index":              {index: func([]byte) []byte { return []byte("nothing") }},
-		"an empty index":        {index: func([]byte) []byte { return nil }},
-		"another mode":          {index: entry("etc/file1", map[string]any{"m": unix.S_IFREG | 0o4755})},
-		"another owner":         {index: entry("etc/file1", map[string]any{"u": 1 << 30})},
-		"a device":              {index: entry("etc/file1", map[string]any{"m": unix.S_IFBLK | 0o600})},
-		"a way out":             {index: entry("etc/file1", map[string]any{"p": "../../etc/passwd"})},
-		"steering of overlayfs": {index: entry("etc", map[string]any{"x": map[string][]byte{"trusted.overlay.redirect": []byte("/")}})},
-		"another size":          {index: entry("etc/file1", map[string]any{"s": 1 << 40})},
-		"pieces of another":     {index: entry("usr/large", map[string]any{"pieces": []string{other, other, other}})},
+		"another byte":   {piece: func(_ chunks.Piece, c []byte) []byte { c = bytes.Clone(c); c[0]++; return c }},
+		"less":           {piece: func(_ chunks.Piece, c []byte) []byte { return c[1:] }},
+		"more":           {piece: func(_ chunks.Piece, c []byte) []byte { return append(bytes.Clone(c), 0) }},
+		"no index":       {index: func([]byte) []byte { return []byte("nothing") }},
+		"an empty index": {index: func([]byte) []byte { return nil }},
+		"another mode":   {index: entry("etc/file1", map[string]any{"m": unix.S_IFREG | 0o4755})},
+		"another owner":  {index: entry("etc/file1", map[string]any{"u": 1 << 30})},
+		"a device":       {index: entry("etc/file1", map[string]any{"m": unix.S_IFBLK | 0o600})},
+		"a way out":      {index: entry("etc/file1", map[string]any{"p": "../../etc/passwd"})},
+		"steering of overlayfs": {index: entry("etc",
+			map[string]any{"x": map[string][]byte{"trusted.overlay.redirect": []byte("/")}})},
+		"another size":      {index: entry("etc/file1", map[string]any{"s": 1 << 40})},
+		"pieces of another": {index: entry("usr/large", map[string]any{"pieces": []string{other, other, other}})},
 		"pieces of its own": {
-			index: entry("usr/large", map[string]any{"pieces": []string{sevens(chunks.Size), sevens(chunks.Size), sevens(some)}}),
+			index: entry("usr/large", map[string]any{"pieces": []string{sevens(chunks.Size), sevens(chunks.Size),
+				sevens(some)}}),
 			piece: func(_ chunks.Piece, c []byte) []byte { return bytes.Repeat([]byte{7}, len(c)) },
 		},
 		"a link to another": {index: entry("usr/same", map[string]any{"h": "etc/file8"})},

@@ -15,10 +15,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// FillKernel fills the layer of a kernel, in a scratch container on its base: with the kernel and its modules, and with what else a machine
-// of its own needs. The packages are
-// unpacked and not installed. So nothing of theirs is run, which would make an initramfs and set up a boot loader, and what the base says of
-// its packages stays as it is: role layers, which are made without a kernel, may say something else.
+// FillKernel fills the layer of a kernel, in a scratch container on its base: with the kernel and
+// its modules, and with what else a machine of its own needs. The packages are unpacked and not
+// installed. So nothing of theirs is run, which would make an initramfs and set up a boot loader,
+// and what the base says of its packages stays as it is: role layers, which are made without a
+// kernel, may say something else.
 func (c Cache) FillKernel(ctx context.Context, in host.Runner, l *spec.Layer, log io.Writer) error {
 	d := distro.Of(l.Image)
 	i, err := c.installer(ctx, in, d, log)
@@ -35,14 +36,17 @@ func (c Cache) FillKernel(ctx context.Context, in host.Runner, l *spec.Layer, lo
 func noKernel(d *distro.Distribution, l *spec.Layer, err error) error {
 	var none *unknownPackage
 	if errors.As(err, &none) {
-		return problem.New(problem.Unable, "image %s has no kernel that a virtual machine could boot: its archives have no package %s", l.Image.Name, none.name).
+		return problem.New(problem.Unable,
+			"image %s has no kernel that a virtual machine could boot: its archives have no package %s", l.Image.Name,
+			none.name).
 			Try(`name archives that have it in [mirror] or in the image; containers (engine = "lxc") need no kernel`)
 	}
 	var p *problem.Problem
 	if errors.As(err, &p) {
 		return err
 	}
-	return problem.New(problem.Failed, "the kernel of image %s (%s) could not be unpacked", l.Image.Name, l.Kernel).Because(err).Try("%s", d.Packages.Unreached)
+	return problem.New(problem.Failed, "the kernel of image %s (%s) could not be unpacked", l.Image.Name, l.Kernel).
+		Because(err).Try("%s", d.Packages.Unreached)
 }
 
 // unpack fetches the kernel and what it needs, and lays all of it down.
@@ -102,8 +106,9 @@ type unknownPackage struct{ name string }
 
 func (u *unknownPackage) Error() string { return "Unable to locate package " + u.name }
 
-// needed returns what the archives have of packages and of all that these need and the scratch has not. A kernel needs programs for booting a computer, but
-// not here: of what it asks for, only its own parts are taken.
+// needed returns what the archives have of packages and of all that these need and the scratch has
+// not. A kernel needs programs for booting a computer, but not here: of what it asks for, only its
+// own parts are taken.
 func (i *installer) needed(ctx context.Context, have map[string]bool, names []string) ([]map[string]string, error) {
 	var all []map[string]string
 	asked := map[string]bool{}

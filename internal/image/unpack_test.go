@@ -49,7 +49,8 @@ var aDebian = archives{
 	"libkmod2":              "Package: libkmod2\nVersion: 30\nDepends: libc6, kmod\n\n",
 }
 
-// TestNeededByKernel: of what a kernel asks for, only its own parts are unpacked; what loads modules comes with all that it needs.
+// TestNeededByKernel: of what a kernel asks for, only its own parts are unpacked; what loads
+// modules comes with all that it needs.
 func TestNeededByKernel(t *testing.T) {
 	i := &installer{Packages: distro.Debian.Packages, in: aDebian, log: io.Discard, program: []string{"apt-get", "-qq"}}
 	have, err := i.provided(t.Context())
@@ -65,7 +66,8 @@ func TestNeededByKernel(t *testing.T) {
 		names = append(names, p["package"])
 	}
 	slices.Sort(names)
-	if want := "gone kmod libkmod2 linux-image-6.1-cloud linux-image-cloud linux-modules-6.1"; strings.Join(names, " ") != want {
+	if want := "gone kmod libkmod2 linux-image-6.1-cloud linux-image-cloud linux-modules-6.1"; strings.Join(names,
+		" ") != want {
 		t.Errorf("%s are needed, not %s", names, want)
 	}
 	if got := i.Packages.File(needed[1]); got != "kmod_1%3a30_amd64.deb" {
@@ -79,7 +81,8 @@ func TestNoKernel(t *testing.T) {
 	_, err := i.needed(t.Context(), nil, []string{"linux-image-none"})
 	l := spec.KernelLayer(site.Mirror{}, spec.Base(site.Mirror{}, site.Image{Name: "debian", Suite: "bookworm"}))
 	err = noKernel(distro.Debian, l, err)
-	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "linux-image-none") || !strings.Contains(err.Error(), "image debian") {
+	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "linux-image-none") ||
+		!strings.Contains(err.Error(), "image debian") {
 		t.Error(err)
 	}
 }
@@ -92,7 +95,9 @@ func TestKernelLayer(t *testing.T) {
 	s.drop(l.Digest)
 	t.Cleanup(func() { s.drop(l.Digest) })
 	var log strings.Builder
-	err := s.BuildLayer(t.Context(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error { return s.Cache.FillKernel(ctx, in, l, &log) }, sayTo(t))
+	err := s.BuildLayer(t.Context(), l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
+		return s.Cache.FillKernel(ctx, in, l, &log)
+	}, sayTo(t))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
@@ -105,11 +110,13 @@ func TestKernelLayer(t *testing.T) {
 		t.Fatal(err)
 	}
 	more := slices.DeleteFunc(slices.Clone(r.Packages), func(p string) bool { return slices.Contains(under.Packages, p) })
-	if len(r.Packages) != len(under.Packages)+len(more) || !slices.ContainsFunc(more, func(p string) bool { return strings.HasPrefix(p, l.Kernel+"=") }) {
+	if len(r.Packages) != len(under.Packages)+len(more) ||
+		!slices.ContainsFunc(more, func(p string) bool { return strings.HasPrefix(p, l.Kernel+"=") }) {
 		t.Errorf("packages %v", more)
 	}
 	for _, p := range more {
-		if name, _, _ := strings.Cut(p, "="); !distro.Debian.Packages.OfKernel(name) && !slices.Contains([]string{"kmod", "libkmod2", "mount"}, name) {
+		if name, _, _ := strings.Cut(p, "="); !distro.Debian.Packages.OfKernel(name) &&
+			!slices.Contains([]string{"kmod", "libkmod2", "mount"}, name) {
 			t.Errorf("%s came along", p)
 		}
 	}
@@ -118,7 +125,8 @@ func TestKernelLayer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	for at, want := range map[string]bool{"boot": true, "usr/bin/kmod": true, "usr/sbin/modprobe": true, "var/lib/dpkg/status": false, "usr/sbin/policy-rc.d": false, "lib": false, "var/cache/apt/archives/lock": false} {
+	for at, want := range map[string]bool{"boot": true, "usr/bin/kmod": true, "usr/sbin/modprobe": true,
+		"var/lib/dpkg/status": false, "usr/sbin/policy-rc.d": false, "lib": false, "var/cache/apt/archives/lock": false} {
 		if _, err := in.Lstat(at); (err == nil) != want {
 			t.Errorf("%s: %v", at, err)
 		}

@@ -12,10 +12,12 @@ import (
 	"orrery/internal/problem"
 )
 
-// Verify reads a whole layer again and compares it with what was built; the problem names the first path that differs.
+// Verify reads a whole layer again and compares it with what was built; the problem names the first
+// path that differs.
 func (s *Store) Verify(ctx context.Context, digest string) error {
 	if !s.has(digest) {
-		return problem.New(problem.Failed, "layer %s is not in the store", digest).At(s.Dir).Try("`orrery image ls` lists those that are")
+		return problem.New(problem.Failed, "layer %s is not in the store", digest).At(s.Dir).
+			Try("`orrery image ls` lists those that are")
 	}
 	held, err := s.locks.layer(ctx, digest, host.Shared) // GC leaves it alone meanwhile
 	if err != nil {
@@ -31,7 +33,8 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "layer %s (%s) cannot be read", digest, r.Title).Because(err).Try("%s", rebuild(s, digest))
+		return problem.New(problem.Failed, "layer %s (%s) cannot be read", digest, r.Title).Because(err).
+			Try("%s", rebuild(s, digest))
 	}
 	if is.digest() == r.Content {
 		return nil
@@ -58,7 +61,9 @@ func reread(ctx context.Context, tree, content string) (manifest, error) {
 	if err != nil || is.digest() == content || !large.Load() {
 		return is, err
 	}
-	former, _, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) { return sums.Plain(ctx, f, nil) })
+	former, _, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) {
+		return sums.Plain(ctx, f, nil)
+	})
 	if err == nil && former.digest() == content {
 		return former, nil
 	}
@@ -66,7 +71,8 @@ func reread(ctx context.Context, tree, content string) (manifest, error) {
 }
 
 func rebuild(s *Store, digest string) string {
-	return fmt.Sprintf("take down the nodes that use it, remove %s, and `orrery up` builds it again", filepath.Join(s.Dir, digest))
+	return fmt.Sprintf("take down the nodes that use it, remove %s, and `orrery up` builds it again",
+		filepath.Join(s.Dir, digest))
 }
 
 // firstDifference returns the first path, in order, of which two manifests say different things.

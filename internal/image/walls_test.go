@@ -21,8 +21,8 @@ import (
 // hostileArchive, in the environment of the builder that a test starts, names the archive to build from.
 const hostileArchive = "ORRERY_TEST_HOSTILE"
 
-// TestHostilePackages: a package that is set up while a base is built reaches nothing of the host: no disk, no file, no
-// process, no service, and nothing of the caller.
+// TestHostilePackages: a package that is set up while a base is built reaches nothing of the host:
+// no disk, no file, no process, no service, and nothing of the caller.
 func TestHostilePackages(t *testing.T) {
 	s := realState(t)
 	if archive := os.Getenv(hostileArchive); archive != "" {
@@ -51,7 +51,8 @@ func TestHostilePackages(t *testing.T) {
 	archive, base := fakeArchive(t, "bookworm", toolbox(t), hostile), fakeBase(t)
 	dropAfter(t, s, base, archive)
 
-	// The builder is a careless caller: a file is open, there is a key in its session, and a word in its environment.
+	// The builder is a careless caller: a file is open, there is a key in its session, and a word in
+	// its environment.
 	builder := exec.Command(os.Args[0], "-test.run=^TestHostilePackages$", "-test.v")
 	builder.Env = append(os.Environ(), hostileArchive+"="+archive, "ORRERY_TEST_WORD="+word)
 	builder.ExtraFiles = []*os.File{open}
@@ -109,12 +110,13 @@ func dropAfter(t *testing.T, s *Store, base *spec.Layer, archive string) {
 	})
 }
 
-// TestSharedPackages: what other builds have left among the packages that all builds share gets into no base, and what the
-// packages of a base do as they are set up gets into no other build.
+// TestSharedPackages: what other builds have left among the packages that all builds share gets
+// into no base, and what the packages of a base do as they are set up gets into no other build.
 func TestSharedPackages(t *testing.T) {
 	s := realState(t)
 	spoil := "for file in /var/cache/apt/archives/*.deb; do echo spoilt >>$file; done\n"
-	archive := fakeArchive(t, "bookworm", toolbox(t), fakePackage{name: "hostile", control: "Priority: required\n", script: spoil})
+	archive := fakeArchive(t, "bookworm", toolbox(t),
+		fakePackage{name: "hostile", control: "Priority: required\n", script: spoil})
 	packages, err := filepath.Glob(filepath.Join(archive, "pool/*.deb"))
 	must(t, err)
 	must(t, os.MkdirAll(s.Cache.archives(), 0o755))

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Entry is one line of a journal. Kinds of entries: "begin" and "end" of a run, "step" for each step of it, "undo" for each step of the
-// way back from it.
+// An Entry is one line of a journal. Kinds of entries: "begin" and "end" of a run, "step" for each
+// step of it, "undo" for each step of the way back from it.
 type Entry struct {
 	Time    time.Time `json:"time"`
 	Run     string    `json:"run"` // the same for all entries of a run
@@ -22,7 +22,8 @@ type Entry struct {
 	Step    string    `json:"step,omitempty"`    // step, undo: what was done and why
 	Result  string    `json:"result,omitempty"`  // step, undo, end: "done" or the error
 	Seconds float64   `json:"seconds,omitempty"`
-	Hosts   []string  `json:"hosts,omitempty"` // which have this in their journals; it is not in those, but known to who reads several
+	// which have this in their journals; it is not in those, but known to who reads several
+	Hosts []string `json:"hosts,omitempty"`
 }
 
 // A Journal is open for writing. Every entry is one write, so that several writers do not mix their lines.
@@ -54,7 +55,8 @@ func open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
-// room is what a journal has of the disk before it needs it, so that what is done to make room on a full disk is on record, too.
+// room is what a journal has of the disk before it needs it, so that what is done to make room on a
+// full disk is on record, too.
 const room = 64 << 10
 
 // reserve takes the room, where the file system can.
@@ -78,7 +80,8 @@ func (j *Journal) mend() error {
 	return err
 }
 
-// Add appends an entry. What is longer than anybody reads is cut: much of it is what programs in nodes have said.
+// Add appends an entry. What is longer than anybody reads is cut: much of it is what programs in
+// nodes have said.
 func (j *Journal) Add(e Entry) error {
 	e.Who, e.Command, e.Step, e.Result = cut(e.Who, 256), cut(e.Command, 4<<10), cut(e.Step, 4<<10), cut(e.Result, 16<<10)
 	text, err := json.Marshal(e)

@@ -22,7 +22,8 @@ func TestLongEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	flood := "beginning " + strings.Repeat("\x01é", 2<<20) + " end"
-	for _, e := range []Entry{{Kind: "begin", Command: "orrery up"}, {Kind: "step", Step: flood, Result: flood}, {Kind: "end", Who: flood, Command: flood, Result: flood}} {
+	for _, e := range []Entry{{Kind: "begin", Command: "orrery up"}, {Kind: "step", Step: flood, Result: flood},
+		{Kind: "end", Who: flood, Command: flood, Result: flood}} {
 		e.Time = time.Now()
 		if err := j.Add(e); err != nil {
 			t.Fatal(err)
@@ -39,15 +40,18 @@ func TestLongEntry(t *testing.T) {
 		t.Fatalf("%d entries, damaged %v: %v", len(all), damaged, err)
 	}
 	got := all[1].Result
-	if !strings.HasPrefix(got, "beginning ") || !strings.HasSuffix(got, " end") || !strings.Contains(got, "bytes left out") || !utf8.ValidString(got) {
+	if !strings.HasPrefix(got, "beginning ") || !strings.HasSuffix(got, " end") ||
+		!strings.Contains(got, "bytes left out") || !utf8.ValidString(got) {
 		t.Errorf("of the result is left %q", got)
 	}
 }
 
-// TestDamaged: lines that cannot be read are told by number and hide none of the others; an empty one is no damage; a half line at the end does not take the next with it.
+// TestDamaged: lines that cannot be read are told by number and hide none of the others; an empty
+// one is no damage; a half line at the end does not take the next with it.
 func TestDamaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.jsonl")
-	text := `{"kind":"begin","who":"ada"}` + "\n" + strings.Repeat("x", 3<<20) + "\n" + `{"kind":"step","step":"one"}` + "\n\n\x00\x00\n{}\n" + `{"kind":"st`
+	text := `{"kind":"begin","who":"ada"}` + "\n" + strings.Repeat("x", 3<<20) + "\n" + `{"kind":"step","step":"one"}` +
+		"\n\n\x00\x00\n{}\n" + `{"kind":"st`
 	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +66,8 @@ func TestDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, damaged, err := Read(path)
-	if err != nil || len(all) != 3 || all[0].Who != "ada" || all[1].Step != "one" || all[2].Result != "done" || !slices.Equal(damaged, []int{2, 5, 6, 7}) {
+	if err != nil || len(all) != 3 || all[0].Who != "ada" || all[1].Step != "one" || all[2].Result != "done" ||
+		!slices.Equal(damaged, []int{2, 5, 6, 7}) {
 		t.Errorf("entries %+v, damaged %v: %v", all, damaged, err)
 	}
 }

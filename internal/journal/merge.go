@@ -2,7 +2,8 @@ package journal
 
 import "slices"
 
-// Merge returns the entries of the journals of several hosts by their times, and says of each on which hosts it is. What a run has noted on all of them, such as that it has begun, is there once.
+// Merge returns the entries of the journals of several hosts by their times, and says of each on
+// which hosts it is. What a run has noted on all of them, such as that it has begun, is there once.
 // The entries of one host stay in their order, whatever became of its clock.
 func Merge(hosts []string, journals [][]Entry) []Entry {
 	rest, left := slices.Clone(journals), 0
@@ -31,5 +32,6 @@ func Merge(hosts []string, journals [][]Entry) []Entry {
 
 // same reports whether two hosts have noted the same of a run as a whole.
 func same(a, b *Entry) bool {
-	return (a.Kind == "begin" || a.Kind == "end") && a.Run == b.Run && a.Kind == b.Kind && a.Time.Equal(b.Time) && a.Who == b.Who && a.Command == b.Command && a.Result == b.Result
+	return (a.Kind == "begin" || a.Kind == "end") && a.Run == b.Run && a.Kind == b.Kind && a.Time.Equal(b.Time) &&
+		a.Who == b.Who && a.Command == b.Command && a.Result == b.Result
 }

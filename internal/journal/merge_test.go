@@ -7,12 +7,15 @@ import (
 	"time"
 )
 
-// TestMerge: entries of several hosts are in the order of time, those of one host stay in theirs, and what a run has noted on all is there once.
+// TestMerge: entries of several hosts are in the order of time, those of one host stay in theirs,
+// and what a run has noted on all is there once.
 func TestMerge(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	entry := func(second int, run, kind string) Entry { return Entry{Time: at(second), Run: run, Kind: kind} }
-	one := []Entry{entry(1, "a", "begin"), entry(2, "a", "step"), entry(5, "a", "end"), entry(9, "b", "begin"), entry(8, "b", "end")}
-	two := []Entry{entry(1, "a", "begin"), entry(3, "a", "step"), entry(5, "a", "end"), entry(7, "c", "begin"), entry(10, "c", "end")}
+	one := []Entry{entry(1, "a", "begin"), entry(2, "a", "step"), entry(5, "a", "end"), entry(9, "b", "begin"),
+		entry(8, "b", "end")}
+	two := []Entry{entry(1, "a", "begin"), entry(3, "a", "step"), entry(5, "a", "end"), entry(7, "c", "begin"),
+		entry(10, "c", "end")}
 	all := Merge([]string{"sv1", "sv2"}, [][]Entry{one, two})
 	text := func(all []Entry) string {
 		var words []string
@@ -35,7 +38,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestScanFlood: who says that something is a journal cannot fill the memory with it, nor say whose entries they are.
+// TestScanFlood: who says that something is a journal cannot fill the memory with it, nor say whose
+// entries they are.
 func TestScanFlood(t *testing.T) {
 	defer func(was int) { most = was }(most)
 	most = 1000

@@ -9,8 +9,9 @@ import (
 	"os"
 )
 
-// Read returns all entries of the journal at path and of those that were set aside, the oldest first, and the numbers of the lines that cannot be read, such as one
-// that a power cut left half written: they hide none of the others. Lines are counted from the first that there is.
+// Read returns all entries of the journal at path and of those that were set aside, the oldest
+// first, and the numbers of the lines that cannot be read, such as one that a power cut left half
+// written: they hide none of the others. Lines are counted from the first that there is.
 func Read(path string) (all []Entry, damaged []int, err error) {
 	number := 0
 	read := func(path string) error {
@@ -43,7 +44,8 @@ func readOne(path string) (all []Entry, damaged []int, number int, err error) {
 	return Scan(f)
 }
 
-// most is how many entries are read of one journal, or of what another host says is one: those that are kept cannot have as many.
+// most is how many entries are read of one journal, or of what another host says is one: those that
+// are kept cannot have as many.
 var most = 500_000 // but in tests
 
 // Scan reads the entries of a journal, counts its lines, and gives the numbers of those that cannot be read.
@@ -85,7 +87,8 @@ func Print(to io.Writer, all []Entry) error {
 	return nil
 }
 
-// next reads a line. Of one that is longer than any entry nothing is given, and no more than that is held in memory.
+// next reads a line. Of one that is longer than any entry nothing is given, and no more than that
+// is held in memory.
 func next(from *bufio.Reader) ([]byte, error) {
 	var line []byte
 	long := false
@@ -107,7 +110,8 @@ func next(from *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// LastRuns returns the entries from where the last so many runs begin; 0: all. A run may have begun on several hosts.
+// LastRuns returns the entries from where the last so many runs begin; 0: all. A run may have begun
+// on several hosts.
 func LastRuns(entries []Entry, runs int) []Entry {
 	if runs <= 0 {
 		return entries

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// A journal of more than largest bytes is set aside when it is next opened, and a new one is begun. So many are kept beside it; the oldest goes.
+// A journal of more than largest bytes is set aside when it is next opened, and a new one is begun.
+// So many are kept beside it; the oldest goes.
 var largest int64 = 8 << 20
 
 const kept = 4
@@ -19,8 +20,9 @@ const kept = 4
 // former returns where a journal is that was set aside; 1 is the newest.
 func former(path string, n int) string { return fmt.Sprintf("%s.%d", path, n) }
 
-// rotate sets the journal aside if it is too large, and opens the one that is there then. Whoever still has the former one open goes on writing there, and Read
-// reads it. If there is no room for a new one, the journal stays as it is: it has room of its own.
+// rotate sets the journal aside if it is too large, and opens the one that is there then. Whoever
+// still has the former one open goes on writing there, and Read reads it. If there is no room for a
+// new one, the journal stays as it is: it has room of its own.
 func (j *Journal) rotate(path string) error {
 	info, err := j.file.Stat()
 	if err != nil || info.Size() < largest {
@@ -46,7 +48,8 @@ func (j *Journal) rotate(path string) error {
 	return err
 }
 
-// replace puts an empty journal in the place of the one at path, which becomes the newest of those that were set aside.
+// replace puts an empty journal in the place of the one at path, which becomes the newest of those
+// that were set aside.
 func replace(path string) error {
 	fresh := path + ".new"
 	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestRotate: a journal is bounded, is read across the files that were set aside, and loses nothing of whoever has it open meanwhile.
+// TestRotate: a journal is bounded, is read across the files that were set aside, and loses nothing
+// of whoever has it open meanwhile.
 func TestRotate(t *testing.T) {
 	small(t, 2<<10)
 	path := filepath.Join(t.TempDir(), "journal.jsonl")
@@ -64,7 +65,8 @@ func TestRotate(t *testing.T) {
 	}
 }
 
-// TestRotateAtOnce: of several that open a journal which is too large, one sets it aside, and none of their entries is lost.
+// TestRotateAtOnce: of several that open a journal which is too large, one sets it aside, and none
+// of their entries is lost.
 func TestRotateAtOnce(t *testing.T) {
 	small(t, 20<<10)
 	path := filepath.Join(t.TempDir(), "journal.jsonl")

@@ -10,8 +10,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// Caller tells who has called by sudo. That is by the number which sudo sets itself, whatever its caller has set, and which it has from the kernel; name
-// and groups are what the host's own databases have of that number. Root is not let in by this way, nor is anybody whom the configuration does not name.
+// Caller tells who has called by sudo. That is by the number which sudo sets itself, whatever its
+// caller has set, and which it has from the kernel; name and groups are what the host's own
+// databases have of that number. Root is not let in by this way, nor is anybody whom the
+// configuration does not name.
 func Caller(ctx context.Context, in *Configuration) (*Person, error) {
 	if os.Geteuid() != 0 {
 		return nil, problem.New(problem.Unable, "this program must be called by sudo").Try("orrery-member …")
@@ -37,7 +39,8 @@ func Caller(ctx context.Context, in *Configuration) (*Person, error) {
 	}
 	p.Groups = strings.FieldsFunc(string(groups), func(r rune) bool { return r == 0 })
 	if !p.In([]string{"@" + in.Members.Group}) {
-		return nil, refused("%s is not in group %s", p.Name, in.Members.Group).At(in.file).Try("ask whoever administers this host")
+		return nil, refused("%s is not in group %s", p.Name, in.Members.Group).At(in.file).
+			Try("ask whoever administers this host")
 	}
 	return p, nil
 }

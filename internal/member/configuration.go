@@ -31,7 +31,8 @@ func Configured(file string) (*Configuration, error) {
 			Try("make members GROUP=… writes it")
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || !roots(&st) {
-		return nil, refused("the configuration of the host must be a file that only root can write").At(file).Try("chown root: %s; chmod 644 %s", file, file)
+		return nil, refused("the configuration of the host must be a file that only root can write").At(file).
+			Try("chown root: %s; chmod 644 %s", file, file)
 	}
 	text, err := tree.ReadFile(file, 64<<10)
 	if err != nil {
@@ -48,11 +49,13 @@ func Configured(file string) (*Configuration, error) {
 	}, c)
 	for key, dir := range map[string]string{"state": c.State, "run": c.Run} {
 		if dir != "" && !filepath.IsAbs(dir) {
-			mistakes = append(mistakes, problem.New(problem.Mistake, "%s = %q does not begin with /", key, dir).At(file).Try("the full path"))
+			mistakes = append(mistakes, problem.New(problem.Mistake, "%s = %q does not begin with /", key,
+				dir).At(file).Try("the full path"))
 		}
 	}
 	if c.Members.Group == "" || strings.ContainsAny(c.Members.Group, "@:\x00") {
-		mistakes = append(mistakes, problem.New(problem.Mistake, "members.group = %q is not the name of a group", c.Members.Group).At(file).Try(`[members] group = "orrery"`))
+		mistakes = append(mistakes, problem.New(problem.Mistake, "members.group = %q is not the name of a group",
+			c.Members.Group).At(file).Try(`[members] group = "orrery"`))
 	}
 	if len(mistakes) > 0 {
 		return nil, mistakes

@@ -10,8 +10,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// RootsAlone refuses a site directory in which others than root can change anything: what is in it runs as root. It holds for the
-// directory, all that is in it, and all directories on the way to it.
+// RootsAlone refuses a site directory in which others than root can change anything: what is in it
+// runs as root. It holds for the directory, all that is in it, and all directories on the way to
+// it.
 func RootsAlone(ctx context.Context, dir string) error {
 	for at := path.Clean(dir); ; at = path.Dir(at) {
 		var st unix.Stat_t
@@ -39,7 +40,8 @@ func RootsAlone(ctx context.Context, dir string) error {
 	})
 }
 
-// roots reports whether only root can write to something. What access control lists grant shows in the bits of the group.
+// roots reports whether only root can write to something. What access control lists grant shows in
+// the bits of the group.
 func roots(st *unix.Stat_t) bool {
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
 		return st.Uid == 0 // its mode says nothing
@@ -48,6 +50,7 @@ func roots(st *unix.Stat_t) bool {
 }
 
 func exposed(at string, st *unix.Stat_t) error {
-	return refused("%s belongs to user %d with mode %04o, so others than root can change the site", tree.Shorten(at), st.Uid, st.Mode&0o7777).
+	return refused("%s belongs to user %d with mode %04o, so others than root can change the site", tree.Shorten(at),
+		st.Uid, st.Mode&0o7777).
 		Try("let the site directory, and those above it, be root's: chown -R root: DIRECTORY; chmod -R go-w DIRECTORY; then orrery up from there")
 }

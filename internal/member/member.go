@@ -1,8 +1,9 @@
 // Package member decides what users other than root may do: it reads the host's configuration and
 // identifies the user behind sudo.
 //
-// Sudo lets the members of a group run one command line as root, packaging/orrery-member, which calls this program so that it holds itself to what is
-// allowed here. All that is not allowed by name is refused.
+// Sudo lets the members of a group run one command line as root, packaging/orrery-member, which
+// calls this program so that it holds itself to what is allowed here. All that is not allowed by
+// name is refused.
 package member
 
 import (
@@ -32,7 +33,8 @@ func (p *Person) In(list []string) bool {
 	})
 }
 
-// A Call is what a person wants to be done. The site is one that root has brought up on this host, from a directory in which nobody else can write.
+// A Call is what a person wants to be done. The site is one that root has brought up on this host,
+// from a directory in which nobody else can write.
 type Call struct {
 	Verb  string // as "twin create"
 	Flags []string
@@ -64,8 +66,9 @@ type rule struct {
 // everywhere are flags of all verbs.
 var everywhere = []string{"help", "json", "site", "twin"}
 
-// rules are all verbs that members may call. A flag that reads or writes a file of the host, runs a program there, reaches past a node or past its owner is not
-// among them, and neither is any verb that has to.
+// rules are all verbs that members may call. A flag that reads or writes a file of the host, runs a
+// program there, reaches past a node or past its owner is not among them, and neither is any verb
+// that has to.
 var rules = map[string]rule{
 	"":            {on: Nothing},
 	"help":        {on: Nothing},
@@ -126,11 +129,13 @@ func (p *Person) May(c Call) error {
 	r, ok := ruleOf(c.Verb)
 	_, ofSites := rules[c.Verb]
 	if !ok {
-		return refused("orrery %s is for root only", c.Verb).Try("ask whoever administers this host; orrery-member --help lists all verbs, docs/operations.md those for members")
+		return refused("orrery %s is for root only", c.Verb).
+			Try("ask whoever administers this host; orrery-member --help lists all verbs, docs/operations.md those for members")
 	}
 	for _, flag := range c.Flags {
 		if !slices.Contains(everywhere, flag) && !slices.Contains(r.flags, flag) {
-			return refused("--%s of orrery %s is for root only", flag, c.Verb).Try("leave it out, or ask whoever administers this host")
+			return refused("--%s of orrery %s is for root only", flag, c.Verb).
+				Try("leave it out, or ask whoever administers this host")
 		}
 	}
 	switch {
@@ -145,18 +150,21 @@ func (p *Person) May(c Call) error {
 	case r.on == OldTwin:
 		return refused("no twin is named")
 	case !ofSites:
-		return refused("orrery %s of site %s is for root only", c.Verb, c.Site.Name).Try("stage and switch a release; for a twin of your own, use --twin NAME")
+		return refused("orrery %s of site %s is for root only", c.Verb, c.Site.Name).
+			Try("stage and switch a release; for a twin of your own, use --twin NAME")
 	case r.all || p.In(c.Site.Owners):
 		return nil
 	}
-	return refused("%s is not an owner of site %s", p.Name, c.Site.Name).Try("%s; owners in [site] of its site.toml says who is", ask(c.Site.Owners))
+	return refused("%s is not an owner of site %s", p.Name, c.Site.Name).
+		Try("%s; owners in [site] of its site.toml says who is", ask(c.Site.Owners))
 }
 
 func (p *Person) mayMake(s *site.Site) error {
 	if p.In(s.Twins.Members) || len(s.Twins.Members) == 0 && p.In(s.Owners) {
 		return nil
 	}
-	return refused("%s may make no twins of site %s", p.Name, s.Name).Try("%s; members in [twin] of its site.toml says who may", ask(s.Owners))
+	return refused("%s may make no twins of site %s", p.Name, s.Name).
+		Try("%s; members in [twin] of its site.toml says who may", ask(s.Owners))
 }
 
 // mayTouch lets people do with twins of their own what they may do with any.
@@ -182,15 +190,19 @@ func MayHave(rules site.TwinRules, w Wish) (time.Duration, error) {
 	case w.Volumes != site.Empty && w.Volumes != site.Snapshot:
 		return 0, refused("--volumes with a program is for root only: it would be run as root").Try("--volumes empty")
 	case w.Volumes == site.Snapshot && !rules.Data:
-		return 0, refused("a member's twin may not have the site's data").Try("--volumes empty, or data = true in [twin] of the site file")
+		return 0, refused("a member's twin may not have the site's data").
+			Try("--volumes empty, or data = true in [twin] of the site file")
 	case w.NAT && !rules.NAT:
-		return 0, refused("a member's twin may not use --nat").Try("leave it out, or set nat = true in [twin] of the site file")
+		return 0, refused("a member's twin may not use --nat").
+			Try("leave it out, or set nat = true in [twin] of the site file")
 	case w.Scale > 1:
 		return 0, refused("a member's twin may not be larger than the site").Try("--scale with at most 1")
 	case w.Has >= rules.Most:
-		return 0, refused("a member may have at most %s of this site at a time", humanize.Count(rules.Most, "twin")).Try("orrery-member twin destroy TWIN, or most in [twin] of the site file")
+		return 0, refused("a member may have at most %s of this site at a time", humanize.Count(rules.Most, "twin")).
+			Try("orrery-member twin destroy TWIN, or most in [twin] of the site file")
 	case w.Expires > rules.Expires:
-		return 0, refused("a member's twin may last %s at most", rules.Expires).Try("--expires %s, or expires in [twin] of the site file", rules.Expires)
+		return 0, refused("a member's twin may last %s at most", rules.Expires).
+			Try("--expires %s, or expires in [twin] of the site file", rules.Expires)
 	case w.Expires <= 0:
 		return rules.Expires, nil
 	}

@@ -16,7 +16,8 @@ var (
 	bob  = &Person{Name: "bob", Groups: []string{"bob", "orrery", "students"}}
 	carl = &Person{Name: "carl", Groups: []string{"carl", "orrery"}}
 
-	karoo  = &site.Site{Name: "karoo", Owners: []string{"@operators"}, Twins: site.TwinRules{Members: []string{"ada", "@students"}, Most: 2, Expires: 8 * time.Hour}}
+	karoo = &site.Site{Name: "karoo", Owners: []string{"@operators"},
+		Twins: site.TwinRules{Members: []string{"ada", "@students"}, Most: 2, Expires: 8 * time.Hour}}
 	closed = &site.Site{Name: "closed"}
 )
 
@@ -31,35 +32,51 @@ func TestMay(t *testing.T) {
 		why  string // "": they may
 	}{
 		// Everybody looks.
-		{carl, call("status", "json", "probe"), ""}, {carl, of(call("status"), closed), ""}, {carl, twin(call("status"), "ada"), ""},
+		{carl, call("status", "json", "probe"), ""}, {carl, of(call("status"), closed), ""},
+		{carl, twin(call("status"), "ada"), ""},
 		{carl, call("twin ls"), ""}, {carl, call("version"), ""}, {carl, call("help"), ""}, {carl, call(""), ""},
 		// Owners stage, switch, and go into nodes.
-		{ada, call("stage", "release"), ""}, {ada, call("switch", "release", "confirm-within", "yes-production"), ""}, {ada, call("rollback"), ""}, {ada, call("confirm"), ""},
-		{ada, call("exec", "timeout"), ""}, {ada, call("shell"), ""}, {ada, call("logs", "follow"), ""}, {ada, call("journal"), ""}, {ada, call("release ls"), ""},
-		{bob, call("stage"), "bob is not an owner of site karoo"}, {bob, call("exec"), "not an owner"}, {bob, call("logs"), "not an owner"}, {carl, call("journal"), "not an owner"},
+		{ada, call("stage", "release"), ""}, {ada, call("switch", "release", "confirm-within", "yes-production"), ""},
+		{ada, call("rollback"), ""}, {ada, call("confirm"), ""},
+		{ada, call("exec", "timeout"), ""}, {ada, call("shell"), ""}, {ada, call("logs", "follow"), ""},
+		{ada, call("journal"), ""}, {ada, call("release ls"), ""},
+		{bob, call("stage"), "bob is not an owner of site karoo"}, {bob, call("exec"), "not an owner"},
+		{bob, call("logs"), "not an owner"}, {carl, call("journal"), "not an owner"},
 		{ada, of(call("stage"), closed), "not an owner"}, {ada, of(call("shell"), closed), "not an owner"},
 		// Twins: those whom the site names, each with his own.
-		{ada, call("twin create", "expires"), ""}, {bob, call("twin create"), ""}, {carl, call("twin create"), "carl may make no twins"}, {bob, of(call("twin create"), closed), "no twins"},
-		{bob, twin(call("exec"), "bob"), ""}, {bob, twin(call("up"), "bob"), ""}, {bob, twin(call("stop"), "bob"), ""}, {bob, twin(call("stage"), "bob"), ""}, {bob, twin(call("twin destroy"), "bob"), ""},
-		{bob, twin(call("twin destroy"), "ada"), "twin dev belongs to ada"}, {ada, twin(call("exec"), "bob"), "belongs to bob"}, {carl, twin(call("logs"), ""), "belongs to"},
+		{ada, call("twin create", "expires"), ""}, {bob, call("twin create"), ""},
+		{carl, call("twin create"), "carl may make no twins"}, {bob, of(call("twin create"), closed), "no twins"},
+		{bob, twin(call("exec"), "bob"), ""}, {bob, twin(call("up"), "bob"), ""}, {bob, twin(call("stop"), "bob"), ""},
+		{bob, twin(call("stage"), "bob"), ""}, {bob, twin(call("twin destroy"), "bob"), ""},
+		{bob, twin(call("twin destroy"), "ada"), "twin dev belongs to ada"},
+		{ada, twin(call("exec"), "bob"), "belongs to bob"}, {carl, twin(call("logs"), ""), "belongs to"},
 		{ada, twin(call("up"), "root"), "belongs to root"}, {&Person{}, twin(call("exec"), ""), "belongs to"},
 		// What changes the host, or reads and writes its files, is root's.
-		{ada, call("up"), "of site karoo is for root only"}, {ada, call("stop"), "root only"}, {ada, call("down"), "root only"}, {ada, twin(call("down"), "ada"), "root only"},
-		{ada, call("cp"), "root only"}, {ada, call("backup"), "root only"}, {ada, call("restore"), "root only"}, {ada, call("resume"), "root only"}, {ada, call("host-run"), "root only"},
-		{ada, call("snapshot restore"), "root only"}, {ada, call("volume mirror"), "root only"}, {ada, call("image import"), "root only"}, {ada, call("lab run"), "root only"},
-		{ada, call("ci"), "root only"}, {ada, call("init"), "root only"}, {ada, call("check"), "root only"}, {ada, call("release prune"), "root only"},
-		{ada, call("__complete"), "root only"}, {ada, call("completion bash"), "root only"}, {ada, call("forward"), "root only"},
+		{ada, call("up"), "of site karoo is for root only"}, {ada, call("stop"), "root only"},
+		{ada, call("down"), "root only"}, {ada, twin(call("down"), "ada"), "root only"},
+		{ada, call("cp"), "root only"}, {ada, call("backup"), "root only"}, {ada, call("restore"), "root only"},
+		{ada, call("resume"), "root only"}, {ada, call("host-run"), "root only"},
+		{ada, call("snapshot restore"), "root only"}, {ada, call("volume mirror"), "root only"},
+		{ada, call("image import"), "root only"}, {ada, call("lab run"), "root only"},
+		{ada, call("ci"), "root only"}, {ada, call("init"), "root only"}, {ada, call("check"), "root only"},
+		{ada, call("release prune"), "root only"},
+		{ada, call("__complete"), "root only"}, {ada, call("completion bash"), "root only"},
+		{ada, call("forward"), "root only"},
 		// Flags that would lead further.
-		{ada, call("logs", "layer"), "--layer of orrery logs is for root only"}, {ada, call("stage", "force"), "--force"}, {ada, twin(call("exec", "force"), "bob"), "--force"},
-		{ada, call("twin create", "owner"), "--owner"}, {ada, call("plan", "down"), "--down"}, {ada, call("exec", "some-flag-of-tomorrow"), "root only"},
+		{ada, call("logs", "layer"), "--layer of orrery logs is for root only"}, {ada, call("stage", "force"), "--force"},
+		{ada, twin(call("exec", "force"), "bob"), "--force"},
+		{ada, call("twin create", "owner"), "--owner"}, {ada, call("plan", "down"), "--down"},
+		{ada, call("exec", "some-flag-of-tomorrow"), "root only"},
 		{ada, Call{Verb: "exec"}, "needs a site"}, {ada, call("twin destroy"), "no twin is named"},
 	} {
 		err := test.who.May(test.call)
 		switch {
 		case test.why == "" && err != nil:
 			t.Errorf("%s: %+v: %v", test.who.Name, test.call, err)
-		case test.why != "" && (err == nil || !strings.Contains(err.Error(), test.why) || problem.Exit(err) != int(problem.Refused)):
-			t.Errorf("%s: %s %v on %s%s: %v", test.who.Name, test.call.Verb, test.call.Flags, test.call.Twin, test.call.Owner, err)
+		case test.why != "" && (err == nil || !strings.Contains(err.Error(), test.why) ||
+			problem.Exit(err) != int(problem.Refused)):
+			t.Errorf("%s: %s %v on %s%s: %v", test.who.Name, test.call.Verb, test.call.Flags, test.call.Twin, test.call.Owner,
+				err)
 		}
 	}
 }
@@ -83,7 +100,8 @@ func TestMayHave(t *testing.T) {
 		{Wish{}, 0, "run as root"},
 	} {
 		granted, err := MayHave(rules, test.wish)
-		if (err == nil) != (test.why == "") || err != nil && !strings.Contains(err.Error(), test.why) || granted != test.time {
+		if (err == nil) != (test.why == "") || err != nil && !strings.Contains(err.Error(), test.why) ||
+			granted != test.time {
 			t.Errorf("%+v: %s, %v", test.wish, granted, err)
 		}
 	}
@@ -93,7 +111,8 @@ func TestMayHave(t *testing.T) {
 	}
 }
 
-// TestRootsAlone: a site directory in which anybody but root can write is none for members, wherever in it or above it that is.
+// TestRootsAlone: a site directory in which anybody but root can write is none for members,
+// wherever in it or above it that is.
 func TestRootsAlone(t *testing.T) {
 	dir := t.TempDir() + "/a/site"
 	if err := os.MkdirAll(dir+"/roles/x", 0o755); err != nil {
@@ -141,7 +160,8 @@ func TestRootsAlone(t *testing.T) {
 	}
 }
 
-// TestConfigured: what a host says of its members counts only if root has written it, and is understood as a whole or not at all.
+// TestConfigured: what a host says of its members counts only if root has written it, and is
+// understood as a whole or not at all.
 func TestConfigured(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "host.toml")
 	write := func(text string, mode os.FileMode) {

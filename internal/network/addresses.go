@@ -10,7 +10,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Addresses returns the addresses by which other machines may reach this one, with the interfaces that have them; none of those that are Orrery's own.
+// Addresses returns the addresses by which other machines may reach this one, with the interfaces
+// that have them; none of those that are Orrery's own.
 func Addresses() ([]observe.Address, error) {
 	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {

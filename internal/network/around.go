@@ -14,7 +14,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Around returns by which addresses other machines may reach the host, and what it has besides a site's networks and nodes.
+// Around returns by which addresses other machines may reach the host, and what it has besides a
+// site's networks and nodes.
 func Around(siteName string) ([]observe.Address, observe.Around, error) {
 	reached, err := Addresses()
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// What docker 28 and ufw 0.36 leave in the tables of iptables-nft: chains whose policy is to drop. Of docker's NAT only what concerns its
-// own bridge is here, and of ufw's chains those that a packet of a node comes through.
+// What docker 28 and ufw 0.36 leave in the tables of iptables-nft: chains whose policy is to drop.
+// Of docker's NAT only what concerns its own bridge is here, and of ufw's chains those that a
+// packet of a node comes through.
 const (
 	dockers = `
 table ip filter {
@@ -29,9 +30,10 @@ table ip filter {
 }`
 )
 
-// TestBesideFirewalls: beside docker and ufw, what leaves a network is dropped by the policy of theirs until the rules that `orrery doctor`
-// prints let the bridges through; where br_netfilter shows them what stays on a bridge, that too. The host reaches nodes all the while.
-// Orrery leaves their tables as they are, and its own rules hold with them.
+// TestBesideFirewalls: beside docker and ufw, what leaves a network is dropped by the policy of
+// theirs until the rules that `orrery doctor` prints let the bridges through; where br_netfilter
+// shows them what stays on a bridge, that too. The host reaches nodes all the while. Orrery leaves
+// their tables as they are, and its own rules hold with them.
 func TestBesideFirewalls(t *testing.T) {
 	if !sandbox(t) {
 		return

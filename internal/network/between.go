@@ -18,7 +18,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// between says what of the rest of a match is about packets in which the hosts of a network carry frames to one another (VXLAN, RFC 7348); the zero between: nothing.
+// between says what of the rest of a match is about packets in which the hosts of a network carry
+// frames to one another (VXLAN, RFC 7348); the zero between: nothing.
 type between struct {
 	number  int        // of the VXLAN; 0: whatever is no such packet, too
 	frame   string     // what frame is in it; "": any
@@ -36,10 +37,12 @@ const (
 	speaksAs = "speaks as"
 )
 
-// ownLinks begin the names of the host's ends of all links to nodes: of bridges, of links to nodes and to routers. Routed ones begin as bridges do. An interface of the host may be called orange0.
+// ownLinks begin the names of the host's ends of all links to nodes: of bridges, of links to nodes
+// and to routers. Routed ones begin as bridges do. An interface of the host may be called orange0.
 var ownLinks = []string{bridgePrefix, linkPrefix, ends.RouterPrefix}
 
-// Where something is in a packet between hosts, in bytes from the header of UDP: that has 8, that of VXLAN 8, that of the frame 14.
+// Where something is in a packet between hosts, in bytes from the header of UDP: that has 8, that
+// of VXLAN 8, that of the frame 14.
 const (
 	atPort   = 2
 	atNumber = 12
@@ -84,14 +87,17 @@ func familyOf(hosts string) string {
 	return "ip"
 }
 
-// exprs returns the match in the kernel's instructions; set makes a set of hosts, and gives what looks them up in it.
+// exprs returns the match in the kernel's instructions; set makes a set of hosts, and gives what
+// looks them up in it.
 func (b between) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	var all []expr.Any
 	compare := func(op expr.CmpOp, offset uint32, data []byte) {
-		all = append(all, &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: uint32(len(data))}, &expr.Cmp{Op: op, Register: 1, Data: data})
+		all = append(all, &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset,
+			Len: uint32(len(data))}, &expr.Cmp{Op: op, Register: 1, Data: data})
 	}
 	if b.user { // what the kernel sends ends here
-		all = append(all, &expr.Meta{Key: expr.MetaKeySKUID, Register: 1}, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)})
+		all = append(all, &expr.Meta{Key: expr.MetaKeySKUID, Register: 1},
+			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)})
 	}
 	arp := binaryutil.BigEndian.PutUint16(unix.ETH_P_ARP)
 	if b.number != 0 {
@@ -126,7 +132,8 @@ func (b between) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	return append(all, hostExprs(b.to, 16, 24, set)...)
 }
 
-// hostExprs matches an address of the header, which is somewhere in that of IPv4 and somewhere else in that of IPv6: one of some hosts.
+// hostExprs matches an address of the header, which is somewhere in that of IPv4 and somewhere else
+// in that of IPv6: one of some hosts.
 func hostExprs(hosts string, offset4, offset6 uint32, set func([]netip.Addr) expr.Any) []expr.Any {
 	if hosts == "" {
 		return nil
@@ -163,9 +170,11 @@ func addHosts(c *nftables.Conn, t *nftables.Table, hosts []netip.Addr) (*expr.Lo
 	return &expr.Lookup{SourceRegister: 1, SetName: set.Name, SetID: set.ID}, err
 }
 
-// betweenRules are for a network that is on several hosts: what is said to be of it comes from its hosts only, and neither from nodes nor from users of a host; and the gateway, which each host is
-// for its own nodes, neither asks nor answers on another one. They come first: most that nodes say to others passes here, and all of it need not meet the other rules, nor be tracked:
-// each connection of a node has a port of its own here.
+// betweenRules are for a network that is on several hosts: what is said to be of it comes from its
+// hosts only, and neither from nodes nor from users of a host; and the gateway, which each host is
+// for its own nodes, neither asks nor answers on another one. They come first: most that nodes say
+// to others passes here, and all of it need not meet the other rules, nor be tracked: each
+// connection of a node has a port of its own here.
 func betweenRules(n spec.Network) []rule {
 	if n.Uplink.Bridge != "" {
 		return passedRules(n)
@@ -184,7 +193,8 @@ func betweenRules(n spec.Network) []rule {
 		return rule{network: n.Name, chain: chain, why: why, between: what, verdict: verdict}
 	}
 	gateway, err := netip.ParsePrefix(n.Gateway)
-	walled := err == nil && gateway.Addr().Is4() && !n.Router // what a router must not say is for the rules at the port of the bridge
+	// what a router must not say is for the rules at the port of the bridge
+	walled := err == nil && gateway.Addr().Is4() && !n.Router
 	all := []rule{said(prerouting, "between hosts", between{}, untracked)}
 	if n.VXLAN.Key != "" {
 		clear := said(input, "not encrypted", between{}, drop)
@@ -199,7 +209,8 @@ func betweenRules(n spec.Network) []rule {
 		most.in = linkMatch{name: ownPrefix, prefix: true, not: true}
 		if walled {
 			most.between.frame = noARP
-			all = append(all, most, said(input, "gateway of another host", between{frame: speaksAs, gateway: gateway.Addr()}, drop))
+			all = append(all, most, said(input, "gateway of another host", between{frame: speaksAs, gateway: gateway.Addr()},
+				drop))
 		} else {
 			all = append(all, most)
 		}
@@ -220,13 +231,15 @@ func betweenRules(n spec.Network) []rule {
 	return append(all, said(output, "between hosts", between{}, untracked))
 }
 
-// passedRules let what is of a network pass by a bridge that the host has as it is: with br_netfilter the kernel shows it to
-// the host's own rules, which would take it for what leaves the network, and masquerade it. What is for the host itself is
-// tracked, as rules of the host ask whether it is an answer.
+// passedRules let what is of a network pass by a bridge that the host has as it is: with
+// br_netfilter the kernel shows it to the host's own rules, which would take it for what leaves the
+// network, and masquerade it. What is for the host itself is tracked, as rules of the host ask
+// whether it is an answer.
 func passedRules(n spec.Network) []rule {
 	at := linkMatch{name: n.Uplink.Bridge}
 	return []rule{
-		{network: n.Name, chain: prerouting, why: "from the network", in: at, source: subnet(n), passing: true, verdict: notrack},
+		{network: n.Name, chain: prerouting, why: "from the network", in: at, source: subnet(n), passing: true,
+			verdict: notrack},
 		{network: n.Name, chain: prerouting, why: "to the network", in: at, dest: subnet(n), passing: true, verdict: notrack},
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestBetweenRules shows the table of a site with a network on several hosts: as it is, encrypted, over IPv6, with a router, on a bridge of the host, and with no other host yet.
+// TestBetweenRules shows the table of a site with a network on several hosts: as it is, encrypted,
+// over IPv6, with a router, on a bridge of the host, and with no other host yet.
 func TestBetweenRules(t *testing.T) {
 	n := onMany()
 	n.Gateway, n.NAT = "", false
@@ -32,11 +33,13 @@ func TestBetweenRules(t *testing.T) {
 	golden(t, "testdata/wire.txt", wireRules(wire))
 }
 
-// TestFromNodes: what comes in by a link of Orrery's own is from a node and no host, and nothing else is: an interface of the host may be called orange0.
+// TestFromNodes: what comes in by a link of Orrery's own is from a node and no host, and nothing
+// else is: an interface of the host may be called orange0.
 func TestFromNodes(t *testing.T) {
 	for name, node := range map[string]bool{
 		"orange0": false, "or0": false, "eth0": false,
-		site.BridgeName("toykat", "lan"): true, site.VethName("toykat", "a", "lan"): true, site.RoutedName("toykat", "toykat", "a", "lan"): true, "oro0123456789": true,
+		site.BridgeName("toykat", "lan"): true, site.VethName("toykat", "a", "lan"): true,
+		site.RoutedName("toykat", "toykat", "a", "lan"): true, "oro0123456789": true,
 	} {
 		is := false
 		for _, prefix := range ownLinks {

@@ -17,14 +17,16 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// bridgePrefix begins the names of all bridges of Orrery's (site.BridgeName). Rules tell by it what is a network of
-// another site without having to know it.
+// bridgePrefix begins the names of all bridges of Orrery's (site.BridgeName). Rules tell by it what
+// is a network of another site without having to know it.
 const bridgePrefix = "orb"
 
-// ownPrefix begins the names of all links of Orrery's on the host but for the ends of veth pairs, and hardly those of others.
+// ownPrefix begins the names of all links of Orrery's on the host but for the ends of veth pairs,
+// and hardly those of others.
 const ownPrefix = "or"
 
-// A bridge is the link of the host's that carries the mark of a network: a bridge, whatever the network is, but for macvlan ones.
+// A bridge is the link of the host's that carries the mark of a network: a bridge, whatever the
+// network is, but for macvlan ones.
 type bridge struct {
 	link   netlink.Link
 	marked bool         // if not, a run was killed just after it had made it, or somebody has removed the mark
@@ -52,29 +54,31 @@ func bridges() ([]bridge, error) {
 	return all, nil
 }
 
-// ours reports whether a link is one that Orrery made for a network: by its mark or, since a link cannot be made and marked
-// in one act, by the hardware address with which it was made.
+// ours reports whether a link is one that Orrery made for a network: by its mark or, since a link
+// cannot be made and marked in one act, by the hardware address with which it was made.
 func ours(link netlink.Link) (bridge, bool) {
 	attrs := link.Attrs()
 	if !kind.IsLinkType(link.Type()) {
 		return bridge{}, false
 	}
 	n, marked := readMark(attrs.Alias)
-	if marked && n.Bridge != attrs.Name || !marked && (attrs.Alias != "" || !bytes.Equal(attrs.HardwareAddr, bridgeMAC(attrs.Name))) {
+	if marked && n.Bridge != attrs.Name || !marked &&
+		(attrs.Alias != "" || !bytes.Equal(attrs.HardwareAddr, bridgeMAC(attrs.Name))) {
 		return bridge{}, false
 	}
 	return bridge{link: link, marked: marked, mark: n}, true
 }
 
-// bridgeMAC returns the hardware address of a bridge. With one of its own, the bridge does not change it with each node that comes and
-// goes, which would make the other nodes lose their gateway for a while.
+// bridgeMAC returns the hardware address of a bridge. With one of its own, the bridge does not
+// change it with each node that comes and goes, which would make the other nodes lose their gateway
+// for a while.
 func bridgeMAC(name string) net.HardwareAddr {
 	d := sha256.Sum256([]byte("bridge\x00" + name))
 	return net.HardwareAddr{d[0]&0xfc | 0x02, d[1], d[2], d[3], d[4], d[5]}
 }
 
-// openLink returns the link of a network, marked; it makes it unless it is there. A new one is down. One of another kind is replaced:
-// nobody is on it, as refuseUsers has seen to.
+// openLink returns the link of a network, marked; it makes it unless it is there. A new one is
+// down. One of another kind is replaced: nobody is on it, as refuseUsers has seen to.
 func openLink(n spec.Network) (netlink.Link, error) {
 	k := kind.Of(n.Kind)
 	link, err := netlink.LinkByName(n.Bridge)
@@ -125,8 +129,9 @@ func raiseLink(n spec.Network, link netlink.Link) error {
 	return netlink.LinkSetUp(link)
 }
 
-// forwardAtOnce turns off the spanning tree protocol, and the delay with which a new port begins to forward: a bridge
-// with no way to another one makes no loop, and a node shall have its network as soon as it boots.
+// forwardAtOnce turns off the spanning tree protocol, and the delay with which a new port begins to
+// forward: a bridge with no way to another one makes no loop, and a node shall have its network as
+// soon as it boots.
 func forwardAtOnce(link netlink.Link) error {
 	request := nl.NewNetlinkRequest(unix.RTM_NEWLINK, unix.NLM_F_ACK)
 	message := nl.NewIfInfomsg(unix.AF_UNSPEC)
@@ -142,8 +147,9 @@ func forwardAtOnce(link netlink.Link) error {
 	return err
 }
 
-// answerForItself keeps the host from saying, where twins ask for the gateway that they and production have, that it is
-// this host: it answers on each network for its address there only (net.ipv4.conf.*.arp_ignore).
+// answerForItself keeps the host from saying, where twins ask for the gateway that they and
+// production have, that it is this host: it answers on each network for its address there only
+// (net.ipv4.conf.*.arp_ignore).
 func answerForItself(bridge string) error {
 	return os.WriteFile("/proc/sys/net/ipv4/conf/"+bridge+"/arp_ignore", []byte("1"), 0o644)
 }
@@ -191,8 +197,8 @@ func removeMarked(name string) error {
 	return netlink.LinkDel(b.link)
 }
 
-// sweep removes bridges that a run made and was killed before it could mark them, but for the one of a name. One that has ports
-// only lost its mark, and is kept for those that use it.
+// sweep removes bridges that a run made and was killed before it could mark them, but for the one
+// of a name. One that has ports only lost its mark, and is kept for those that use it.
 func sweep(all []bridge, but string) error {
 	for _, b := range all {
 		if b.marked || b.ports > 0 || b.link.Attrs().Name == but {

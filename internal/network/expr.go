@@ -11,7 +11,8 @@ import (
 	"orrery/internal/site"
 )
 
-// exprs returns the rule in the instructions of the kernel's nf_tables: load into register 1, compare. Set makes a set of hosts, and gives what looks them up in it.
+// exprs returns the rule in the instructions of the kernel's nf_tables: load into register 1,
+// compare. Set makes a set of hosts, and gives what looks them up in it.
 func (r rule) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	var all []expr.Any
 	all = append(all, r.in.exprs(expr.MetaKeyIIFNAME, expr.MetaKeyIIF)...)
@@ -37,7 +38,8 @@ func (r rule) exprs(set func([]netip.Addr) expr.Any) []expr.Any {
 	if r.ask {
 		const echoRequest = 8
 		all = append(all, protoExprs(unix.IPPROTO_ICMP)...)
-		all = append(all, &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1}, equal([]byte{echoRequest}))
+		all = append(all, &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1},
+			equal([]byte{echoRequest}))
 	}
 	if r.port.Proto != "" {
 		all = append(all, portExprs(r.port)...)
@@ -124,7 +126,8 @@ func portExprs(o site.Opening) []expr.Any {
 func stateExprs(states uint32) []expr.Any {
 	return []expr.Any{
 		&expr.Ct{Register: 1, Key: expr.CtKeySTATE},
-		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(states), Xor: make([]byte, 4)},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(states),
+			Xor: make([]byte, 4)},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
 	}
 }

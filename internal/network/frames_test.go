@@ -28,8 +28,8 @@ func (p *place) party(t *testing.T) frames.Party {
 	return frames.Party{MAC: p.mac(t), IPv4: address.Addr()}
 }
 
-// floods lets bridges pass on what is for a group to all ports: else whether frames come through depends on who has
-// asked for them.
+// floods lets bridges pass on what is for a group to all ports: else whether frames come through
+// depends on who has asked for them.
 func floods(t *testing.T, bridges ...string) {
 	t.Helper()
 	for _, b := range bridges {
@@ -64,7 +64,8 @@ func (p *place) raw(t *testing.T, all ...[]byte) {
 	})
 }
 
-// heardOf has a place send a frame of each kind, as itself or as another, and returns the kinds that a third hears.
+// heardOf has a place send a frame of each kind, as itself or as another, and returns the kinds
+// that a third hears.
 func (p *place) heardOf(t *testing.T, at, other *place) []string {
 	t.Helper()
 	return heardAt(t, at, p.party(t), other.party(t), func(all ...[]byte) { p.raw(t, all...) })
@@ -121,8 +122,8 @@ func hears(t *testing.T, where string, got []string, but ...string) {
 	}
 }
 
-// TestKindsOfFrames: what a node may send is the same on whatever network it is. Package ports shows it of each kind of
-// frame; here are the ways by which frames could get round its port.
+// TestKindsOfFrames: what a node may send is the same on whatever network it is. Package ports
+// shows it of each kind of frame; here are the ways by which frames could get round its port.
 func TestKindsOfFrames(t *testing.T) {
 	if !sandboxOfRoot(t) {
 		return
@@ -196,7 +197,8 @@ func TestKindsOfFramesOfMachines(t *testing.T) {
 	}))
 }
 
-// TestKindsOfFramesRouted: on a routed network, where there is no bridge, nothing but IPv4 of a node's own comes to another.
+// TestKindsOfFramesRouted: on a routed network, where there is no bridge, nothing but IPv4 of a
+// node's own comes to another.
 func TestKindsOfFramesRouted(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -235,8 +237,8 @@ func TestKindsOfFramesRouted(t *testing.T) {
 	}
 }
 
-// TestAdvertisementsAreNotBelieved: the kernel of a node takes a router advertisement of its neighbour for true, unless the
-// port of that drops it.
+// TestAdvertisementsAreNotBelieved: the kernel of a node takes a router advertisement of its
+// neighbour for true, unless the port of that drops it.
 func TestAdvertisementsAreNotBelieved(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -285,8 +287,9 @@ func TestAdvertisementsAreNotBelieved(t *testing.T) {
 	}
 }
 
-// TestBridgeOfTheHost: from a network on a bridge of the host that takes part in the spanning tree, no node becomes the root
-// of that tree, closes the port, or says anything else on the wire that it may not.
+// TestBridgeOfTheHost: from a network on a bridge of the host that takes part in the spanning tree,
+// no node becomes the root of that tree, closes the port, or says anything else on the wire that it
+// may not.
 func TestBridgeOfTheHost(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -309,7 +312,8 @@ func TestBridgeOfTheHost(t *testing.T) {
 		out, err := exec.Command("bridge", "link", "show").CombinedOutput()
 		must(t, err)
 		for line := range strings.Lines(string(out)) {
-			if strings.Contains(line, "master br0") && !strings.Contains(line, "state forwarding") && !strings.Contains(line, "card0") {
+			if strings.Contains(line, "master br0") && !strings.Contains(line, "state forwarding") &&
+				!strings.Contains(line, "card0") {
 				return false
 			}
 		}

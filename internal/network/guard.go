@@ -33,9 +33,10 @@ func Ports(n *spec.Node) []Port {
 	return all
 }
 
-// Guard holds ports to their addresses, unless their network lets nodes send as others. It must be called before the links are
-// made. What it says of a port holds for its name, however often the link is made again and to whatever bridge it is moved, until
-// Unguard. It adds what the table lacks, beside others that do so; only if that does not do, it takes its turn with reguard.
+// Guard holds ports to their addresses, unless their network lets nodes send as others. It must be
+// called before the links are made. What it says of a port holds for its name, however often the
+// link is made again and to whatever bridge it is moved, until Unguard. It adds what the table
+// lacks, beside others that do so; only if that does not do, it takes its turn with reguard.
 func Guard(ctx context.Context, some []Port) error {
 	if len(some) == 0 {
 		return nil
@@ -157,9 +158,10 @@ func portsOn(n spec.Network, links []netlink.Link) []string {
 	return all
 }
 
-// settle lets go the ports of a network whose nodes may send as others, and allows those of others the protocols of the network.
-// If a port of its bridge is not guarded as it must be, because another program has changed the table or a former version made it,
-// all are guarded again as the nodes that are known have them.
+// settle lets go the ports of a network whose nodes may send as others, and allows those of others
+// the protocols of the network. If a port of its bridge is not guarded as it must be, because
+// another program has changed the table or a former version made it, all are guarded again as the
+// nodes that are known have them.
 func settle(n spec.Network, nodes func() ([]Port, error)) error {
 	links, err := ends.Whole(netlink.LinkList)
 	if err != nil {

@@ -91,36 +91,46 @@ func TestNodesSendAsThemselves(t *testing.T) {
 		frame
 		passes bool
 	}{
-		"as itself":                       {frame{self, other, nil, unix.ETH_P_IP, ip(me, you)}, true},
-		"to all":                          {frame{self, all, nil, unix.ETH_P_IP, ip(me, "255.255.255.255")}, true},
-		"ARP as itself":                   {frame{self, all, nil, unix.ETH_P_ARP, arpOf(1, self, me, you)}, true},
-		"ARP that looks whether one is":   {frame{self, all, nil, unix.ETH_P_ARP, arpOf(1, self, "0.0.0.0", me)}, true},
-		"IPv6":                            {frame{self, other, nil, unix.ETH_P_IPV6, good6}, true},
-		"another MAC":                     {frame{fake, other, nil, unix.ETH_P_IP, ip(me, you)}, false},
-		"the MAC of the other":            {frame{other, all, nil, unix.ETH_P_IP, ip(me, you)}, false},
-		"IPv6 with another MAC":           {frame{fake, other, nil, unix.ETH_P_IPV6, good6}, false},
-		"another address":                 {frame{self, other, nil, unix.ETH_P_IP, ip(third, you)}, false},
-		"the address of the other":        {frame{self, other, nil, unix.ETH_P_IP, ip(you, you)}, false},
-		"no address":                      {frame{self, all, nil, unix.ETH_P_IP, ip("0.0.0.0", "255.255.255.255")}, false},
-		"ARP for the other":               {frame{self, all, nil, unix.ETH_P_ARP, arpOf(2, self, you, third)}, false},
-		"ARP for the gateway":             {frame{self, all, nil, unix.ETH_P_ARP, arpOf(2, self, "10.8.69.1", you)}, false},
-		"ARP with another MAC in it":      {frame{self, all, nil, unix.ETH_P_ARP, arpOf(2, fake, me, you)}, false},
-		"a question with another MAC":     {frame{self, all, nil, unix.ETH_P_ARP, arpOf(1, fake, "0.0.0.0", you)}, false},
-		"a VLAN":                          {frame{self, other, []uint16{unix.ETH_P_8021Q}, unix.ETH_P_IP, ip(me, you)}, false},
-		"a VLAN, and another address":     {frame{self, other, []uint16{unix.ETH_P_8021Q}, unix.ETH_P_IP, ip(third, you)}, false},
-		"a VLAN of a provider":            {frame{self, other, []uint16{unix.ETH_P_8021AD}, unix.ETH_P_IP, ip(me, you)}, false},
-		"a VLAN in a VLAN":                {frame{self, other, []uint16{unix.ETH_P_8021AD, unix.ETH_P_8021Q}, unix.ETH_P_IP, ip(me, you)}, false},
-		"a VLAN in a VLAN as ARP of one":  {frame{self, all, []uint16{unix.ETH_P_8021Q, unix.ETH_P_8021Q}, unix.ETH_P_ARP, arpOf(2, self, you, third)}, false},
-		"a VLAN in a VLAN of the old way": {frame{self, other, []uint16{unix.ETH_P_QINQ1}, unix.ETH_P_IP, ip(me, you)}, false},
+		"as itself":                     {frame{self, other, nil, unix.ETH_P_IP, ip(me, you)}, true},
+		"to all":                        {frame{self, all, nil, unix.ETH_P_IP, ip(me, "255.255.255.255")}, true},
+		"ARP as itself":                 {frame{self, all, nil, unix.ETH_P_ARP, arpOf(1, self, me, you)}, true},
+		"ARP that looks whether one is": {frame{self, all, nil, unix.ETH_P_ARP, arpOf(1, self, "0.0.0.0", me)}, true},
+		"IPv6":                          {frame{self, other, nil, unix.ETH_P_IPV6, good6}, true},
+		"another MAC":                   {frame{fake, other, nil, unix.ETH_P_IP, ip(me, you)}, false},
+		"the MAC of the other":          {frame{other, all, nil, unix.ETH_P_IP, ip(me, you)}, false},
+		"IPv6 with another MAC":         {frame{fake, other, nil, unix.ETH_P_IPV6, good6}, false},
+		"another address":               {frame{self, other, nil, unix.ETH_P_IP, ip(third, you)}, false},
+		"the address of the other":      {frame{self, other, nil, unix.ETH_P_IP, ip(you, you)}, false},
+		"no address":                    {frame{self, all, nil, unix.ETH_P_IP, ip("0.0.0.0", "255.255.255.255")}, false},
+		"ARP for the other":             {frame{self, all, nil, unix.ETH_P_ARP, arpOf(2, self, you, third)}, false},
+		"ARP for the gateway":           {frame{self, all, nil, unix.ETH_P_ARP, arpOf(2, self, "10.8.69.1", you)}, false},
+		"ARP with another MAC in it":    {frame{self, all, nil, unix.ETH_P_ARP, arpOf(2, fake, me, you)}, false},
+		"a question with another MAC":   {frame{self, all, nil, unix.ETH_P_ARP, arpOf(1, fake, "0.0.0.0", you)}, false},
+		"a VLAN": {frame{self, other, []uint16{unix.ETH_P_8021Q}, unix.ETH_P_IP, ip(me, you)},
+			false},
+		"a VLAN, and another address": {frame{self, other, []uint16{unix.ETH_P_8021Q}, unix.ETH_P_IP, ip(third, you)},
+			false},
+		"a VLAN of a provider": {frame{self, other, []uint16{unix.ETH_P_8021AD}, unix.ETH_P_IP, ip(me, you)},
+			false},
+		"a VLAN in a VLAN": {frame{self, other, []uint16{unix.ETH_P_8021AD, unix.ETH_P_8021Q}, unix.ETH_P_IP,
+			ip(me, you)}, false},
+		"a VLAN in a VLAN as ARP of one": {frame{self, all, []uint16{unix.ETH_P_8021Q, unix.ETH_P_8021Q}, unix.ETH_P_ARP,
+			arpOf(2, self, you, third)}, false},
+		"a VLAN in a VLAN of the old way": {frame{self, other, []uint16{unix.ETH_P_QINQ1}, unix.ETH_P_IP, ip(me, you)},
+			false},
 	}
 	hears := func(f frame) bool {
 		var seen func() [][]byte
 		must(t, good.in(func() error { seen = capture(t, "eth0"); return nil }))
-		good.injects(t, frame{other, all, nil, unix.ETH_P_ARP, arpOf(2, other, you, you)}) // so that the bridge knows where it is
+		// so that the bridge knows where it is
+		good.injects(t, frame{other, all, nil, unix.ETH_P_ARP, arpOf(2, other, you, you)})
 		bad.injects(t, f)
 		// The kernel takes the first tag off and puts it beside; what is behind it tells.
 		want := f.payload
-		return slices.ContainsFunc(seen(), func(b []byte) bool { return len(b) > 14 && strings.Contains(string(b[12:]), string(want)) })
+		return slices.ContainsFunc(seen(), func(b []byte) bool {
+			return len(b) > 14 &&
+				strings.Contains(string(b[12:]), string(want))
+		})
 	}
 	for what, c := range cases {
 		if got := hears(c.frame); got != c.passes {
@@ -215,7 +225,8 @@ func TestGuardsAreObserved(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestGuardsOfMany guards more ports than one message holds, from several sides at once, and forgets those of a site.
+// TestGuardsOfMany guards more ports than one message holds, from several sides at once, and
+// forgets those of a site.
 func TestGuardsOfMany(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -305,7 +316,9 @@ func TestGuardsSeen(t *testing.T) {
 	}
 	makeAll(t, closed)
 	port := func(n byte) Port {
-		return Port{Site: itoa(int(n)), Link: "orva" + itoa(int(n)), Bridge: closed.Bridge, MAC: net.HardwareAddr{2, 0, 0, 0, 0, n}.String(), Addresses: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, 0, n}), 16)}}
+		return Port{Site: itoa(int(n)), Link: "orva" + itoa(int(n)), Bridge: closed.Bridge,
+			MAC:       net.HardwareAddr{2, 0, 0, 0, 0, n}.String(),
+			Addresses: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, 0, n}), 16)}}
 	}
 	must(t, Guard(t.Context(), []Port{port(1)}))
 	var changing sync.WaitGroup
@@ -377,8 +390,9 @@ func arrived(c *net.UDPConn, b []byte) (n int, at time.Time, err error) {
 	return 0, at, errors.New("the kernel does not tell when a packet came")
 }
 
-// TestNothingSlipsThroughASwitch has the nodes of two releases at the same address send without pause while they change places, again and again.
-// At the gateway, what is heard of a release comes from the time at which it was live.
+// TestNothingSlipsThroughASwitch has the nodes of two releases at the same address send without
+// pause while they change places, again and again. At the gateway, what is heard of a release comes
+// from the time at which it was live.
 func TestNothingSlipsThroughASwitch(t *testing.T) {
 	if !sandboxOfRoot(t) {
 		return

@@ -52,8 +52,10 @@ func TestMarkOfKinds(t *testing.T) {
 		}
 	}
 	for _, alias := range []string{
-		"orrery karoo venet 10.8.71.0/24 - - routed -", "orrery karoo mac 10.8.73.0/24 - - macvlan -", "orrery karoo x 10.8.73.0/24 - - tunnel -",
-		"orrery karoo vethpair.wire - - - vethpair w0", "orrery karoo vethpair.wire - - - vethpair w0 w0", "orrery karoo x 10.8.73.0/24 - - exclusive",
+		"orrery karoo venet 10.8.71.0/24 - - routed -", "orrery karoo mac 10.8.73.0/24 - - macvlan -",
+		"orrery karoo x 10.8.73.0/24 - - tunnel -",
+		"orrery karoo vethpair.wire - - - vethpair w0", "orrery karoo vethpair.wire - - - vethpair w0 w0",
+		"orrery karoo x 10.8.73.0/24 - - exclusive",
 	} {
 		if n, ok := readMark(alias); ok {
 			t.Errorf("alias %q reads %+v", alias, n)
@@ -64,7 +66,8 @@ func TestMarkOfKinds(t *testing.T) {
 // route sets up a place's link as the host's end of a link on a routed network.
 func (p *place) route(t *testing.T, n spec.Network, address string) {
 	t.Helper()
-	must(t, ends.Lay(spec.NIC{HostEnd: p.name, Address: netip.MustParsePrefix(address + "/24"), Via: gateway(n).Addr().String()}))
+	must(t, ends.Lay(spec.NIC{HostEnd: p.name, Address: netip.MustParsePrefix(address + "/24"),
+		Via: gateway(n).Addr().String()}))
 }
 
 func TestPacketsKeepToRoutedNetworks(t *testing.T) {
@@ -161,7 +164,8 @@ func TestMacvlan(t *testing.T) {
 		p := &place{name: name, fd: -1}
 		p.new(t)
 		must(t, netlink.LinkAdd(&netlink.Macvlan{
-			LinkAttrs: netlink.LinkAttrs{Name: "eth0", ParentIndex: parent.Attrs().Index, Namespace: netlink.NsFd(p.fd)}, Mode: netlink.MACVLAN_MODE_BRIDGE,
+			LinkAttrs: netlink.LinkAttrs{Name: "eth0", ParentIndex: parent.Attrs().Index, Namespace: netlink.NsFd(p.fd)},
+			Mode:      netlink.MACVLAN_MODE_BRIDGE,
 		}))
 		p.do(t, func() error {
 			link, err := netlink.LinkByName("eth0")
@@ -194,7 +198,8 @@ func TestMacvlan(t *testing.T) {
 	must(t, netlink.LinkDel(link)) // and the macvlan with it
 	got, err := Observe("karoo")
 	must(t, err)
-	if len(got) != 2 || !slices.Equal(got[1].Drift, []observe.NetworkDrift{observe.EndsGone}) || !slices.Equal(got[0].Drift, []observe.NetworkDrift{observe.LinkMissing}) {
+	if len(got) != 2 || !slices.Equal(got[1].Drift, []observe.NetworkDrift{observe.EndsGone}) ||
+		!slices.Equal(got[0].Drift, []observe.NetworkDrift{observe.LinkMissing}) {
 		t.Errorf("%+v", got)
 	}
 	makeAll(t, wire, mac)
@@ -211,7 +216,8 @@ func TestMacvlanParents(t *testing.T) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = "nic0"
 	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "nic1"}))
-	for parent, why := range map[string]string{cam.Bridge: "no macvlan can be on", "lo": "no macvlan can be on", "nic0": "is down"} {
+	for parent, why := range map[string]string{cam.Bridge: "no macvlan can be on", "lo": "no macvlan can be on",
+		"nic0": "is down"} {
 		wantRefused(t, macvlanOn(parent), why)
 	}
 	nic, err := netlink.LinkByName("nic0")
@@ -271,7 +277,8 @@ func TestVethPair(t *testing.T) {
 	}
 }
 
-// TestVethPairMadeBefore has a veth pair as it was made and marked when it was called a cable: it is there, and is made no other.
+// TestVethPairMadeBefore has a veth pair as it was made and marked when it was called a cable: it
+// is there, and is made no other.
 func TestVethPairMadeBefore(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -291,7 +298,8 @@ func TestVethPairMadeBefore(t *testing.T) {
 	same(t, []spec.Network{wire})
 	makeAll(t, wire)
 	same(t, []spec.Network{wire})
-	if link("w0").Attrs().Index != before || link("w0").Attrs().Alias != kind.VethPairAlias(wire) || link(bridge).Attrs().Alias != mark(wire) {
+	if link("w0").Attrs().Index != before || link("w0").Attrs().Alias != kind.VethPairAlias(wire) ||
+		link(bridge).Attrs().Alias != mark(wire) {
 		t.Errorf("%+v", link("w0").Attrs())
 	}
 	removeAll(t, wire)
@@ -331,10 +339,13 @@ func TestPassthrough(t *testing.T) {
 		}
 		return netlink.LinkSetNsFd(l, int(here.Fd()))
 	})
-	// Its root has given it another address, and an alias by which it would be another node's, or another interface of the host.
+	// Its root has given it another address, and an alias by which it would be another node's, or
+	// another interface of the host.
 	honest, own := link("eth1").Attrs().Alias, link("eth1").Attrs().HardwareAddr
 	for _, alias := range []string{
-		"orrery passthrough prod/7 eth0 up", "orrery lent prod/7 eth0 up", strings.Replace(honest, "karoo/101", "prod/7", 1), strings.Replace(honest, " w0 ", " eth0 ", 1), honest + "x", passthrough.Taken, passthrough.Taken + "a b c d e", passthrough.FormerTaken, passthrough.FormerTaken + "a b c d e",
+		"orrery passthrough prod/7 eth0 up", "orrery lent prod/7 eth0 up",
+		strings.Replace(honest, "karoo/101", "prod/7", 1), strings.Replace(honest, " w0 ", " eth0 ", 1), honest + "x",
+		passthrough.Taken, passthrough.Taken + "a b c d e", passthrough.FormerTaken, passthrough.FormerTaken + "a b c d e",
 	} {
 		must(t, netlink.LinkSetAlias(link("eth1"), alias))
 		must(t, Reclaim(ctx, "eth0", "prod/7"))
@@ -345,7 +356,8 @@ func TestPassthrough(t *testing.T) {
 			t.Errorf("%q is believed", alias)
 		}
 	}
-	must(t, netlink.LinkSetAlias(link("eth1"), strings.Replace(honest, passthrough.Taken, passthrough.FormerTaken, 1))) // by an Orrery of before
+	// by an Orrery of before
+	must(t, netlink.LinkSetAlias(link("eth1"), strings.Replace(honest, passthrough.Taken, passthrough.FormerTaken, 1)))
 	must(t, netlink.LinkSetHardwareAddr(link("eth1"), net.HardwareAddr{2, 0, 0, 0, 0, 9}))
 	must(t, Reclaim(ctx, "w0", "karoo/101"))
 	if got := link("w0").Attrs().HardwareAddr; !slices.Equal(got, own) {
@@ -365,7 +377,8 @@ func TestPassthrough(t *testing.T) {
 	refused := func(name, why string) {
 		t.Helper()
 		before := link(name).Attrs().Alias
-		if err := PassThrough(ctx, name, "karoo/101"); err == nil || !strings.Contains(err.Error(), why) || problem.Exit(err) != int(problem.Unable) {
+		if err := PassThrough(ctx, name, "karoo/101"); err == nil || !strings.Contains(err.Error(), why) ||
+			problem.Exit(err) != int(problem.Unable) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if link(name).Attrs().Alias != before {
@@ -377,9 +390,11 @@ func TestPassthrough(t *testing.T) {
 	must(t, setAddress(link("w0"), "192.0.2.7/24"))
 	refused("w0", "the host has the address 192.0.2.7/24")
 	must(t, setAddress(link("w0"), ""))
-	must(t, netlink.RouteAdd(&netlink.Route{LinkIndex: link("w0").Attrs().Index, Scope: netlink.SCOPE_LINK, Dst: everywhere()}))
+	must(t, netlink.RouteAdd(&netlink.Route{LinkIndex: link("w0").Attrs().Index, Scope: netlink.SCOPE_LINK,
+		Dst: everywhere()}))
 	refused("w0", "the host's route to")
-	must(t, netlink.RouteDel(&netlink.Route{LinkIndex: link("w0").Attrs().Index, Scope: netlink.SCOPE_LINK, Dst: everywhere()}))
+	must(t, netlink.RouteDel(&netlink.Route{LinkIndex: link("w0").Attrs().Index, Scope: netlink.SCOPE_LINK,
+		Dst: everywhere()}))
 	must(t, netlink.LinkSetMaster(link("w0"), link(cam.Bridge)))
 	refused("w0", "is part of "+cam.Bridge)
 	must(t, netlink.LinkSetNoMaster(link("w0")))

@@ -11,7 +11,8 @@ import (
 // linkPrefix begins the names of the host's ends of all links to nodes (site.VethName).
 const linkPrefix = "orv"
 
-// RemoveLinks removes the host's ends of links to nodes, and with them the nodes' ends. One that is not there is no error.
+// RemoveLinks removes the host's ends of links to nodes, and with them the nodes' ends. One that is
+// not there is no error.
 func RemoveLinks(names []string) error {
 	for _, name := range names {
 		if !strings.HasPrefix(name, linkPrefix) && !site.IsRouted(name) {

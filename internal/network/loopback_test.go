@@ -11,8 +11,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// BenchmarkLoopback sends a message of one byte over the loopback of this network namespace and waits for the answer: without a site, with a site that has
-// nat, and with one whose rules track the loopback, too, as they did once. bench/loopback/run runs it in namespaces of its own.
+// BenchmarkLoopback sends a message of one byte over the loopback of this network namespace and
+// waits for the answer: without a site, with a site that has nat, and with one whose rules track
+// the loopback, too, as they did once. bench/loopback/run runs it in namespaces of its own.
 func BenchmarkLoopback(b *testing.B) {
 	if os.Getenv("ORRERY_BENCH_LOOPBACK") == "" {
 		b.Skip("not run: run bench/loopback/run")
@@ -59,7 +60,8 @@ func pingPong(b *testing.B, proto string) {
 	b.ReportMetric(float64(processorTime()-begun)/float64(b.N), "cpu-ns/op")
 }
 
-// processorTime returns what this process has used: with others at work on the host, it tells more than the time that went by.
+// processorTime returns what this process has used: with others at work on the host, it tells more
+// than the time that went by.
 func processorTime() time.Duration {
 	var use unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &use)

@@ -7,10 +7,13 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// mark says, in the alias of a link, what it was made for: "orrery SITE NETWORK SUBNET GATEWAY nat", with "-" for what
-// there is not, and "router" in place of "nat" if one of its own does that ("outlet", before); what it opens of the host ("host=tcp/22,udp/53") and
-// "spoof", "metadata" and the protocols that it allows ("protocols=0x88f7") are behind, if there are any; of a network that is no bridge, its kind and interface come next, and of a veth pair its ends. It holds all that the rules follow from, so that the table of a site can be
-// written anew when only one of its networks is at hand.
+// mark says, in the alias of a link, what it was made for: "orrery SITE NETWORK SUBNET GATEWAY
+// nat", with "-" for what there is not, and "router" in place of "nat" if one of its own does that
+// ("outlet", before); what it opens of the host ("host=tcp/22,udp/53") and "spoof", "metadata" and
+// the protocols that it allows ("protocols=0x88f7") are behind, if there are any; of a network that
+// is no bridge, its kind and interface come next, and of a veth pair its ends. It holds all that
+// the rules follow from, so that the table of a site can be written anew when only one of its
+// networks is at hand.
 func mark(n spec.Network) string {
 	nat := ""
 	switch {
@@ -50,8 +53,9 @@ func readMark(alias string) (spec.Network, bool) {
 	}
 	routed := words[5] == "router" || words[5] == "outlet"
 	n := spec.Network{
-		Site: words[1], Name: words[2], Bridge: site.BridgeName(words[1], words[2]), Subnet: undash(words[3]), Gateway: undash(words[4]),
-		NAT: words[5] == "nat" || routed, Router: routed,
+		Site: words[1], Name: words[2], Bridge: site.BridgeName(words[1], words[2]), Subnet: undash(words[3]),
+		Gateway: undash(words[4]),
+		NAT:     words[5] == "nat" || routed, Router: routed,
 	}
 	more := words[6:]
 	if len(more) > 0 {

@@ -45,7 +45,8 @@ type packet struct {
 	body []byte // behind the header of UDP
 }
 
-// wireFrame returns a packet in a frame. The port is that of its destination or, of ICMP, the kind of the message.
+// wireFrame returns a packet in a frame. The port is that of its destination or, of ICMP, the kind
+// of the message.
 func wireFrame(from, to netip.Addr, protocol string, port uint16, body []byte) []byte {
 	number := map[string]byte{"icmp": unix.IPPROTO_ICMP, "udp": unix.IPPROTO_UDP, "tcp": unix.IPPROTO_TCP}[protocol]
 	b := make([]byte, 14)
@@ -65,9 +66,10 @@ func wireFrame(from, to netip.Addr, protocol string, port uint16, body []byte) [
 	return append(append(b, 0, 0, 0, 0), body...)
 }
 
-// seen returns what rules see of a packet. Words after its way say more: it is of a connection that is "established",
-// there are as many connections as may be ("full") or one more ("over"), it came by another way than that to its source
-// ("astray"), a "user" sends it, or it has the mark of a network ("marked").
+// seen returns what rules see of a packet. Words after its way say more: it is of a connection that
+// is "established", there are as many connections as may be ("full") or one more ("over"), it came
+// by another way than that to its source ("astray"), a "user" sends it, or it has the mark of a
+// network ("marked").
 func (p packet) seen(links map[string]string) *nftest.Packet {
 	words := strings.Fields(p.way)
 	protocol, number, _ := strings.Cut(words[4], "/")
@@ -130,7 +132,8 @@ func fate(t *nftest.Table, p *nftest.Packet) string {
 	return fate
 }
 
-// send sends packets through rules and compares what becomes of them. The packets may call links by other names.
+// send sends packets through rules and compares what becomes of them. The packets may call links by
+// other names.
 func send(t *testing.T, rules []rule, links map[string]string, packets []packet) {
 	t.Helper()
 	table := inMemory(rules)
@@ -141,8 +144,8 @@ func send(t *testing.T, rules []rule, links map[string]string, packets []packet)
 	}
 }
 
-// TestPacketsInMemory sends packets through the rules of a site, on any machine. The tests in sandboxes show that the
-// kernel does the same with them.
+// TestPacketsInMemory sends packets through the rules of a site, on any machine. The tests in
+// sandboxes show that the kernel does the same with them.
 func TestPacketsInMemory(t *testing.T) {
 	links := map[string]string{"cam": cam.Bridge, "data": data.Bridge, "closed": closed.Bridge}
 	send(t, rules([]spec.Network{cam, data, closed}), links, []packet{
@@ -195,7 +198,8 @@ func TestPacketsInMemory(t *testing.T) {
 	told := cam
 	told.Metadata, told.Spoof, told.Host = true, true, "tcp/20-22"
 	send(t, rules([]spec.Network{told}), links, []packet{
-		{"to where clouds tell of themselves, if that is wanted", "cam eth0 10.8.67.9 169.254.169.254 tcp/80", "masquerade", nil},
+		{"to where clouds tell of themselves, if that is wanted", "cam eth0 10.8.67.9 169.254.169.254 tcp/80", "masquerade",
+			nil},
 		{"within, with spoof, as br_netfilter shows it", "cam cam 192.0.2.1 192.0.2.2 tcp/80", "untracked", nil},
 		{"out, forged, with spoof", "cam eth0 192.0.2.1 192.0.2.2 tcp/80", "drop", nil},
 		{"below a range", "cam host 10.8.67.9 10.8.67.1 tcp/19", "drop", nil},
@@ -221,7 +225,8 @@ func TestRoutedPacketsInMemory(t *testing.T) {
 	})
 }
 
-// TestRouterPacketsInMemory: a twin's network reaches the world by its router, and neither the host nor other networks.
+// TestRouterPacketsInMemory: a twin's network reaches the world by its router, and neither the host
+// nor other networks.
 func TestRouterPacketsInMemory(t *testing.T) {
 	n := routerOf("dev1", cam)
 	links := map[string]string{"up": uplinkName(n), "other": uplinkName(routerOf("dev2", cam)), "cam": cam.Bridge}
@@ -259,7 +264,8 @@ func carried(number int, kind uint16, sender, target string) []byte {
 	return b
 }
 
-// TestPacketsBetweenHostsInMemory: what is of a network on several hosts comes from these only, and not from nodes and users.
+// TestPacketsBetweenHostsInMemory: what is of a network on several hosts comes from these only, and
+// not from nodes and users.
 func TestPacketsBetweenHostsInMemory(t *testing.T) {
 	n := onMany()
 	ip := carried(n.VXLAN.ID, unix.ETH_P_IP, "10.99.1.9", "10.99.1.1")
@@ -301,7 +307,8 @@ func TestPacketsBetweenHostsInMemory(t *testing.T) {
 	})
 }
 
-// TestPacketsOfTheWireInMemory: of the host whose bridge a network is joined with, nodes reach what is open to them.
+// TestPacketsOfTheWireInMemory: of the host whose bridge a network is joined with, nodes reach what
+// is open to them.
 func TestPacketsOfTheWireInMemory(t *testing.T) {
 	n := onMany()
 	n.VXLAN, n.Uplink, n.Gateway, n.NAT, n.Host = spec.VXLAN{}, spec.Uplink{Bridge: "br0"}, "", false, "tcp/22"

@@ -30,13 +30,15 @@ func MovesOf(n *spec.Node) []Move {
 	return moves
 }
 
-// MoveLinks moves links to other bridges, all or none of them, in the order given. A link that is on its bridge already is left out. Nodes
-// that go live with it, given by the files of their network namespaces, then forget whom they have called in vain.
+// MoveLinks moves links to other bridges, all or none of them, in the order given. A link that is
+// on its bridge already is left out. Nodes that go live with it, given by the files of their
+// network namespaces, then forget whom they have called in vain.
 //
-// All moves go to the kernel in one system call, which no signal cuts short: a process that is killed has moved all of them or none.
-// If the kernel refuses one, all go back where they were, and only a process killed right then leaves some behind. No lock is taken,
-// so that a switch waits for nobody who makes networks: what others do to bridges of their own does not touch these, and if
-// a bridge goes in between, its moves are refused.
+// All moves go to the kernel in one system call, which no signal cuts short: a process that is
+// killed has moved all of them or none. If the kernel refuses one, all go back where they were, and
+// only a process killed right then leaves some behind. No lock is taken, so that a switch waits for
+// nobody who makes networks: what others do to bridges of their own does not touch these, and if a
+// bridge goes in between, its moves are refused.
 //
 // Clients wait from the first move on, so all that can be is prepared before, and the rest is done urgently.
 func MoveLinks(ctx context.Context, moves []Move, live ...string) error {
@@ -94,10 +96,12 @@ func relinks(moves []Move, links []netlink.Link) (there, back []relink, err erro
 	for _, m := range moves {
 		link, bridge := byName[m.Link], byName[m.Bridge]
 		if link == nil || !strings.HasPrefix(m.Link, linkPrefix) {
-			return nil, nil, problem.New(problem.Failed, "the host has no link %s of a node", m.Link).Try("orrery up gives nodes their links")
+			return nil, nil, problem.New(problem.Failed, "the host has no link %s of a node", m.Link).
+				Try("orrery up gives nodes their links")
 		}
 		if bridge == nil {
-			return nil, nil, problem.New(problem.Failed, "the host has no bridge %s", m.Bridge).Try("orrery up makes networks that are missing")
+			return nil, nil, problem.New(problem.Failed, "the host has no bridge %s", m.Bridge).
+				Try("orrery up makes networks that are missing")
 		}
 		if _, ok := ours(bridge); !ok {
 			return nil, nil, problem.New(problem.Failed, "%s is not one of Orrery's bridges", m.Bridge)

@@ -25,7 +25,8 @@ func makeEnds(t *testing.T, prefix string, count int, on spec.Network) []string 
 	var names []string
 	for i := range count {
 		name := fmt.Sprintf("orv%s%d", prefix, i)
-		must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: "peer" + prefix + fmt.Sprint(i)}))
+		must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name},
+			PeerName: "peer" + prefix + fmt.Sprint(i)}))
 		must(t, up(name))
 		must(t, up("peer"+prefix+fmt.Sprint(i)))
 		(&place{name: name}).join(t, on.Bridge)
@@ -135,7 +136,8 @@ func TestMoveLinksRefuses(t *testing.T) {
 	}
 }
 
-// TestMoveLinksGoesBack has the kernel refuse a move in the middle of a batch: its bridge has gone since it was looked up.
+// TestMoveLinksGoesBack has the kernel refuse a move in the middle of a batch: its bridge has gone
+// since it was looked up.
 func TestMoveLinksGoesBack(t *testing.T) {
 	if !sandboxOfRoot(t) {
 		return
@@ -150,7 +152,8 @@ func TestMoveLinksGoesBack(t *testing.T) {
 	must(t, err)
 	removeAll(t, closed)
 	err = relinkAll(there)
-	if err == nil || !strings.Contains(err.Error(), ends[1]+" to "+closed.Bridge) || strings.Contains(err.Error(), ends[0]) {
+	if err == nil || !strings.Contains(err.Error(), ends[1]+" to "+closed.Bridge) ||
+		strings.Contains(err.Error(), ends[0]) {
 		t.Errorf("the kernel refused: %v", err)
 	}
 	must(t, relinkAll(back))

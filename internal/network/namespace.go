@@ -15,8 +15,9 @@ import (
 // namespaceDir is where ip-netns(8) looks for network namespaces.
 const namespaceDir = "/run/netns"
 
-// openNamespace opens a network namespace by its name, which makes it if it is not there. Its mark is the alias of its loopback link:
-// it is given before the namespace has a name, so one of that name without the mark is somebody else's.
+// openNamespace opens a network namespace by its name, which makes it if it is not there. Its mark
+// is the alias of its loopback link: it is given before the namespace has a name, so one of that
+// name without the mark is somebody else's.
 func openNamespace(name, mark string) (*os.File, error) {
 	path := filepath.Join(namespaceDir, name)
 	if !isNamespace(path) {
@@ -75,8 +76,9 @@ func makeNamespace(path, mark string) error {
 	})
 }
 
-// shareDirectory makes the directory of namespaces a mount of its own that all mount namespaces share, as ip-netns(8) does when it makes its
-// first: were that later, what is mounted below it would be hidden and could not be removed.
+// shareDirectory makes the directory of namespaces a mount of its own that all mount namespaces
+// share, as ip-netns(8) does when it makes its first: were that later, what is mounted below it
+// would be hidden and could not be removed.
 func shareDirectory(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

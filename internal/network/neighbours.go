@@ -12,9 +12,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// ForgetNeighbours lets a node forget those that have not answered it, once its links have been moved: it asks for a neighbour once
-// a second, and what it called in vain from quarantine, its gateway for one, would be out of reach for that long. The node is told by
-// the file of its network namespace: /proc/PID/ns/net.
+// ForgetNeighbours lets a node forget those that have not answered it, once its links have been
+// moved: it asks for a neighbour once a second, and what it called in vain from quarantine, its
+// gateway for one, would be out of reach for that long. The node is told by the file of its network
+// namespace: /proc/PID/ns/net.
 func ForgetNeighbours(space string) error {
 	handle, err := handleIn(space)
 	if err != nil {
@@ -60,7 +61,8 @@ func forgetNeighbours(in *netlink.Handle) error {
 // A forgetful is nodes that are to forget their neighbours at a moment when there is no time to look for them.
 type forgetful []*netlink.Handle
 
-// lookInto prepares for it, also by doing it once: what is used then has been used before. A node that has ended has nothing to forget.
+// lookInto prepares for it, also by doing it once: what is used then has been used before. A node
+// that has ended has nothing to forget.
 func lookInto(spaces []string) forgetful {
 	var all forgetful
 	for _, space := range spaces {

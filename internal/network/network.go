@@ -2,11 +2,14 @@
 // bridge (see package kind), and for each site one nftables table that masquerades and keeps
 // networks and sites apart.
 //
-// Observe says which networks of a site are there. Make creates one or changes it to match its spec, rules first; Remove takes it away. Guard, called
-// before nodes start, lets their ports send only as themselves. For a switch, MoveLinks moves the links of all its nodes at once. Sweep removes what killed runs left.
+// Observe says which networks of a site are there. Make creates one or changes it to match its
+// spec, rules first; Remove takes it away. Guard, called before nodes start, lets their ports send
+// only as themselves. For a switch, MoveLinks moves the links of all its nodes at once. Sweep
+// removes what killed runs left.
 //
-// The kernel is the only record. Each link has a mark in its alias (ip-link(8)) that says what it was made for; everything else is read from the kernel.
-// So a change by hand shows as a difference from what is declared. The package never touches anything without our mark.
+// The kernel is the only record. Each link has a mark in its alias (ip-link(8)) that says what it
+// was made for; everything else is read from the kernel. So a change by hand shows as a difference
+// from what is declared. The package never touches anything without our mark.
 package network
 
 import (
@@ -25,9 +28,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Make makes a network, or brings one that is there to its spec. Killed at any moment and called again it
-// comes to the same end. It may be called for several networks at the same time. Nodes returns the ports of the nodes that the site
-// has on this host, for those that are not guarded.
+// Make makes a network, or brings one that is there to its spec. Killed at any moment and called
+// again it comes to the same end. It may be called for several networks at the same time. Nodes
+// returns the ports of the nodes that the site has on this host, for those that are not guarded.
 func Make(ctx context.Context, n spec.Network, nodes func() ([]Port, error)) error {
 	if err := check(n); err != nil {
 		return err
@@ -101,7 +104,8 @@ func replaceEnds(n spec.Network, all []bridge) error {
 	return nil
 }
 
-// Remove removes a network, and with the last one of a site the site's table. One that is not there is no error.
+// Remove removes a network, and with the last one of a site the site's table. One that is not there
+// is no error.
 func Remove(ctx context.Context, n spec.Network) error {
 	unlock, err := lock(ctx, host.Alone)
 	if err != nil {
@@ -112,7 +116,8 @@ func Remove(ctx context.Context, n spec.Network) error {
 	if err != nil {
 		return err
 	}
-	// The link goes last, because it is what shows that there is something to remove; but it goes down before its rules go.
+	// The link goes last, because it is what shows that there is something to remove; but it goes down
+	// before its rules go.
 	if err := lowerLink(n.Bridge); err != nil {
 		return failed(n, "set link "+n.Bridge+" down", err)
 	}
@@ -149,8 +154,8 @@ func Remove(ctx context.Context, n spec.Network) error {
 	return releaseAll()
 }
 
-// Sweep removes bridges that were made by a run that was killed before it could mark them. Make and Remove do so too; it is
-// for when there is no network left to make or remove.
+// Sweep removes bridges that were made by a run that was killed before it could mark them. Make and
+// Remove do so too; it is for when there is no network left to make or remove.
 func Sweep(ctx context.Context) error {
 	unlock, err := lock(ctx, host.Alone)
 	if err != nil {
@@ -208,7 +213,8 @@ func readJoints() (*vxlan.Seen, error) {
 	return vxlan.Joints(links)
 }
 
-// meant returns the networks of a site as their marks say that they shall be, each with what joins it with other hosts now.
+// meant returns the networks of a site as their marks say that they shall be, each with what joins
+// it with other hosts now.
 func meant(all []bridge, ofSite string, joints *vxlan.Seen) []spec.Network {
 	var networks []spec.Network
 	for _, b := range all {

@@ -30,7 +30,8 @@ import (
 // declared returns a network whose nodes may have the answer of the host (port).
 func declared(siteName, name, subnet, gateway string, nat bool) spec.Network {
 	n := spec.Network{
-		Site: siteName, Name: name, Bridge: site.BridgeName(siteName, name), Subnet: subnet, Gateway: gateway, NAT: nat, MTU: 1500,
+		Site: siteName, Name: name, Bridge: site.BridgeName(siteName, name), Subnet: subnet, Gateway: gateway, NAT: nat,
+		MTU: 1500,
 	}
 	if gateway != "" {
 		n.Host = "tcp/" + port
@@ -388,7 +389,8 @@ func TestMakeManyAtOnce(t *testing.T) {
 	}
 	var want []spec.Network
 	for i := range 12 {
-		want = append(want, declared("karoo", fmt.Sprintf("net%02d", i), fmt.Sprintf("10.8.%d.0/24", i), fmt.Sprintf("10.8.%d.1/24", i), i%2 == 0))
+		want = append(want, declared("karoo", fmt.Sprintf("net%02d", i), fmt.Sprintf("10.8.%d.0/24", i),
+			fmt.Sprintf("10.8.%d.1/24", i), i%2 == 0))
 	}
 	atOnce := func(do func(context.Context, spec.Network) error) {
 		var all sync.WaitGroup
@@ -407,7 +409,8 @@ func TestMakeManyAtOnce(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestMakeKilledAtAnyMoment kills runs that make and remove networks; whatever they leave, the next run comes to what it should.
+// TestMakeKilledAtAnyMoment kills runs that make and remove networks; whatever they leave, the next
+// run comes to what it should.
 func TestMakeKilledAtAnyMoment(t *testing.T) {
 	need.Integration(t) // it takes too long for a quick run
 	killed(t, func(t *testing.T) {
@@ -427,9 +430,10 @@ func TestMakeKilledAtAnyMoment(t *testing.T) {
 	})
 }
 
-// killed does something over and over in a process that is killed, so many times, and puts right what that leaves: so that all is there
-// again, or nothing.
-func killed(t *testing.T, work func(*testing.T), times int, longest time.Duration, right func(t *testing.T, again bool)) {
+// killed does something over and over in a process that is killed, so many times, and puts right
+// what that leaves: so that all is there again, or nothing.
+func killed(t *testing.T, work func(*testing.T), times int, longest time.Duration,
+	right func(t *testing.T, again bool)) {
 	const victim = "ORRERY_NETWORK_VICTIM"
 	if os.Getenv(victim) != "" {
 		for {
@@ -462,7 +466,8 @@ func TestLinksOfNodes(t *testing.T) {
 		return
 	}
 	makeAll(t, cam, toyCam)
-	for name, bridge := range map[string]string{"orv1": cam.Bridge, "orv2": cam.Bridge, "orv3": toyCam.Bridge, "orv4": ""} {
+	for name, bridge := range map[string]string{"orv1": cam.Bridge, "orv2": cam.Bridge, "orv3": toyCam.Bridge,
+		"orv4": ""} {
 		must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: "peer-" + name}))
 		if bridge != "" {
 			(&place{name: name}).join(t, bridge)

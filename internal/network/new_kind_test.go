@@ -17,7 +17,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// vepa is a kind that there is not: macvlans whose frames for one another go by the switch at the other end of the wire.
+// vepa is a kind that there is not: macvlans whose frames for one another go by the switch at the
+// other end of the wire.
 type vepa struct{ kind.Kind }
 
 func (v vepa) NewLink(n spec.Network, attrs netlink.LinkAttrs) netlink.Link {
@@ -36,8 +37,9 @@ func (vepa) Attach(nic spec.NIC, inner string, space *os.File) error {
 	return netlink.LinkAdd(&netlink.Macvlan{LinkAttrs: attrs, Mode: netlink.MACVLAN_MODE_VEPA})
 }
 
-// TestNewKind adds a kind of network: what it is to one list, how it is made to another. Nothing else has to know it, and yet a site file can name it,
-// rules and plans treat it as what it is, and the host makes it.
+// TestNewKind adds a kind of network: what it is to one list, how it is made to another. Nothing
+// else has to know it, and yet a site file can name it, rules and plans treat it as what it is, and
+// the host makes it.
 func TestNewKind(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -50,7 +52,8 @@ func TestNewKind(t *testing.T) {
 	if _, err := loaded(t, ""); err == nil || !strings.Contains(err.Error(), "vepa network lan is on no interface") {
 		t.Errorf("on no interface: %v", err)
 	}
-	if _, err := loaded(t, `interface = "w0"`+"\nencrypt = true"); err == nil || !strings.Contains(err.Error(), "is not encrypted") {
+	if _, err := loaded(t, `interface = "w0"`+"\nencrypt = true"); err == nil ||
+		!strings.Contains(err.Error(), "is not encrypted") {
 		t.Errorf("encrypted: %v", err)
 	}
 	if !s.Networks[0].Wired() {

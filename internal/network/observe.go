@@ -17,9 +17,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Observe returns the networks of a site and of its quarantines on this host, of all sites if it is "", as they really are: the address
-// that the bridge has, whether there are rules that masquerade. Whatever is not as Make left it is a difference from what is declared, or has
-// drifted.
+// Observe returns the networks of a site and of its quarantines on this host, of all sites if it is
+// "", as they really are: the address that the bridge has, whether there are rules that masquerade.
+// Whatever is not as Make left it is a difference from what is declared, or has drifted.
 func Observe(siteName string) ([]observe.Network, error) {
 	all, err := bridges()
 	if err != nil {
@@ -65,7 +65,8 @@ func Observe(siteName string) ([]observe.Network, error) {
 	return networks, nil
 }
 
-func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.Link, joints *vxlan.Seen) ([]observe.Network, error) {
+func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.Link,
+	joints *vxlan.Seen) ([]observe.Network, error) {
 	there, err := comments(siteTable(siteName))
 	if err != nil {
 		return nil, err
@@ -139,7 +140,8 @@ func observed(b bridge, g *ports.Table, links []netlink.Link) (observe.Network, 
 	return n, nil
 }
 
-// ruleComments returns the comments of the rules that a table shall have, as comments gives those that are there.
+// ruleComments returns the comments of the rules that a table shall have, as comments gives those
+// that are there.
 func ruleComments(wanted []rule) []string {
 	var all []string
 	for _, chain := range chainNames {

@@ -7,8 +7,8 @@ import (
 	"orrery/internal/network/passthrough"
 )
 
-// PassThrough prepares an interface of the host for being taken by a node, which is given as SITE/ID. It refuses one that the
-// host itself needs: it must not cut the host off.
+// PassThrough prepares an interface of the host for being taken by a node, which is given as
+// SITE/ID. It refuses one that the host itself needs: it must not cut the host off.
 func PassThrough(ctx context.Context, name, node string) error {
 	unlock, err := lock(ctx, host.Alone)
 	if err != nil {

@@ -9,17 +9,20 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestPorts: a node is held to its addresses on each bridge that it is on, also on one to which it was moved, and on
-// nothing else.
+// TestPorts: a node is held to its addresses on each bridge that it is on, also on one to which it
+// was moved, and on nothing else.
 func TestPorts(t *testing.T) {
 	n := &spec.Node{Site: "karoo", Name: "web", NICs: []spec.NIC{
-		{Network: "cam", Bridge: site.BridgeName("karoo", "cam"), HostEnd: "orv1", MAC: "02:00:00:00:00:01", Address: netip.MustParsePrefix("10.8.67.11/24"), IPv6: "2001:db8::1"},
+		{Network: "cam", Bridge: site.BridgeName("karoo", "cam"), HostEnd: "orv1", MAC: "02:00:00:00:00:01",
+			Address: netip.MustParsePrefix("10.8.67.11/24"), IPv6: "2001:db8::1"},
 		{Network: "wan", Bridge: site.BridgeName("karoo", "wan"), HostEnd: "orv2", Kind: site.Macvlan},
 		{Network: "nic", Bridge: site.BridgeName("karoo", "nic"), HostEnd: "orv3", Kind: site.Exclusive},
-		{Network: "far", Bridge: "orb-elsewhere", HostEnd: "orv4", MAC: "02:00:00:00:00:04", Address: netip.MustParsePrefix("10.8.68.11/24"), Kind: site.Routed},
+		{Network: "far", Bridge: "orb-elsewhere", HostEnd: "orv4", MAC: "02:00:00:00:00:04",
+			Address: netip.MustParsePrefix("10.8.68.11/24"), Kind: site.Routed},
 	}}
 	want := []Port{
-		{"karoo", "orv1", site.BridgeName("karoo", "cam"), "02:00:00:00:00:01", []netip.Prefix{netip.MustParsePrefix("10.8.67.11/24"), netip.MustParsePrefix("2001:db8::1/128")}},
+		{"karoo", "orv1", site.BridgeName("karoo", "cam"), "02:00:00:00:00:01",
+			[]netip.Prefix{netip.MustParsePrefix("10.8.67.11/24"), netip.MustParsePrefix("2001:db8::1/128")}},
 		{"karoo", "orv4", "orb-elsewhere", "02:00:00:00:00:04", []netip.Prefix{netip.MustParsePrefix("10.8.68.11/24")}},
 	}
 	if got := Ports(n); !reflect.DeepEqual(got, want) {

@@ -11,8 +11,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// refuse says why a network must not be made on this host: its bridge's name is taken, or its subnet leads elsewhere.
-// Networks of the same site are left out: the site has been checked, and two of them may be about to change places.
+// refuse says why a network must not be made on this host: its bridge's name is taken, or its
+// subnet leads elsewhere. Networks of the same site are left out: the site has been checked, and
+// two of them may be about to change places.
 func refuse(n spec.Network, all []bridge) error {
 	if err := refuseName(n); err != nil {
 		return err
@@ -70,7 +71,8 @@ func refuseUsers(n spec.Network, all []bridge) error {
 			return failed(n, "list the host's links", err)
 		}
 		if users > 0 {
-			return problem.New(problem.Unable, "network %s: it cannot become %s while nodes are on it", n.Name, site.KindOf(n.Kind).Name).
+			return problem.New(problem.Unable, "network %s: it cannot become %s while nodes are on it", n.Name,
+				site.KindOf(n.Kind).Name).
 				Try("stop the nodes that are on it")
 		}
 	}

@@ -15,9 +15,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A router is the way out of a network whose gateway's address the host cannot have, because it has it on another one: a twin has
-// the addresses of its original. The router, which is a network namespace of its own, has that address instead, on a link to the
-// bridge; it masquerades as its end of a link to the host, and the host masquerades that as itself:
+// A router is the way out of a network whose gateway's address the host cannot have, because it has
+// it on another one: a twin has the addresses of its original. The router, which is a network
+// namespace of its own, has that address instead, on a link to the bridge; it masquerades as its
+// end of a link to the host, and the host masquerades that as itself:
 //
 //	bridge ═ port ─── gate [router] exit ─── uplink [host] ─── world
 
@@ -31,7 +32,8 @@ func uplinkName(n spec.Network) string { return routerLink("uplink", n) }
 func portName(n spec.Network) string   { return routerLink("port", n) }
 func routerName(n spec.Network) string { return "orrery-" + routerLink("router", n) }
 
-// routerLink names what belongs to a router. What is digested keeps the word of before, so that the routers that hosts have are found.
+// routerLink names what belongs to a router. What is digested keeps the word of before, so that the
+// routers that hosts have are found.
 func routerLink(what string, n spec.Network) string {
 	d := sha256.Sum256([]byte("outlet\x00" + what + "\x00" + n.Site + "\x00" + n.Name))
 	return ends.RouterPrefix + hex.EncodeToString(d[:5])
@@ -41,8 +43,8 @@ func routerMark(n spec.Network) string { return "orrery router " + n.Site + " " 
 
 func uplink(n spec.Network) linkMatch { return linkMatch{name: uplinkName(n)} }
 
-// makeRouter makes the router of a network, or brings one that is there to its spec. The host's rules for it are there already, and its
-// own come before its links are up.
+// makeRouter makes the router of a network, or brings one that is there to its spec. The host's
+// rules for it are there already, and its own come before its links are up.
 func makeRouter(n spec.Network, bridge netlink.Link) error {
 	router, err := openNamespace(routerName(n), routerMark(n))
 	if err != nil {
@@ -88,7 +90,8 @@ func removeRouter(n spec.Network) error {
 	return removeNamespace(routerName(n), routerMark(n))
 }
 
-// openVethPair returns the host's end of a link to a router; it makes the link if it is not there, or not whole.
+// openVethPair returns the host's end of a link to a router; it makes the link if it is not there,
+// or not whole.
 func openVethPair(near, far string, mtu int, router *os.File) (netlink.Link, error) {
 	link, err := netlink.LinkByName(near)
 	switch {
@@ -121,7 +124,8 @@ func openVethPair(near, far string, mtu int, router *os.File) (netlink.Link, err
 func leadsTo(link netlink.Link, far string, router *os.File) bool {
 	return host.InNetwork(router, func() error {
 		other, err := netlink.LinkByName(far)
-		if err == nil && (other.Attrs().ParentIndex != link.Attrs().Index || other.Attrs().Index != link.Attrs().ParentIndex) {
+		if err == nil && (other.Attrs().ParentIndex != link.Attrs().Index ||
+			other.Attrs().Index != link.Attrs().ParentIndex) {
 			err = fmt.Errorf("%s leads elsewhere", far)
 		}
 		return err

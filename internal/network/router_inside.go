@@ -22,15 +22,17 @@ const forwarding = "/proc/sys/net/ipv4/ip_forward"
 
 var routerTable = &nftables.Table{Name: "orrery", Family: nftables.TableFamilyINet}
 
-// routerRules let a network out and replies in, and nothing to the router itself but what asks whether it is there. Connections are bounded here
-// as on the host: routers have tables of connections of their own, of the kernel's memory all the same.
+// routerRules let a network out and replies in, and nothing to the router itself but what asks
+// whether it is there. Connections are bounded here as on the host: routers have tables of
+// connections of their own, of the kernel's memory all the same.
 func routerRules(n spec.Network) []rule {
 	in, out := linkMatch{name: gate}, linkMatch{name: exit}
 	all := []rule{
 		{network: n.Name, chain: prerouting, why: "forged", in: in, source: subnet(n), forged: true, verdict: drop},
 		{network: n.Name, chain: prerouting, why: "ping", in: in, dest: gateway(n), ask: true, verdict: notrack},
 	}
-	all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: in, out: out, source: subnet(n), verdict: accept})...)
+	all = append(all, bounded(rule{network: n.Name, chain: forward, why: "out", in: in, out: out, source: subnet(n),
+		verdict: accept})...)
 	return append(all,
 		rule{network: n.Name, chain: forward, why: "replies", in: out, out: in, replies: true, verdict: accept},
 		rule{network: n.Name, chain: forward, why: "closed", verdict: drop},
@@ -48,7 +50,8 @@ func setUpRouter(n spec.Network, addresses pair) error {
 	if err := os.WriteFile(forwarding, []byte("1"), 0o644); err != nil {
 		return err
 	}
-	for _, end := range []struct{ name, address string }{{"lo", ""}, {gate, n.Gateway}, {exit, addresses.router.String()}} {
+	for _, end := range []struct{ name, address string }{{"lo", ""}, {gate, n.Gateway},
+		{exit, addresses.router.String()}} {
 		if err := setUpEnd(end.name, end.address, n.MTU); err != nil {
 			return fmt.Errorf("%s: %w", end.name, err)
 		}

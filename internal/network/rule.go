@@ -123,8 +123,8 @@ func (r rule) String() string {
 	return strings.Join(append(words, r.verdict), " ")
 }
 
-// comment goes with the rule into the kernel. It tells those who list the rules what it is for; and by the digest Observe sees
-// whether the rule is the one that belongs there.
+// comment goes with the rule into the kernel. It tells those who list the rules what it is for; and
+// by the digest Observe sees whether the rule is the one that belongs there.
 func (r rule) comment() string {
 	return fmt.Sprintf("%s: %s (%s)", r.network, r.why, spec.DigestBytes([]byte(r.String()))[:8])
 }

@@ -22,9 +22,10 @@ import (
 
 const inSandbox = "ORRERY_NETWORK_SANDBOX"
 
-// sandbox runs the rest of the test in a process with network and mount namespaces of its own, and reports whether
-// this is that process. Whatever the test makes vanishes with the process, and the process with this one: so it is a
-// hermetic test. Any user has such namespaces, if the machine allows it.
+// sandbox runs the rest of the test in a process with network and mount namespaces of its own, and
+// reports whether this is that process. Whatever the test makes vanishes with the process, and the
+// process with this one: so it is a hermetic test. Any user has such namespaces, if the machine
+// allows it.
 func sandbox(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inSandbox) == t.Name() {
@@ -200,7 +201,8 @@ func (p *place) join(t *testing.T, bridge string) {
 	must(t, Guard(context.Background(), []Port{p.port(t, bridge)}))
 }
 
-// plug puts a place on a bridge of the host's, as another machine on its wire, whose port passes frames at once.
+// plug puts a place on a bridge of the host's, as another machine on its wire, whose port passes
+// frames at once.
 func (p *place) plug(t *testing.T, bridge string) {
 	t.Helper()
 	link, err := netlink.LinkByName(p.name)

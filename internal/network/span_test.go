@@ -16,7 +16,8 @@ import (
 
 func onMany() spec.Network {
 	return spec.Network{
-		Site: "toykat", Name: "lan", Bridge: site.BridgeName("toykat", "lan"), Subnet: "10.99.1.0/24", Gateway: "10.99.1.1/24", NAT: true, MTU: 1450,
+		Site: "toykat", Name: "lan", Bridge: site.BridgeName("toykat", "lan"), Subnet: "10.99.1.0/24",
+		Gateway: "10.99.1.1/24", NAT: true, MTU: 1450,
 		VXLAN: spec.VXLAN{ID: 4711, Local: "10.8.1.1", Peers: "10.8.1.2 02:00:00:00:00:02 02:00:00:00:00:03;10.8.1.3"},
 	}
 }
@@ -32,7 +33,8 @@ func theOne(t *testing.T) observe.Network {
 	return all[0]
 }
 
-// TestJoined: what joins a network with other hosts is made as specified, changes while it is there, shows what others do to it, and goes without a trace.
+// TestJoined: what joins a network with other hosts is made as specified, changes while it is
+// there, shows what others do to it, and goes without a trace.
 func TestJoined(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -139,7 +141,8 @@ func TestJoinedRefused(t *testing.T) {
 		t.Errorf("%+v is seen", got)
 	}
 	other := onMany()
-	other.Name, other.Bridge, other.Subnet, other.Gateway = "other", site.BridgeName("toykat", "other"), "10.99.2.0/24", "10.99.2.1/24"
+	other.Name, other.Bridge, other.Subnet, other.Gateway = "other", site.BridgeName("toykat", "other"), "10.99.2.0/24",
+		"10.99.2.1/24"
 	n = other
 	refused("orrery vxlan toykat lan")
 }

@@ -38,15 +38,17 @@ func siteTable(site string) *nftables.Table {
 
 // chains returns the base chains of a site's table, by name.
 //
-// Priorities: a packet must be accepted in every table that looks at it, so between the filters of firewalld, ufw,
-// docker and ours no order makes one overrule another; ours come a little before theirs (filter, 0), so that what
-// we drop costs them nothing and shows in none of their logs. For NAT the first to translate a connection wins: ours comes a little before
-// srcnat (100), where docker's and, after it, firewalld's masquerade everything that leaves, so that for our subnets
+// Priorities: a packet must be accepted in every table that looks at it, so between the filters of
+// firewalld, ufw, docker and ours no order makes one overrule another; ours come a little before
+// theirs (filter, 0), so that what we drop costs them nothing and shows in none of their logs. For
+// NAT the first to translate a connection wins: ours comes a little before srcnat (100), where
+// docker's and, after it, firewalld's masquerade everything that leaves, so that for our subnets
 // our table decides. Connection tracking (-200) has been before in either case. A drop in another's
 // table still drops what ours accepts; `orrery doctor` tells of such.
 func chains(t *nftables.Table) map[string]*nftables.Chain {
 	open := nftables.ChainPolicyAccept // these chains see the traffic of the whole host
-	chain := func(name string, kind nftables.ChainType, hook *nftables.ChainHook, priority nftables.ChainPriority) *nftables.Chain {
+	chain := func(name string, kind nftables.ChainType, hook *nftables.ChainHook,
+		priority nftables.ChainPriority) *nftables.Chain {
 		return &nftables.Chain{Name: name, Table: t, Type: kind, Hooknum: hook, Priority: &priority, Policy: &open}
 	}
 	return map[string]*nftables.Chain{
@@ -80,8 +82,9 @@ func wanted(networks []spec.Network) ([]rule, error) {
 	return append(untrackedRules(), all...), nil
 }
 
-// othersFilter reports whether somebody else on this host has rules that may look at connections, those of the loopback too: ufw, firewalld, docker,
-// podman, or the host's own. Then connections are tracked for their sake in any case.
+// othersFilter reports whether somebody else on this host has rules that may look at connections,
+// those of the loopback too: ufw, firewalld, docker, podman, or the host's own. Then connections
+// are tracked for their sake in any case.
 func othersFilter() (bool, error) {
 	if legacy, err := os.ReadFile("/proc/net/ip_tables_names"); err == nil && len(legacy) > 0 {
 		return true, nil
@@ -90,13 +93,15 @@ func othersFilter() (bool, error) {
 	if err != nil {
 		return false, unusable(err)
 	}
-	for _, family := range []nftables.TableFamily{nftables.TableFamilyINet, nftables.TableFamilyIPv4, nftables.TableFamilyIPv6} {
+	for _, family := range []nftables.TableFamily{nftables.TableFamilyINet, nftables.TableFamilyIPv4,
+		nftables.TableFamilyIPv6} {
 		found, err := c.ListChainsOfTableFamily(family)
 		if err != nil {
 			return false, unusable(err)
 		}
 		for _, chain := range found {
-			if chain.Hooknum == nil || strings.HasPrefix(chain.Table.Name, tablePrefix) || strings.HasPrefix(chain.Table.Name, vxlan.TablePrefix) {
+			if chain.Hooknum == nil || strings.HasPrefix(chain.Table.Name, tablePrefix) ||
+				strings.HasPrefix(chain.Table.Name, vxlan.TablePrefix) {
 				continue
 			}
 			if chain.Type == nftables.ChainTypeNAT {
@@ -110,8 +115,9 @@ func othersFilter() (bool, error) {
 	return false, nil
 }
 
-// replaceTable replaces a table, in one transaction, by one with these rules; for none of them there is no table.
-// Connections under way go on: the kernel keeps what it translates for them apart from the rules.
+// replaceTable replaces a table, in one transaction, by one with these rules; for none of them
+// there is no table. Connections under way go on: the kernel keeps what it translates for them
+// apart from the rules.
 func replaceTable(t *nftables.Table, all []rule) error {
 	// The kernel's answers, one for each rule, wait until the transaction is over.
 	room := nftables.WithSockOptions(func(c *netlink.Conn) error { return c.SetReadBuffer(1<<18 + 4096*len(all)) })

@@ -13,8 +13,9 @@ import (
 // port is where every place answers with the address that it sees the caller have.
 const port = "7"
 
-// unheard is how long nothing is heard before a packet is taken for dropped; what is not dropped takes well under a
-// millisecond here. Where an answer is expected, a busy machine may take its time.
+// unheard is how long nothing is heard before a packet is taken for dropped; what is not dropped
+// takes well under a millisecond here. Where an answer is expected, a busy machine may take its
+// time.
 const (
 	unheard  = 200 * time.Millisecond
 	patience = 10 * time.Second

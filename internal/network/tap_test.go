@@ -22,7 +22,8 @@ import (
 
 // machineOn returns the interface of a virtual machine on a network.
 func machineOn(n spec.Network, name, address string) spec.NIC {
-	nic := spec.NIC{Name: "eth0", Network: n.Name, Bridge: n.Bridge, HostEnd: name, MAC: "02:00:00:00:07:01", Address: netip.MustParsePrefix(address + "/24"), MTU: 1400, Kind: n.Kind}
+	nic := spec.NIC{Name: "eth0", Network: n.Name, Bridge: n.Bridge, HostEnd: name, MAC: "02:00:00:00:07:01",
+		Address: netip.MustParsePrefix(address + "/24"), MTU: 1400, Kind: n.Kind}
 	if n.Kind == site.Routed {
 		nic.Via = gateway(n).Addr().String()
 	}
@@ -43,7 +44,8 @@ func ofHere(t *testing.T) {
 	must(t, unix.Mount("sysfs", "/sys", "sysfs", 0, ""))
 }
 
-// asks has a machine ask by ARP for an address, as one that has another, and reports whether somebody answers it.
+// asks has a machine ask by ARP for an address, as one that has another, and reports whether
+// somebody answers it.
 func asks(t *testing.T, tap *os.File, from, address string) bool {
 	t.Helper()
 	mac, _ := net.ParseMAC("02:00:00:00:07:01")
@@ -66,7 +68,8 @@ func asks(t *testing.T, tap *os.File, from, address string) bool {
 	}
 }
 
-// TestTap: the link of a virtual machine is on its bridge and guarded as that of a container, moves with others, and outlives the machine.
+// TestTap: the link of a virtual machine is on its bridge and guarded as that of a container, moves
+// with others, and outlives the machine.
 func TestTap(t *testing.T) {
 	if !sandboxOfRoot(t) {
 		return
@@ -134,7 +137,8 @@ func TestTap(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestTapOfRoutedNetwork: a machine reaches its gateway and all others of its network there, and nobody when it speaks as another.
+// TestTapOfRoutedNetwork: a machine reaches its gateway and all others of its network there, and
+// nobody when it speaks as another.
 func TestTapOfRoutedNetwork(t *testing.T) {
 	if !sandboxOfRoot(t) {
 		return
@@ -167,7 +171,8 @@ func TestTapOfRoutedNetwork(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestLay: the host's end of a link on a routed network answers for the gateway and passes packets on, and nothing else.
+// TestLay: the host's end of a link on a routed network answers for the gateway and passes packets
+// on, and nothing else.
 func TestLay(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -178,7 +183,8 @@ func TestLay(t *testing.T) {
 	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: "peer"}))
 	must(t, ends.Lay(nic))
 	for file, want := range map[string]string{
-		"ipv4/conf/%s/forwarding": "1", "ipv4/conf/%s/proxy_arp": "1", "ipv4/neigh/%s/proxy_delay": "0", "ipv4/conf/%s/rp_filter": "1",
+		"ipv4/conf/%s/forwarding": "1", "ipv4/conf/%s/proxy_arp": "1", "ipv4/neigh/%s/proxy_delay": "0",
+		"ipv4/conf/%s/rp_filter":  "1",
 		"ipv4/conf/%s/arp_ignore": "1", "ipv6/conf/%s/disable_ipv6": "1",
 	} {
 		text, err := os.ReadFile(filepath.Join("/proc/sys/net", strings.ReplaceAll(file, "%s", name)))

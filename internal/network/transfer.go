@@ -12,12 +12,14 @@ import (
 	"orrery/internal/network/ends"
 )
 
-// transfers are the addresses of which the host and each router have two between them (RFC 3021). They are link-local ones,
-// which no site has and hardly a host; those that the RFC of theirs (3927) reserves, and where clouds tell of themselves, are left out.
+// transfers are the addresses of which the host and each router have two between them (RFC 3021).
+// They are link-local ones, which no site has and hardly a host; those that the RFC of theirs
+// (3927) reserves, and where clouds tell of themselves, are left out.
 var transfers = netip.MustParsePrefix("169.254.0.0/16")
 
 var reserved = []netip.Prefix{
-	netip.MustParsePrefix("169.254.0.0/24"), netip.MustParsePrefix("169.254.255.0/24"), netip.MustParsePrefix("169.254.169.0/24"),
+	netip.MustParsePrefix("169.254.0.0/24"), netip.MustParsePrefix("169.254.255.0/24"),
+	netip.MustParsePrefix("169.254.169.0/24"),
 }
 
 // A pair is the two addresses of a transfer link, with prefix length.
@@ -28,8 +30,8 @@ func newPair(p netip.Prefix) pair {
 	return pair{p, netip.PrefixFrom(p.Addr().Next(), p.Bits())}
 }
 
-// choosePair returns the pair that a link has, or one that is free on this host. Where the search begins follows from the link's
-// name, so that a router that is made again mostly has the same.
+// choosePair returns the pair that a link has, or one that is free on this host. Where the search
+// begins follows from the link's name, so that a router that is made again mostly has the same.
 func choosePair(link netlink.Link) (pair, error) {
 	taken, err := takenTransfers(link.Attrs().Index)
 	if err != nil {
@@ -65,8 +67,8 @@ func pairOf(link netlink.Link) (pair, bool) {
 	return newPair(p), true
 }
 
-// takenTransfers returns what of transfers the host uses otherwise than by a link. A route to all of transfers, as zeroconf makes one, leads only
-// to where no other does.
+// takenTransfers returns what of transfers the host uses otherwise than by a link. A route to all
+// of transfers, as zeroconf makes one, leads only to where no other does.
 func takenTransfers(link int) ([]netip.Prefix, error) {
 	taken := slices.Clone(reserved)
 	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_V4) })
@@ -96,7 +98,8 @@ type way struct {
 	link int // index; 0: several
 }
 
-// hostRoutes returns the host's routes but for the default ones. Not only the main table's: that of a VPN may come before it (ip-rule(8)).
+// hostRoutes returns the host's routes but for the default ones. Not only the main table's: that of
+// a VPN may come before it (ip-rule(8)).
 func hostRoutes() ([]way, error) {
 	unicast := netlink.Route{Type: unix.RTN_UNICAST}
 	routes, err := ends.Whole(func() ([]netlink.Route, error) {

@@ -63,7 +63,8 @@ func world(t *testing.T) *place {
 	return outside
 }
 
-// capture reads the frames that come to a link or go by it, until the function that it gives is called, which gives all of them.
+// capture reads the frames that come to a link or go by it, until the function that it gives is
+// called, which gives all of them.
 func capture(t *testing.T, link string) func() [][]byte {
 	t.Helper()
 	l, err := netlink.LinkByName(link)
@@ -198,9 +199,11 @@ func TestRouters(t *testing.T) {
 	}
 	one31.reaches(t, "10.8.67.11", "10.8.67.31")
 	prod11.reaches(t, "10.8.67.1", "10.8.67.11")
-	// Neither production nor another site, nor the host, nor another network of its own, is reached; nor is the twin.
+	// Neither production nor another site, nor the host, nor another network of its own, is reached;
+	// nor is the twin.
 	for _, p := range []*place{one31, two11} {
-		p.misses(t, "10.8.67.12", "10.8.67.1", "10.8.68.1", "10.8.68.12", "10.8.69.11", "10.99.67.1", "10.99.67.11", "192.0.2.1")
+		p.misses(t, "10.8.67.12", "10.8.67.1", "10.8.68.1", "10.8.68.12", "10.8.69.11", "10.99.67.1", "10.99.67.11",
+			"192.0.2.1")
 	}
 	data11.misses(t, "10.8.67.11", "10.8.67.1", "192.0.2.1")
 	pairs := map[string]pair{}
@@ -289,13 +292,15 @@ func TestMakeBringsBackARouter(t *testing.T) {
 		"no mount": func() error {
 			return unix.Unmount(filepath.Join(namespaceDir, routerName(n)), unix.MNT_DETACH)
 		},
-		"no forwarding":  router(func() error { return os.WriteFile(forwarding, []byte("0"), 0o644) }),
-		"no rules":       router(func() error { return flush(func(c *nftables.Conn) { c.DelTable(routerTable) }) }),
-		"no gateway":     router(on(gate, func(l netlink.Link) error { return netlink.AddrDel(l, address) })),
-		"exit down":      router(on(exit, netlink.LinkSetDown)),
-		"no route":       router(func() error { return netlink.RouteDel(&netlink.Route{Dst: everywhere()}) }),
-		"host's rules":   func() error { return flush(func(c *nftables.Conn) { c.DelTable(siteTable(n.Site)) }) },
-		"bridge address": on(n.Bridge, func(l netlink.Link) error { return netlink.AddrAdd(l, &netlink.Addr{IPNet: mustNet("10.8.67.2/24")}) }),
+		"no forwarding": router(func() error { return os.WriteFile(forwarding, []byte("0"), 0o644) }),
+		"no rules":      router(func() error { return flush(func(c *nftables.Conn) { c.DelTable(routerTable) }) }),
+		"no gateway":    router(on(gate, func(l netlink.Link) error { return netlink.AddrDel(l, address) })),
+		"exit down":     router(on(exit, netlink.LinkSetDown)),
+		"no route":      router(func() error { return netlink.RouteDel(&netlink.Route{Dst: everywhere()}) }),
+		"host's rules":  func() error { return flush(func(c *nftables.Conn) { c.DelTable(siteTable(n.Site)) }) },
+		"bridge address": on(n.Bridge, func(l netlink.Link) error {
+			return netlink.AddrAdd(l, &netlink.Addr{IPNet: mustNet("10.8.67.2/24")})
+		}),
 	} {
 		t.Run(what, func(t *testing.T) {
 			must(t, change())
@@ -338,7 +343,8 @@ func TestRoutersLeaveOthersAlone(t *testing.T) {
 		},
 	} {
 		make()
-		if err := Make(context.Background(), n, noNodes); err == nil || !strings.Contains(err.Error(), what+" that is not Orrery's") {
+		if err := Make(context.Background(), n, noNodes); err == nil ||
+			!strings.Contains(err.Error(), what+" that is not Orrery's") {
 			t.Errorf("%s is taken: %v", what, err)
 		}
 		removeAll(t, n)

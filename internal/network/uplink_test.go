@@ -12,11 +12,13 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// wires makes a host's bridge br0 with an address and a card, and a card w0 with an end w1 somewhere else; it gives what shows that they are as they were.
+// wires makes a host's bridge br0 with an address and a card, and a card w0 with an end w1
+// somewhere else; it gives what shows that they are as they were.
 func wires(t *testing.T) func() string {
 	t.Helper()
 	for _, line := range []string{
-		"link add br0 type bridge forward_delay 0", "link add card0 type veth peer name card1", "link set card0 master br0", "link set card0 up", "link set br0 up", "address add 192.0.2.1/24 dev br0", "route add 198.51.100.0/24 via 192.0.2.9",
+		"link add br0 type bridge forward_delay 0", "link add card0 type veth peer name card1", "link set card0 master br0",
+		"link set card0 up", "link set br0 up", "address add 192.0.2.1/24 dev br0", "route add 198.51.100.0/24 via 192.0.2.9",
 		"link add w0 type veth peer name w1", "link set w0 up", "link set w1 up",
 	} {
 		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
@@ -24,14 +26,16 @@ func wires(t *testing.T) func() string {
 		}
 	}
 	return func() string {
-		out, err := exec.Command("sh", "-c", "for i in br0 card0 w0; do ip -d link show $i | sed 's/ gc_timer.*//; s/hello_timer.*//; s/promiscuity/& /'; ip -4 addr show $i; done; bridge link; ip -4 route").CombinedOutput()
+		out, err := exec.Command("sh", "-c",
+			"for i in br0 card0 w0; do ip -d link show $i | sed 's/ gc_timer.*//; s/hello_timer.*//; s/promiscuity/& /'; ip -4 addr show $i; done; bridge link; ip -4 route").CombinedOutput()
 		must(t, err)
 		return string(out)
 	}
 }
 
-// TestUplink: a network is joined with a VLAN of an interface, or with a bridge of the host, and these are as they were when it has gone. Who is on the wire reaches its nodes; the host is there for its
-// own nodes only.
+// TestUplink: a network is joined with a VLAN of an interface, or with a bridge of the host, and
+// these are as they were when it has gone. Who is on the wire reaches its nodes; the host is there
+// for its own nodes only.
 func TestUplink(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -41,7 +45,8 @@ func TestUplink(t *testing.T) {
 	uplinks := map[string]spec.Uplink{"a bridge": {Bridge: "br0"}}
 	if exec.Command("ip", strings.Fields("link add link w1 name there type vlan id 100")...).Run() == nil {
 		uplinks["a VLAN"] = spec.Uplink{Interface: "w0", VLAN: 100}
-		for _, line := range []string{"link add far type bridge", "link set far up", "link set there master far", "link set there up"} {
+		for _, line := range []string{"link add far type bridge", "link set far up", "link set there master far",
+			"link set there up"} {
 			must(t, exec.Command("ip", strings.Fields(line)...).Run())
 		}
 	} else { // scenarios/metal shows it
@@ -49,7 +54,8 @@ func TestUplink(t *testing.T) {
 	}
 	was := is()
 	for what, u := range uplinks {
-		n := spec.Network{Site: "toykat", Name: "lan", Bridge: site.BridgeName("toykat", "lan"), Subnet: "10.99.1.0/24", Gateway: "10.99.1.1/24", NAT: true, MTU: 1500, Uplink: u}
+		n := spec.Network{Site: "toykat", Name: "lan", Bridge: site.BridgeName("toykat", "lan"), Subnet: "10.99.1.0/24",
+			Gateway: "10.99.1.1/24", NAT: true, MTU: 1500, Uplink: u}
 		made := func(why string) {
 			t.Helper()
 			must(t, Make(ctx, n, noNodes))
@@ -81,7 +87,8 @@ func TestUplink(t *testing.T) {
 
 		device, err := netlink.LinkByName(site.VXLANName(n.Site, n.Name))
 		must(t, err)
-		for _, harm := range []string{"ip link set " + device.Attrs().Name + " down", "ip link del " + device.Attrs().Name, "nft delete table bridge orrery." + device.Attrs().Name} {
+		for _, harm := range []string{"ip link set " + device.Attrs().Name + " down", "ip link del " + device.Attrs().Name,
+			"nft delete table bridge orrery." + device.Attrs().Name} {
 			if out, err := exec.Command("sh", "-c", harm).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v\n%s", harm, err, out)
 			}
@@ -110,9 +117,10 @@ func TestUplink(t *testing.T) {
 		mtu  int
 		says string
 	}{
-		"not there":          {spec.Uplink{Bridge: "br7"}, 1500, "the host has no interface br7"},
-		"no bridge":          {spec.Uplink{Bridge: "w0"}, 1500, "w0 is no bridge but a veth"},
-		"taken":              {spec.Uplink{Interface: "w1", VLAN: 100}, 1500, "the host has vlan 100 of w1 already, as there"},
+		"not there": {spec.Uplink{Bridge: "br7"}, 1500, "the host has no interface br7"},
+		"no bridge": {spec.Uplink{Bridge: "w0"}, 1500, "w0 is no bridge but a veth"},
+		"taken": {spec.Uplink{Interface: "w1", VLAN: 100}, 1500,
+			"the host has vlan 100 of w1 already, as there"},
 		"down":               {spec.Uplink{Interface: "card1", VLAN: 5}, 1500, "card1 is down"},
 		"loopback":           {spec.Uplink{Interface: "lo", VLAN: 5}, 1500, "no other host is behind lo"},
 		"too large":          {spec.Uplink{Bridge: "br0"}, 1501, "mtu 1501 is more than the 1500 of br0"},
@@ -120,7 +128,8 @@ func TestUplink(t *testing.T) {
 		"both":               {spec.Uplink{Interface: "w0", VLAN: 5, Bridge: "br0"}, 1500, "cannot be joined"},
 		"an interface alone": {spec.Uplink{Interface: "w0"}, 1500, "cannot be joined"},
 	} {
-		n := spec.Network{Site: "toykat", Name: "lan", Bridge: site.BridgeName("toykat", "lan"), Subnet: "10.99.1.0/24", MTU: c.mtu, Uplink: c.with}
+		n := spec.Network{Site: "toykat", Name: "lan", Bridge: site.BridgeName("toykat", "lan"), Subnet: "10.99.1.0/24",
+			MTU: c.mtu, Uplink: c.with}
 		if c.with.VLAN == 100 && len(uplinks) == 1 {
 			continue
 		}

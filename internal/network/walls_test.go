@@ -99,7 +99,8 @@ func TestNodesReachOfTheHostWhatIsOpen(t *testing.T) {
 	data11.misses(t, "10.8.68.1", "192.0.2.1")
 	routed.misses(t, "10.8.71.1", "192.0.2.1")
 	hidden.misses(t, "10.8.72.1", "192.0.2.1")
-	for p, gateway := range map[*place]string{cam11: "10.8.67.1", data11: "10.8.68.1", routed: "10.8.71.1", hidden: "10.8.72.1"} {
+	for p, gateway := range map[*place]string{cam11: "10.8.67.1", data11: "10.8.68.1", routed: "10.8.71.1",
+		hidden: "10.8.72.1"} {
 		if !p.pings(gateway) {
 			t.Errorf("%s has no answer of its gateway", p.name)
 		}
@@ -146,7 +147,8 @@ func TestAnswersCannotBeForged(t *testing.T) {
 	hidden := newPlace(t, site.RoutedName("karoo", "karoo", "q", "quiet"), "10.8.72.11/24", "10.8.72.1")
 	hidden.route(t, quiet, "10.8.72.11")
 	for whom, waits := range map[string]string{
-		"outside": "192.0.2.1:4001 192.0.2.2:53", "a node": "10.8.67.1:4002 10.8.67.12:53", "a node on a routed network": "10.8.72.1:4003 10.8.72.12:53",
+		"outside": "192.0.2.1:4001 192.0.2.2:53", "a node": "10.8.67.1:4002 10.8.67.12:53",
+		"a node on a routed network": "10.8.72.1:4003 10.8.72.12:53",
 	} {
 		here, there, _ := strings.Cut(waits, " ")
 		from, to := netip.MustParseAddrPort(here), netip.MustParseAddrPort(there)
@@ -173,7 +175,8 @@ func TestAnswersCannotBeForged(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded has nodes send as much as they can to as many ports as there are, from all addresses that they think of.
+// TestConnectionsAreBounded has nodes send as much as they can to as many ports as there are, from
+// all addresses that they think of.
 func TestConnectionsAreBounded(t *testing.T) {
 	need.Integration(t) // it takes too long for a quick run
 	if !sandbox(t) {
@@ -247,7 +250,8 @@ func TestLoopbackIsNotTracked(t *testing.T) {
 	must(t, flush(func(c *nftables.Conn) {
 		c.AddTable(theirs)
 		c.AddChain(&nftables.Chain{
-			Name: "output", Table: theirs, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest,
+			Name: "output", Table: theirs, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookOutput,
+			Priority: nftables.ChainPriorityNATDest,
 		})
 	}))
 	got, err := Observe("karoo")
@@ -265,7 +269,8 @@ func TestLoopbackIsNotTracked(t *testing.T) {
 	must(t, flush(func(c *nftables.Conn) {
 		c.AddTable(filter)
 		chain := c.AddChain(&nftables.Chain{
-			Name: "INPUT", Table: filter, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput, Priority: nftables.ChainPriorityFilter,
+			Name: "INPUT", Table: filter, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput,
+			Priority: nftables.ChainPriorityFilter,
 		})
 		c.AddRule(&nftables.Rule{Table: filter, Chain: chain, Exprs: []expr.Any{&expr.Counter{}}})
 	}))
@@ -287,7 +292,8 @@ func TestMarkOfWalls(t *testing.T) {
 	if got, ok := readMark(mark(n)); !ok || got != want {
 		t.Errorf("mark %q reads %+v", mark(n), got)
 	}
-	for _, alias := range []string{"orrery karoo cam 10.8.67.0/24 - - host=", "orrery karoo cam 10.8.67.0/24 - - host=tcp/x", "orrery karoo cam 10.8.67.0/24 - - spoof host=tcp/1",
+	for _, alias := range []string{"orrery karoo cam 10.8.67.0/24 - - host=",
+		"orrery karoo cam 10.8.67.0/24 - - host=tcp/x", "orrery karoo cam 10.8.67.0/24 - - spoof host=tcp/1",
 		"orrery karoo cam 10.8.67.0/24 - - protocols=ptpd", "orrery karoo cam 10.8.67.0/24 - - protocols=0x0800"} {
 		if n, ok := readMark(alias); ok && n.Host+n.Protocols != "" {
 			t.Errorf("alias %q reads %+v", alias, n)

@@ -41,8 +41,8 @@ func (p *place) reachesOverIPv6(t *testing.T) bool {
 	}) == nil
 }
 
-// TestHostOnItsBridge: on a network that is joined with a bridge on which the host has its addresses, a node reaches of the
-// host what it would reach at a gateway.
+// TestHostOnItsBridge: on a network that is joined with a bridge on which the host has its
+// addresses, a node reaches of the host what it would reach at a gateway.
 func TestHostOnItsBridge(t *testing.T) {
 	if !sandbox(t) {
 		return
@@ -90,7 +90,8 @@ func TestHostOnItsBridge(t *testing.T) {
 	}
 	beyond.reaches(t, "203.0.113.2", "192.0.2.12")
 
-	// Two sites are on the bridge. What one opens is not open to the nodes of the other, and is not closed by that.
+	// Two sites are on the bridge. What one opens is not open to the nodes of the other, and is not
+	// closed by that.
 	open, other := n, onBridge("karoo")
 	if vxlan.Mark(n) == vxlan.Mark(other) {
 		t.Fatal("both networks have one mark: choose other names")

@@ -10,8 +10,9 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Every host has a record of the releases of all nodes, and root of a host can write to it what he likes. So a host speaks for its own nodes only: another one's record, however new, takes
-// these nowhere but where their own host's record says that they are, or were going (decision 57).
+// Every host has a record of the releases of all nodes, and root of a host can write to it what he
+// likes. So a host speaks for its own nodes only: another one's record, however new, takes these
+// nowhere but where their own host's record says that they are, or were going (decision 57).
 
 // A Word is what one host says of releases.
 type Word struct {
@@ -38,7 +39,8 @@ const (
 	Elsewhere = -2 // it may be on a host that does not answer, which objects when it is back
 )
 
-// OwnerOf returns who speaks for nodes: the host that the site file names, else the only one that has the node. Blind is whether some hosts do not answer.
+// OwnerOf returns who speaks for nodes: the host that the site file names, else the only one that
+// has the node. Blind is whether some hosts do not answer.
 func OwnerOf(declared []site.Node, words []Word, blind bool) Owner {
 	homes, places := map[string]string{}, map[string]int{}
 	for i := range declared {
@@ -74,7 +76,8 @@ func OwnerOf(declared []site.Node, words []Word, blind bool) Owner {
 	}
 }
 
-// Agree returns what is on record of releases for all hosts, from what each says: the newest record, if no host objects to what it says of its own nodes.
+// Agree returns what is on record of releases for all hosts, from what each says: the newest
+// record, if no host objects to what it says of its own nodes.
 func Agree(words []Word, owner Owner) (Agreed, error) {
 	if r, why, apart := apart(words, owner); apart {
 		return Agreed{Releases: r, New: true, Why: []string{why}}, nil
@@ -96,7 +99,8 @@ func Agree(words []Word, owner Owner) (Agreed, error) {
 		}
 		if o.unbegun() {
 			unbegun = true
-			agreed.Why = append(agreed.Why, "host "+words[i].Host+" has no record of a switch that others have, so that had not begun; it ends where it would have begun")
+			agreed.Why = append(agreed.Why, "host "+words[i].Host+
+				" has no record of a switch that others have, so that had not begun; it ends where it would have begun")
 		}
 		if o.onTrial() {
 			if agreed.Ended != nil && agreed.Ended.Settled {
@@ -196,7 +200,8 @@ func (w *Word) underWay(node string, release int) bool {
 	return has && back == release
 }
 
-// tries reports whether a host has on record a trial, or a switch that may begin one, after which a node goes back to a release.
+// tries reports whether a host has on record a trial, or a switch that may begin one, after which a
+// node goes back to a release.
 func (w *Word) tries(node string, back int) bool {
 	if w.Trial != nil {
 		own, has := w.Trial.Back[node]
@@ -209,20 +214,23 @@ func (w *Word) tries(node string, back int) bool {
 	return has && own == back
 }
 
-// ends reports whether a switch may end with a node at a release: it is there, or the host has on record that it goes there.
+// ends reports whether a switch may end with a node at a release: it is there, or the host has on
+// record that it goes there.
 func (w *Word) ends(node string, release int) bool {
 	was, known := w.live(node)
 	return known && was == release || w.underWay(node, release)
 }
 
-// mayIntend reports whether a switch that the host does not know may be one that had not begun: a rollback, or the first switch of a node.
+// mayIntend reports whether a switch that the host does not know may be one that had not begun: a
+// rollback, or the first switch of a node.
 func (w *Word) mayIntend(node string, end int) bool {
 	former, has := w.Former[node]
 	_, known := w.live(node)
 	return has && former == end || !known
 }
 
-// unbegun reports whether the newer record has a switch of nodes of this host that it does not know. A switch begins when all hosts have it on record, so this one has not.
+// unbegun reports whether the newer record has a switch of nodes of this host that it does not
+// know. A switch begins when all hosts have it on record, so this one has not.
 func (o objection) unbegun() bool {
 	return o.head.Switch != nil && slices.ContainsFunc(o.nodes(), func(node string) bool {
 		end, listed := o.head.Switch.End[node]
@@ -230,13 +238,15 @@ func (o objection) unbegun() bool {
 	})
 }
 
-// onTrial reports whether nodes of this host are on trial by its own record, and on trial no more by the newer one.
+// onTrial reports whether nodes of this host are on trial by its own record, and on trial no more
+// by the newer one.
 func (o objection) onTrial() bool {
-	return o.Trial != nil && o.head.Trial == nil && o.head.Switch == nil && slices.ContainsFunc(o.nodes(), func(node string) bool {
-		back, tried := o.Trial.Back[node]
-		live, there := o.Live[node]
-		return tried && there && live != back && o.Active[node] == live && o.head.Active[node] == live
-	})
+	return o.Trial != nil && o.head.Trial == nil && o.head.Switch == nil &&
+		slices.ContainsFunc(o.nodes(), func(node string) bool {
+			back, tried := o.Trial.Back[node]
+			live, there := o.Live[node]
+			return tried && there && live != back && o.Active[node] == live && o.head.Active[node] == live
+		})
 }
 
 // contradiction says that another host says something of nodes that are not its own.
@@ -245,12 +255,16 @@ func (o objection) contradiction(what string, release int, nodes ...string) erro
 	if len(nodes) > 0 {
 		of = " of node " + problem.Short(sanitize.Line(humanize.List(nodes, 1)), 80)
 	}
-	return problem.New(problem.Surprise, "host %s says of release %s%s that %s, and that contradicts what host %s has on record", o.head.Host, site.ReleaseName(release), of, what, o.Host).
+	return problem.New(problem.Surprise,
+		"host %s says of release %s%s that %s, and that contradicts what host %s has on record", o.head.Host,
+		site.ReleaseName(release), of, what, o.Host).
 		Try("whoever wrote releases.json of the site on %s did not steer the site: look at that host, and leave it out until then (--without %s). If it is right all the same, as when %s was put back from an old disk, remove releases.json from %[3]s, which then takes over the record",
 			o.head.Host, o.head.Host, o.Host)
 }
 
-// unbegin returns the switch of the newest record, which had not begun, as one that ends where nodes are: each where its own host has it on record. One of nodes of which nothing is live is none.
+// unbegin returns the switch of the newest record, which had not begun, as one that ends where
+// nodes are: each where its own host has it on record. One of nodes of which nothing is live is
+// none.
 func unbegin(words []Word, head int, owner Owner) *Switch {
 	was := words[head].Switch
 	is := *was

@@ -30,7 +30,8 @@ func agreeing(older Releases, after func(*Releases), words ...func(*[2]Word)) (A
 	return Agree(two[:], OwnerOf(theirs, two[:], false))
 }
 
-// TestAgreeHostile: whatever a host claims, it takes no node of another one to a release to which no control host was taking it.
+// TestAgreeHostile: whatever a host claims, it takes no node of another one to a release to which
+// no control host was taking it.
 func TestAgreeHostile(t *testing.T) {
 	live := Releases{Active: of(6, 6), Former: of(5, 5)}.After(Releases{})
 	on := live
@@ -43,19 +44,25 @@ func TestAgreeHostile(t *testing.T) {
 		older Releases
 		after func(*Releases)
 	}{
-		"another release is live":               {live, func(r *Releases) { r.Active["a"] = 7 }},
-		"the former is live":                    {live, func(r *Releases) { r.Active["a"] = 5 }},
-		"none is":                               {live, func(r *Releases) { delete(r.Active, "a") }},
-		"rollback leads elsewhere":              {live, func(r *Releases) { r.Former = of(4, 5) }},
-		"a trial":                               {live, func(r *Releases) { r.Trial = &Trial{Release: 6, Back: of(5, 5)} }},
-		"a trial that goes elsewhere":           {on, func(r *Releases) { r.Trial = &Trial{Release: 6, Back: of(4, 5)} }},
-		"a switch that ends elsewhere":          {live, func(r *Releases) { r.Switch = &Switch{To: of(7, 7), End: of(7, 7)} }},
-		"a switch under way that ends so":       {switching, func(r *Releases) { r.Switch = &Switch{To: of(7, 7), End: of(4, 6)} }},
+		"another release is live":     {live, func(r *Releases) { r.Active["a"] = 7 }},
+		"the former is live":          {live, func(r *Releases) { r.Active["a"] = 5 }},
+		"none is":                     {live, func(r *Releases) { delete(r.Active, "a") }},
+		"rollback leads elsewhere":    {live, func(r *Releases) { r.Former = of(4, 5) }},
+		"a trial":                     {live, func(r *Releases) { r.Trial = &Trial{Release: 6, Back: of(5, 5)} }},
+		"a trial that goes elsewhere": {on, func(r *Releases) { r.Trial = &Trial{Release: 6, Back: of(4, 5)} }},
+		"a switch that ends elsewhere": {live, func(r *Releases) {
+			r.Switch = &Switch{To: of(7, 7), End: of(7, 7)}
+		}},
+		"a switch under way that ends so": {switching,
+			func(r *Releases) { r.Switch = &Switch{To: of(7, 7), End: of(4, 6)} }},
 		"a switch is done, and the node is not": {switching, func(r *Releases) { r.Active, r.Switch = of(7, 7), nil }},
-		"a trial is over on all hosts":          {on, func(r *Releases) { r.Trial, r.Ended = nil, &TrialEnd{Release: 6, Result: Confirmed, Settled: true} }},
+		"a trial is over on all hosts": {on, func(r *Releases) {
+			r.Trial, r.Ended = nil, &TrialEnd{Release: 6, Result: Confirmed, Settled: true}
+		}},
 	} {
 		agreed, err := agreeing(c.older, c.after)
-		if !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), "host sv2 says of release") || !strings.Contains(err.Error(), "--without sv2") {
+		if !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), "host sv2 says of release") ||
+			!strings.Contains(err.Error(), "--without sv2") {
 			t.Errorf("%s: %+v, %v", what, agreed, err)
 		}
 		if _, err := agreeing(c.older, c.after, func(w *[2]Word) { w[0].Restoring = true }); err != nil {
@@ -86,7 +93,8 @@ func TestAgreeHostile(t *testing.T) {
 	}
 }
 
-// TestAgreeCut: whatever a control host was at when it was lost, what only some hosts have on record leads to one release.
+// TestAgreeCut: whatever a control host was at when it was lost, what only some hosts have on
+// record leads to one release.
 func TestAgreeCut(t *testing.T) {
 	live := Releases{Active: of(6, 6), Former: of(5, 5)}.After(Releases{})
 	switching := live
@@ -107,23 +115,32 @@ func TestAgreeCut(t *testing.T) {
 			func(a Agreed) bool { return maps.Equal(a.Switch.End, of(6, 6)) }},
 		"a rollback is intended": {live, func(r *Releases) { r.Switch = &Switch{To: of(5, 5), End: of(5, 5)} }, nil,
 			func(a Agreed) bool { return a.New && maps.Equal(a.Switch.End, of(6, 6)) && len(a.Why) == 1 }},
-		"the first switch is intended": {Releases{Confirmed: []int{1}}.After(Releases{}), func(r *Releases) { r.Switch = &Switch{To: of(7, 7), End: of(7, 7)} }, []func(*[2]Word){down},
+		"the first switch is intended": {Releases{Confirmed: []int{1}}.After(Releases{}),
+			func(r *Releases) { r.Switch = &Switch{To: of(7, 7), End: of(7, 7)} }, []func(*[2]Word){down},
 			func(a Agreed) bool { return a.New && a.Switch == nil }},
-		"of what was brought up without any": {Releases{Confirmed: []int{1}}.After(Releases{}), func(r *Releases) { r.Switch = &Switch{To: of(7, 7), End: of(0, 0)} }, nil,
+		"of what was brought up without any": {Releases{Confirmed: []int{1}}.After(Releases{}),
+			func(r *Releases) { r.Switch = &Switch{To: of(7, 7), End: of(0, 0)} }, nil,
 			func(a Agreed) bool { return maps.Equal(a.Switch.End, of(0, 0)) }},
-		"a switch is done": {switching, func(r *Releases) { r.Active, r.Former, r.Switch = of(7, 7), of(6, 6), nil }, []func(*[2]Word){moved},
+		"a switch is done": {switching, func(r *Releases) { r.Active, r.Former, r.Switch = of(7, 7), of(6, 6), nil },
+			[]func(*[2]Word){moved},
 			func(a Agreed) bool { return !a.New && a.Active["a"] == 7 }},
 		"a switch is undone": {switching, func(r *Releases) { r.Switch = nil }, nil,
 			func(a Agreed) bool { return !a.New && a.Active["a"] == 6 && a.Switch == nil }},
-		"a trial begins": {switching, func(r *Releases) { r.Active, r.Switch, r.Trial = of(7, 7), nil, &Trial{Release: 7, Back: of(6, 6)} }, []func(*[2]Word){moved},
+		"a trial begins": {switching, func(r *Releases) {
+			r.Active, r.Switch, r.Trial = of(7, 7), nil,
+				&Trial{Release: 7, Back: of(6, 6)}
+		}, []func(*[2]Word){moved},
 			func(a Agreed) bool { return !a.New && a.Trial != nil }},
 		"a trial is rolled back": {on, func(r *Releases) { r.Switch = &Switch{To: of(5, 5), End: of(5, 5)} }, nil,
 			func(a Agreed) bool { return !a.New && maps.Equal(a.Switch.End, of(5, 5)) }},
-		"a trial is confirmed": {on, func(r *Releases) { r.Trial, r.Ended = nil, &TrialEnd{Release: 6, Result: Confirmed} }, nil,
+		"a trial is confirmed": {on, func(r *Releases) { r.Trial, r.Ended = nil, &TrialEnd{Release: 6, Result: Confirmed} },
+			nil,
 			func(a Agreed) bool { return a.New && a.Trial != nil && a.Ended == nil && len(a.Why) == 1 }},
 		"the site goes down": {on, func(r *Releases) { r.Former, r.Trial = nil, nil }, []func(*[2]Word){down},
 			func(a Agreed) bool { return !a.New && a.Trial == nil }},
-		"a confirmation is known to all": {on, func(r *Releases) { r.Ended = &TrialEnd{Release: 6, Result: Confirmed, Settled: true} }, nil,
+		"a confirmation is known to all": {on, func(r *Releases) {
+			r.Ended = &TrialEnd{Release: 6, Result: Confirmed, Settled: true}
+		}, nil,
 			func(a Agreed) bool { return !a.New }},
 		"a host was left out": {live, func(r *Releases) { r.Active["b"], r.Former = 7, of(5, 6) }, nil,
 			func(a Agreed) bool { return !a.New && a.Active["b"] == 7 && a.Active["a"] == 6 }},
@@ -135,7 +152,8 @@ func TestAgreeCut(t *testing.T) {
 	}
 }
 
-// TestAgreeApart: hosts that have ended a trial apart go where each has it on record for its own nodes, whatever the one says that has gone back.
+// TestAgreeApart: hosts that have ended a trial apart go where each has it on record for its own
+// nodes, whatever the one says that has gone back.
 func TestAgreeApart(t *testing.T) {
 	begun := Releases{Active: of(6, 6), Former: of(5, 5), Trial: &Trial{Release: 6, Back: of(5, 5)}}.After(Releases{})
 	gone := begun
@@ -151,7 +169,8 @@ func TestAgreeApart(t *testing.T) {
 	} {
 		words := []Word{{Host: "sv1", Releases: stays}, {Host: "sv2", Releases: gone}}
 		agreed, err := Agree(words, OwnerOf(theirs, words, false))
-		if err != nil || !agreed.New || agreed.Switch == nil || !maps.Equal(agreed.Switch.End, of(5, 2)) || !maps.Equal(agreed.Switch.To, of(6, 6)) || !maps.Equal(agreed.Active, of(6, 6)) {
+		if err != nil || !agreed.New || agreed.Switch == nil || !maps.Equal(agreed.Switch.End, of(5, 2)) ||
+			!maps.Equal(agreed.Switch.To, of(6, 6)) || !maps.Equal(agreed.Active, of(6, 6)) {
 			t.Errorf("%s: %+v, %+v, %v", what, agreed, agreed.Switch, err)
 		}
 	}

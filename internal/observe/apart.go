@@ -7,9 +7,12 @@ import (
 	"orrery/internal/problem"
 )
 
-// apart reports whether hosts have ended a trial apart from one another: some have gone back by themselves, or are about to, and others have not, or have been told that the release is
-// confirmed. Then the set is at more than one release, whatever is on record of it. It returns what all of them are to have on record: a switch that was interrupted, which ends where the trial goes
-// back to, as each host has it on record for its own nodes. A release that is not confirmed on all hosts is not confirmed.
+// apart reports whether hosts have ended a trial apart from one another: some have gone back by
+// themselves, or are about to, and others have not, or have been told that the release is
+// confirmed. Then the set is at more than one release, whatever is on record of it. It returns what
+// all of them are to have on record: a switch that was interrupted, which ends where the trial goes
+// back to, as each host has it on record for its own nodes. A release that is not confirmed on all
+// hosts is not confirmed.
 func apart(words []Word, owner Owner) (agreed Releases, why string, is bool) {
 	for i := range words {
 		gone := &words[i]
@@ -33,7 +36,8 @@ func apart(words []Word, owner Owner) (agreed Releases, why string, is bool) {
 				}
 			}
 			agreed = stays.Releases
-			agreed.Staged, agreed.Trial, agreed.Switch, agreed.Ended = nil, nil, &Switch{To: to, End: end, Who: "whoever began the trial"}, gone.reverted(end)
+			agreed.Staged, agreed.Trial, agreed.Switch, agreed.Ended = nil, nil,
+				&Switch{To: to, End: end, Who: "whoever began the trial"}, gone.reverted(end)
 			return agreed, "hosts " + gone.Host + " and " + stays.Host + " ended a trial apart from one another", true
 		}
 	}
@@ -64,12 +68,14 @@ func (r *Releases) back(node string) (release int, known bool) {
 	return release, known
 }
 
-// unsettled reports whether a host was told that a release is confirmed, and does not know whether all others were.
+// unsettled reports whether a host was told that a release is confirmed, and does not know whether
+// all others were.
 func (r *Releases) unsettled() bool {
 	return r.Ended != nil && r.Ended.Result == Confirmed && !r.Ended.Settled
 }
 
-// tried reports whether a host has still on trial what another has gone back from, or is going back from it, or has been told that it is confirmed.
+// tried reports whether a host has still on trial what another has gone back from, or is going back
+// from it, or has been told that it is confirmed.
 func (r *Releases) tried(back *Releases) bool {
 	before := slices.Contains(back.Past, r.State())
 	switch {
@@ -95,7 +101,8 @@ func (r *Releases) onTrial() (release int, nodes []string) {
 	return r.Ended.Release, nodes
 }
 
-// reverted returns how the trial has ended that a host has gone back from, for all nodes of the set, or nil if it has not yet.
+// reverted returns how the trial has ended that a host has gone back from, for all nodes of the
+// set, or nil if it has not yet.
 func (r *Releases) reverted(back map[string]int) *TrialEnd {
 	if r.Switch != nil || r.Ended == nil {
 		return nil

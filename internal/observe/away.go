@@ -1,6 +1,7 @@
 package observe
 
-// A Given is a node that its host has given to another one: it does not run here any more, and nobody may start it here, but all of it is still kept.
+// A Given is a node that its host has given to another one: it does not run here any more, and
+// nobody may start it here, but all of it is still kept.
 type Given struct {
 	Node
 	To  string `json:"to"`  // the host

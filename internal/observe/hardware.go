@@ -24,7 +24,8 @@ type Function struct {
 	Holder  string `json:"holder,omitempty"` // SITE/ID of the node it is lent to
 }
 
-// A Pool is memory for virtual machines that is none of the host's own, in bytes: on a Dom0 of Xen, what Xen has.
+// A Pool is memory for virtual machines that is none of the host's own, in bytes: on a Dom0 of Xen,
+// what Xen has.
 type Pool struct {
 	Total int64 `json:"total"`
 	Free  int64 `json:"free"`

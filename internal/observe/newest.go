@@ -7,21 +7,25 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// known is how many former states a record of releases knows itself to come from. A host that has been away for longer is taken for one that disagrees.
+// known is how many former states a record of releases knows itself to come from. A host that has
+// been away for longer is taken for one that disagrees.
 const known = 200
 
-// State names what is on record of releases, so that hosts that have copies of it can tell which is newer; "": nothing is.
+// State names what is on record of releases, so that hosts that have copies of it can tell which is
+// newer; "": nothing is.
 func (r Releases) State() string {
 	if r.ID != "" {
 		return r.ID
 	}
-	if r = r.bare(); len(r.Active)+len(r.Former)+len(r.Confirmed) == 0 && r.Switch == nil && r.Trial == nil && r.Ended == nil {
+	if r = r.bare(); len(r.Active)+len(r.Former)+len(r.Confirmed) == 0 && r.Switch == nil && r.Trial == nil &&
+		r.Ended == nil {
 		return ""
 	}
 	return spec.Digest(r)
 }
 
-// bare returns what is on record without what that is named by, and what is on the disk beside it. When a trial begins is for each host to say.
+// bare returns what is on record without what that is named by, and what is on the disk beside it.
+// When a trial begins is for each host to say.
 func (r Releases) bare() Releases {
 	r.ID, r.Past, r.Staged = "", nil, nil
 	if r.Trial != nil {
@@ -33,7 +37,8 @@ func (r Releases) bare() Releases {
 	return r
 }
 
-// After returns what is put on record in the place of something, and names it. Of two hosts that had the same before, and put the same in its place, both name it so.
+// After returns what is put on record in the place of something, and names it. Of two hosts that
+// had the same before, and put the same in its place, both name it so.
 func (r Releases) After(was Releases) Releases {
 	former := was.State()
 	r.Staged = nil
@@ -71,18 +76,23 @@ func Merged(all []Releases) Releases {
 	return was
 }
 
-// newest returns the word with the newest record, which all other hosts had before or have as well, and the hosts that are behind. If there is none, that is an error: nobody guesses then.
+// newest returns the word with the newest record, which all other hosts had before or have as well,
+// and the hosts that are behind. If there is none, that is an error: nobody guesses then.
 func newest(words []Word) (head int, behind []int, err error) {
 	for i := 1; i < len(words); i++ {
 		switch one, other := &words[head], &words[i]; {
 		case one.State() != "" && one.State() == other.State() && !one.same(other.Releases):
-			return 0, nil, problem.New(problem.Surprise, "hosts %s and %s have different things on record of releases under the same name, so one of them was changed by hand", one.Host, other.Host).
+			return 0, nil, problem.New(problem.Surprise,
+				"hosts %s and %s have different things on record of releases under the same name, so one of them was changed by hand",
+				one.Host, other.Host).
 				Try("look at releases.json of the site on both; --without leaves one out until then")
 		case one.succeeds(&other.Releases):
 		case other.succeeds(&one.Releases):
 			head = i
 		default:
-			return 0, nil, problem.New(problem.Surprise, "hosts %s and %s disagree on which releases are live, and neither knows what the other has on record", one.Host, other.Host).
+			return 0, nil, problem.New(problem.Surprise,
+				"hosts %s and %s disagree on which releases are live, and neither knows what the other has on record", one.Host,
+				other.Host).
 				Try("they were steered apart from one another: decide which is right, and remove releases.json of the site from the other, which then takes over the record; --without leaves one out until then")
 		}
 	}

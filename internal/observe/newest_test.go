@@ -26,7 +26,8 @@ func TestNewest(t *testing.T) {
 	second := Releases{Active: map[string]int{"web": 701}}.After(first)
 	third := Releases{Active: map[string]int{"web": 700}}.After(second)
 	fork := Releases{Active: map[string]int{"web": 702}}.After(first)
-	if first.State() == third.State() || third.State() != (Releases{Active: map[string]int{"web": 700}, Staged: []int{7}}).After(second).State() {
+	if first.State() == third.State() ||
+		third.State() != (Releases{Active: map[string]int{"web": 700}, Staged: []int{7}}).After(second).State() {
 		t.Errorf("the states are %s and %s", first.State(), third.State())
 	}
 	for what, c := range map[string]struct {
@@ -83,19 +84,22 @@ func TestTrialIsNoState(t *testing.T) {
 // TestApart: hosts that ended a trial apart from one another are told from those of which one is only behind.
 func TestApart(t *testing.T) {
 	trial := &Trial{Release: 700, Back: map[string]int{"web": 0}}
-	begun := Releases{Active: map[string]int{"web": 700}, Former: map[string]int{"web": 0}, Trial: trial}.After(Releases{Active: map[string]int{"web": 0}})
+	begun := Releases{Active: map[string]int{"web": 700}, Former: map[string]int{"web": 0},
+		Trial: trial}.After(Releases{Active: map[string]int{"web": 0}})
 	then := func(change func(*Releases)) Releases {
 		r := begun
 		change(&r)
 		return r.After(begun)
 	}
 	gone := then(func(r *Releases) {
-		r.Active, r.Trial, r.Ended = map[string]int{"web": 0}, nil, &TrialEnd{Release: 700, Result: Reverted, Back: trial.Back}
+		r.Active, r.Trial, r.Ended = map[string]int{"web": 0}, nil,
+			&TrialEnd{Release: 700, Result: Reverted, Back: trial.Back}
 	})
 	going := then(func(r *Releases) { r.Switch = &Switch{To: trial.Back, End: trial.Back, Alone: true} })
 	followed := Releases{Active: gone.Active, Ended: gone.Ended}.After(going)
 	confirmed := then(func(r *Releases) { r.Trial, r.Ended = nil, &TrialEnd{Release: 700, Result: Confirmed} })
-	settled := Releases{Active: confirmed.Active, Former: confirmed.Former, Ended: &TrialEnd{Release: 700, Result: Confirmed, Settled: true}}.After(confirmed)
+	settled := Releases{Active: confirmed.Active, Former: confirmed.Former,
+		Ended: &TrialEnd{Release: 700, Result: Confirmed, Settled: true}}.After(confirmed)
 	later := Releases{Active: map[string]int{"web": 701}}.After(gone)
 	for what, c := range map[string]struct {
 		a, b  Releases
@@ -115,7 +119,8 @@ func TestApart(t *testing.T) {
 	} {
 		for _, all := range [][]Releases{{c.a, c.b}, {c.b, c.a}} {
 			agreed, _, is := apart(spoken(all), elsewhere)
-			if is != c.apart || is && (agreed.Switch == nil || agreed.Switch.End["web"] != 0 || agreed.Switch.To["web"] != 700 || agreed.Trial != nil) {
+			if is != c.apart || is && (agreed.Switch == nil || agreed.Switch.End["web"] != 0 ||
+				agreed.Switch.To["web"] != 700 || agreed.Trial != nil) {
 				t.Errorf("%s: %v, %+v", what, is, agreed)
 			}
 		}

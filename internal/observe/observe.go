@@ -21,8 +21,10 @@ const (
 
 // A Host is what is on a host of one site's doing.
 type Host struct {
-	Name     string            `json:"name"`
-	Unknown  bool              `json:"unknown,omitempty"` // nothing is known of it: it does not answer, or was left out; that is not to say that nothing is there
+	Name string `json:"name"`
+	// nothing is known of it: it does not answer, or was left out; that is not to say that nothing is
+	// there
+	Unknown  bool              `json:"unknown,omitempty"`
 	Cpus     int               `json:"cpus"`
 	Online   string            `json:"online,omitempty"` // processors, as the kernel lists them: "0-3,8"; "": not known
 	Memory   int64             `json:"memory"`           // bytes
@@ -48,7 +50,8 @@ type Host struct {
 	Drained *Drain `json:"drained,omitempty"` // no node of the site comes to it any more; nil: they may
 
 	Origin string `json:"origin,omitempty"` // the id of the site whose nodes are there; "": that is not on record
-	Boot   string `json:"boot,omitempty"`   // digest of what the host does by itself after a reboot; "": nothing, or nobody can read it
+	// digest of what the host does by itself after a reboot; "": nothing, or nobody can read it
+	Boot string `json:"boot,omitempty"`
 
 	Given    []Given   `json:"given,omitempty"`    // nodes that are not among Nodes any more,
 	Arrivals []Arrival `json:"arrivals,omitempty"` // and such as are not among them yet
@@ -90,10 +93,15 @@ type Capabilities struct {
 	Move       bool `json:"move"`        // a node can go to another host
 
 	Models []string `json:"models,omitempty"` // of processors that its virtual machines can have; none: nobody has asked
-	Accel  string   `json:"accel,omitempty"`  // what runs the engine's virtual machines: KVM or TCG; "": its nodes are none
-	Pool   *Pool    `json:"pool,omitempty"`   // of memory, that its virtual machines have in place of the host's; nil: there is none, or nobody has asked
-	Unable Lack     `json:"unable,omitzero"`  // why the engine can run no node on this host; the zero Lack: it can
-	Stuck  Lack     `json:"stuck,omitzero"`   // why a virtual machine that runs cannot go on in other programs of this host; the zero Lack: it can
+	// what runs the engine's virtual machines: KVM or TCG; "": its nodes are none
+	Accel string `json:"accel,omitempty"`
+	// of memory, that its virtual machines have in place of the host's; nil: there is none, or nobody
+	// has asked
+	Pool   *Pool `json:"pool,omitempty"`
+	Unable Lack  `json:"unable,omitzero"` // why the engine can run no node on this host; the zero Lack: it can
+	// why a virtual machine that runs cannot go on in other programs of this host; the zero Lack: it
+	// can
+	Stuck Lack `json:"stuck,omitzero"`
 }
 
 // What runs virtual machines.
@@ -111,9 +119,10 @@ type Lack struct {
 
 // A Sickness is why a node was found not to be healthy.
 type Sickness struct {
-	At     time.Time `json:"at"`
-	Found  string    `json:"found"`
-	Proven time.Time `json:"proven,omitzero"` // when its health had been proven last: another proof is newer, whatever the clock says
+	At    time.Time `json:"at"`
+	Found string    `json:"found"`
+	// when its health had been proven last: another proof is newer, whatever the clock says
+	Proven time.Time `json:"proven,omitzero"`
 }
 
 // A Node is a node as its host has it.
@@ -123,18 +132,26 @@ type Node struct {
 	Configured bool      `json:"configured"`         // its roles have been applied in full
 	Proven     string    `json:"proven"`             // digest of the health checks that it last passed,
 	ProvenAt   time.Time `json:"proven_at,omitzero"` // and when that was
-	Sick       *Sickness `json:"sick,omitempty"`     // why it was not healthy when it was last looked into, if that is newer
-	Active     bool      `json:"active"`             // what only a live node does has been done on it, or may have been
-	Accel      string    `json:"accel,omitempty"`    // what runs it, if it is a virtual machine that runs
-	VHost      bool      `json:"vhost,omitempty"`    // its network cards are served by the host's kernel, and not by QEMU
-	Starved    bool      `json:"starved,omitempty"`  // it is frozen because its host had no room for what it wrote to a disk
-	Panic      string    `json:"panic,omitempty"`    // it is frozen because its kernel has panicked: what that printed at last
-	Rootless   bool      `json:"rootless,omitempty"` // it runs without what shows it its root, and may still write to its disks
-	Outdated   []string  `json:"outdated,omitempty"` // programs that run it and have been replaced on the host since it was started
-	Unlinked   []string  `json:"unlinked,omitempty"` // networks to which it has no link any more although it runs: somebody deleted it
-	Doubt      []string  `json:"doubt,omitempty"`    // networks of which nobody knows whether it has the interface: a run that plugged or unplugged it was killed
-	Resume     bool      `json:"resume,omitempty"`   // it was stopped to be moved, and is to run again wherever it is
-	Drift      []Drift   `json:"drift,omitempty"`    // what is no longer as it was made, if somebody looked
+	// why it was not healthy when it was last looked into, if that is newer
+	Sick   *Sickness `json:"sick,omitempty"`
+	Active bool      `json:"active"`          // what only a live node does has been done on it, or may have been
+	Accel  string    `json:"accel,omitempty"` // what runs it, if it is a virtual machine that runs
+	VHost  bool      `json:"vhost,omitempty"` // its network cards are served by the host's kernel, and not by QEMU
+	// it is frozen because its host had no room for what it wrote to a disk
+	Starved bool `json:"starved,omitempty"`
+	// it is frozen because its kernel has panicked: what that printed at last
+	Panic string `json:"panic,omitempty"`
+	// it runs without what shows it its root, and may still write to its disks
+	Rootless bool `json:"rootless,omitempty"`
+	// programs that run it and have been replaced on the host since it was started
+	Outdated []string `json:"outdated,omitempty"`
+	// networks to which it has no link any more although it runs: somebody deleted it
+	Unlinked []string `json:"unlinked,omitempty"`
+	// networks of which nobody knows whether it has the interface: a run that plugged or unplugged it
+	// was killed
+	Doubt  []string `json:"doubt,omitempty"`
+	Resume bool     `json:"resume,omitempty"` // it was stopped to be moved, and is to run again wherever it is
+	Drift  []Drift  `json:"drift,omitempty"`  // what is no longer as it was made, if somebody looked
 }
 
 // Runs reports whether the node does not stand still: it has its links and its mounts.

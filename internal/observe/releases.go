@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// Releases is what a host keeps of the releases of a site: which is live, which was before, and what is under way.
+// Releases is what a host keeps of the releases of a site: which is live, which was before, and
+// what is under way.
 type Releases struct {
-	Active    map[string]int `json:"active,omitempty"`    // node -> release that is live; one that is not in it is of none
-	Former    map[string]int `json:"former,omitempty"`    // node -> release that was live before, to which rollback returns
+	Active map[string]int `json:"active,omitempty"` // node -> release that is live; one that is not in it is of none
+	// node -> release that was live before, to which rollback returns
+	Former    map[string]int `json:"former,omitempty"`
 	Confirmed []int          `json:"confirmed,omitempty"` // releases that have proven themselves, the latest last
 	Switch    *Switch        `json:"switch,omitempty"`    // under way, or interrupted
 	Trial     *Trial         `json:"trial,omitempty"`     // of the live release, until it is confirmed
@@ -20,7 +22,8 @@ type Releases struct {
 	Past []string `json:"past,omitempty"` // what was before it, the latest last
 }
 
-// A Switch is written down before anything of it is done, so that whoever comes after a kill knows where it is to end.
+// A Switch is written down before anything of it is done, so that whoever comes after a kill knows
+// where it is to end.
 type Switch struct {
 	To    map[string]int `json:"to"`
 	End   map[string]int `json:"end"` // where the set goes if it is interrupted: back, or for a rollback, on
@@ -47,7 +50,8 @@ const (
 	Reverted  = "reverted"
 )
 
-// Resting returns what is live of a site that has been taken down, and comes again with the next up: of a switch that was interrupted, where it was to end.
+// Resting returns what is live of a site that has been taken down, and comes again with the next
+// up: of a switch that was interrupted, where it was to end.
 func (r *Releases) Resting() map[string]int {
 	if r.Switch == nil {
 		return r.Active
@@ -58,7 +62,8 @@ func (r *Releases) Resting() map[string]int {
 	return live
 }
 
-// Needed returns the numbers of releases that are live, or to which somebody may return, sorted; without 0, which is none.
+// Needed returns the numbers of releases that are live, or to which somebody may return, sorted;
+// without 0, which is none.
 func (r *Releases) Needed() []int {
 	numbers := map[int]bool{}
 	all := []map[string]int{r.Active, r.Former}

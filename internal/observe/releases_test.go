@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestConfirm: what one record confirms is not confirmed in those that it was made from: they are put back if a host cannot be told.
+// TestConfirm: what one record confirms is not confirmed in those that it was made from: they are
+// put back if a host cannot be told.
 func TestConfirm(t *testing.T) {
 	was := Releases{Confirmed: []int{700, 701}}
 	r := was

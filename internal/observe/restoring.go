@@ -26,7 +26,8 @@ func (r *Restoring) Waiting() []string {
 	return r.Nodes
 }
 
-// Restored reports whether what a node had waits on a host that had the node until a restore took it down, for which those hosts were left out of which nothing is known: so none of them has it.
+// Restored reports whether what a node had waits on a host that had the node until a restore took
+// it down, for which those hosts were left out of which nothing is known: so none of them has it.
 func (h *Host) Restored(node string, hosts map[string]*Host) bool {
 	if h == nil || h.Restoring == nil || !h.Restoring.Placed || !slices.Contains(h.Restoring.Nodes, node) {
 		return false

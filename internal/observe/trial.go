@@ -30,8 +30,9 @@ func (t *Trial) Begin(now Moment, left time.Duration) {
 	t.Until, t.Boot, t.Ends = now.Calendar.Add(left).UTC(), now.Boot, now.Since+left
 }
 
-// Left tells how much of its time is left. Whoever sets the host's clock makes it neither longer nor shorter. After a reboot there is
-// nothing but the calendar to go by; it may have been set, too, but never makes more of the time than there was.
+// Left tells how much of its time is left. Whoever sets the host's clock makes it neither longer
+// nor shorter. After a reboot there is nothing but the calendar to go by; it may have been set,
+// too, but never makes more of the time than there was.
 func (t *Trial) Left(now Moment) time.Duration {
 	if t.Boot == now.Boot && t.Boot != "" {
 		return max(0, t.Ends-now.Since)

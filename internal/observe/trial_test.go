@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestTrialTime: the time of a trial goes by the clock that nobody sets, and after a reboot by the calendar, at most as long as it was.
+// TestTrialTime: the time of a trial goes by the clock that nobody sets, and after a reboot by the
+// calendar, at most as long as it was.
 func TestTrialTime(t *testing.T) {
 	noon := time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
 	trial := &Trial{Within: 10 * time.Minute}
@@ -19,8 +20,10 @@ func TestTrialTime(t *testing.T) {
 		why  string
 	}{
 		{Moment{noon.Add(4 * time.Minute), "one", time.Hour + 4*time.Minute}, 6 * time.Minute, "4 minutes later"},
-		{Moment{noon.Add(4 * time.Hour), "one", time.Hour + 4*time.Minute}, 6 * time.Minute, "4 minutes later, the clock was set forward"},
-		{Moment{noon.Add(-4 * time.Hour), "one", time.Hour + 4*time.Minute}, 6 * time.Minute, "4 minutes later, the clock was set back"},
+		{Moment{noon.Add(4 * time.Hour), "one", time.Hour + 4*time.Minute}, 6 * time.Minute,
+			"4 minutes later, the clock was set forward"},
+		{Moment{noon.Add(-4 * time.Hour), "one", time.Hour + 4*time.Minute}, 6 * time.Minute,
+			"4 minutes later, the clock was set back"},
 		{Moment{noon, "one", time.Hour + 11*time.Minute}, 0, "11 minutes later, the clock stood still"},
 		{Moment{noon.Add(4 * time.Minute), "two", time.Second}, 6 * time.Minute, "after a reboot"},
 		{Moment{noon.Add(40 * time.Minute), "two", time.Second}, 0, "after a long reboot"},

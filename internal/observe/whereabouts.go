@@ -33,8 +33,8 @@ func Whereabouts(hosts []Host, stage int) map[string][]string {
 	return all
 }
 
-// Homes returns the hosts that nodes are on, by their names: of nodes on several, the first, and of a node that is on
-// its way to another host, the one that has given it.
+// Homes returns the hosts that nodes are on, by their names: of nodes on several, the first, and of
+// a node that is on its way to another host, the one that has given it.
 func Homes(hosts []Host, stage int) map[string]string {
 	homes := map[string]string{}
 	for i := range hosts {
@@ -50,6 +50,7 @@ func Homes(hosts []Host, stage int) map[string]string {
 
 // OnTwo says that two hosts have a node. Nobody guesses which of them is right: the other would lose it.
 func OnTwo(node, one, other string) error {
-	return problem.New(problem.Surprise, "node %s is on host %s and on host %s, and the site does not say where it belongs", node, one, other).At("site.toml").
+	return problem.New(problem.Surprise,
+		"node %s is on host %s and on host %s, and the site does not say where it belongs", node, one, other).At("site.toml").
 		Try("say host = in [node.%s]: up then removes it from the other; --without leaves a host out until then", node)
 }

@@ -6,8 +6,9 @@ import (
 	"orrery/internal/site/cycles"
 )
 
-// An assignment puts nodes into batches such that none waits for a node of a later one: for its health, its address or the network that it leaves.
-// Nodes that wait for one another in a circle change together: it goes through the knots of the steps, with those of one node taken as one.
+// An assignment puts nodes into batches such that none waits for a node of a later one: for its
+// health, its address or the network that it leaves. Nodes that wait for one another in a circle
+// change together: it goes through the knots of the steps, with those of one node taken as one.
 type assignment struct {
 	all     []*Step
 	batches int
@@ -88,7 +89,8 @@ func (a *assignment) close(circle []int) {
 	}
 }
 
-// place finds the earliest batch that has room for nodes which change together; more of them than any has room for have one that is empty yet.
+// place finds the earliest batch that has room for nodes which change together; more of them than
+// any has room for have one that is empty yet.
 func (a *assignment) place(nodes []*chain, batch int) int {
 	wanted := map[*bound]int{}
 	for _, c := range nodes {

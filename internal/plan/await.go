@@ -7,7 +7,8 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// await makes the configuration of each waiting node need the last steps of the nodes that must be healthy before it.
+// await makes the configuration of each waiting node need the last steps of the nodes that must be
+// healthy before it.
 func (d *siteDraft) await(all []waiting) error {
 	a := &awaiter{siteDraft: d, configured: map[string]bool{}, known: map[string][]int{}}
 	for _, w := range all {
@@ -31,8 +32,9 @@ type awaiter struct {
 	known      map[string][]int // node -> result of before
 }
 
-// before returns the last steps of the nodes that must be healthy before a node. A peer that is not configured in this run
-// does not wait for its own peers, so the node waits for these in its place: the peer works only as well as they do.
+// before returns the last steps of the nodes that must be healthy before a node. A peer that is not
+// configured in this run does not wait for its own peers, so the node waits for these in its place:
+// the peer works only as well as they do.
 func (a *awaiter) before(n *site.Node) ([]int, error) {
 	if steps, ok := a.known[n.Name]; ok {
 		return steps, nil

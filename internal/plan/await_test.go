@@ -8,7 +8,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestAwaitThroughPeers: a node waits for the peers of a peer that the run does not configure, because nothing else does.
+// TestAwaitThroughPeers: a node waits for the peers of a peer that the run does not configure,
+// because nothing else does.
 func TestAwaitThroughPeers(t *testing.T) {
 	chain := func() *site.Site {
 		s := observatory()

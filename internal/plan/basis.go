@@ -59,9 +59,10 @@ func (b *basis) unknown(host string) bool {
 	return ok && h.Unknown
 }
 
-// certain reports whether it is known where a node is. As long as nothing is known of some host, that is so only of
-// what is there on another, or was until a restore took it down: whatever is not may be on that host, and must not be
-// made a second time, since its addresses and volumes have one holder.
+// certain reports whether it is known where a node is. As long as nothing is known of some host,
+// that is so only of what is there on another, or was until a restore took it down: whatever is not
+// may be on that host, and must not be made a second time, since its addresses and volumes have one
+// holder.
 func (b *basis) certain(n *site.Node) bool {
 	if b.unknown(n.Host) || b.stuck[n.Name] {
 		return false
@@ -85,8 +86,8 @@ func (b *basis) drained(host string) bool {
 	return ok && h.Drained != nil
 }
 
-// barred reports whether a node cannot be where it is declared, since its host is drained. What is there stays until
-// it is moved.
+// barred reports whether a node cannot be where it is declared, since its host is drained. What is
+// there stays until it is moved.
 func (b *basis) barred(n *site.Node) bool {
 	if !b.drained(n.Host) {
 		return false

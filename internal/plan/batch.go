@@ -32,10 +32,11 @@ type bound struct {
 	full int         // all batches up to this one are
 }
 
-// roll puts the running nodes that a plan disturbs into batches, if anything bounds how many of them may be away at once. Each batch begins
-// when all nodes of those before have come to the end of their steps, which is a check of their health; so the first failure leaves later
-// batches untouched. The first begins when every layer is built, and when the nodes of which there are bounds and that are away already are back.
-// It reports whether there are batches.
+// roll puts the running nodes that a plan disturbs into batches, if anything bounds how many of
+// them may be away at once. Each batch begins when all nodes of those before have come to the end
+// of their steps, which is a check of their health; so the first failure leaves later batches
+// untouched. The first begins when every layer is built, and when the nodes of which there are
+// bounds and that are away already are back. It reports whether there are batches.
 func roll(d *draft) bool {
 	if d.site.Stage != 0 || !bounded(d.site, d.goal) {
 		return false
@@ -74,8 +75,9 @@ func bounded(s *site.Site, goal Goal) bool {
 	return slices.ContainsFunc(s.Groups, func(g site.Group) bool { return g.Batch.Bounds() })
 }
 
-// chains returns the nodes that batches are made of, and those of which there are bounds and that are away, or not known to be healthy, already.
-// Among the former those come first that are not known to be healthy: what failed before fails again before another node is touched.
+// chains returns the nodes that batches are made of, and those of which there are bounds and that
+// are away, or not known to be healthy, already. Among the former those come first that are not
+// known to be healthy: what failed before fails again before another node is touched.
 func chains(d *draft) (rolled, away []*chain) {
 	there := map[string]*observe.Node{}
 	for _, h := range d.hosts {

@@ -18,8 +18,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// bounds adds to a random site groups of which so many nodes may be disturbed at once, and returns a goal that may have
-// such a bound as well.
+// bounds adds to a random site groups of which so many nodes may be disturbed at once, and returns
+// a goal that may have such a bound as well.
 func bounds(t *rapid.T, s *site.Site) plan.Goal {
 	batch := func(name string) site.Batch {
 		if rapid.Bool().Draw(t, name+" in percent") {
@@ -59,7 +59,8 @@ func disturbed(p *plan.Plan, s *site.Site, hosts []observe.Host) map[string]bool
 	return all
 }
 
-// wantBatches checks that every node that is disturbed is in one batch, that no batch is too large, and that each waits for those before.
+// wantBatches checks that every node that is disturbed is in one batch, that no batch is too large,
+// and that each waits for those before.
 func wantBatches(t *rapid.T, p *plan.Plan, s *site.Site, hosts []observe.Host, goal plan.Goal) {
 	t.Helper()
 	rolls := disturbed(p, s, hosts)
@@ -333,7 +334,8 @@ func wantUntouched(t *rapid.T, p *plan.Plan, r *apply.Result, watch *ended) {
 	}
 }
 
-// wantServing checks that, after nodes were put back, those of batches run, and are as they were or as they shall be.
+// wantServing checks that, after nodes were put back, those of batches run, and are as they were or
+// as they shall be.
 func wantServing(t *rapid.T, f *fleet, was []observe.Host, p *plan.Plan, r *apply.Result, left []string) {
 	t.Helper()
 	whole := map[string]bool{}
@@ -350,7 +352,8 @@ func wantServing(t *rapid.T, f *fleet, was []observe.Host, p *plan.Plan, r *appl
 				continue
 			}
 			is, ok := now[i].Node(n.Name)
-			if !ok || is.State != observe.Running || !is.Configured && n.Configured || is.Layer != n.Layer || is.Base != n.Base || spec.Differences(is.Config.Parts, n.Config.Parts) != "" {
+			if !ok || is.State != observe.Running || !is.Configured && n.Configured || is.Layer != n.Layer ||
+				is.Base != n.Base || spec.Differences(is.Config.Parts, n.Config.Parts) != "" {
 				t.Fatalf("node %s was\n%+v, is\n%+v after\n%s", n.Name, n, is, text(p))
 			}
 		}

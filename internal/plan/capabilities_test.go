@@ -9,7 +9,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestCapabilities: what an engine cannot do to a node that runs is not planned: the node is stopped and started, or made anew, and the plan says why.
+// TestCapabilities: what an engine cannot do to a node that runs is not planned: the node is
+// stopped and started, or made anew, and the plan says why.
 func TestCapabilities(t *testing.T) {
 	limited := func(s *site.Site) { s.Nodes[1].Limits = site.Limits{Memory: 1 << 30} }
 	image := func(s *site.Site) { s.Roles[1].Apt = []string{"python3", "vim"} }
@@ -25,12 +26,15 @@ func TestCapabilities(t *testing.T) {
 		want []string
 	}{
 		{"limits", observe.Capabilities{}, limited, false, []string{
-			"node receptor1: stop: " + still, "node receptor1: reshape: " + still, "node receptor1: start: after the change", "node receptor1: check: prove health",
+			"node receptor1: stop: " + still, "node receptor1: reshape: " + still, "node receptor1: start: after the change",
+			"node receptor1: check: prove health",
 		}},
 		{"limits of a stopped node", observe.Capabilities{}, limited, true, []string{
-			"node receptor1: limit: memory changed", "node receptor1: start: after the change", "node receptor1: check: prove health",
+			"node receptor1: limit: memory changed", "node receptor1: start: after the change",
+			"node receptor1: check: prove health",
 		}},
-		{"live limits", observe.Capabilities{LiveLimits: true}, limited, false, []string{"node receptor1: limit: memory changed", "node receptor1: check: prove health"}},
+		{"live limits", observe.Capabilities{LiveLimits: true}, limited, false,
+			[]string{"node receptor1: limit: memory changed", "node receptor1: check: prove health"}},
 		{"autostart", observe.Capabilities{}, func(s *site.Site) { s.Nodes[1].Autostart = false }, false, []string{
 			"node receptor1: limit: autostart changed", "node receptor1: check: prove health",
 		}},
@@ -38,7 +42,8 @@ func TestCapabilities(t *testing.T) {
 			"node receptor1: destroy: " + gone, "node receptor1: create: new", "node receptor1: start: new",
 			"node receptor1: configure: apply roles", "node receptor1: check: prove health",
 		}},
-		{"replace and keep", observe.Capabilities{Keep: true}, image, false, replacement("receptor1", "role layer changed: receptor: apt changed", true)},
+		{"replace and keep", observe.Capabilities{Keep: true}, image, false,
+			replacement("receptor1", "role layer changed: receptor: apt changed", true)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFleet("sv1")
@@ -57,7 +62,8 @@ func TestCapabilities(t *testing.T) {
 			c.edit(s)
 			p := f.up(t, s, plan.Goal{})
 			wantOrder(t, p, s)
-			rest := &plan.Plan{Steps: slices.DeleteFunc(slices.Clone(p.Steps), func(s *plan.Step) bool { return s.Kind == plan.BuildLayer })}
+			rest := &plan.Plan{Steps: slices.DeleteFunc(slices.Clone(p.Steps),
+				func(s *plan.Step) bool { return s.Kind == plan.BuildLayer })}
 			wantLines(t, rest, c.want...)
 			f.reach(t, s)
 			f.wantReached(t, s)
@@ -65,7 +71,8 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// TestDriftedNetwork: what of a network is not as it was made, and no field of its spec tells, has it made as it was, with that as the reason.
+// TestDriftedNetwork: what of a network is not as it was made, and no field of its spec tells, has
+// it made as it was, with that as the reason.
 func TestDriftedNetwork(t *testing.T) {
 	f := newFleet("sv1")
 	f.reach(t, observatory())

@@ -51,7 +51,8 @@ func (c *change) replug() string {
 	return ""
 }
 
-// rewire says how the interfaces of a machine change while it runs; not at all, if it has to be started anew for that.
+// rewire says how the interfaces of a machine change while it runs; not at all, if it has to be
+// started anew for that.
 func (c *change) rewire() (none spec.Rewire) {
 	if c.has.State != observe.Running || !c.can().PlugNIC {
 		return none

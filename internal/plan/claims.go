@@ -45,8 +45,9 @@ func (f freed) network(h *observe.Host, n *spec.Network, step int) {
 	}
 }
 
-// settle lets steps wait for those that set free what they claim: a node's creation for the end of one with its id,
-// its start for the stop of one with its address, the end of a network for the stop of those that were on it.
+// settle lets steps wait for those that set free what they claim: a node's creation for the end of
+// one with its id, its start for the stop of one with its address, the end of a network for the
+// stop of those that were on it.
 func settle(d *draft) {
 	for n, s := range d.Steps {
 		d.claim(n, claimsOf(s, d.hosts[s.Host])...)

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestNetworkRefused: what keeps a network from being made is said by the plan, on which host and with what it collides.
+// TestNetworkRefused: what keeps a network from being made is said by the plan, on which host and
+// with what it collides.
 func TestNetworkRefused(t *testing.T) {
 	other := spec.Network{Site: "former", Name: "lan", Bridge: "orbformer", Subnet: "10.1.0.0/16", Gateway: "10.1.0.1/16"}
 	isolated := other
@@ -27,7 +28,8 @@ func TestNetworkRefused(t *testing.T) {
 	}{
 		{observatory(), observe.Around{Networks: []spec.Network{other}}, "overlaps 10.1.0.0/16, network lan of site former"},
 		{observatory(), observe.Around{Networks: []spec.Network{isolated}}, ""},
-		{observatory(), observe.Around{Leads: []observe.Lead{{To: "10.1.0.7/24", Link: "eth0"}}}, "the host's interface eth0"},
+		{observatory(), observe.Around{Leads: []observe.Lead{{To: "10.1.0.7/24", Link: "eth0"}}},
+			"the host's interface eth0"},
 		{
 			observatory(), observe.Around{Leads: []observe.Lead{{To: "10.0.0.0/8", Link: "tun0", Route: true}}},
 			"a route of the host by tun0",
@@ -58,8 +60,8 @@ func TestNetworkRefused(t *testing.T) {
 	}
 }
 
-// TestEndRefused: an interface that is named like an end of a veth pair is refused, but not the end of one that the host has, whatever a node
-// has made of it.
+// TestEndRefused: an interface that is named like an end of a veth pair is refused, but not the end
+// of one that the host has, whatever a node has made of it.
 func TestEndRefused(t *testing.T) {
 	s := observatory()
 	s.VethPairs = []site.VethPair{{Name: "wire", Ends: [2]string{"w0", "w1"}}}
@@ -68,7 +70,8 @@ func TestEndRefused(t *testing.T) {
 	h := f.hosts[0]
 	h.Stand(s)
 	h.Around = observe.Around{Interfaces: []string{"eth0", "w1"}}
-	if _, err := plan.Up(s, f.observe(), plan.Goal{}); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "interface w1") {
+	if _, err := plan.Up(s, f.observe(), plan.Goal{}); problem.Exit(err) != int(problem.Unable) ||
+		!strings.Contains(err.Error(), "interface w1") {
 		t.Errorf("an interface of the host: %v", err)
 	}
 	h.Around = observe.Around{}

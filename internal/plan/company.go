@@ -12,7 +12,8 @@ import (
 	"orrery/internal/site"
 )
 
-// A companion is what of another release stands beside a node, in quarantine, and goes with it: a release that is staged, or the former one. So a switch, or the way back, finds both on one host.
+// A companion is what of another release stands beside a node, in quarantine, and goes with it: a
+// release that is staged, or the former one. So a switch, or the way back, finds both on one host.
 type companion struct {
 	journey
 	*stand.Edition
@@ -44,7 +45,9 @@ func companions(
 func (c *companion) check(b *basis, from *observe.Host, r *observe.Releases) (err error) {
 	release := site.ReleaseName(c.has.Release)
 	no := func(cure, format string, args ...any) error {
-		return problem.New(problem.Unable, "node %s cannot move to host %s: release %s of it stands beside it on host %s, and cannot come with it: %s", c.node, c.to, release, c.from, fmt.Sprintf(format, args...)).Try("%s", cure)
+		return problem.New(problem.Unable,
+			"node %s cannot move to host %s: release %s of it stands beside it on host %s, and cannot come with it: %s",
+			c.node, c.to, release, c.from, fmt.Sprintf(format, args...)).Try("%s", cure)
 	}
 	end := "orrery release prune --keep 0 first"
 	if former, is := r.Former[c.node]; is && former == c.has.Release {
@@ -79,7 +82,8 @@ func (c *companion) check(b *basis, from *observe.Host, r *observe.Releases) (er
 	return place.Fits(b.site.Key(), c.Of, b.hosts[c.to])
 }
 
-// bring plans that companions come, before what is live goes after them: if one of them fails, that has not been disturbed. They stand still then, as after a boot of their host.
+// bring plans that companions come, before what is live goes after them: if one of them fails, that
+// has not been disturbed. They stand still then, as after a boot of their host.
 func (m *mover) bring(all []*companion) {
 	left := map[string][]int{} // host -> the steps after which companions have left it
 	for _, c := range all {
@@ -106,7 +110,8 @@ func (m *mover) bring(all []*companion) {
 			}
 			goes := func(c *companion) bool { return c.from == name && on(c.has) }
 			stays := func(has observe.Node) bool {
-				return has.Staged && on(has) && !slices.ContainsFunc(all, func(c *companion) bool { return c.from == name && c.has.ID == has.ID })
+				return has.Staged && on(has) &&
+					!slices.ContainsFunc(all, func(c *companion) bool { return c.from == name && c.has.ID == has.ID })
 			}
 			if slices.ContainsFunc(all, goes) && !slices.ContainsFunc(h.Nodes, stays) {
 				m.removeNetwork(h, n, "no node of this host is on it any more", left[name])

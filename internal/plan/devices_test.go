@@ -13,7 +13,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestEquipped: hardware that a host does not have, or not to spare, is told before anything is done, with figures and the cure.
+// TestEquipped: hardware that a host does not have, or not to spare, is told before anything is
+// done, with figures and the cure.
 func TestEquipped(t *testing.T) {
 	with := func(edit func(*site.Node)) func(*site.Node) {
 		return func(n *site.Node) { virtual(n); edit(n) }
@@ -33,29 +34,37 @@ func TestEquipped(t *testing.T) {
 		want string
 	}{
 		{"a model", with(func(n *site.Node) { n.VM.CPU = "Nehalem" }), 0, ""},
-		{"no such model", with(func(n *site.Node) { n.VM.CPU = "Nehalen" }), problem.Unable, `processors of the model "Nehalen", which QEMU of host sv1 does not have (did you mean "Nehalem"?)`},
+		{"no such model", with(func(n *site.Node) { n.VM.CPU = "Nehalen" }), problem.Unable,
+			`processors of the model "Nehalen", which QEMU of host sv1 does not have (did you mean "Nehalem"?)`},
 		{"its own model", with(func(n *site.Node) { n.VM.CPU = "host" }), 0, ""},
 		{"its own model, emulated", with(func(n *site.Node) { n.VM.CPU = "host" }), problem.Unable,
 			`node portal wants the processors of host sv1 itself, and that runs its virtual machines in software emulation (leave vm.cpu out, or name "max"`},
-		{"nothing like it", with(func(n *site.Node) { n.VM.CPU = "pentium" }), problem.Unable, "`qemu-system-x86_64 -cpu help` lists them"},
+		{"nothing like it", with(func(n *site.Node) { n.VM.CPU = "pentium" }), problem.Unable,
+			"`qemu-system-x86_64 -cpu help` lists them"},
 
 		{"large pages", pages(1 << 30), 0, ""},
-		{"too few", pages(2 << 20), problem.Unable, "node portal is to be in pages of 2 MiB, of which host sv1 has 3 of 512 free; 256 are needed (sysctl vm.nr_hugepages=765)"},
+		{"too few", pages(2 << 20), problem.Unable,
+			"node portal is to be in pages of 2 MiB, of which host sv1 has 3 of 512 free; 256 are needed (sysctl vm.nr_hugepages=765)"},
 
 		{"large pages beside", pagesOf(1), 0, ""},
-		{"too few beside", pagesOf(0), problem.Unable, "of which NUMA node 0 of host sv1 has 0 of 2 free; 1 are needed (hugepagesz=1G hugepages=0:3 on the kernel's command line)"},
+		{"too few beside", pagesOf(0), problem.Unable,
+			"of which NUMA node 0 of host sv1 has 0 of 2 free; 1 are needed (hugepagesz=1G hugepages=0:3 on the kernel's command line)"},
 
 		{"memory beside", memory(1, ""), 0, ""},
 		{"pinned beside", memory(1, "2"), 0, ""},
-		{"pinned elsewhere", memory(1, "1-2"), problem.Mistake, "pinned to processors 1-2, of which 1 are not on NUMA node 1 (that has 2)"},
+		{"pinned elsewhere", memory(1, "1-2"), problem.Mistake,
+			"pinned to processors 1-2, of which 1 are not on NUMA node 1 (that has 2)"},
 		{"no such memory", memory(2, ""), problem.Mistake, "to be on NUMA node 2, but host sv1 has 0, 1 only"},
 
 		{"a function", lends("0000:03:00.0"), 0, ""},
 		{"a whole group", lends("0000:04:00.0", "0000:04:00.1"), 0, ""},
-		{"half a group", lends("0000:04:00.0"), problem.Unable, "PCI function 0000:04:00.0 of host sv1 is in one IOMMU group with 0000:04:00.1 (nvme), which the host uses"},
-		{"no such function", lends("0000:09:00.0"), problem.Unable, "host sv1 has no PCI function 0000:09:00.0 (lspci -D lists them)"},
+		{"half a group", lends("0000:04:00.0"), problem.Unable,
+			"PCI function 0000:04:00.0 of host sv1 is in one IOMMU group with 0000:04:00.1 (nvme), which the host uses"},
+		{"no such function", lends("0000:09:00.0"), problem.Unable,
+			"host sv1 has no PCI function 0000:09:00.0 (lspci -D lists them)"},
 		{"a bridge", lends("0000:00:1c.0"), problem.Mistake, "is a bridge"},
-		{"no IOMMU", lends("0000:05:00.0"), problem.Unable, "is behind no IOMMU, and would reach all of the host's memory (turn the IOMMU on"},
+		{"no IOMMU", lends("0000:05:00.0"), problem.Unable,
+			"is behind no IOMMU, and would reach all of the host's memory (turn the IOMMU on"},
 		{"another's", lends("0000:06:00.0"), problem.Unable, "is lent to the node other/7 (stop that node first)"},
 		{"its own", lends("0000:07:00.0"), 0, ""},
 	} {
@@ -66,16 +75,20 @@ func TestEquipped(t *testing.T) {
 			able.Accel = observe.TCG
 		}
 		hosts := []observe.Host{{
-			Name: "sv1", Cpus: 3, Online: "0-2", Memory: 1 << 40, Engines: map[string]observe.Capabilities{"fake": {Keep: true}, site.KVM: able},
+			Name: "sv1", Cpus: 3, Online: "0-2", Memory: 1 << 40,
+			Engines:   map[string]observe.Capabilities{"fake": {Keep: true}, site.KVM: able},
 			Hugepages: []observe.Hugepages{{Size: 2 << 20, Total: 512, Free: 3}, {Size: 1 << 30, Total: 4, Free: 4}},
 			Numa: []observe.Numa{
 				{ID: 0, Online: "0-1", Hugepages: []observe.Hugepages{{Size: 1 << 30, Total: 2}}},
 				{ID: 1, Online: "2", Hugepages: []observe.Hugepages{{Size: 1 << 30, Total: 2, Free: 2}}},
 			},
 			Functions: []observe.Function{
-				{Address: "0000:00:1c.0", Bridge: true, Driver: "pcieport", Group: "1"}, {Address: "0000:03:00.0", Driver: "e1000e", Group: "1"},
-				{Address: "0000:04:00.0", Driver: "igb", Group: "2"}, {Address: "0000:04:00.1", Driver: "nvme", Group: "2"}, {Address: "0000:04:00.2", Group: "2"},
-				{Address: "0000:05:00.0", Driver: "igb"}, {Address: "0000:06:00.0", Driver: "vfio-pci", Group: "3", Holder: "other/7"},
+				{Address: "0000:00:1c.0", Bridge: true, Driver: "pcieport", Group: "1"},
+				{Address: "0000:03:00.0", Driver: "e1000e", Group: "1"},
+				{Address: "0000:04:00.0", Driver: "igb", Group: "2"}, {Address: "0000:04:00.1", Driver: "nvme", Group: "2"},
+				{Address: "0000:04:00.2", Group: "2"},
+				{Address: "0000:05:00.0", Driver: "igb"},
+				{Address: "0000:06:00.0", Driver: "vfio-pci", Group: "3", Holder: "other/7"},
 				{Address: "0000:07:00.0", Driver: "vfio-pci", Group: "4", Holder: "karoo/11"},
 			},
 		}}
@@ -128,14 +141,17 @@ func TestPagesElsewhere(t *testing.T) {
 	has.VM.Hugepages, has.VM.Numa = 2<<20, &here
 	all := []observe.Hugepages{{Size: 2 << 20, Total: 256}}
 	none := []observe.Hugepages{{Size: 2 << 20}}
-	hosts[0].Hugepages, hosts[0].Numa = all, []observe.Numa{{ID: 0, Online: "0", Hugepages: all}, {ID: 1, Online: "1", Hugepages: none}}
+	hosts[0].Hugepages, hosts[0].Numa = all,
+		[]observe.Numa{{ID: 0, Online: "0", Hugepages: all}, {ID: 1, Online: "1", Hugepages: none}}
 	const want = "of which NUMA node 1 of host sv1 has 0 of 0 free; 256 are needed (echo 256 >/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages)"
-	if _, err := plan.Up(s, hosts, plan.Goal{}); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), want) {
+	if _, err := plan.Up(s, hosts, plan.Goal{}); problem.Exit(err) != int(problem.Unable) ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestOtherDevices: other hardware needs the machine stopped; drivers for a function of the host's are in another kernel, and so in another node.
+// TestOtherDevices: other hardware needs the machine stopped; drivers for a function of the host's
+// are in another kernel, and so in another node.
 func TestOtherDevices(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
@@ -143,7 +159,8 @@ func TestOtherDevices(t *testing.T) {
 	f.reach(t, s)
 	s.Nodes[3].VM.Queues = 4
 	const why = "virtual hardware changed"
-	wantLines(t, f.up(t, s, plan.Goal{}), "node portal: stop: "+why, "node portal: reshape: "+why, "node portal: start: after the change", "node portal: check: prove health")
+	wantLines(t, f.up(t, s, plan.Goal{}), "node portal: stop: "+why, "node portal: reshape: "+why,
+		"node portal: start: after the change", "node portal: check: prove health")
 }
 
 // TestCrowded: a plan warns of machines with more processors than their host.
@@ -162,7 +179,8 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
-// TestDataShutsDown: a machine whose data outlives it shuts down in order before it is removed, and one with disks before it is replaced, as undo gives those back.
+// TestDataShutsDown: a machine whose data outlives it shuts down in order before it is removed, and
+// one with disks before it is replaced, as undo gives those back.
 func TestDataShutsDown(t *testing.T) {
 	drive := func(disk string) func(*site.VM) {
 		return func(vm *site.VM) { vm.Disks = []site.Drive{{Name: "data", Disk: disk}} }
@@ -206,13 +224,14 @@ func TestDataShutsDown(t *testing.T) {
 	}
 }
 
-// TestSmallerDisk: a disk that is to have less room than its node's record says is refused before anything is done, unless the
-// node's disks are made anew.
+// TestSmallerDisk: a disk that is to have less room than its node's record says is refused before
+// anything is done, unless the node's disks are made anew.
 func TestSmallerDisk(t *testing.T) {
 	portal := func(s *site.Site) *site.Node { return &s.Nodes[3] }
 	withDisks := func() *site.Site {
 		s := observatory()
-		portal(s).VM = site.VM{Disk: site.QCow2, Size: 2 << 30, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 1 << 30}}}
+		portal(s).VM = site.VM{Disk: site.QCow2, Size: 2 << 30,
+			Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 1 << 30}}}
 		return s
 	}
 	f := newFleet("sv1")
@@ -221,8 +240,10 @@ func TestSmallerDisk(t *testing.T) {
 		edit func(s *site.Site)
 		want string
 	}{
-		"its root":          {func(s *site.Site) { portal(s).VM.Size = 1536 << 20 }, `disk orrery-root has 2GiB, and is to have 1536MiB .*write size = "2GiB" or more`},
-		"another":           {func(s *site.Site) { portal(s).VM.Disks[0].Size = 1 << 20 }, `disk data has 1GiB, and is to have 1MiB`},
+		"its root": {func(s *site.Site) { portal(s).VM.Size = 1536 << 20 },
+			`disk orrery-root has 2GiB, and is to have 1536MiB .*write size = "2GiB" or more`},
+		"another": {func(s *site.Site) { portal(s).VM.Disks[0].Size = 1 << 20 },
+			`disk data has 1GiB, and is to have 1MiB`},
 		"larger":            {func(s *site.Site) { portal(s).VM.Size = 3 << 30 }, ""},
 		"gone":              {func(s *site.Site) { portal(s).VM.Disks = nil }, ""},
 		"a device now":      {func(s *site.Site) { portal(s).VM.Disks[0] = site.Drive{Name: "data", Disk: "/dev/sdz"} }, ""},
@@ -234,7 +255,8 @@ func TestSmallerDisk(t *testing.T) {
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
-		case c.want != "" && (problem.Exit(err) != int(problem.Mistake) || !regexp.MustCompile(c.want).MatchString(err.Error())):
+		case c.want != "" && (problem.Exit(err) != int(problem.Mistake) ||
+			!regexp.MustCompile(c.want).MatchString(err.Error())):
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -8,11 +8,13 @@ import (
 	"orrery/internal/site"
 )
 
-// TestConfigureDisturbs: a node counts as disturbed if services of it restart. A file says which do, if that is not all.
+// TestConfigureDisturbs: a node counts as disturbed if services of it restart. A file says which
+// do, if that is not all.
 func TestConfigureDisturbs(t *testing.T) {
 	declared := func() *site.Site {
 		s := observatory()
-		s.Roles[1].Files = append(s.Roles[1].Files, site.File{Path: "/etc/motd", Template: "motd", Content: []byte("old\n"), Restarts: []string{}})
+		s.Roles[1].Files = append(s.Roles[1].Files,
+			site.File{Path: "/etc/motd", Template: "motd", Content: []byte("old\n"), Restarts: []string{}})
 		s.Roles[2].Active = []string{"writer.service"}
 		return s
 	}
@@ -22,17 +24,29 @@ func TestConfigureDisturbs(t *testing.T) {
 		node   string
 		want   bool
 	}{
-		"a file":                           {func(s *site.Site) { s.Roles[1].Files[0].Content = []byte("new\n") }, "receptor1", true},
-		"a file that restarts nothing":     {func(s *site.Site) { content(s, "new\n") }, "receptor1", false},
-		"one that restarts a service":      {func(s *site.Site) { content(s, "new\n"); s.Roles[1].Files[2].Restarts = []string{"receptor.service"} }, "receptor1", true},
-		"one that restarts another node's": {func(s *site.Site) { content(s, "new\n"); s.Roles[1].Files[2].Restarts = []string{"writer.service"} }, "receptor1", false},
-		"such a file, and another":         {func(s *site.Site) { content(s, "new\n"); s.Roles[1].Files[0].Content = []byte("new\n") }, "receptor1", true},
+		"a file": {func(s *site.Site) { s.Roles[1].Files[0].Content = []byte("new\n") },
+			"receptor1", true},
+		"a file that restarts nothing": {func(s *site.Site) { content(s, "new\n") }, "receptor1", false},
+		"one that restarts a service": {func(s *site.Site) {
+			content(s, "new\n")
+			s.Roles[1].Files[2].Restarts = []string{"receptor.service"}
+		}, "receptor1", true},
+		"one that restarts another node's": {func(s *site.Site) {
+			content(s, "new\n")
+			s.Roles[1].Files[2].Restarts = []string{"writer.service"}
+		}, "receptor1", false},
+		"such a file, and another": {func(s *site.Site) {
+			content(s, "new\n")
+			s.Roles[1].Files[0].Content = []byte("new\n")
+		}, "receptor1", true},
 		"such a file, and a service": {func(s *site.Site) {
 			content(s, "new\n")
 			s.Roles[1].Services = append(s.Roles[1].Services, "x.service")
 		}, "receptor1", true},
-		"a step beside a live service":      {func(s *site.Site) { s.Roles[2].Steps[0].Script = []byte("createdb y\n") }, "db", true},
-		"a file of a node without services": {func(s *site.Site) { s.Roles[3].Files[0].Content = []byte("new\n") }, "portal", false},
+		"a step beside a live service": {func(s *site.Site) { s.Roles[2].Steps[0].Script = []byte("createdb y\n") },
+			"db", true},
+		"a file of a node without services": {func(s *site.Site) { s.Roles[3].Files[0].Content = []byte("new\n") },
+			"portal", false},
 	} {
 		f := newFleet("sv1")
 		f.reach(t, declared())

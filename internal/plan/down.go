@@ -31,7 +31,8 @@ func dropArrivals(d *draft, h *observe.Host) {
 	for _, a := range h.Arrivals {
 		if d.goal.concerns(a.Name) {
 			n := &spec.Node{Site: d.maker.Key(), Name: a.Name, ID: a.ID}
-			d.add(Step{Kind: DropNode, Host: h.Name, Peer: a.From, Subject: a.Name, Was: n, Reason: "asked for", Disturbs: []string{a.Name}})
+			d.add(Step{Kind: DropNode, Host: h.Name, Peer: a.From, Subject: a.Name, Was: n, Reason: "asked for",
+				Disturbs: []string{a.Name}})
 		}
 	}
 }
@@ -74,7 +75,8 @@ func downHost(d *draft, h *observe.Host) {
 	for _, release := range h.Releases.Staged {
 		if !slices.Contains(live, release) { // what was live comes again with the next up
 			last = append(last, d.add(Step{
-				Kind: ForgetRelease, Host: h.Name, Subject: strconv.Itoa(release), Reason: "asked for", Needs: gone, Release: release,
+				Kind: ForgetRelease, Host: h.Name, Subject: strconv.Itoa(release), Reason: "asked for", Needs: gone,
+				Release: release,
 			}))
 		}
 	}
@@ -94,8 +96,9 @@ func Stop(s *site.Site, hosts []observe.Host, goal Goal) *Plan {
 	return p
 }
 
-// Start plans that nodes that are there run, as they are: nothing is built, changed or configured. A machine that stands
-// still because its host had no room goes on. One that is of no use starts anew.
+// Start plans that nodes that are there run, as they are: nothing is built, changed or configured.
+// A machine that stands still because its host had no room goes on. One that is of no use starts
+// anew.
 func Start(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	return power(s, hosts, goal, func(d *draft, h *observe.Host, n *observe.Node) error {
 		if why := n.Ruined(); why != "" {
@@ -123,7 +126,8 @@ func Restart(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 }
 
 // power plans that nodes that are there are switched on or off, each as set plans it.
-func power(s *site.Site, hosts []observe.Host, goal Goal, set func(*draft, *observe.Host, *observe.Node) error) (*Plan, error) {
+func power(s *site.Site, hosts []observe.Host, goal Goal,
+	set func(*draft, *observe.Host, *observe.Node) error) (*Plan, error) {
 	hosts = scoped(s, hosts)
 	d := newDraft(s, hosts, goal)
 	for i := range hosts {
@@ -146,18 +150,21 @@ func start(d *draft, h *observe.Host, n *observe.Node, needs []int) error {
 		return err
 	}
 	if lost := lostNetwork(h, &n.Node); lost != "" {
-		return problem.New(problem.Failed, "node %s cannot start: network %s is not on this host, as after a reboot", n.Name, lost).At(h.Name).
+		return problem.New(problem.Failed, "node %s cannot start: network %s is not on this host, as after a reboot",
+			n.Name, lost).At(h.Name).
 			Try("orrery up makes the networks and starts the nodes")
 	}
-	start := d.add(Step{Kind: StartNode, Host: h.Name, Subject: n.Name, Reason: "asked for", Needs: needs, Node: &n.Node, Was: &n.Node, Undo: "stop"})
+	start := d.add(Step{Kind: StartNode, Host: h.Name, Subject: n.Name, Reason: "asked for", Needs: needs, Node: &n.Node,
+		Was: &n.Node, Undo: "stop"})
 	if n.Config.Health != "" {
-		d.add(Step{Kind: CheckNode, Host: h.Name, Subject: n.Name, Reason: "prove health", Node: &n.Node, Was: &n.Node, Needs: []int{start}})
+		d.add(Step{Kind: CheckNode, Host: h.Name, Subject: n.Name, Reason: "prove health", Node: &n.Node, Was: &n.Node,
+			Needs: []int{start}})
 	}
 	return nil
 }
 
-// lostNetwork returns a network whose bridge a node needs and the host does not have; "": it has all. A link that is on no
-// bridge, or was deleted, is put on that of its network by the start.
+// lostNetwork returns a network whose bridge a node needs and the host does not have; "": it has
+// all. A link that is on no bridge, or was deleted, is put on that of its network by the start.
 func lostNetwork(h *observe.Host, n *spec.Node) string {
 	for _, nic := range n.NICs {
 		if n.LinkKind(nic).HasHostEnds() && !slices.ContainsFunc(h.Networks, func(on observe.Network) bool {

@@ -7,7 +7,8 @@ import (
 	"orrery/internal/site"
 )
 
-// A draft is a plan in the making: the steps so far, in the order in which they were added, and what they set free.
+// A draft is a plan in the making: the steps so far, in the order in which they were added, and
+// what they set free.
 type draft struct {
 	*basis
 	Plan
@@ -31,7 +32,8 @@ func (d *draft) add(s Step) int {
 	return s.N
 }
 
-// sorted returns the plan in an order in which every step comes after those that it needs, otherwise as drafted.
+// sorted returns the plan in an order in which every step comes after those that it needs,
+// otherwise as drafted.
 func (d *draft) sorted() *Plan {
 	place := make([]int, len(d.Steps))
 	for i := range place {

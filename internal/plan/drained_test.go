@@ -7,13 +7,15 @@ import (
 	"orrery/internal/observe"
 )
 
-// TestDrainedHost: what is on a drained host goes on there; what is not comes to another, or is left alone where it is declared there.
+// TestDrainedHost: what is on a drained host goes on there; what is not comes to another, or is
+// left alone where it is declared there.
 func TestDrainedHost(t *testing.T) {
 	s, there := onTwo(t, bare("a", "sv2"), bare("ab", ""), bare("new", ""), bare("fixed", "sv2"), bare("to-move", "sv2"))
 	can := map[string]observe.Capabilities{"lxc": {Containers: true}}
 	hosts := []observe.Host{
 		{Name: "sv1", Cpus: 8, Memory: 1 << 34, Engines: can, Nodes: []observe.Node{there("to-move")}},
-		{Name: "sv2", Cpus: 64, Memory: 1 << 36, Engines: can, Drained: &observe.Drain{Who: "ada"}, Nodes: []observe.Node{there("a"), there("ab")}},
+		{Name: "sv2", Cpus: 64, Memory: 1 << 36, Engines: can, Drained: &observe.Drain{Who: "ada"},
+			Nodes: []observe.Node{there("a"), there("ab")}},
 	}
 	p, err := Up(s, hosts, Goal{})
 	if err != nil {
@@ -24,11 +26,13 @@ func TestDrainedHost(t *testing.T) {
 			t.Errorf("planned is %v on %s", step, step.Host)
 		}
 	}
-	if p.Counts()[CreateNode] != 1 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "sv2 is drained (orrery host undrain sv2): fixed, to-move") {
+	if p.Counts()[CreateNode] != 1 || len(p.Warnings) != 1 ||
+		!strings.Contains(p.Warnings[0], "sv2 is drained (orrery host undrain sv2): fixed, to-move") {
 		t.Errorf("planned is %v; the warnings are %q", p.Steps, p.Warnings)
 	}
 	hosts[1].Drained = nil
-	if p, err = Up(s, hosts, Goal{}); err != nil || p.Counts()[CreateNode] != 3 || p.Counts()[DestroyNode] != 1 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "orrery move to-move --to sv2") {
+	if p, err = Up(s, hosts, Goal{}); err != nil || p.Counts()[CreateNode] != 3 || p.Counts()[DestroyNode] != 1 ||
+		len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "orrery move to-move --to sv2") {
 		t.Errorf("once it is not: %v, %v", p, err)
 	}
 }

@@ -29,13 +29,18 @@ func drifting(t *testing.T) (*fleet, func(node string, all ...observe.Drift)) {
 }
 
 var (
-	stoppedUnit = observe.Drift{Kind: observe.DriftService, How: observe.Halted, Subject: "receptor.service", Role: "receptor", Want: "running", Found: "stopped"}
-	goneProgram = observe.Drift{Kind: observe.DriftProgram, How: observe.Gone, Subject: "/usr/bin/tar", Want: "as in its layer", Found: "gone"}
-	editedFile  = observe.Drift{Kind: observe.DriftFile, How: observe.Altered, Subject: "/etc/receptor.json", Role: "receptor", Want: "as its role makes it", Found: "changed"}
-	sickNode    = observe.Drift{Kind: observe.DriftHealth, How: observe.Failing, Subject: "tcp 7147", Role: "receptor", Want: "passed", Found: "failing"}
+	stoppedUnit = observe.Drift{Kind: observe.DriftService, How: observe.Halted, Subject: "receptor.service",
+		Role: "receptor", Want: "running", Found: "stopped"}
+	goneProgram = observe.Drift{Kind: observe.DriftProgram, How: observe.Gone, Subject: "/usr/bin/tar",
+		Want: "as in its layer", Found: "gone"}
+	editedFile = observe.Drift{Kind: observe.DriftFile, How: observe.Altered, Subject: "/etc/receptor.json",
+		Role: "receptor", Want: "as its role makes it", Found: "changed"}
+	sickNode = observe.Drift{Kind: observe.DriftHealth, How: observe.Failing, Subject: "tcp 7147", Role: "receptor",
+		Want: "passed", Found: "failing"}
 )
 
-// TestMend: what has drifted of a node, if somebody has looked, is mended, and its health proven; only what has to restart services disturbs.
+// TestMend: what has drifted of a node, if somebody has looked, is mended, and its health proven;
+// only what has to restart services disturbs.
 func TestMend(t *testing.T) {
 	f, drift := drifting(t)
 	s := observatory()
@@ -77,7 +82,8 @@ func TestMendOther(t *testing.T) {
 		}
 	}
 	wantLines(t, f.up(t, observatory(), plan.Goal{Nodes: map[string]bool{"receptor1": true}}),
-		"node receptor1: mend: drifted: program /usr/bin/tar is gone, not as in its layer", "node receptor1: check: prove health")
+		"node receptor1: mend: drifted: program /usr/bin/tar is gone, not as in its layer",
+		"node receptor1: check: prove health")
 
 	s = observatory() // a role has been changed as well
 	s.Roles[1].Files[0].Content = []byte("{{.Node.ID}}\n")
@@ -86,7 +92,8 @@ func TestMendOther(t *testing.T) {
 		"node receptor1: configure: receptor: file /etc/receptor.json changed", "node receptor1: check: prove health")
 }
 
-// TestMendInBatches: what disturbs is mended in batches, those first that are not healthy now, whatever is on record.
+// TestMendInBatches: what disturbs is mended in batches, those first that are not healthy now,
+// whatever is on record.
 func TestMendInBatches(t *testing.T) {
 	f, drift := drifting(t)
 	drift("receptor1", editedFile)
@@ -94,7 +101,8 @@ func TestMendInBatches(t *testing.T) {
 	s := observatory()
 	s.Groups = []site.Group{{Name: "receptors", Nodes: []string{"receptor1", "receptor2"}, Batch: site.Batch{Nodes: 1}}}
 	p := f.up(t, s, plan.Goal{})
-	if len(p.Batches) != 2 || !slices.Equal(p.Batches[0], []string{"receptor2"}) || !slices.Equal(p.Batches[1], []string{"receptor1"}) {
+	if len(p.Batches) != 2 || !slices.Equal(p.Batches[0], []string{"receptor2"}) ||
+		!slices.Equal(p.Batches[1], []string{"receptor1"}) {
 		t.Errorf("the batches are %v of\n%s", p.Batches, text(p))
 	}
 	if r := f.run(p, 4); !r.OK() {

@@ -41,7 +41,8 @@ func Decode(text []byte) (*Step, error) {
 	p := parcel{Step: &Step{}}
 	err := strictly(text, &p)
 	if p.Version != version && p.Version != 0 { // which stands first
-		return nil, problem.New(problem.Unable, "a step is encoded as version %d, and this is version %d", p.Version, version).
+		return nil, problem.New(problem.Unable, "a step is encoded as version %d, and this is version %d", p.Version,
+			version).
 			Try("install the same orrery on all hosts")
 	}
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"orrery/internal/site"
 )
 
-// travelled returns a step as it is after a way on which it was bytes, and sees to it that nothing of it was lost.
+// travelled returns a step as it is after a way on which it was bytes, and sees to it that nothing
+// of it was lost.
 func travelled(t failer, s *plan.Step) *plan.Step {
 	t.Helper()
 	text, err := plan.Encode(s)
@@ -82,7 +83,8 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 }
 
-// TestNoSecretTravels: a step has with it where the values of secrets belong, and neither these nor a text with one in it.
+// TestNoSecretTravels: a step has with it where the values of secrets belong, and neither these nor
+// a text with one in it.
 func TestNoSecretTravels(t *testing.T) {
 	s := drawnSecret()
 	packer := pack.New(s, nil)
@@ -118,7 +120,8 @@ func drawnSecret() *site.Site {
 	s.Secrets = []site.Secret{{Name: "key", File: "/nowhere"}}
 	s.Roles = []site.Role{{
 		Name: "db", Dir: "roles/db", Secrets: []site.SecretUse{{Name: "key", Owner: "root:root", Mode: 0o400}},
-		Files: []site.File{{Path: "/etc/db", Template: "t", Content: []byte(`password={{secret "key" | quote}}`), Mode: 0o644, Unsaid: true}},
+		Files: []site.File{{Path: "/etc/db", Template: "t", Content: []byte(`password={{secret "key" | quote}}`),
+			Mode: 0o644, Unsaid: true}},
 	}}
 	s.Nodes[0].Roles = []string{"db"}
 	return s

@@ -14,7 +14,8 @@ import (
 // virtual makes a virtual machine of a node, as a site file without a word about it does.
 func virtual(n *site.Node) { n.Engine, n.Limits = site.KVM, site.Limits{Memory: site.DefaultVMMemory} }
 
-// TestOtherEngine: a node that becomes a virtual machine, or a container again, is made anew, and the plan says why. What is on its volume stays.
+// TestOtherEngine: a node that becomes a virtual machine, or a container again, is made anew, and
+// the plan says why. What is on its volume stays.
 func TestOtherEngine(t *testing.T) {
 	f := newFleet("sv1")
 	f.reach(t, observatory())
@@ -59,12 +60,15 @@ func TestMachineLimits(t *testing.T) {
 	virtual(&s.Nodes[3])
 	s.Nodes[3].Limits.Memory = 1 << 30
 	const why = "memory changed; the engine kvm limits only what does not run"
-	wantLines(t, f.up(t, s, plan.Goal{}), "node portal: stop: "+why, "node portal: reshape: "+why, "node portal: start: after the change", "node portal: check: prove health")
+	wantLines(t, f.up(t, s, plan.Goal{}), "node portal: stop: "+why, "node portal: reshape: "+why,
+		"node portal: start: after the change", "node portal: check: prove health")
 }
 
-// TestUnable: what keeps a node from running on its host is told before anything is done, with the cure, and only of nodes that there are.
+// TestUnable: what keeps a node from running on its host is told before anything is done, with the
+// cure, and only of nodes that there are.
 func TestUnable(t *testing.T) {
-	lacks := observe.Capabilities{Unable: observe.Lack{What: "QEMU is not installed", Cure: "apt-get install qemu-system-x86"}}
+	lacks := observe.Capabilities{Unable: observe.Lack{What: "QEMU is not installed",
+		Cure: "apt-get install qemu-system-x86"}}
 	able := observe.Capabilities{Keep: true}
 	for _, c := range []struct {
 		name    string
@@ -78,8 +82,10 @@ func TestUnable(t *testing.T) {
 		{"no machine", func(*site.Node) {}, map[string]observe.Capabilities{"fake": able, site.KVM: lacks}, 0, ""},
 		{"no QEMU", virtual, map[string]observe.Capabilities{"fake": able, site.KVM: lacks}, problem.Unable,
 			"node portal cannot run on host sv1: QEMU is not installed (apt-get install qemu-system-x86)"},
-		{"no such engine", virtual, map[string]observe.Capabilities{"fake": able}, problem.Unable, `node portal wants the engine "kvm", which host sv1 does not have`},
-		{"too large", func(n *site.Node) { virtual(n); n.Limits.Memory = 2 << 40 }, map[string]observe.Capabilities{"fake": able, site.KVM: able}, problem.Mistake,
+		{"no such engine", virtual, map[string]observe.Capabilities{"fake": able}, problem.Unable,
+			`node portal wants the engine "kvm", which host sv1 does not have`},
+		{"too large", func(n *site.Node) { virtual(n); n.Limits.Memory = 2 << 40 },
+			map[string]observe.Capabilities{"fake": able, site.KVM: able}, problem.Mistake,
 			"node portal is a virtual machine with 2097152 MiB of memory, but host sv1 has 1048576 MiB"},
 	} {
 		s := observatory()
@@ -91,15 +97,18 @@ func TestUnable(t *testing.T) {
 }
 
 // wantUp wants that what a goal says of a site can be brought up, or that a problem says why not.
-func wantUp(t *testing.T, name string, s *site.Site, hosts []observe.Host, goal plan.Goal, exit problem.Kind, want string) {
+func wantUp(t *testing.T, name string, s *site.Site, hosts []observe.Host, goal plan.Goal, exit problem.Kind,
+	want string) {
 	t.Helper()
 	_, err := plan.Up(s, hosts, goal)
-	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || problem.Exit(err) != int(exit)) {
+	if want == "" && err != nil || want != "" &&
+		(err == nil || !strings.Contains(err.Error(), want) || problem.Exit(err) != int(exit)) {
 		t.Errorf("%s: %v", name, err)
 	}
 }
 
-// TestPooled: a Dom0 knows its own memory; what guests of Xen can have is Xen's. What those that run have is theirs, and no other engine's nodes need any of it.
+// TestPooled: a Dom0 knows its own memory; what guests of Xen can have is Xen's. What those that
+// run have is theirs, and no other engine's nodes need any of it.
 func TestPooled(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {
@@ -110,7 +119,8 @@ func TestPooled(t *testing.T) {
 	}{
 		{"enough", 1024, 1024, false, ""},
 		{"more than Dom0 has", 4096, 4000, false, ""},
-		{"too little", 1000, 1024, false, "there is no room for node portal, which is to have 1024 MiB: of the 8192 MiB that the engine xen has on host sv1, 1000 are free; 1024 are needed (lower its memory"},
+		{"too little", 1000, 1024, false,
+			"there is no room for node portal, which is to have 1024 MiB: of the 8192 MiB that the engine xen has on host sv1, 1000 are free; 1024 are needed (lower its memory"},
 		{"its own", 0, 1024, true, ""},
 		{"grown", 100, 2048, true, "1124 are free; 2048 are needed"},
 		{"unsaid", 400, 0, false, "which is to have 512 MiB"},
@@ -120,7 +130,8 @@ func TestPooled(t *testing.T) {
 		s.Nodes[3].Engine = site.Xen
 		s.Nodes[3].Limits.Memory = c.wish * mib
 		able := observe.Capabilities{Keep: true, Pool: &observe.Pool{Total: 8192 * mib, Free: c.free * mib}}
-		h := observe.Host{Name: "sv1", Cpus: 3, Memory: 512 * mib, Engines: map[string]observe.Capabilities{"fake": {Keep: true}, site.Xen: able}}
+		h := observe.Host{Name: "sv1", Cpus: 3, Memory: 512 * mib,
+			Engines: map[string]observe.Capabilities{"fake": {Keep: true}, site.Xen: able}}
 		if c.runs {
 			n := observe.Node{State: observe.Running}
 			n.Site, n.Name, n.Engine, n.Limits.Memory = s.Key(), s.Nodes[3].Name, site.Xen, 1024*mib
@@ -139,8 +150,10 @@ func TestStartUnable(t *testing.T) {
 	only := plan.Goal{Nodes: map[string]bool{"portal": true}}
 	f.run(plan.Stop(s, f.observe(), only), 1)
 	hosts := f.observe()
-	hosts[0].Engines[site.KVM] = observe.Capabilities{Unable: observe.Lack{What: "QEMU is not installed", Cure: "apt-get install qemu-system-x86"}}
-	if _, err := plan.Start(s, hosts, only); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "node portal cannot run on host sv1: QEMU is not installed") {
+	hosts[0].Engines[site.KVM] = observe.Capabilities{Unable: observe.Lack{What: "QEMU is not installed",
+		Cure: "apt-get install qemu-system-x86"}}
+	if _, err := plan.Start(s, hosts, only); problem.Exit(err) != int(problem.Unable) ||
+		!strings.Contains(err.Error(), "node portal cannot run on host sv1: QEMU is not installed") {
 		t.Error(err)
 	}
 	if p := plan.Down(s, hosts, plan.Goal{}); p.Empty() {
@@ -148,7 +161,8 @@ func TestStartUnable(t *testing.T) {
 	}
 }
 
-// TestEmulated: a plan warns once for each host of virtual machines that are emulated there, whether there is something to do or not.
+// TestEmulated: a plan warns once for each host of virtual machines that are emulated there,
+// whether there is something to do or not.
 func TestEmulated(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
@@ -164,7 +178,8 @@ func TestEmulated(t *testing.T) {
 	}
 }
 
-// TestKernelBesideRoles: the kernel's layer stands on the base only, as the first role layer does; a machine waits for both, a container does not wait for a kernel.
+// TestKernelBesideRoles: the kernel's layer stands on the base only, as the first role layer does;
+// a machine waits for both, a container does not wait for a kernel.
 func TestKernelBesideRoles(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
@@ -200,7 +215,8 @@ func TestKernelBesideRoles(t *testing.T) {
 	}
 }
 
-// TestPlug: a disk comes to a machine that runs where its engine can do that; what cannot be done so, such as another cache, stops it.
+// TestPlug: a disk comes to a machine that runs where its engine can do that; what cannot be done
+// so, such as another cache, stops it.
 func TestPlug(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
@@ -221,5 +237,6 @@ func TestPlug(t *testing.T) {
 		t.Fatal(err)
 	}
 	const why = "virtual hardware changed"
-	wantLines(t, p, "node portal: stop: "+why, "node portal: reshape: "+why, "node portal: start: after the change", "node portal: check: prove health")
+	wantLines(t, p, "node portal: stop: "+why, "node portal: reshape: "+why, "node portal: start: after the change",
+		"node portal: check: prove health")
 }

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// genes are what a random site is built from. Two sites that share most of their genes are a site before and after an edit.
+// genes are what a random site is built from. Two sites that share most of their genes are a site
+// before and after an edit.
 type genes struct {
 	hosts     int
 	networks  [4]*networkGenes
@@ -71,7 +72,8 @@ func drawNetwork(t *rapid.T, i int) *networkGenes {
 	if i > 1 && small(t, 2, "network") == 0 {
 		return nil
 	}
-	return &networkGenes{subnet: i + small(t, 1, "subnet"), nat: rapid.Bool().Draw(t, "nat"), mtu: 1450 - small(t, 1, "mtu"), kind: small(t, 3, "kind"), parent: small(t, 5, "parent")}
+	return &networkGenes{subnet: i + small(t, 1, "subnet"), nat: rapid.Bool().Draw(t, "nat"),
+		mtu: 1450 - small(t, 1, "mtu"), kind: small(t, 3, "kind"), parent: small(t, 5, "parent")}
 }
 
 func drawVethPair(t *rapid.T) *vethPairGenes {
@@ -83,8 +85,9 @@ func drawVethPair(t *rapid.T) *vethPairGenes {
 
 func drawRole(t *rapid.T, i int) roleGenes {
 	return roleGenes{
-		apt: small(t, 2, "apt"), template: small(t, 2, "template"), step: small(t, 2, "step"), service: small(t, 2, "service"),
-		health: small(t, 2, "health"), env: small(t, 2, "env"), pip: small(t, 1, "pip"), volume: small(t, 2, "volume"),
+		apt: small(t, 2, "apt"), template: small(t, 2, "template"), step: small(t, 2, "step"),
+		service: small(t, 2, "service"),
+		health:  small(t, 2, "health"), env: small(t, 2, "env"), pip: small(t, 1, "pip"), volume: small(t, 2, "volume"),
 		needs: subset(t, i, "needs"), healthy: subset(t, i, "healthy"),
 	}
 }
@@ -94,10 +97,12 @@ func drawNode(t *rapid.T, i int) *nodeGenes {
 		return nil
 	}
 	return &nodeGenes{
-		id: i + small(t, 1, "id"), address: i + small(t, 1, "address"), host: small(t, 3, "host"), roles: subset(t, 4, "role"),
+		id: i + small(t, 1, "id"), address: i + small(t, 1, "address"), host: small(t, 3, "host"),
+		roles:    subset(t, 4, "role"),
 		networks: subset(t, 4, "on"), takes: small(t, 5, "takes"), cpus: small(t, 2, "cpus"), memory: small(t, 2, "memory"),
-		privileged: small(t, 3, "privileged") == 0, sleeper: small(t, 3, "sleeper") == 0, requirements: small(t, 1, "requirements"),
-		virtual: small(t, 3, "virtual") == 0,
+		privileged: small(t, 3, "privileged") == 0, sleeper: small(t, 3, "sleeper") == 0,
+		requirements: small(t, 1, "requirements"),
+		virtual:      small(t, 3, "virtual") == 0,
 	}
 }
 
@@ -154,7 +159,8 @@ var hostNames = []string{"sv1", "sv2", "sv3"}
 // site builds a site in which check would find no mistake.
 func (g *genes) site() *site.Site {
 	s := &site.Site{
-		Name: "rapid", Images: []site.Image{{Name: "debian", Suite: "bookworm", Packages: []string{fmt.Sprint("package", g.packages)}}},
+		Name: "rapid", Images: []site.Image{{Name: "debian", Suite: "bookworm",
+			Packages: []string{fmt.Sprint("package", g.packages)}}},
 		Volumes: []site.Volume{{Name: "shared", Shared: true}},
 	}
 	for i := range g.hosts {
@@ -256,7 +262,8 @@ func (r *roleGenes) role(i int) site.Role {
 	}
 	if r.template > 0 {
 		text := fmt.Sprintf("version %d of {{.Node.Name}} {{range peers %q}}{{.Name}} {{.Address}} {{end}}", r.template, name)
-		made.Files = append(made.Files, site.File{Path: "/etc/" + name, Owner: "root:root", Mode: 0o644, Template: "t.tmpl", Content: []byte(text)})
+		made.Files = append(made.Files, site.File{Path: "/etc/" + name, Owner: "root:root", Mode: 0o644, Template: "t.tmpl",
+			Content: []byte(text)})
 	}
 	if r.step > 0 {
 		made.Steps = append(made.Steps, site.Step{Name: "step", When: site.Boot, Script: fmt.Appendf(nil, "step %d", r.step)})

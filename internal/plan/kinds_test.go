@@ -71,7 +71,8 @@ func TestAnotherKindIsMadeAnew(t *testing.T) {
 		t.Error(err)
 	}
 	p := f.reach(t, s)
-	if c := p.Counts(); c[plan.StopNode] != 2 || c[plan.StartNode] != 2 || c[plan.MakeNetwork] != 1 || c[plan.RemoveNetwork] != 2 {
+	if c := p.Counts(); c[plan.StopNode] != 2 || c[plan.StartNode] != 2 || c[plan.MakeNetwork] != 1 ||
+		c[plan.RemoveNetwork] != 2 {
 		t.Errorf("the plan is\n%s", text(p))
 	}
 	f.wantReached(t, s)

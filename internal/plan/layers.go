@@ -26,8 +26,8 @@ func newLayerDraft(d *draft) *layerDraft {
 	}
 }
 
-// under plans the layers that a node needs, each once a host and after those that it stands on. It returns the steps
-// to wait for.
+// under plans the layers that a node needs, each once a host and after those that it stands on. It
+// returns the steps to wait for.
 func (d *layerDraft) under(h *observe.Host, n *site.Node) []int {
 	return d.make(h, d.makerOf(n).Layers(n))
 }
@@ -51,8 +51,8 @@ func (d *layerDraft) make(h *observe.Host, layers []*spec.Layer) []int {
 	return slices.Sorted(maps.Values(awaited))
 }
 
-// provide plans that a host has a layer: it fetches it from the hosts that have it, or from the one that builds it
-// for all, or is that one. Those before it are what it may stand on.
+// provide plans that a host has a layer: it fetches it from the hosts that have it, or from the one
+// that builds it for all, or is that one. Those before it are what it may stand on.
 func (d *layerDraft) provide(h *observe.Host, l *spec.Layer, before []*spec.Layer, needs []int) (int, bool) {
 	if h.Layers[l.Digest] {
 		return 0, false
@@ -61,7 +61,8 @@ func (d *layerDraft) provide(h *observe.Host, l *spec.Layer, before []*spec.Laye
 	if step, ok := d.steps[key]; ok {
 		return step, true
 	}
-	s := Step{Kind: BuildLayer, Host: h.Name, Subject: l.Title, Reason: "not in the store: " + l.Digest, Layer: l, Undo: "kept in the store"}
+	s := Step{Kind: BuildLayer, Host: h.Name, Subject: l.Title, Reason: "not in the store: " + l.Digest, Layer: l,
+		Undo: "kept in the store"}
 	if sources, builder := d.sources(l, h); builder != h {
 		s.Kind, s.Sources = FetchLayer, sources
 		s.Reason += ", and in that of " + humanize.List(sources, 4)
@@ -78,8 +79,8 @@ func (d *layerDraft) provide(h *observe.Host, l *spec.Layer, before []*spec.Laye
 	return step, true
 }
 
-// sources returns the hosts that have a layer. If there are none, builder is the one that builds it. If nobody else
-// needs it, that is the host itself.
+// sources returns the hosts that have a layer. If there are none, builder is the one that builds
+// it. If nobody else needs it, that is the host itself.
 func (d *layerDraft) sources(l *spec.Layer, itself *observe.Host) (all []string, builder *observe.Host) {
 	if len(d.hosts) < 2 {
 		return nil, itself

@@ -10,7 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestLayersOverHosts: a layer is built on one host alone, and on none if one has it; each host that fetches it knows from whom, and who fetches it before.
+// TestLayersOverHosts: a layer is built on one host alone, and on none if one has it; each host
+// that fetches it knows from whom, and who fetches it before.
 func TestLayersOverHosts(t *testing.T) {
 	base := func(s *site.Site) string {
 		return newDraft(s, nil, Goal{}).makerOf(&s.Nodes[0]).Layers(&s.Nodes[0])[0].Digest
@@ -19,8 +20,10 @@ func TestLayersOverHosts(t *testing.T) {
 		change func(s *site.Site, hosts []observe.Host)
 		want   string
 	}{
-		"nobody has it":             {func(*site.Site, []observe.Host) {}, "sv1 builds; sv2 fetches from sv1; sv3 fetches from sv1 after sv2"},
-		"one has most of the nodes": {func(s *site.Site, _ []observe.Host) { s.Nodes[0].Host = "sv3" }, "sv2 fetches from sv3; sv3 builds"},
+		"nobody has it": {func(*site.Site, []observe.Host) {},
+			"sv1 builds; sv2 fetches from sv1; sv3 fetches from sv1 after sv2"},
+		"one has most of the nodes": {func(s *site.Site, _ []observe.Host) { s.Nodes[0].Host = "sv3" },
+			"sv2 fetches from sv3; sv3 builds"},
 		"one has it": {func(s *site.Site, hosts []observe.Host) { hosts[2].Layers = map[string]bool{base(s): true} },
 			"sv1 fetches from sv3; sv2 fetches from sv3 after sv1"},
 		"two have it": {func(s *site.Site, hosts []observe.Host) {
@@ -36,7 +39,9 @@ func TestLayersOverHosts(t *testing.T) {
 		}, ""},
 		"one alone": {func(s *site.Site, _ []observe.Host) { s.Nodes = s.Nodes[1:2] }, "sv2 builds"},
 		"what is not known of a host is none": {func(s *site.Site, hosts []observe.Host) {
-			for i := range 2 { // a node that is nowhere else might be there, so that nothing is made; these are, and are made anew
+			for i := range 2 {
+				// a node that is nowhere else might be there, so that nothing is made; these are, and are made
+				// anew
 				hosts[i].Nodes = []observe.Node{{Node: *newNode(s, i), State: observe.Broken}}
 			}
 			hosts[2] = observe.Host{Name: "sv3", Unknown: true, Layers: map[string]bool{base(s): true}}
@@ -73,9 +78,12 @@ func layersIn(t *testing.T, p *Plan, hosts []observe.Host) string {
 		case BuildLayer:
 			all = append(all, step.Host+" builds")
 		case FetchLayer:
-			all = append(all, strings.TrimSuffix(step.Host+" fetches from "+strings.Join(step.Sources, " ")+" after "+step.After, " after "))
+			all = append(all, strings.TrimSuffix(step.Host+" fetches from "+strings.Join(step.Sources, " ")+" after "+
+				step.After, " after "))
 			for _, source := range step.Sources {
-				has := slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Name == source && h.Layers[step.Layer.Digest] })
+				has := slices.ContainsFunc(hosts, func(h observe.Host) bool {
+					return h.Name == source && h.Layers[step.Layer.Digest]
+				})
 				builds := slices.ContainsFunc(step.Needs, func(n int) bool {
 					return p.Steps[n].Kind == BuildLayer && p.Steps[n].Host == source && p.Steps[n].Layer.Digest == step.Layer.Digest
 				})

@@ -15,9 +15,12 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// MoveNodes plans that nodes go to other hosts with all that is theirs, and what of other releases stands beside them; moves gives the host to which each goes. What they have written is copied while they run; then they stop, the rest is copied, the
-// host that they leave gives them away, the other one receives them, and those start that ran. What the site declares of them and of the rest is as it was: nothing else is changed.
-// A move that was cut short is brought to its end first. Nodes that are there already are left alone.
+// MoveNodes plans that nodes go to other hosts with all that is theirs, and what of other releases
+// stands beside them; moves gives the host to which each goes. What they have written is copied
+// while they run; then they stop, the rest is copied, the host that they leave gives them away, the
+// other one receives them, and those start that ran. What the site declares of them and of the rest
+// is as it was: nothing else is changed. A move that was cut short is brought to its end first.
+// Nodes that are there already are left alone.
 func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]string) (*Plan, error) {
 	goal.Nodes = map[string]bool{}
 	for name := range moves {
@@ -46,7 +49,8 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 		draft: up.draft, up: up, before: before, fixed: released.Homes(), made: map[string][]laid{}, came: map[string][]int{},
 	}
 	cut.All = slices.DeleteFunc(cut.All, func(h handover.Handover) bool { // the copy goes on from what has come
-		return h.End == handover.Drop && slices.ContainsFunc(all, func(j journey) bool { return j.has.ID == h.ID && j.from == h.From && j.to == h.To })
+		return h.End == handover.Drop &&
+			slices.ContainsFunc(all, func(j journey) bool { return j.has.ID == h.ID && j.from == h.From && j.to == h.To })
 	})
 	settleMoves(m.draft, cut)
 	m.Warnings = append(m.Warnings, warnFrames(m.basis)...)
@@ -60,7 +64,8 @@ func MoveNodes(s *site.Site, hosts []observe.Host, goal Goal, moves map[string]s
 	return m.sorted(), nil
 }
 
-// MoveBack plans, after a run of such a plan that came to nothing half way, that each of its nodes runs where it is now: where nothing was given, that is on the host that it was to leave.
+// MoveBack plans, after a run of such a plan that came to nothing half way, that each of its nodes
+// runs where it is now: where nothing was given, that is on the host that it was to leave.
 func MoveBack(s *site.Site, hosts []observe.Host, goal Goal, failed *Plan) (*Plan, error) {
 	moves := map[string]string{}
 	for _, step := range failed.Steps {
@@ -79,7 +84,8 @@ type journey struct {
 	ran      bool         // it runs, or did until this move was cut short
 }
 
-// journeys returns those of nodes that are not where they are to go, in the order in which the site declares them.
+// journeys returns those of nodes that are not where they are to go, in the order in which the site
+// declares them.
 func journeys(s *site.Site, hosts []observe.Host, moves map[string]string) ([]journey, error) {
 	for _, name := range slices.Sorted(maps.Keys(moves)) {
 		if _, ok := s.Node(name); !ok {
@@ -129,16 +135,22 @@ func journeyOf(n *site.Node, hosts []observe.Host, to string) (*journey, error) 
 	case j.from == to:
 		return j, nil
 	case hosts[target].Unknown:
-		return nil, problem.New(problem.Unable, "node %s cannot move to host %s, of which nothing is known", n.Name, to).Try("see that it answers: orrery host check")
+		return nil, problem.New(problem.Unable, "node %s cannot move to host %s, of which nothing is known", n.Name, to).
+			Try("see that it answers: orrery host check")
 	case hosts[target].Drained != nil:
-		return nil, problem.New(problem.Unable, "node %s cannot move to host %s, which is drained", n.Name, to).Try("orrery host undrain %s, or choose another host", to)
+		return nil, problem.New(problem.Unable, "node %s cannot move to host %s, which is drained", n.Name, to).
+			Try("orrery host undrain %s, or choose another host", to)
 	case n.Host != "" && n.Host != to:
-		return nil, problem.New(problem.Mistake, "node %s is declared to be on host %s, and the next up would make it anew there", n.Name, n.Host).At("site.toml").
-			Try("write host = %q with it, then orrery move %s --to %s; or leave host out, and it stays where it is", to, n.Name, to)
+		return nil, problem.New(problem.Mistake,
+			"node %s is declared to be on host %s, and the next up would make it anew there", n.Name, n.Host).At("site.toml").
+			Try("write host = %q with it, then orrery move %s --to %s; or leave host out, and it stays where it is", to,
+				n.Name, to)
 	case j.from == "" && unknown != "":
-		return nil, problem.New(problem.Unable, "node %s may be on host %s, of which nothing is known", n.Name, unknown).Try("see that it answers: orrery host check")
+		return nil, problem.New(problem.Unable, "node %s may be on host %s, of which nothing is known", n.Name, unknown).
+			Try("see that it answers: orrery host check")
 	case j.from == "":
-		return nil, problem.New(problem.Failed, "node %s is on no host", n.Name).Try("orrery up %s makes it; host = %q in site.toml says where", n.Name, to)
+		return nil, problem.New(problem.Failed, "node %s is on no host", n.Name).
+			Try("orrery up %s makes it; host = %q in site.toml says where", n.Name, to)
 	}
 	return j, nil
 }
@@ -169,9 +181,10 @@ type mover struct {
 	before map[string]*observe.Host // the hosts as they were seen
 	fixed  map[string]string        // hosts of the nodes of which the site says where they are
 	made   map[string][]laid        // what a host is given before anything stops
-	joins  []laid                   // what tells hosts where the nodes of a network are. It is done when those stand still that move
-	lefts  []int                    // the steps with which nodes have left their hosts
-	came   map[string][]int         // node -> the steps that receive what stands beside it
+	// what tells hosts where the nodes of a network are. It is done when those stand still that move
+	joins []laid
+	lefts []int            // the steps with which nodes have left their hosts
+	came  map[string][]int // node -> the steps that receive what stands beside it
 }
 
 // A laid network is the step that makes it; the name "" is for all of them.
@@ -240,7 +253,8 @@ func (j *journey) check(b *basis, from *observe.Host) error {
 	}
 	to := b.hosts[j.to]
 	no := func(cure, format string, args ...any) error {
-		return problem.New(problem.Unable, "node %s cannot move to host %s: %s", n.Name, j.to, fmt.Sprintf(format, args...)).Try("%s", cure)
+		return problem.New(problem.Unable, "node %s cannot move to host %s: %s", n.Name, j.to,
+			fmt.Sprintf(format, args...)).Try("%s", cure)
 	}
 	if why, cure := place.Bound(b.makerOf(n).Site, n); why != "" {
 		return no(cure, "%s", why)
@@ -268,7 +282,8 @@ func (j *journey) check(b *basis, from *observe.Host) error {
 	return place.Fits(b.site.Key(), n, to)
 }
 
-// ground plans the networks of a host: those that are not there before nodes stop, what changes of the others when they stand still.
+// ground plans the networks of a host: those that are not there before nodes stop, what changes of
+// the others when they stand still.
 func (m *mover) ground(h *observe.Host) error {
 	if h.Unknown {
 		return nil
@@ -281,8 +296,10 @@ func (m *mover) ground(h *observe.Host) error {
 	used := m.up.networks.uses(nodes)
 	for _, wanted := range m.up.networks.all {
 		wanted = m.up.networks.spans.On(h.Name, wanted)
-		if i := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Name == wanted.Name }); i >= 0 && used[wanted.Name] && relinks(&h.Networks[i], &wanted) {
-			return problem.New(problem.Mistake, "network %s of host %s is not as it is declared, and would be made anew", wanted.Name, h.Name).Try("orrery up first, then move")
+		if i := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Name == wanted.Name }); i >= 0 &&
+			used[wanted.Name] && relinks(&h.Networks[i], &wanted) {
+			return problem.New(problem.Mistake, "network %s of host %s is not as it is declared, and would be made anew",
+				wanted.Name, h.Name).Try("orrery up first, then move")
 		}
 	}
 	steps, err := m.up.networks.make(h, nodes, ready)
@@ -340,8 +357,9 @@ func (m *mover) journey(j *journey) error {
 	return nil
 }
 
-// travel plans the way of a node to another host, which makes it as wanted. What it has written is copied while it
-// runs, and the rest once halt has stopped it. It returns the step that receives the node.
+// travel plans the way of a node to another host, which makes it as wanted. What it has written is
+// copied while it runs, and the rest once halt has stopped it. It returns the step that receives
+// the node.
 func (m *mover) travel(j *journey, wanted *spec.Node, why string, needs []int, halt func(copied int) int) int {
 	step := func(kind Kind, host, peer, reason, undo string, needs ...int) int {
 		return m.add(Step{
@@ -387,9 +405,11 @@ func (u *nodeDraft) resume(other int) int {
 	return u.steps[len(u.steps)-1]
 }
 
-// arrived returns a node as it is when it has been received: made as it is declared, with what had been done on it.
+// arrived returns a node as it is when it has been received: made as it is declared, with what had
+// been done on it.
 func arrived(wanted *spec.Node, had *observe.Node) *observe.Node {
-	is := &observe.Node{Node: *wanted, State: observe.Stopped, Configured: had.Configured, Active: had.Active, Resume: true}
+	is := &observe.Node{Node: *wanted, State: observe.Stopped, Configured: had.Configured, Active: had.Active,
+		Resume: true}
 	is.Config = had.Config
 	return is
 }
@@ -423,7 +443,8 @@ func (m *mover) clear(h *observe.Host) {
 	}
 }
 
-// tell plans that the nodes of a host are told of those that have come, whose SSH host keys are there now, and where others are.
+// tell plans that the nodes of a host are told of those that have come, whose SSH host keys are
+// there now, and where others are.
 func (m *mover) tell(h *observe.Host) {
 	came := slices.Clone(m.arrivals[h.Name])
 	reason := "nodes have come"

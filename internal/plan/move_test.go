@@ -142,7 +142,10 @@ func (f *paper) do(s *Step) error {
 	case PrepareHost:
 		h.Settings = s.Settings
 	case MakeNetwork:
-		h.Networks = slices.DeleteFunc(h.Networks, func(n observe.Network) bool { return n.Name == s.Subject && n.Site == s.Network.Site })
+		h.Networks = slices.DeleteFunc(h.Networks, func(n observe.Network) bool {
+			return n.Name == s.Subject &&
+				n.Site == s.Network.Site
+		})
 		h.Networks = append(h.Networks, observe.Network{Network: *s.Network})
 	case RemoveNetwork:
 		for _, n := range h.Nodes {
@@ -150,7 +153,10 @@ func (f *paper) do(s *Step) error {
 				return fmt.Errorf("node %s is on it", n.Name)
 			}
 		}
-		h.Networks = slices.DeleteFunc(h.Networks, func(n observe.Network) bool { return n.Name == s.Subject && n.Site == s.Network.Site })
+		h.Networks = slices.DeleteFunc(h.Networks, func(n observe.Network) bool {
+			return n.Name == s.Subject &&
+				n.Site == s.Network.Site
+		})
 	case WriteNames:
 		h.Names = s.Names
 	case ForgetNames:
@@ -239,7 +245,8 @@ func (f *paper) do(s *Step) error {
 	return f.one(id)
 }
 
-// one wants that a node has one holder: at most one host has it as its own, and while one does, none has given it that could take it back.
+// one wants that a node has one holder: at most one host has it as its own, and while one does,
+// none has given it that could take it back.
 func (f *paper) one(id int) error {
 	var holders []string
 	for i := range f.hosts {
@@ -261,7 +268,8 @@ func (f *paper) seen(unknown ...string) []observe.Host {
 			all[i] = observe.Host{Name: all[i].Name, Unknown: true}
 			continue
 		}
-		all[i].Nodes, all[i].Given, all[i].Arrivals = slices.Clone(all[i].Nodes), slices.Clone(all[i].Given), slices.Clone(all[i].Arrivals)
+		all[i].Nodes, all[i].Given, all[i].Arrivals = slices.Clone(all[i].Nodes), slices.Clone(all[i].Given),
+			slices.Clone(all[i].Arrivals)
 		all[i].Networks = slices.Clone(all[i].Networks)
 	}
 	return all
@@ -288,7 +296,8 @@ func TestMove(t *testing.T) {
 			kinds = append(kinds, step.Kind)
 		}
 	}
-	if want := []Kind{CopyNode, StopNode, SendNode, GiveNode, ReceiveNode, StartNode, LeaveNode}; !slices.Equal(kinds, want) {
+	if want := []Kind{CopyNode, StopNode, SendNode, GiveNode, ReceiveNode, StartNode, LeaveNode}; !slices.Equal(kinds,
+		want) {
 		t.Errorf("the steps are %v, not %v\n%s", kinds, want, told(p))
 	}
 	if err := f.run(p, func([]int) int { return 0 }); err != nil {
@@ -307,7 +316,8 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestMoveGoesOn: what has come of a node stays if the node goes the same way again, and is removed if it goes another.
+// TestMoveGoesOn: what has come of a node stays if the node goes the same way again, and is removed
+// if it goes another.
 func TestMoveGoesOn(t *testing.T) {
 	s, f := movable()
 	f.hosts[2].Arrivals = []observe.Arrival{{Name: "a", ID: f.hosts[0].Nodes[0].ID, From: "sv1"}}
@@ -334,19 +344,36 @@ func TestMoveRefused(t *testing.T) {
 			f.hosts[2].Engines["fake"] = observe.Capabilities{}
 			return nil
 		},
-		"it is half made": func(_ *site.Site, f *paper) []observe.Host { f.hosts[0].Nodes[0].State = observe.Broken; return nil },
+		"it is half made": func(_ *site.Site, f *paper) []observe.Host {
+			f.hosts[0].Nodes[0].State = observe.Broken
+			return nil
+		},
 		"would be made anew: base image changed": func(_ *site.Site, f *paper) []observe.Host {
 			f.hosts[0].Nodes[0].Base = "other"
 			return nil
 		},
-		"release 7 of it stands beside it on host sv2, and cannot come with it: what it was staged from is not known": func(_ *site.Site, f *paper) []observe.Host {
-			f.hosts[1].Nodes = append(f.hosts[1].Nodes, observe.Node{Node: spec.Node{Name: "a", ID: 7011, Release: 7, Staged: true}})
+		"release 7 of it stands beside it on host sv2, and cannot come with it: what it was staged from is not known": func(_ *site.Site,
+			f *paper) []observe.Host {
+			f.hosts[1].Nodes = append(f.hosts[1].Nodes,
+				observe.Node{Node: spec.Node{Name: "a", ID: 7011, Release: 7, Staged: true}})
 			return nil
 		},
-		"takes the interface eth7": func(s *site.Site, _ *paper) []observe.Host { s.Nodes[0].NICs[1].Interface = "eth7"; return nil },
-		"PCI functions":            func(s *site.Site, _ *paper) []observe.Host { s.Nodes[0].VM.PCI = []string{"0000:01:00.0"}; return nil },
-		"at /srv/data of its host": func(s *site.Site, _ *paper) []observe.Host { hold(s, site.Volume{Path: "/srv/data"}); return nil },
-		"shared with other nodes":  func(s *site.Site, _ *paper) []observe.Host { hold(s, site.Volume{Shared: true}); return nil },
+		"takes the interface eth7": func(s *site.Site, _ *paper) []observe.Host {
+			s.Nodes[0].NICs[1].Interface = "eth7"
+			return nil
+		},
+		"PCI functions": func(s *site.Site, _ *paper) []observe.Host {
+			s.Nodes[0].VM.PCI = []string{"0000:01:00.0"}
+			return nil
+		},
+		"at /srv/data of its host": func(s *site.Site, _ *paper) []observe.Host {
+			hold(s, site.Volume{Path: "/srv/data"})
+			return nil
+		},
+		"shared with other nodes": func(s *site.Site, _ *paper) []observe.Host {
+			hold(s, site.Volume{Shared: true})
+			return nil
+		},
 		"has no 9 cpus and 16 MiB free": func(s *site.Site, _ *paper) []observe.Host {
 			s.Nodes[0].Limits.Cpus, s.Nodes[0].Limits.Memory = 9, 16<<20
 			return nil
@@ -364,7 +391,9 @@ func TestMoveRefused(t *testing.T) {
 	}
 }
 
-// TestMoveCompany: what of other releases stands beside a node goes before it, and stands still; then the quarantine has no place on the first host any more. If only one of them is there, the other one follows.
+// TestMoveCompany: what of other releases stands beside a node goes before it, and stands still;
+// then the quarantine has no place on the first host any more. If only one of them is there, the
+// other one follows.
 func TestMoveCompany(t *testing.T) {
 	s, f := movable()
 	goal := Goal{Releases: map[int]*site.Site{0: s, 7: f.beside(s, "a", 7), 8: f.beside(s, "a", 8)}}
@@ -388,7 +417,8 @@ func TestMoveCompany(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, release := range []int{7, 8} {
-		if n, has := f.host("sv3").Has(site.FullID(release, 11)); !has || n.State != observe.Stopped || !n.Configured || !n.Staged {
+		if n, has := f.host("sv3").Has(site.FullID(release, 11)); !has || n.State != observe.Stopped || !n.Configured ||
+			!n.Staged {
 			t.Errorf("host sv3 has %+v", n)
 		}
 	}
@@ -421,7 +451,8 @@ func TestMoveCompany(t *testing.T) {
 		t.Errorf("it has not followed\n%s", told(p))
 	}
 	at.Nodes[slices.IndexFunc(at.Nodes, func(n observe.Node) bool { return n.Release == 7 })].Base = "other"
-	if _, err := MoveNodes(s, f.seen(), goal, map[string]string{"a": "sv1"}); err == nil || !strings.Contains(err.Error(), "cannot come with it: base image changed") {
+	if _, err := MoveNodes(s, f.seen(), goal, map[string]string{"a": "sv1"}); err == nil ||
+		!strings.Contains(err.Error(), "cannot come with it: base image changed") {
 		t.Errorf("of one that is not as its release declares it: %v", err)
 	}
 }
@@ -434,8 +465,9 @@ func hold(s *site.Site, v site.Volume) {
 	s.Nodes[0].Roles = []string{"db"}
 }
 
-// TestMoveAfterKill: wherever a move is cut short, and what goes on from there as well, a node has one holder at every moment, and the next run of the same, or of up, brings it to where it belongs,
-// running if it ran.
+// TestMoveAfterKill: wherever a move is cut short, and what goes on from there as well, a node has
+// one holder at every moment, and the next run of the same, or of up, brings it to where it
+// belongs, running if it ran.
 func TestMoveAfterKill(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, f := movable()

@@ -22,8 +22,8 @@ type networkDraft struct {
 	refused  problem.List   // those that hosts cannot have
 }
 
-// newNetworkDraft works out how networks are joined over hosts. It comes before nodes are spelled out, whose MTUs
-// depend on that.
+// newNetworkDraft works out how networks are joined over hosts. It comes before nodes are spelled
+// out, whose MTUs depend on that.
 func newNetworkDraft(d *draft, hosts []observe.Host) (*networkDraft, error) {
 	spans, warnings, err := overlay.Join(d.site, d.maker.Key(), hosts, d.Homes)
 	d.maker.MTUs = spans.MTUs()
@@ -61,7 +61,8 @@ func (d *networkDraft) make(h *observe.Host, nodes []*site.Node, ready []int) (m
 				}
 				s.Needs = append(slices.Clone(s.Needs), removed)
 			} else {
-				s.WasNetwork, s.Undo, s.Disturbs = &was.Network, "make network "+wanted.Name+" as it was", cutOff(h, &was.Network, &wanted)
+				s.WasNetwork, s.Undo, s.Disturbs = &was.Network, "make network "+wanted.Name+" as it was",
+					cutOff(h, &was.Network, &wanted)
 			}
 		}
 		if p := clash.Planned(h, &wanted, d.all); p != nil {
@@ -99,7 +100,8 @@ func (d *networkDraft) unlink(h *observe.Host, was *spec.Network, why string) (i
 	return step, nil
 }
 
-// uses returns the names of the networks that nodes are on, and of the veth pairs that these networks or the nodes stand on.
+// uses returns the names of the networks that nodes are on, and of the veth pairs that these
+// networks or the nodes stand on.
 func (d *networkDraft) uses(nodes []*site.Node) map[string]bool {
 	used, interfaces := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {
@@ -120,20 +122,23 @@ func (d *networkDraft) uses(nodes []*site.Node) map[string]bool {
 	return used
 }
 
-// joined adds, of the networks of a host, those that are or were joined with others and that nodes use which are concerned, wherever these are: each host has to know where all of them are.
+// joined adds, of the networks of a host, those that are or were joined with others and that nodes
+// use which are concerned, wherever these are: each host has to know where all of them are.
 func (d *networkDraft) joined(h *observe.Host, used map[string]bool) {
 	if d.goal.Nodes == nil {
 		return // each network is either used or removed
 	}
 	for i := range h.Networks {
 		n := &h.Networks[i]
-		used[n.Name] = used[n.Name] || (d.spans[n.Name] != nil || n.VXLAN != spec.VXLAN{}) && slices.ContainsFunc(d.site.Nodes, func(node site.Node) bool {
-			return d.goal.concerns(node.Name) && slices.Contains(node.Networks(), n.Name)
-		})
+		used[n.Name] = used[n.Name] || (d.spans[n.Name] != nil || n.VXLAN != spec.VXLAN{}) &&
+			slices.ContainsFunc(d.site.Nodes, func(node site.Node) bool {
+				return d.goal.concerns(node.Name) && slices.Contains(node.Networks(), n.Name)
+			})
 	}
 }
 
-// vethPairUnder returns the step that makes the veth pair on which an interface is, and whether it makes other ends than there were.
+// vethPairUnder returns the step that makes the veth pair on which an interface is, and whether it
+// makes other ends than there were.
 func (d *networkDraft) vethPairUnder(name string, steps map[string]int) (step int, anew bool) {
 	for _, step := range steps {
 		if s := d.Steps[step]; s.Network.Joins(name) && s.WasNetwork == nil {
@@ -158,16 +163,20 @@ func (d *networkDraft) under(n *spec.Node, steps map[string]int) (all []int) {
 
 // relinks reports whether what nodes are on is another link when a network has been changed.
 func relinks(was *observe.Network, is *spec.Network) bool {
-	return was.Kind != is.Kind || was.Parent != is.Parent || was.Ends != is.Ends || is.Kind == spec.VethPair && len(was.Drift) > 0
+	return was.Kind != is.Kind || was.Parent != is.Parent || was.Ends != is.Ends || is.Kind == spec.VethPair &&
+		len(was.Drift) > 0
 }
 
-// PassedThrough reports whether a veth pair is as it shall be, but for that neither end is on the host, because nodes that run have taken them.
+// PassedThrough reports whether a veth pair is as it shall be, but for that neither end is on the
+// host, because nodes that run have taken them.
 func PassedThrough(h *observe.Host, was *observe.Network, is *spec.Network) bool {
-	return is.Kind == spec.VethPair && was.Network == *is && slices.Equal(was.Drift, []observe.NetworkDrift{observe.EndsGone}) &&
+	return is.Kind == spec.VethPair && was.Network == *is &&
+		slices.Equal(was.Drift, []observe.NetworkDrift{observe.EndsGone}) &&
 		slices.ContainsFunc(h.Nodes, func(n observe.Node) bool { return n.Runs() && has(&n.Node, is) })
 }
 
-// stands reports whether a node is on a network or, if that is a veth pair, has taken an end of it or is on one.
+// stands reports whether a node is on a network or, if that is a veth pair, has taken an end of it
+// or is on one.
 func stands(n *spec.Node, on *spec.Network) bool {
 	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
 		return nic.Network == on.Name || on.Joins(nic.Parent) && n.KindOf(nic) == nic.Kind
@@ -187,7 +196,8 @@ func cutOff(h *observe.Host, was, is *spec.Network) []string {
 	var names []string
 	for i := range h.Nodes {
 		n := &h.Nodes[i]
-		if n.State == observe.Running && slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return nic.Network == was.Name }) {
+		if n.State == observe.Running &&
+			slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return nic.Network == was.Name }) {
 			names = append(names, n.Name)
 		}
 	}
@@ -207,9 +217,11 @@ func networkDifference(was *observe.Network, is *spec.Network) string {
 
 func networkParts(n *spec.Network) spec.Parts {
 	return spec.Parts{
-		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU), "router": fmt.Sprint(n.Router),
-		"host": n.Host, "spoof": fmt.Sprint(n.Spoof), "protocols": n.Protocols, "metadata": fmt.Sprint(n.Metadata),
-		"number between hosts": fmt.Sprint(n.VXLAN.ID), "address between hosts": n.VXLAN.Local, "hosts": n.VXLAN.Hosts(), "nodes on other hosts": n.VXLAN.Peers, "key of this host": n.VXLAN.Key,
+		"subnet": n.Subnet, "gateway": n.Gateway, "nat": fmt.Sprint(n.NAT), "mtu": fmt.Sprint(n.MTU),
+		"router": fmt.Sprint(n.Router),
+		"host":   n.Host, "spoof": fmt.Sprint(n.Spoof), "protocols": n.Protocols, "metadata": fmt.Sprint(n.Metadata),
+		"number between hosts": fmt.Sprint(n.VXLAN.ID), "address between hosts": n.VXLAN.Local, "hosts": n.VXLAN.Hosts(),
+		"nodes on other hosts": n.VXLAN.Peers, "key of this host": n.VXLAN.Key,
 		"joined with": n.Uplink.String(), "kind": n.Kind, "interface": n.Parent, "ends": strings.Join(n.Ends[:], " "),
 	}
 }

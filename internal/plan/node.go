@@ -11,9 +11,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// upNode plans what makes one node as declared. It returns the step that configures it, if there is one. A node that
-// does not start by itself is left standing still, unless it was asked for by name, ran before, or its roles have yet
-// to be applied.
+// upNode plans what makes one node as declared. It returns the step that configures it, if there is
+// one. A node that does not start by itself is left standing still, unless it was asked for by
+// name, ran before, or its roles have yet to be applied.
 func (u *nodeDraft) upNode() (configure int, planned bool) {
 	wanted, has := u.wanted, u.has
 	wasOn := has != nil && (has.Runs() || has.Resume)
@@ -63,7 +63,8 @@ func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 		needs = append(needs, u.ground...)
 		u.ground = nil
 	}
-	s := Step{Kind: kind, Host: u.host.Name, Subject: u.node.Name, Reason: reason, Needs: needs, Undo: undo, Node: u.wanted}
+	s := Step{Kind: kind, Host: u.host.Name, Subject: u.node.Name, Reason: reason, Needs: needs, Undo: undo,
+		Node: u.wanted}
 	if u.has != nil {
 		s.Was = &u.has.Node
 		if kind == ReplaceNode || kind == StopNode || kind == KillNode || kind == ConfigureNode && u.restarts() {
@@ -75,8 +76,9 @@ func (u *nodeDraft) step(kind Kind, reason, undo string) int {
 	return n
 }
 
-// restarts reports whether services of the node restart when it is configured while it runs. Of a file that says
-// which do (site.File.Restarts), only these do. Anything else may restart what its role has, or roles that need it.
+// restarts reports whether services of the node restart when it is configured while it runs. Of a
+// file that says which do (site.File.Restarts), only these do. Anything else may restart what its
+// role has, or roles that need it.
 func (u *nodeDraft) restarts() bool {
 	if u.has.State != observe.Running {
 		return false
@@ -99,7 +101,8 @@ func (u *nodeDraft) restarts() bool {
 	return false
 }
 
-// restartedBy returns the services that a changed part of a configuration restarts, or false if it does not say.
+// restartedBy returns the services that a changed part of a configuration restarts, or false if it
+// does not say.
 func (u *nodeDraft) restartedBy(part string) (services []string, exact bool) {
 	if _, added := u.has.Config.Parts[part]; !added {
 		return nil, false
@@ -133,7 +136,8 @@ func (u *nodeDraft) halt(kind Kind, why string) {
 	}
 }
 
-// shape plans that the node is there in the declared form, and reports whether it is left in the state it was in.
+// shape plans that the node is there in the declared form, and reports whether it is left in the
+// state it was in.
 func (u *nodeDraft) shape() (undisturbed bool) {
 	if u.has == nil {
 		u.before = append(u.before, u.up.layers.under(u.host, u.node)...)
@@ -144,7 +148,8 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 	if why := u.replaceReason(); why != "" {
 		u.before = append(u.before, u.up.layers.under(u.host, u.node)...)
 		kind := StopNode
-		if !u.has.KeepsData() && !u.has.WritesDisks() { // undo gives the node back: its guest may hold back what belongs on a disk
+		if !u.has.KeepsData() && !u.has.WritesDisks() {
+			// undo gives the node back: its guest may hold back what belongs on a disk
 			kind = KillNode
 		}
 		u.halt(kind, why)
@@ -201,8 +206,8 @@ func (u *nodeDraft) reshapeReason() string {
 	return cmp.Or(stand.ShapeChange(&was, u.wanted, u.linked), u.relinkReason())
 }
 
-// unplug plans that interfaces go from a machine that runs. It is a step of its own, before those that come: others
-// may wait for the network or the address, and what comes may wait for those.
+// unplug plans that interfaces go from a machine that runs. It is a step of its own, before those
+// that come: others may wait for the network or the address, and what comes may wait for those.
 func (u *nodeDraft) unplug(nics []spec.NIC) {
 	if len(nics) == 0 {
 		return
@@ -212,13 +217,14 @@ func (u *nodeDraft) unplug(nics []spec.NIC) {
 	n := u.step(LimitNode, spec.NetworksOf("unplugs", nics), "plug them again")
 	u.ground = ground
 	less := *u.wanted
-	less.VM, less.Limits, less.Autostart, less.NICs = u.has.VM, u.has.Limits, u.has.Autostart, spec.Without(u.has.NICs, nics)
+	less.VM, less.Limits, less.Autostart, less.NICs = u.has.VM, u.has.Limits, u.has.Autostart,
+		spec.Without(u.has.NICs, nics)
 	u.up.Steps[n].Node, u.less = &less, &less
 	u.up.frees.links(u.host, &u.has.Node, nics, n)
 }
 
-// relinkReason says why a node that runs has to be started anew, although nothing of its own has changed: for its
-// links, or because it is of no use as it is.
+// relinkReason says why a node that runs has to be started anew, although nothing of its own has
+// changed: for its links, or because it is of no use as it is.
 func (u *nodeDraft) relinkReason() string {
 	if !u.has.Runs() {
 		return ""
@@ -235,7 +241,8 @@ func (u *nodeDraft) relinkReason() string {
 		}
 	}
 	for _, s := range u.up.Steps {
-		if s.Kind == MakeNetwork && s.Host == u.host.Name && s.WasNetwork == nil && s.Network.Kind == spec.VethPair && stands(&u.has.Node, s.Network) {
+		if s.Kind == MakeNetwork && s.Host == u.host.Name && s.WasNetwork == nil && s.Network.Kind == spec.VethPair &&
+			stands(&u.has.Node, s.Network) {
 			return "network " + s.Subject + " is made anew"
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// wantOrder checks that every step comes after those that it needs, and that it needs what it must: the needs say what
-// runs at the same time, so that the order of the list alone is not enough.
+// wantOrder checks that every step comes after those that it needs, and that it needs what it must:
+// the needs say what runs at the same time, so that the order of the list alone is not enough.
 func wantOrder(t failer, p *plan.Plan, s *site.Site) {
 	t.Helper()
 	before := make([]map[int]bool, len(p.Steps)) // all that are done before, for each step
@@ -49,7 +49,8 @@ func wantOrder(t failer, p *plan.Plan, s *site.Site) {
 
 // ranks are the kinds of steps of one node, in order.
 var ranks = map[plan.Kind]int{
-	plan.StopNode: 1, plan.KillNode: 1, plan.DestroyNode: 2, plan.CreateNode: 3, plan.ReplaceNode: 3, plan.ReshapeNode: 3, plan.LimitNode: 3,
+	plan.StopNode: 1, plan.KillNode: 1, plan.DestroyNode: 2, plan.CreateNode: 3, plan.ReplaceNode: 3,
+	plan.ReshapeNode: 3, plan.LimitNode: 3,
 	plan.StartNode: 4, plan.ConfigureNode: 5, plan.CheckNode: 6,
 }
 
@@ -79,7 +80,8 @@ func mustPrecede(a, b *plan.Step, waits map[string][]string) bool {
 		return b.Node.Layer == a.Layer.Digest || b.Node.Base == a.Layer.Digest
 	case a.Kind == plan.MakeNetwork && b.Kind == plan.StartNode:
 		return onNetwork(b, a.Subject)
-	case b.Kind == plan.RemoveNetwork && (a.Kind == plan.StopNode || a.Kind == plan.KillNode || a.Kind == plan.DestroyNode):
+	case b.Kind == plan.RemoveNetwork && (a.Kind == plan.StopNode || a.Kind == plan.KillNode ||
+		a.Kind == plan.DestroyNode):
 		return wasOnNetwork(a, b.Subject)
 	case a.Kind == plan.DestroyNode && b.Kind == plan.CreateNode:
 		return a.Was.ID == b.Node.ID
@@ -88,7 +90,9 @@ func mustPrecede(a, b *plan.Step, waits map[string][]string) bool {
 	case makesEnds(a) && b.Kind == plan.MakeNetwork:
 		return b.Network.Parent != "" && a.Network.Joins(b.Network.Parent)
 	case makesEnds(a) && b.Kind == plan.StartNode:
-		return slices.ContainsFunc(b.Node.NICs, func(nic spec.NIC) bool { return nic.Parent != "" && a.Network.Joins(nic.Parent) })
+		return slices.ContainsFunc(b.Node.NICs, func(nic spec.NIC) bool {
+			return nic.Parent != "" && a.Network.Joins(nic.Parent)
+		})
 	}
 	return false
 }
@@ -98,8 +102,8 @@ func makesEnds(s *plan.Step) bool {
 	return s.Kind == plan.MakeNetwork && s.Network.Kind == spec.VethPair && s.WasNetwork == nil
 }
 
-// share reports whether a network that is removed has the subnet or the interface of one that is made: only one network
-// of a host can have it.
+// share reports whether a network that is removed has the subnet or the interface of one that is
+// made: only one network of a host can have it.
 func share(removed, made *plan.Step) bool {
 	was, is := removed.Network, made.Network
 	return was.Subnet != "" && was.Subnet == is.Subnet || was.Parent != "" && was.Parent == is.Parent

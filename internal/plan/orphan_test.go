@@ -22,14 +22,17 @@ func TestOrphans(t *testing.T) {
 		nodes []observe.Node
 		want  string // what the user reads; "": nothing
 	}{
-		"in use":              {there: []observe.Volume{pgdata("db")}},
-		"the only one":        {there: []observe.Volume{pgdata("old")}, want: "volume pgdata of old is used by no node any more, and db looks like its heir: orrery volume adopt old db gives it the data"},
-		"has data of its own": {there: []observe.Volume{pgdata("db"), pgdata("old")}, want: "volume pgdata of old is used by no node any more: orrery volume adopt old NODE"},
+		"in use": {there: []observe.Volume{pgdata("db")}},
+		"the only one": {there: []observe.Volume{pgdata("old")},
+			want: "volume pgdata of old is used by no node any more, and db looks like its heir: orrery volume adopt old db gives it the data"},
+		"has data of its own": {there: []observe.Volume{pgdata("db"), pgdata("old")},
+			want: "volume pgdata of old is used by no node any more: orrery volume adopt old NODE"},
 		"the same id": {there: []observe.Volume{pgdata("db"), pgdata("db0")}, nodes: []observe.Node{was},
 			want: "orrery volume adopt db0 db gives it the data"},
 		"another volume": {
 			edit:  func(s *site.Site) { s.Roles[2].Volumes[0].Name = "postgres" },
-			there: []observe.Volume{pgdata("db")}, want: "volume pgdata of db is used by no node any more, and db looks like its heir: orrery volume adopt db db pgdata=postgres gives",
+			there: []observe.Volume{pgdata("db")},
+			want:  "volume pgdata of db is used by no node any more, and db looks like its heir: orrery volume adopt db db pgdata=postgres gives",
 		},
 		"the nearest": {
 			edit: func(s *site.Site) {
@@ -38,14 +41,16 @@ func TestOrphans(t *testing.T) {
 			},
 			there: []observe.Volume{pgdata("db1")}, want: "orrery volume adopt db1 db2 gives",
 		},
-		"shared": {there: []observe.Volume{{Name: "common", Path: "/v/common/@all"}}, want: "volume common, which nodes shared, is used by no node any more: it is kept at /v/common/@all"},
+		"shared": {there: []observe.Volume{{Name: "common", Path: "/v/common/@all"}},
+			want: "volume common, which nodes shared, is used by no node any more: it is kept at /v/common/@all"},
 		"shared, and used": {
 			edit:  func(s *site.Site) { s.Volumes = []site.Volume{{Name: "pgdata", Shared: true}} },
 			there: []observe.Volume{{Name: "pgdata", Path: "/v/pgdata/@all"}},
 		},
 		"elsewhere": {
-			nodes: []observe.Node{{Node: spec.Node{Name: "db0", ID: 101, Mounts: []spec.Mount{{Volume: "pgdata", Source: "/srv/pg"}}}}},
-			want:  "orrery volume adopt db0 db gives",
+			nodes: []observe.Node{{Node: spec.Node{Name: "db0", ID: 101,
+				Mounts: []spec.Mount{{Volume: "pgdata", Source: "/srv/pg"}}}}},
+			want: "orrery volume adopt db0 db gives",
 		},
 		"of a release that is kept": {there: []observe.Volume{{Name: "former", Node: "db", Path: "/v/former/db"}}},
 	} {
@@ -60,7 +65,8 @@ func TestOrphans(t *testing.T) {
 			if strings.Contains(name, "release") {
 				releases[700] = kept
 			}
-			p, err := plan.Up(s, []observe.Host{{Name: "sv1", Cpus: 8, Memory: 1 << 40, Volumes: c.there, Nodes: c.nodes}}, plan.Goal{Releases: releases})
+			p, err := plan.Up(s, []observe.Host{{Name: "sv1", Cpus: 8, Memory: 1 << 40, Volumes: c.there, Nodes: c.nodes}},
+				plan.Goal{Releases: releases})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,8 +7,10 @@ import (
 	"orrery/internal/site"
 )
 
-// PlacedAsLive returns the site as Released does, with a host for every node. Those that are named are placed first.
-func PlacedAsLive(s *site.Site, hosts []observe.Host, releases map[int]*site.Site, first ...string) (*site.Site, error) {
+// PlacedAsLive returns the site as Released does, with a host for every node. Those that are named
+// are placed first.
+func PlacedAsLive(s *site.Site, hosts []observe.Host, releases map[int]*site.Site, first ...string) (*site.Site,
+	error) {
 	released, err := stand.Released(s, hosts, releases)
 	if err != nil {
 		return nil, err

@@ -1,13 +1,16 @@
 // Package plan decides what to do: it is a pure function of the declared site and the observed hosts.
 //
-// Call Up, Down, Start, Stop or Build with a site, what was observed and a Goal. You get a Plan: steps in order, each with its reason, the steps that it
-// needs, the nodes that it disturbs and how to undo it. Show it, or give it to package apply. Package wayback plans how the steps of a plan are taken back.
+// Call Up, Down, Start, Stop or Build with a site, what was observed and a Goal. You get a Plan:
+// steps in order, each with its reason, the steps that it needs, the nodes that it disturbs and how
+// to undo it. Show it, or give it to package apply. Package wayback plans how the steps of a plan
+// are taken back.
 //
-// The package does no I/O and reads no clock, so the preview is the run: apply carries out the steps of a plan and nothing else, and a plan made afterwards
-// is empty. Before a step travels to its host, a Packer adds what it needs of the site, and Encode writes it down.
+// The package does no I/O and reads no clock, so the preview is the run: apply carries out the
+// steps of a plan and nothing else, and a plan made afterwards is empty. Before a step travels to
+// its host, a Packer adds what it needs of the site, and Encode writes it down.
 //
-// Inside, a basis is what a plan is made from, and a draft has the steps so far. networkDraft, layerDraft and nodeDraft add
-// the steps of their subject, siteDraft and mover put these together.
+// Inside, a basis is what a plan is made from, and a draft has the steps so far. networkDraft,
+// layerDraft and nodeDraft add the steps of their subject, siteDraft and mover put these together.
 package plan
 
 import (

@@ -15,7 +15,8 @@ func begun(t *rapid.T) (*fleet, *genes) {
 	f := newFleet(hostNames[:g.hosts]...)
 	for _, h := range f.hosts { // an engine that can do everything is one of those that it may be
 		h.Can = observe.Capabilities{
-			LiveLimits: rapid.Bool().Draw(t, "live limits"), MoveNIC: rapid.Bool().Draw(t, "moves interfaces"), Keep: rapid.Bool().Draw(t, "keeps"),
+			LiveLimits: rapid.Bool().Draw(t, "live limits"), MoveNIC: rapid.Bool().
+					Draw(t, "moves interfaces"), Keep: rapid.Bool().Draw(t, "keeps"),
 		}
 		h.Can.PlugNIC = h.Can.MoveNIC && rapid.Bool().Draw(t, "plugs interfaces")
 	}
@@ -52,7 +53,8 @@ func stumble(t *rapid.T, f *fleet, p *plan.Plan) bool {
 	if s.ForNode() {
 		method = map[plan.Kind]string{
 			plan.CreateNode: "Create", plan.ReplaceNode: "Replace", plan.ReshapeNode: "Change", plan.LimitNode: "Change",
-			plan.StartNode: "Start", plan.StopNode: "Stop", plan.KillNode: "Stop", plan.DestroyNode: "Destroy", plan.ConfigureNode: "Mark", plan.CheckNode: "Mark",
+			plan.StartNode: "Start", plan.StopNode: "Stop", plan.KillNode: "Stop", plan.DestroyNode: "Destroy",
+			plan.ConfigureNode: "Mark", plan.CheckNode: "Mark",
 		}[s.Kind]
 	}
 	if rapid.Bool().Draw(t, "half way") {

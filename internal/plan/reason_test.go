@@ -22,7 +22,8 @@ func observatory() *site.Site {
 		Roles: []site.Role{
 			{Name: "base", Dir: "roles/base"},
 			{
-				Name: "receptor", Dir: "roles/receptor", NeedsRoles: []string{"base"}, Apt: []string{"python3"}, Pip: []string{"aiokatcp"},
+				Name: "receptor", Dir: "roles/receptor", NeedsRoles: []string{"base"}, Apt: []string{"python3"},
+				Pip:      []string{"aiokatcp"},
 				Services: []string{"receptor.service"},
 				Files: []site.File{
 					{Path: "/etc/receptor.json", Template: "receptor.json.tmpl", Content: []byte("{{.Node.Name}}\n")},
@@ -39,12 +40,14 @@ func observatory() *site.Site {
 			},
 			{
 				Name: "portal", Dir: "roles/portal", NeedsHealthy: []string{"role=db", "role=receptor"},
-				Files:  []site.File{{Path: "/etc/portal", Template: "t", Content: []byte("{{range peers \"receptor\"}}{{.Address}} {{end}}")}},
+				Files: []site.File{{Path: "/etc/portal", Template: "t",
+					Content: []byte("{{range peers \"receptor\"}}{{.Address}} {{end}}")}},
 				Health: []site.HealthCheck{{HTTP: "http://127.0.0.1/", Timeout: time.Second}},
 			},
 		},
 	}
-	for i, n := range []struct{ name, role string }{{"db", "db"}, {"receptor1", "receptor"}, {"receptor2", "receptor"}, {"portal", "portal"}} {
+	for i, n := range []struct{ name, role string }{{"db", "db"}, {"receptor1", "receptor"}, {"receptor2", "receptor"},
+		{"portal", "portal"}} {
 		s.Nodes = append(s.Nodes, site.Node{
 			Name: n.name, ID: 101 + i, Image: "debian", Roles: []string{n.role}, Engine: "fake", Autostart: true, Host: "sv1",
 			Requirements: site.Requirements{Text: "aiokatcp==1.8\n"},
@@ -79,7 +82,8 @@ func replacement(node, why string, health bool) []string {
 		halt = "stop"
 	}
 	all := []string{
-		"node " + node + ": " + halt + ": " + why, "node " + node + ": replace: " + why + anew, "node " + node + ": start: after the change",
+		"node " + node + ": " + halt + ": " + why, "node " + node + ": replace: " + why + anew,
+		"node " + node + ": start: after the change",
 		"node " + node + ": configure: apply roles anew",
 	}
 	if health {
@@ -109,7 +113,9 @@ func TestReasons(t *testing.T) {
 				"node receptor2: configure: receptor: file /etc/receptor.json changed", "node receptor2: check: prove health",
 			},
 		},
-		{name: "a template that comes to the same", edit: func(s *site.Site) { receptor(s).Files[0].Content = []byte("{{/* who */}}{{.Node.Name}}\n") }},
+		{name: "a template that comes to the same", edit: func(s *site.Site) {
+			receptor(s).Files[0].Content = []byte("{{/* who */}}{{.Node.Name}}\n")
+		}},
 		{
 			name: "apt", edit: func(s *site.Site) { receptor(s).Apt = []string{"python3", "jq"} },
 			want: both("role layer changed: receptor: apt changed"), build: []string{"debian + receptor"},
@@ -120,11 +126,14 @@ func TestReasons(t *testing.T) {
 		},
 		{
 			name: "a need of others", edit: func(s *site.Site) { base(s).Apt = []string{"less"} },
-			want:  slices.Concat(replacement("db", "role layer changed: base: apt added", true), both("role layer changed: base: apt added")),
+			want: slices.Concat(replacement("db", "role layer changed: base: apt added", true),
+				both("role layer changed: base: apt added")),
 			build: []string{"debian + base", "debian + base, db", "debian + base, receptor"},
 		},
 		{
-			name: "a need that has no part in the layer", edit: func(s *site.Site) { s.Nodes[1].Roles = []string{"portal", "receptor"} },
+			name: "a need that has no part in the layer", edit: func(s *site.Site) {
+				s.Nodes[1].Roles = []string{"portal", "receptor"}
+			},
 			want: []string{"host sv1: names: names, addresses or roles changed",
 				"node receptor1: configure: portal: file /etc/portal added", "node receptor1: check: prove health"},
 		},
@@ -133,14 +142,18 @@ func TestReasons(t *testing.T) {
 			want:  replacement("receptor2", "role layer changed: requirements changed", true),
 			build: []string{"debian + receptor"},
 		},
-		{name: "a comment in the requirements", edit: func(s *site.Site) { s.Nodes[2].Requirements.Text = "# pinned\naiokatcp==1.8  # why\n" }},
+		{name: "a comment in the requirements", edit: func(s *site.Site) {
+			s.Nodes[2].Requirements.Text = "# pinned\naiokatcp==1.8  # why\n"
+		}},
 		{name: "requirements that no role uses", edit: func(s *site.Site) { s.Nodes[0].Requirements.Text = "x==1\n" }},
 		{
 			name: "step", edit: func(s *site.Site) { db(s).Steps[0].Script = []byte("createdb y\n") },
 			want: []string{"node db: configure: db: step schema changed", "node db: check: prove health"},
 		},
 		{
-			name: "a file that a step reads", edit: func(s *site.Site) { db(s).Beside = map[string][]byte{"schema.sql": []byte("create table y;\n")} },
+			name: "a file that a step reads", edit: func(s *site.Site) {
+				db(s).Beside = map[string][]byte{"schema.sql": []byte("create table y;\n")}
+			},
 			want: []string{"node db: configure: db: schema.sql changed", "node db: check: prove health"},
 		},
 		{
@@ -159,7 +172,8 @@ func TestReasons(t *testing.T) {
 			want: []string{"node receptor1: limit: cpus changed, memory changed", "node receptor1: check: prove health"},
 		},
 		{
-			name: "a bound of processes where there was none", edit: func(s *site.Site) { s.Nodes[1].Limits.Pids = site.DefaultPids },
+			name: "a bound of processes where there was none",
+			edit: func(s *site.Site) { s.Nodes[1].Limits.Pids = site.DefaultPids },
 			want: []string{"node receptor1: limit: pids changed", "node receptor1: check: prove health"},
 		},
 		{
@@ -176,21 +190,24 @@ func TestReasons(t *testing.T) {
 		{
 			name: "privileges", edit: func(s *site.Site) { s.Nodes[3].Privileged = true },
 			want: []string{
-				"node portal: stop: privileges changed", "node portal: reshape: privileges changed", "node portal: start: after the change",
+				"node portal: stop: privileges changed", "node portal: reshape: privileges changed",
+				"node portal: start: after the change",
 				"node portal: check: prove health",
 			},
 		},
 		{
 			name: "system calls", edit: func(s *site.Site) { s.Nodes[3].Syscalls = []string{site.IOUring} },
 			want: []string{
-				"node portal: stop: system calls that it may use changed", "node portal: reshape: system calls that it may use changed",
+				"node portal: stop: system calls that it may use changed",
+				"node portal: reshape: system calls that it may use changed",
 				"node portal: start: after the change", "node portal: check: prove health",
 			},
 		},
 		{
 			name: "virtual hardware", edit: func(s *site.Site) { s.Nodes[3].VM.CPU = "qemu64" },
 			want: []string{
-				"node portal: stop: virtual hardware changed", "node portal: reshape: virtual hardware changed", "node portal: start: after the change",
+				"node portal: stop: virtual hardware changed", "node portal: reshape: virtual hardware changed",
+				"node portal: start: after the change",
 				"node portal: check: prove health",
 			},
 		},
@@ -199,7 +216,8 @@ func TestReasons(t *testing.T) {
 				s.Nodes[3].VM.Disks = []site.Drive{{Name: "data", Disk: site.RawFile, Size: 1 << 30}}
 			},
 			want: []string{
-				"node portal: stop: virtual hardware changed", "node portal: reshape: virtual hardware changed", "node portal: start: after the change",
+				"node portal: stop: virtual hardware changed", "node portal: reshape: virtual hardware changed",
+				"node portal: start: after the change",
 				"node portal: check: prove health",
 			},
 		},
@@ -275,7 +293,8 @@ func TestFirstUp(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s", s.Kind, s.Subject))
 	}
 	want := []string{
-		"prepare sv1", "network cam", "names sv1", "build debian", "build debian + db", "create db", "start db", "configure db", "check db",
+		"prepare sv1", "network cam", "names sv1", "build debian", "build debian + db", "create db", "start db",
+		"configure db", "check db",
 		"build debian + receptor", "create receptor1", "start receptor1", "configure receptor1", "check receptor1",
 		"create receptor2", "start receptor2", "configure receptor2", "check receptor2",
 		"create portal", "start portal", "configure portal", "check portal",
@@ -299,8 +318,10 @@ func TestAfterKillReasons(t *testing.T) {
 	f.run(f.up(t, observatory(), plan.Goal{}), 4)
 	f.faults.Revive()
 	wantLines(t, f.up(t, observatory(), plan.Goal{}),
-		"node db: destroy: half made", "node db: create: new", "node db: start: new", "node db: configure: apply roles", "node db: check: prove health",
+		"node db: destroy: half made", "node db: create: new", "node db: start: new", "node db: configure: apply roles",
+		"node db: check: prove health",
 		"node receptor1: configure: not finished before", "node receptor1: check: prove health",
-		"node receptor2: start: not running", "node receptor2: configure: not finished before", "node receptor2: check: prove health",
+		"node receptor2: start: not running", "node receptor2: configure: not finished before",
+		"node receptor2: check: prove health",
 		"node portal: configure: not finished before", "node portal: check: prove health")
 }

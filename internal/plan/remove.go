@@ -5,8 +5,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// removeNode plans the end of a node and returns the last step. One whose data outlives it shuts down in order first; all that
-// another has written goes with it, so it is not waited for.
+// removeNode plans the end of a node and returns the last step. One whose data outlives it shuts
+// down in order first; all that another has written goes with it, so it is not waited for.
 func (d *draft) removeNode(h *observe.Host, n *observe.Node, why string, needs ...int) int {
 	saves := n.Runs() && n.KeepsData()
 	needs = append(needs, d.settled[n.Name]...)

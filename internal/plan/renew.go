@@ -7,8 +7,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Renew plans that virtual machines which run go on in the programs that their hosts have now, without booting: those that are chosen or, if that is nil, all whose programs were
-// replaced.
+// Renew plans that virtual machines which run go on in the programs that their hosts have now,
+// without booting: those that are chosen or, if that is nil, all whose programs were replaced.
 func Renew(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	hosts = scoped(s, hosts)
 	d := newDraft(s, hosts, goal)
@@ -23,7 +23,8 @@ func Renew(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 			if err := renewable(h, n); err != nil {
 				return nil, err
 			}
-			before = []int{d.add(Step{Kind: RenewNode, Host: h.Name, Subject: n.Name, Reason: renewReason(n), Node: &n.Node, Was: &n.Node, Needs: before})}
+			before = []int{d.add(Step{Kind: RenewNode, Host: h.Name, Subject: n.Name, Reason: renewReason(n), Node: &n.Node,
+				Was: &n.Node, Needs: before})}
 		}
 	}
 	return d.sorted(), nil
@@ -34,11 +35,15 @@ func renewable(h *observe.Host, n *observe.Node) error {
 	can := h.Engines[n.Engine]
 	switch {
 	case can.Accel == "" && can.Stuck == observe.Lack{}:
-		return problem.New(problem.Unable, "node %s is no virtual machine: nothing of the host's runs it that could be replaced", n.Name).At(h.Name).Try("choose other nodes")
+		return problem.New(problem.Unable,
+			"node %s is no virtual machine: nothing of the host's runs it that could be replaced", n.Name).At(h.Name).
+			Try("choose other nodes")
 	case can.Stuck != observe.Lack{}:
-		return problem.New(problem.Unable, "node %s cannot go on in another QEMU: %s", n.Name, can.Stuck.What).At(h.Name).Try("%s", can.Stuck.Cure)
+		return problem.New(problem.Unable, "node %s cannot go on in another QEMU: %s", n.Name, can.Stuck.What).At(h.Name).
+			Try("%s", can.Stuck.Cure)
 	case n.State != observe.Running:
-		return problem.New(problem.Surprise, "node %s does not run: it is %s", n.Name, n.State).At(h.Name).Try("orrery start %s", n.Name)
+		return problem.New(problem.Surprise, "node %s does not run: it is %s", n.Name, n.State).At(h.Name).
+			Try("orrery start %s", n.Name)
 	}
 	return nil
 }

@@ -10,10 +10,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestRenew: without more, machines are renewed whose programs were replaced; of those that are chosen, all; and what cannot be, is said.
+// TestRenew: without more, machines are renewed whose programs were replaced; of those that are
+// chosen, all; and what cannot be, is said.
 func TestRenew(t *testing.T) {
 	at := func(name string, outdated ...string) observe.Node {
-		return observe.Node{Node: spec.Node{Site: "karoo", Name: name, Engine: "kvm"}, State: observe.Running, Outdated: outdated}
+		return observe.Node{Node: spec.Node{Site: "karoo", Name: name, Engine: "kvm"}, State: observe.Running,
+			Outdated: outdated}
 	}
 	old, current, box := at("old", "qemu-system-x86_64"), at("current"), at("box")
 	box.Engine = "lxc"
@@ -40,11 +42,14 @@ func TestRenew(t *testing.T) {
 		err   string
 		exit  problem.Kind
 	}{
-		"all":         {plan.Goal{}, observe.Lack{}, []string{"node old: renew: replaced on the host: qemu-system-x86_64"}, "", 0},
-		"chosen":      {some("current", "old"), observe.Lack{}, []string{"node old: renew: replaced on the host: qemu-system-x86_64", "node current: renew: asked for"}, "", 0},
+		"all": {plan.Goal{}, observe.Lack{}, []string{"node old: renew: replaced on the host: qemu-system-x86_64"},
+			"", 0},
+		"chosen": {some("current", "old"), observe.Lack{},
+			[]string{"node old: renew: replaced on the host: qemu-system-x86_64", "node current: renew: asked for"}, "", 0},
 		"a container": {some("box"), observe.Lack{}, nil, "no virtual machine", problem.Unable},
 		"stopped":     {some("stopped"), observe.Lack{}, nil, "is stopped", problem.Surprise},
-		"too old":     {some("old"), observe.Lack{What: "QEMU 7.2 cannot", Cure: "install a newer one"}, nil, "install a newer one", problem.Unable},
+		"too old": {some("old"), observe.Lack{What: "QEMU 7.2 cannot", Cure: "install a newer one"}, nil,
+			"install a newer one", problem.Unable},
 	} {
 		p, err := plan.Renew(s, hosts(c.stuck), c.goal)
 		if c.err != "" {

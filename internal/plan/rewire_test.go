@@ -16,8 +16,9 @@ func onData(s *site.Site, node int, name string) {
 	n.NICs = append(n.NICs, site.NIC{Network: name, Address: netip.AddrFrom4([4]byte{10, 2, 0, byte(n.ID)})})
 }
 
-// TestRewire: a network comes to a machine that runs, and leaves it, without a restart: after it was made, and before it is removed. What others have in the same place
-// comes after what goes, so that a network can get another name.
+// TestRewire: a network comes to a machine that runs, and leaves it, without a restart: after it
+// was made, and before it is removed. What others have in the same place comes after what goes, so
+// that a network can get another name.
 func TestRewire(t *testing.T) {
 	f := newFleet("sv1")
 	f.hosts[0].Can.PlugNIC = true
@@ -28,11 +29,14 @@ func TestRewire(t *testing.T) {
 		edit func(*site.Site)
 		want []string
 	}{
-		{"comes", func(s *site.Site) { onData(s, 3, "data") }, []string{"network data: network: new", "node portal: limit: plugs network data", check}},
+		{"comes", func(s *site.Site) { onData(s, 3, "data") },
+			[]string{"network data: network: new", "node portal: limit: plugs network data", check}},
 		{"is called otherwise", func(s *site.Site) { onData(s, 3, "fast") }, []string{
-			"node portal: limit: unplugs network data", "network data: unnetwork: no longer declared", "network fast: network: new", "node portal: limit: plugs network fast", check,
+			"node portal: limit: unplugs network data", "network data: unnetwork: no longer declared",
+			"network fast: network: new", "node portal: limit: plugs network fast", check,
 		}},
-		{"goes", func(*site.Site) {}, []string{"node portal: limit: unplugs network fast", "network fast: unnetwork: no longer declared", check}},
+		{"goes", func(*site.Site) {}, []string{"node portal: limit: unplugs network fast",
+			"network fast: unnetwork: no longer declared", check}},
 		{"comes, with limits", func(s *site.Site) { onData(s, 3, "data"); s.Nodes[3].Limits.Memory = 1 << 30 }, []string{
 			"network data: network: new", "node portal: limit: memory changed, plugs network data", check,
 		}},
@@ -98,7 +102,8 @@ func TestRewireOrder(t *testing.T) {
 	}
 }
 
-// TestNoRewire: what cannot be done while a machine runs stops it; what is in doubt goes, and comes anew if it is wanted.
+// TestNoRewire: what cannot be done while a machine runs stops it; what is in doubt goes, and comes
+// anew if it is wanted.
 func TestNoRewire(t *testing.T) {
 	f := newFleet("sv1")
 	s := observatory()
@@ -129,13 +134,15 @@ func TestNoRewire(t *testing.T) {
 	wantLines(t, up("data"), "node portal: limit: unplugs network data", "node portal: limit: plugs network data", check)
 	nics := s.Nodes[3].NICs
 	restart := func(why string) []string {
-		return []string{"node portal: stop: " + why, "node portal: reshape: " + why, "node portal: start: after the change", check}
+		return []string{"node portal: stop: " + why, "node portal: reshape: " + why, "node portal: start: after the change",
+			check}
 	}
 	s.Nodes[3].NICs = []site.NIC{nics[1], nics[0]} // which are called otherwise then
 	wantSteps(t, named(up()), restart("network interfaces changed")...)
 	s.Nodes[3].NICs = nics[:1]
 	s.Nodes[3].VM.CPU = "max"
-	wantSteps(t, named(up()), append(restart("virtual hardware changed"), "network data: unnetwork: no node of this host is on it any more")...)
+	wantSteps(t, named(up()), append(restart("virtual hardware changed"),
+		"network data: unnetwork: no node of this host is on it any more")...)
 }
 
 // named are the steps of a plan but for what nodes are told of one another, and what follows from that.
@@ -148,7 +155,8 @@ func named(p *plan.Plan) (all []*plan.Step) {
 	return all
 }
 
-// TestRewireTaken: an interface of the host that a machine lets go of while it runs is another's afterwards, no sooner.
+// TestRewireTaken: an interface of the host that a machine lets go of while it runs is another's
+// afterwards, no sooner.
 func TestRewireTaken(t *testing.T) {
 	f := newFleet("sv1")
 	f.hosts[0].Can.PlugNIC = true

@@ -10,7 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// rolling returns the observatory on a fleet, and as it is after an edit of what the receptors' layer is built from.
+// rolling returns the observatory on a fleet, and as it is after an edit of what the receptors'
+// layer is built from.
 func rolling(t *testing.T, batch site.Batch) (*fleet, *site.Site) {
 	t.Helper()
 	s := observatory()
@@ -27,7 +28,8 @@ func TestGroupRolls(t *testing.T) {
 	f, s := rolling(t, site.Batch{Nodes: 1})
 	p := f.up(t, s, plan.Goal{})
 	why := "role layer changed: receptor: apt changed"
-	want := []string{"layer debian + receptor: build: not in the store: " + p.Steps[0].Layer.Digest, "batch 1 of 2: batch: receptor1"}
+	want := []string{"layer debian + receptor: build: not in the store: " + p.Steps[0].Layer.Digest,
+		"batch 1 of 2: batch: receptor1"}
 	want = append(want, replacement("receptor1", why, true)...)
 	want = append(want, "batch 2 of 2: batch: receptor2")
 	want = append(want, replacement("receptor2", why, true)...)

@@ -24,10 +24,14 @@ func TestBuild(t *testing.T) {
 		change func()
 		want   string
 	}{
-		"all":            {want: "build debian on sv1, build other on sv2, fetch debian on sv3"},
-		"some":           {goal: Goal{Nodes: map[string]bool{"b": true}}, want: "build other on sv2"},
-		"one is built":   {change: func() { hosts[1].Layers = map[string]bool{spec.NewMaker(s).Layers(&s.Nodes[1])[0].Digest: true} }, want: "build debian on sv1, fetch debian on sv3"},
-		"one is unknown": {change: func() { hosts[1] = observe.Host{Name: "sv2", Unknown: true} }, want: "build debian on sv1, build debian on sv3"}, // nobody knows what it needs
+		"all":  {want: "build debian on sv1, build other on sv2, fetch debian on sv3"},
+		"some": {goal: Goal{Nodes: map[string]bool{"b": true}}, want: "build other on sv2"},
+		"one is built": {change: func() {
+			hosts[1].Layers = map[string]bool{spec.NewMaker(s).Layers(&s.Nodes[1])[0].Digest: true}
+		}, want: "build debian on sv1, fetch debian on sv3"},
+		// nobody knows what it needs
+		"one is unknown": {change: func() { hosts[1] = observe.Host{Name: "sv2", Unknown: true} },
+			want: "build debian on sv1, build debian on sv3"},
 	} {
 		before := slices.Clone(hosts)
 		if c.change != nil {
@@ -47,12 +51,14 @@ func TestBuild(t *testing.T) {
 		}
 		hosts = before
 	}
-	if _, err := Build(s, []observe.Host{{Name: "sv1", Releases: observe.Releases{Active: map[string]int{"a": 7}}}}, Goal{}); err == nil {
+	if _, err := Build(s, []observe.Host{{Name: "sv1", Releases: observe.Releases{Active: map[string]int{"a": 7}}}},
+		Goal{}); err == nil {
 		t.Error("what a release that nobody knows makes is built")
 	}
 }
 
-// TestMoveBack: after a move that failed before a node was given away, that runs again on the host that it was to leave.
+// TestMoveBack: after a move that failed before a node was given away, that runs again on the host
+// that it was to leave.
 func TestMoveBack(t *testing.T) {
 	s, f := movable()
 	p, err := MoveNodes(s, f.seen(), Goal{}, map[string]string{"a": "sv3", "b": "sv3"})
@@ -84,26 +90,34 @@ func TestMoveBack(t *testing.T) {
 	}
 }
 
-// TestMoveNowhere: a move to a host to which nodes do not come, or of a node that there is not, is refused; so is one of
-// a node that is not as it is declared.
+// TestMoveNowhere: a move to a host to which nodes do not come, or of a node that there is not, is
+// refused; so is one of a node that is not as it is declared.
 func TestMoveNowhere(t *testing.T) {
 	for want, c := range map[string]struct {
 		change func(s *site.Site, f *paper)
 		node   string
 		kind   problem.Kind
 	}{
-		`no node is called "nobody"`:      {func(*site.Site, *paper) {}, "nobody", problem.Usage},
-		"which is drained":                {func(_ *site.Site, f *paper) { f.hosts[2].Drained = &observe.Drain{} }, "a", problem.Unable},
-		"it has the id 99":                {func(_ *site.Site, f *paper) { f.hosts[0].Nodes[0].ID = 99 }, "a", problem.Unable},
-		"it is of the engine other":       {func(_ *site.Site, f *paper) { f.hosts[0].Nodes[0].Engine = "other" }, "a", problem.Unable},
-		"disk data has 2GiB":              {func(s *site.Site, f *paper) { disks(s, f, 2<<30, 1<<30) }, "a", problem.Mistake},
-		"network lan of host sv3 is not":  {func(_ *site.Site, f *paper) { f.hosts[2].Networks[0].Kind = site.Macvlan }, "a", problem.Mistake},
-		"what it was staged from is gone": {func(_ *site.Site, f *paper) { f.hosts[0].Releases.Active = map[string]int{"a": 7} }, "a", problem.Failed},
-		"made anew: role layer changed":   {func(_ *site.Site, f *paper) { f.hosts[0].Nodes[0].Layer = "other" }, "a", problem.Unable},
+		`no node is called "nobody"`: {func(*site.Site, *paper) {}, "nobody", problem.Usage},
+		"which is drained": {func(_ *site.Site, f *paper) { f.hosts[2].Drained = &observe.Drain{} }, "a",
+			problem.Unable},
+		"it has the id 99": {func(_ *site.Site, f *paper) { f.hosts[0].Nodes[0].ID = 99 }, "a",
+			problem.Unable},
+		"it is of the engine other": {func(_ *site.Site, f *paper) { f.hosts[0].Nodes[0].Engine = "other" }, "a",
+			problem.Unable},
+		"disk data has 2GiB": {func(s *site.Site, f *paper) { disks(s, f, 2<<30, 1<<30) }, "a", problem.Mistake},
+		"network lan of host sv3 is not": {func(_ *site.Site, f *paper) { f.hosts[2].Networks[0].Kind = site.Macvlan },
+			"a", problem.Mistake},
+		"what it was staged from is gone": {func(_ *site.Site, f *paper) {
+			f.hosts[0].Releases.Active = map[string]int{"a": 7}
+		}, "a", problem.Failed},
+		"made anew: role layer changed": {func(_ *site.Site, f *paper) { f.hosts[0].Nodes[0].Layer = "other" }, "a",
+			problem.Unable},
 	} {
 		s, f := movable()
 		c.change(s, f)
-		if p, err := MoveNodes(s, f.seen(), Goal{}, map[string]string{c.node: "sv3"}); !problem.Is(err, c.kind) || !strings.Contains(err.Error(), want) {
+		if p, err := MoveNodes(s, f.seen(), Goal{}, map[string]string{c.node: "sv3"}); !problem.Is(err, c.kind) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v\n%v", want, err, p)
 		}
 	}
@@ -123,7 +137,8 @@ func TestMoveFrames(t *testing.T) {
 	}
 	s.Networks = append(s.Networks, site.Network{Name: "own", Subnet: netip.MustParsePrefix("10.0.9.0/24")})
 	for i, name := range []string{"x", "y"} {
-		s.Nodes = append(s.Nodes, site.Node{Name: name, ID: 21 + i, Image: "debian", Engine: "fake", Autostart: true, NICs: []site.NIC{{Network: "own", Address: netip.AddrFrom4([4]byte{10, 0, 9, byte(21 + i)})}}})
+		s.Nodes = append(s.Nodes, site.Node{Name: name, ID: 21 + i, Image: "debian", Engine: "fake", Autostart: true,
+			NICs: []site.NIC{{Network: "own", Address: netip.AddrFrom4([4]byte{10, 0, 9, byte(21 + i)})}}})
 	}
 	for range 2 {
 		for i := 3; i < len(s.Nodes); i++ {
@@ -144,22 +159,27 @@ func TestMoveFrames(t *testing.T) {
 	if err != nil || len(p.Warnings) != 1 || !strings.HasSuffix(p.Warnings[0], "restarts those that stay on it: y") {
 		t.Errorf("%q, %v", p.Warnings, err)
 	}
-	if p, err = MoveNodes(s, f.seen(), Goal{}, map[string]string{"x": "sv2", "y": "sv2"}); err != nil || len(p.Warnings) != 0 {
+	if p, err = MoveNodes(s, f.seen(), Goal{}, map[string]string{"x": "sv2", "y": "sv2"}); err != nil ||
+		len(p.Warnings) != 0 {
 		t.Errorf("if none stays: %q, %v", p.Warnings, err)
 	}
 }
 
-// TestCompanyRefused: what stands beside a node keeps it where it is if it cannot come along, and the cure is for what it
-// is: a release on trial, a switch that was cut short, or what rollback returns to.
+// TestCompanyRefused: what stands beside a node keeps it where it is if it cannot come along, and
+// the cure is for what it is: a release on trial, a switch that was cut short, or what rollback
+// returns to.
 func TestCompanyRefused(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(h *observe.Host, beside *observe.Node)
 		says   string
 		cure   string
 	}{
-		"a trial":   {func(h *observe.Host, _ *observe.Node) { h.Releases.Trial = &observe.Trial{Release: 7} }, "release 7 is on trial", "orrery confirm or orrery rollback first"},
-		"a switch":  {func(h *observe.Host, _ *observe.Node) { h.Releases.Switch = &observe.Switch{} }, "a switch was cut short", "orrery up brings that to its end"},
-		"half made": {func(_ *observe.Host, n *observe.Node) { n.State = observe.Broken }, "it is half made", "orrery release prune --keep 0 first"},
+		"a trial": {func(h *observe.Host, _ *observe.Node) { h.Releases.Trial = &observe.Trial{Release: 7} },
+			"release 7 is on trial", "orrery confirm or orrery rollback first"},
+		"a switch": {func(h *observe.Host, _ *observe.Node) { h.Releases.Switch = &observe.Switch{} },
+			"a switch was cut short", "orrery up brings that to its end"},
+		"half made": {func(_ *observe.Host, n *observe.Node) { n.State = observe.Broken }, "it is half made",
+			"orrery release prune --keep 0 first"},
 		"half made, and rollback's": {func(h *observe.Host, n *observe.Node) {
 			n.State = observe.Broken
 			h.Releases.Former = map[string]int{"a": 7}
@@ -168,8 +188,11 @@ func TestCompanyRefused(t *testing.T) {
 			n.State = observe.Broken
 			h.Releases.Former = map[string]int{"a": 8}
 		}, "it is half made", "orrery release prune --keep 0 first"},
-		"made of something else":       {func(_ *observe.Host, n *observe.Node) { n.Base = "other" }, "base image changed", "orrery release prune"},
-		"an engine that moves nothing": {func(h *observe.Host, _ *observe.Node) { h.Engines = map[string]observe.Capabilities{"fake": {}} }, "the engine fake moves no nodes", ""},
+		"made of something else": {func(_ *observe.Host, n *observe.Node) { n.Base = "other" }, "base image changed",
+			"orrery release prune"},
+		"an engine that moves nothing": {func(h *observe.Host, _ *observe.Node) {
+			h.Engines = map[string]observe.Capabilities{"fake": {}}
+		}, "the engine fake moves no nodes", ""},
 	} {
 		s, f := movable()
 		goal := Goal{Releases: map[int]*site.Site{0: s, 7: f.beside(s, "a", 7)}}
@@ -177,13 +200,15 @@ func TestCompanyRefused(t *testing.T) {
 		i := slices.IndexFunc(h.Nodes, func(n observe.Node) bool { return n.Staged })
 		c.change(h, &h.Nodes[i])
 		_, err := MoveNodes(s, f.seen(), goal, map[string]string{"a": "sv3"})
-		if !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.cure) {
+		if !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), c.says) ||
+			!strings.Contains(err.Error(), c.cure) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
 
-// TestSpanUnheard: where nothing is known of what hosts take, a network over them takes what is usual, or what it took.
+// TestSpanUnheard: where nothing is known of what hosts take, a network over them takes what is
+// usual, or what it took.
 func TestSpanUnheard(t *testing.T) {
 	for what, c := range map[string]struct{ was, want int }{
 		"it was nowhere":       {0, 1450},
@@ -197,7 +222,8 @@ func TestSpanUnheard(t *testing.T) {
 			s.Hosts[i].Underlay = netip.AddrFrom4([4]byte{10, 8, 1, byte(i + 1)})
 			hosts[i] = observe.Host{Name: hosts[i].Name, Unknown: true}
 			if c.was > 0 {
-				hosts[i].Networks = []observe.Network{{Network: spec.Network{Site: "toykat", Name: "lan", MTU: c.was, VXLAN: spec.VXLAN{ID: 1}}}}
+				hosts[i].Networks = []observe.Network{{Network: spec.Network{Site: "toykat", Name: "lan", MTU: c.was,
+					VXLAN: spec.VXLAN{ID: 1}}}}
 			}
 		}
 		joints, _, err := overlay.Join(s, s.Key(), hosts, homes)
@@ -207,7 +233,8 @@ func TestSpanUnheard(t *testing.T) {
 	}
 }
 
-// TestSpanHalfHeard: where one host is not heard, a network takes no more than is usual, however much the others take.
+// TestSpanHalfHeard: where one host is not heard, a network takes no more than is usual, however
+// much the others take.
 func TestSpanHalfHeard(t *testing.T) {
 	s, hosts := spanning()
 	for i := range hosts {
@@ -238,7 +265,8 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestStuckNode: a node of which nobody knows whose it is has nothing done to it, and is not made a second time.
+// TestStuckNode: a node of which nobody knows whose it is has nothing done to it, and is not made a
+// second time.
 func TestStuckNode(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(f *paper)

@@ -146,14 +146,16 @@ func TestStopAndStart(t *testing.T) {
 	wantLines(t, plan.Stop(s, f.observe(), goal))
 	rebooted := f.observe()
 	rebooted[0].Networks = nil
-	if _, err := plan.Start(s, rebooted, plan.Goal{}); err == nil || !strings.Contains(err.Error(), "is not on this host") || !strings.Contains(err.Error(), "orrery up") {
+	if _, err := plan.Start(s, rebooted, plan.Goal{}); err == nil ||
+		!strings.Contains(err.Error(), "is not on this host") || !strings.Contains(err.Error(), "orrery up") {
 		t.Errorf("without networks: %v", err)
 	}
 	start, err := plan.Start(s, f.observe(), plan.Goal{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, start, "node db: start: asked for", "node db: check: prove health", "node portal: start: asked for", "node portal: check: prove health")
+	wantLines(t, start, "node db: start: asked for", "node db: check: prove health", "node portal: start: asked for",
+		"node portal: check: prove health")
 	if result := f.run(start, 2); !result.OK() {
 		t.Fatal(result.Failed)
 	}
@@ -165,7 +167,8 @@ func TestDownOfSome(t *testing.T) {
 	f := newFleet("sv1")
 	f.reach(t, s)
 	down := plan.Down(s, f.observe(), plan.Goal{Nodes: map[string]bool{"db": true}, Volumes: true})
-	wantLines(t, down, "node db: stop: asked for", "node db: destroy: asked for", "volume pgdata of db: unvolume: asked for")
+	wantLines(t, down, "node db: stop: asked for", "node db: destroy: asked for",
+		"volume pgdata of db: unvolume: asked for")
 	for _, step := range down.Steps[1:] {
 		if step.Undo != "" {
 			t.Errorf("%s claims that it can be undone", step)
@@ -192,7 +195,8 @@ func TestAddressesChangeHands(t *testing.T) {
 	f.wantReached(t, s)
 }
 
-// Networks that change places wait for each other in a circle, which the plan has to cut: nothing may be left out.
+// Networks that change places wait for each other in a circle, which the plan has to cut: nothing
+// may be left out.
 func TestSubnetsChangeHands(t *testing.T) {
 	s := observatory()
 	s.Networks = append(s.Networks, site.Network{Name: "data", Subnet: netip.MustParsePrefix("10.2.0.0/24")})
@@ -213,7 +217,8 @@ func TestSubnetsChangeHands(t *testing.T) {
 	}
 	f.wantReached(t, s)
 	for _, step := range p.Steps {
-		if step.Kind == plan.MakeNetwork && step.Subject == "cam" && !slices.Equal(step.Disturbs, []string{"db", "portal", "receptor1", "receptor2"}) {
+		if step.Kind == plan.MakeNetwork && step.Subject == "cam" &&
+			!slices.Equal(step.Disturbs, []string{"db", "portal", "receptor1", "receptor2"}) {
 			t.Errorf("network cam disturbs %q", step.Disturbs)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// settling decides what becomes of moves that were cut short, of the nodes that are concerned. The site is as it is live.
+// settling decides what becomes of moves that were cut short, of the nodes that are concerned. The
+// site is as it is live.
 func settling(s *site.Site, hosts []observe.Host, goal Goal) *handover.Ends {
 	if s.Stage != 0 {
 		return &handover.Ends{After: hosts}
@@ -27,8 +28,9 @@ func settling(s *site.Site, hosts []observe.Host, goal Goal) *handover.Ends {
 	return ends
 }
 
-// receives returns the node that is made of what has come of one that was given: it is declared, and stands on the layers on which it stood. Of one that is not, what its host says of it is all that is
-// known, and no other host makes a node by that: nil.
+// receives returns the node that is made of what has come of one that was given: it is declared,
+// and stands on the layers on which it stood. Of one that is not, what its host says of it is all
+// that is known, and no other host makes a node by that: nil.
 func receives(b *basis, g *observe.Given) *spec.Node {
 	if g.Staged {
 		e, why, err := spell(b, &g.Node.Node)
@@ -48,7 +50,8 @@ func receives(b *basis, g *observe.Given) *spec.Node {
 	return wanted
 }
 
-// spell spells out a node in quarantine as its release made it where it is, or was before it was given to another host.
+// spell spells out a node in quarantine as its release made it where it is, or was before it was
+// given to another host.
 func spell(b *basis, has *spec.Node) (e *stand.Edition, why string, err error) {
 	of := b.goal.Releases[has.Release]
 	if of != nil {
@@ -91,7 +94,8 @@ func settleMove(d *draft, h *handover.Handover) {
 	case handover.Reclaim:
 		s.Kind, s.Host, s.Peer, s.Reason = ReclaimNode, h.From, h.To, why+": not all of it has come to host "+h.Given.To
 	case handover.Receive:
-		s.Kind, s.Host, s.Peer, s.Reason = ReceiveNode, h.To, h.From, why+": host "+h.From+" has given it, and all of it is here"
+		s.Kind, s.Host, s.Peer, s.Reason = ReceiveNode, h.To, h.From,
+			why+": host "+h.From+" has given it, and all of it is here"
 		s.Node = receives(d.basis, h.Given)
 	}
 	step := d.add(s)
@@ -104,5 +108,6 @@ func settleMove(d *draft, h *handover.Handover) {
 
 // leave plans the end of what is kept of a node on the host that it has left.
 func leave(d *draft, from, to string, n *spec.Node, needs ...int) int {
-	return d.add(Step{Kind: LeaveNode, Host: from, Peer: to, Subject: n.Name, Was: n, Reason: "it is on host " + to, Needs: needs})
+	return d.add(Step{Kind: LeaveNode, Host: from, Peer: to, Subject: n.Name, Was: n, Reason: "it is on host " + to,
+		Needs: needs})
 }

@@ -15,15 +15,18 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// spanning is a site with a node on each of three hosts, on a network that is on all of them and on one that is on the first two.
+// spanning is a site with a node on each of three hosts, on a network that is on all of them and on
+// one that is on the first two.
 func spanning() (*site.Site, []observe.Host) {
 	s := &site.Site{
-		Name:   "toykat",
-		Hosts:  []site.Host{{Name: "sv1", Address: "local"}, {Name: "sv2", Address: "ops@10.8.1.2:2222"}, {Name: "sv3", Address: "third", Underlay: netip.MustParseAddr("10.8.1.3")}},
+		Name: "toykat",
+		Hosts: []site.Host{{Name: "sv1", Address: "local"}, {Name: "sv2", Address: "ops@10.8.1.2:2222"},
+			{Name: "sv3", Address: "third", Underlay: netip.MustParseAddr("10.8.1.3")}},
 		Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
 	}
 	for i, name := range []string{"lan", "data"} {
-		s.Networks = append(s.Networks, site.Network{Name: name, Subnet: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i), 0}), 24)})
+		s.Networks = append(s.Networks, site.Network{Name: name,
+			Subnet: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i), 0}), 24)})
 	}
 	var hosts []observe.Host
 	for i, h := range s.Hosts {
@@ -35,10 +38,12 @@ func spanning() (*site.Site, []observe.Host) {
 		}
 		s.Nodes = append(s.Nodes, n)
 		at := netip.AddrFrom4([4]byte{10, 8, 1, byte(i + 1)}).String()
-		hosts = append(hosts, observe.Host{Name: h.Name, Cpus: 8, Memory: 1 << 34, Engines: map[string]observe.Capabilities{"fake": {}}, Addresses: []observe.Address{
-			{Prefix: "192.168.0." + string(rune('1'+i)) + "/24", Link: "eth0", MTU: 1500}, {Prefix: at + "/24", Link: "eth1", MTU: 1500},
-			{Prefix: "2001:db8::" + string(rune('1'+i)) + "/64", Link: "eth1", MTU: 1500},
-		}})
+		hosts = append(hosts, observe.Host{Name: h.Name, Cpus: 8, Memory: 1 << 34,
+			Engines: map[string]observe.Capabilities{"fake": {}}, Addresses: []observe.Address{
+				{Prefix: "192.168.0." + string(rune('1'+i)) + "/24", Link: "eth0", MTU: 1500},
+				{Prefix: at + "/24", Link: "eth1", MTU: 1500},
+				{Prefix: "2001:db8::" + string(rune('1'+i)) + "/64", Link: "eth1", MTU: 1500},
+			}})
 	}
 	return s, hosts
 }
@@ -87,15 +92,19 @@ func TestSpan(t *testing.T) {
 			}
 		}
 	}
-	s.Nodes = append(s.Nodes, site.Node{Name: "d", ID: 14, Image: "debian", Engine: "fake", Host: "sv2", NICs: []site.NIC{{Network: "lan", Address: netip.MustParseAddr("10.0.0.14")}}})
+	s.Nodes = append(s.Nodes, site.Node{Name: "d", ID: 14, Image: "debian", Engine: "fake", Host: "sv2",
+		NICs: []site.NIC{{Network: "lan", Address: netip.MustParseAddr("10.0.0.14")}}})
 	news := made(t, s, hosts, Goal{Nodes: map[string]bool{"d": true}})
-	if len(news) != 2 || !strings.Contains(news["sv1 lan"].VXLAN.Peers, mac("d", "lan")) || !strings.Contains(news["sv3 lan"].VXLAN.Peers, mac("d", "lan")) {
+	if len(news) != 2 || !strings.Contains(news["sv1 lan"].VXLAN.Peers, mac("d", "lan")) ||
+		!strings.Contains(news["sv3 lan"].VXLAN.Peers, mac("d", "lan")) {
 		t.Errorf("of a new node are told %v", news)
 	}
 
 	// A node that is not concerned and has what fitted before is warned of.
-	hosts[0].Nodes = []observe.Node{{Node: spec.Node{Name: "a", ID: 11, Engine: "fake", NICs: []spec.NIC{{Network: "lan", MTU: 1500}}}}}
-	if p, err := Up(s, hosts, Goal{Nodes: map[string]bool{"d": true}}); err != nil || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "until up is run for them: a") {
+	hosts[0].Nodes = []observe.Node{{Node: spec.Node{Name: "a", ID: 11, Engine: "fake",
+		NICs: []spec.NIC{{Network: "lan", MTU: 1500}}}}}
+	if p, err := Up(s, hosts, Goal{Nodes: map[string]bool{"d": true}}); err != nil || len(p.Warnings) != 1 ||
+		!strings.Contains(p.Warnings[0], "until up is run for them: a") {
 		t.Errorf("the warnings are %v (%v)", p.Warnings, err)
 	}
 	hosts[0].Nodes = nil
@@ -107,7 +116,8 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestSpanMTU: between hosts, frames have to fit into what these take, the smallest of them, with what is put before.
+// TestSpanMTU: between hosts, frames have to fit into what these take, the smallest of them, with
+// what is put before.
 func TestSpanMTU(t *testing.T) {
 	for what, c := range map[string]struct {
 		declared, takes int
@@ -115,13 +125,14 @@ func TestSpanMTU(t *testing.T) {
 		want            int
 		wrong           string
 	}{
-		"usual":               {takes: 1500, want: 1450},
-		"large":               {takes: 9000, want: 1500},
-		"larger":              {takes: 9000, declared: 8950, want: 8950},
-		"small":               {takes: 1400, want: 1350},
-		"IPv6":                {takes: 1500, ipv6: true, want: 1430},
-		"declared":            {takes: 1500, declared: 1400, want: 1400},
-		"does not fit":        {takes: 1500, declared: 1451, wrong: "mtu 1451 does not fit between hosts sv1 and sv2 and sv3, which take 1450"},
+		"usual":    {takes: 1500, want: 1450},
+		"large":    {takes: 9000, want: 1500},
+		"larger":   {takes: 9000, declared: 8950, want: 8950},
+		"small":    {takes: 1400, want: 1350},
+		"IPv6":     {takes: 1500, ipv6: true, want: 1430},
+		"declared": {takes: 1500, declared: 1400, want: 1400},
+		"does not fit": {takes: 1500, declared: 1451,
+			wrong: "mtu 1451 does not fit between hosts sv1 and sv2 and sv3, which take 1450"},
 		"does not fit there":  {takes: 1500, ipv6: true, declared: 1450, wrong: "which take 1430"},
 		"no room":             {takes: 600, wrong: "take only 600 bytes"},
 		"of a host unheard":   {takes: 1500, unknown: true, want: 1300},
@@ -143,7 +154,8 @@ func TestSpanMTU(t *testing.T) {
 		if c.unknown { // what it took before is gone by
 			hosts[2] = observe.Host{Name: "sv3", Unknown: true}
 			for i, mtu := range []int{1300, 1400} { // the other has not heard of it
-				hosts[i].Networks = []observe.Network{{Network: spec.Network{Site: "toykat", Name: "lan", MTU: mtu, VXLAN: spec.VXLAN{ID: 1}}}}
+				hosts[i].Networks = []observe.Network{{Network: spec.Network{Site: "toykat", Name: "lan", MTU: mtu,
+					VXLAN: spec.VXLAN{ID: 1}}}}
 			}
 			hosts[0].Nodes = []observe.Node{{Node: spec.Node{Name: "a", ID: 11, Engine: "fake"}}}
 		}
@@ -159,23 +171,31 @@ func TestSpanMTU(t *testing.T) {
 			continue
 		}
 		for _, step := range p.Steps {
-			if step.Kind == MakeNetwork && step.Network.MTU != c.want || step.Kind == CreateNode && step.Node.NICs[0].MTU != c.want {
+			if step.Kind == MakeNetwork && step.Network.MTU != c.want || step.Kind == CreateNode &&
+				step.Node.NICs[0].MTU != c.want {
 				t.Errorf("%s: %s has another MTU than %d", what, step.Subject, c.want)
 			}
 		}
 	}
 }
 
-// TestUnderlay: by which address others reach a host is said, or follows; where it does not, or cannot be so, that is told.
+// TestUnderlay: by which address others reach a host is said, or follows; where it does not, or
+// cannot be so, that is told.
 func TestUnderlay(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(s *site.Site, hosts []observe.Host)
 		wrong  string
 	}{
-		"a host by its name":            {func(s *site.Site, _ []observe.Host) { s.Hosts[2].Underlay = netip.Addr{} }, ""}, // as the only one beside others
-		"several addresses beside them": {func(_ *site.Site, hosts []observe.Host) { hosts[0].Addresses[0].Prefix = "10.8.1.101/24" }, `underlay = "10.8.1.1" in [host.sv1]`},
-		"none beside them":              {func(_ *site.Site, hosts []observe.Host) { hosts[0].Addresses = hosts[0].Addresses[:1] }, "by which of its addresses sv1 is reached"},
-		"not its own":                   {func(s *site.Site, _ []observe.Host) { s.Hosts[1].Address = "10.8.1.77" }, "none of the interfaces of sv2 has the address 10.8.1.77"},
+		// as the only one beside others
+		"a host by its name": {func(s *site.Site, _ []observe.Host) { s.Hosts[2].Underlay = netip.Addr{} }, ""},
+		"several addresses beside them": {func(_ *site.Site, hosts []observe.Host) {
+			hosts[0].Addresses[0].Prefix = "10.8.1.101/24"
+		}, `underlay = "10.8.1.1" in [host.sv1]`},
+		"none beside them": {func(_ *site.Site, hosts []observe.Host) {
+			hosts[0].Addresses = hosts[0].Addresses[:1]
+		}, "by which of its addresses sv1 is reached"},
+		"not its own": {func(s *site.Site, _ []observe.Host) { s.Hosts[1].Address = "10.8.1.77" },
+			"none of the interfaces of sv2 has the address 10.8.1.77"},
 		"the same": {func(s *site.Site, hosts []observe.Host) {
 			s.Hosts[2].Underlay = netip.MustParseAddr("10.8.1.2")
 			hosts[2].Addresses[1].Prefix = "10.8.1.2/24"
@@ -193,18 +213,21 @@ func TestUnderlay(t *testing.T) {
 		s, hosts := spanning()
 		c.change(s, hosts)
 		_, err := Up(s, hosts, Goal{})
-		if c.wrong == "" && err != nil || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) && (err == nil || !strings.Contains(cures(err), c.wrong)) {
+		if c.wrong == "" && err != nil || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) &&
+			(err == nil || !strings.Contains(cures(err), c.wrong)) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for text, want := range map[string]string{"local": "", "ops@10.8.1.2:2222": "10.8.1.2", "10.8.1.2": "10.8.1.2", "root@[2001:db8::1]": "2001:db8::1", "[2001:db8::1]:22": "2001:db8::1", "ops@sv2:22": "", "": ""} {
+	for text, want := range map[string]string{"local": "", "ops@10.8.1.2:2222": "10.8.1.2", "10.8.1.2": "10.8.1.2",
+		"root@[2001:db8::1]": "2001:db8::1", "[2001:db8::1]:22": "2001:db8::1", "ops@sv2:22": "", "": ""} {
 		if at := (site.Host{Address: text}).Reached(); at.IsValid() != (want != "") || at.IsValid() && at.String() != want {
 			t.Errorf("%q is at %s", text, at)
 		}
 	}
 }
 
-// TestUnderlayWas: by which address a host is reached that does not answer, and of which the site does not say it, is known to the others if all of them have the same on record.
+// TestUnderlayWas: by which address a host is reached that does not answer, and of which the site
+// does not say it, is known to the others if all of them have the same on record.
 func TestUnderlayWas(t *testing.T) {
 	s, hosts := spanning()
 	s.Hosts[2].Underlay = netip.Addr{}
@@ -223,12 +246,14 @@ func TestUnderlayWas(t *testing.T) {
 	}
 	lan := slices.IndexFunc(hosts[1].Networks, func(n observe.Network) bool { return n.Name == "lan" })
 	hosts[1].Networks[lan].VXLAN.Peers = strings.Replace(hosts[1].Networks[lan].VXLAN.Peers, "10.8.1.3", "10.8.1.66", 1)
-	if _, err := Up(s, hosts, Goal{}); err == nil || !strings.Contains(err.Error(), "by which of its addresses sv3 is reached") {
+	if _, err := Up(s, hosts, Goal{}); err == nil ||
+		!strings.Contains(err.Error(), "by which of its addresses sv3 is reached") {
 		t.Errorf("hosts disagree on it: %v", err)
 	}
 }
 
-// TestEncrypt: of an encrypted network, each host is told the keys of the others and where these are; it has addresses of its own within, and room for what is put before. A key that is not
+// TestEncrypt: of an encrypted network, each host is told the keys of the others and where these
+// are; it has addresses of its own within, and room for what is put before. A key that is not
 // known, is none, or is another host's is told.
 func TestEncrypt(t *testing.T) {
 	s, hosts := spanning()
@@ -243,7 +268,8 @@ func TestEncrypt(t *testing.T) {
 	}
 	lan := all["sv1 lan"]
 	peers, err := lan.VXLAN.ReadPeers()
-	if err != nil || len(peers) != 2 || lan.VXLAN.Key != key(0) || lan.VXLAN.Local != inner(1).String() || lan.MTU != 1350 || inner(1) == inner(2) {
+	if err != nil || len(peers) != 2 || lan.VXLAN.Key != key(0) || lan.VXLAN.Local != inner(1).String() ||
+		lan.MTU != 1350 || inner(1) == inner(2) {
 		t.Errorf("the network is %+v (%v)", lan, err)
 	}
 	for _, p := range peers {
@@ -278,7 +304,9 @@ func TestEncrypt(t *testing.T) {
 	if changed := made(t, s, unheard, Goal{}); len(changed) != 0 {
 		t.Errorf("without a host, networks become %v", changed)
 	}
-	for what, wrong := range map[string]string{"": "the key of host sv2 is not known", "x|y": "is not known", key(1) + "\n": "is not known", key(1)[:40]: "is not known", key(0): "hosts sv1 and sv2 say that they have the same key"} {
+	for what, wrong := range map[string]string{"": "the key of host sv2 is not known", "x|y": "is not known",
+		key(1) + "\n": "is not known", key(1)[:40]: "is not known",
+		key(0): "hosts sv1 and sv2 say that they have the same key"} {
 		hosts[1].Key = what
 		if _, err := Up(s, hosts, Goal{}); err == nil || !strings.Contains(err.Error(), wrong) {
 			t.Errorf("a host has the key %q: %v", what, err)
@@ -305,14 +333,17 @@ func TestWireCut(t *testing.T) {
 		t.Errorf("networks become %v", changed)
 	}
 	s.Hosts[0].Underlay = netip.MustParseAddr("10.8.1.9")
-	if _, err := Up(s, hosts, Goal{}); err == nil || !strings.Contains(err.Error(), "none of the interfaces of sv1 has the address 10.8.1.9") {
+	if _, err := Up(s, hosts, Goal{}); err == nil ||
+		!strings.Contains(err.Error(), "none of the interfaces of sv1 has the address 10.8.1.9") {
 		t.Errorf("an address that it never had: %v", err)
 	}
 }
 
-// TestSpanQuarantine: a network that is on interfaces of the hosts is on bridges in quarantine, which are joined if what the wire takes fits; else that is told.
+// TestSpanQuarantine: a network that is on interfaces of the hosts is on bridges in quarantine,
+// which are joined if what the wire takes fits; else that is told.
 func TestSpanQuarantine(t *testing.T) {
-	for mtu, want := range map[int]string{0: "mtu 1500 does not fit between hosts sv1 and sv2 and sv3", 1450: "", 1451: "mtu 1451 does not fit"} {
+	for mtu, want := range map[int]string{0: "mtu 1500 does not fit between hosts sv1 and sv2 and sv3", 1450: "",
+		1451: "mtu 1451 does not fit"} {
 		s, hosts := spanning()
 		for i := range s.Networks {
 			s.Networks[i].Kind, s.Networks[i].Interface, s.Networks[i].MTU = site.Macvlan, "eth0", mtu
@@ -327,7 +358,8 @@ func TestSpanQuarantine(t *testing.T) {
 		d = newDraft(s, hosts, Goal{})
 		d.Homes = map[string]string{"a": "sv1", "b": "sv2", "c": "sv3"}
 		n, err = newNetworkDraft(d, hosts)
-		if joined := want == ""; err != nil || joined != (len(n.spans) == 2) || joined != (len(d.Warnings) == 0) || !strings.Contains(strings.Join(d.Warnings, " "), want) {
+		if joined := want == ""; err != nil || joined != (len(n.spans) == 2) || joined != (len(d.Warnings) == 0) ||
+			!strings.Contains(strings.Join(d.Warnings, " "), want) {
 			t.Errorf("mtu %d: in quarantine, %v is joined, with warnings %q (%v)", mtu, n.spans, d.Warnings, err)
 		}
 		if want == "" && n.spans.MTUs()["lan"] != 1450 {
@@ -343,7 +375,8 @@ func TestNumbersClash(t *testing.T) {
 	d.Homes = map[string]string{"a": "sv1", "b": "sv2", "c": "sv3"}
 	seen := map[int]string{}
 	for i := 0; ; i++ { // by the birthday paradox after some thousands
-		name := "net" + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + strings.Repeat("y", i%11) + netip.AddrFrom4([4]byte{0, byte(i >> 16), byte(i >> 8), byte(i)}).String()
+		name := "net" + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + strings.Repeat("y", i%11) +
+			netip.AddrFrom4([4]byte{0, byte(i >> 16), byte(i >> 8), byte(i)}).String()
 		other, found := seen[site.VNI("toykat", name)]
 		if !found {
 			seen[site.VNI("toykat", name)] = name

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestStarved: a machine that stands still because its host had no room goes on when it is started. One that a snapshot has
-// frozen is the snapshot's.
+// TestStarved: a machine that stands still because its host had no room goes on when it is started.
+// One that a snapshot has frozen is the snapshot's.
 func TestStarved(t *testing.T) {
 	s := observatory()
 	f := newFleet("sv1")
@@ -28,7 +28,8 @@ func TestStarved(t *testing.T) {
 	wantLines(t, start, "node db: start: asked for", "node db: check: prove health")
 }
 
-// withDB returns the host of a site that is up, whose node db is as edit makes it, and a goal that concerns this node alone.
+// withDB returns the host of a site that is up, whose node db is as edit makes it, and a goal that
+// concerns this node alone.
 func withDB(t *testing.T, s *site.Site, edit func(*observe.Node)) ([]observe.Host, plan.Goal) {
 	t.Helper()
 	f := newFleet("sv1")
@@ -42,23 +43,28 @@ func withDB(t *testing.T, s *site.Site, edit func(*observe.Node)) ([]observe.Hos
 // TestPanicked: a machine whose kernel has panicked is started anew by start and by up, and says why.
 func TestPanicked(t *testing.T) {
 	s := observatory()
-	hosts, only := withDB(t, s, func(n *observe.Node) { n.State, n.Panic = observe.Frozen, "Kernel panic - not syncing: no root" })
+	hosts, only := withDB(t, s, func(n *observe.Node) {
+		n.State, n.Panic = observe.Frozen,
+			"Kernel panic - not syncing: no root"
+	})
 	start, err := plan.Start(s, hosts, only)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantLines(t, start, "node db: stop: its kernel has panicked", "node db: start: asked for", "node db: check: prove health")
+	wantLines(t, start, "node db: stop: its kernel has panicked", "node db: start: asked for",
+		"node db: check: prove health")
 	up, err := plan.Up(s, hosts, only)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(lines(up), "\n"); !strings.Contains(got, "node db: stop: its kernel has panicked\n") || !strings.Contains(got, "node db: start: ") {
+	if got := strings.Join(lines(up), "\n"); !strings.Contains(got, "node db: stop: its kernel has panicked\n") ||
+		!strings.Contains(got, "node db: start: ") {
 		t.Errorf("up:\n%s", got)
 	}
 }
 
-// TestLostLink: a node whose link to a network was deleted gets it again by up and by restart. A link that is there, and off
-// its bridge, is moved back, and the node goes on.
+// TestLostLink: a node whose link to a network was deleted gets it again by up and by restart. A
+// link that is there, and off its bridge, is moved back, and the node goes on.
 func TestLostLink(t *testing.T) {
 	s := observatory()
 	f := newFleet("sv1")
@@ -78,7 +84,8 @@ func TestLostLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	why := "its link to network " + network + " is gone"
-	if got := strings.Join(lines(up), "\n"); !strings.Contains(got, "node db: stop: "+why) || !strings.Contains(got, "node db: start: ") || up.Counts()[plan.MoveLinks] > 0 {
+	if got := strings.Join(lines(up), "\n"); !strings.Contains(got, "node db: stop: "+why) ||
+		!strings.Contains(got, "node db: start: ") || up.Counts()[plan.MoveLinks] > 0 {
 		t.Errorf("up:\n%s", got)
 	}
 	restart, err := plan.Restart(s, lost(network), only)
@@ -92,8 +99,8 @@ func TestLostLink(t *testing.T) {
 	}
 }
 
-// TestRootless: a machine that runs without what shows it its root counts as running, so that it is ended before it runs again,
-// here or elsewhere.
+// TestRootless: a machine that runs without what shows it its root counts as running, so that it is
+// ended before it runs again, here or elsewhere.
 func TestRootless(t *testing.T) {
 	s := observatory()
 	hosts, only := withDB(t, s, func(n *observe.Node) { n.Rootless = true })

@@ -14,14 +14,18 @@ type Kind string
 
 // The kinds of steps, in the order in which they come for one node.
 const (
-	PrepareHost   Kind = "prepare"   // kernel settings that containers in number need
-	BuildLayer    Kind = "build"     // a base image or role layer into the host's store
-	FetchLayer    Kind = "fetch"     // one that other hosts have, from those
-	MakeNetwork   Kind = "network"   // a bridge with its address and rules
-	BeginBatch    Kind = "batch"     // nothing is done; nodes of the batch wait for it, and it for the batches before
-	WriteNames    Kind = "names"     // what nodes know of one another: hosts, inventory, host keys; the former ones are kept aside until the run has succeeded
-	CreateNode    Kind = "create"    // a node, stopped
-	ReplaceNode   Kind = "replace"   // a node by one of the same identity with other layers; the old private layer is kept until the run has succeeded
+	PrepareHost Kind = "prepare" // kernel settings that containers in number need
+	BuildLayer  Kind = "build"   // a base image or role layer into the host's store
+	FetchLayer  Kind = "fetch"   // one that other hosts have, from those
+	MakeNetwork Kind = "network" // a bridge with its address and rules
+	BeginBatch  Kind = "batch"   // nothing is done; nodes of the batch wait for it, and it for the batches before
+	// what nodes know of one another: hosts, inventory, host keys; the former ones are kept aside
+	// until the run has succeeded
+	WriteNames Kind = "names"
+	CreateNode Kind = "create" // a node, stopped
+	// a node by one of the same identity with other layers; the old private layer is kept until the
+	// run has succeeded
+	ReplaceNode   Kind = "replace"
 	ReshapeNode   Kind = "reshape"   // interfaces, mounts or privileges of a stopped node
 	LimitNode     Kind = "limit"     // limits, of a running node too
 	StartNode     Kind = "start"     // a node that is stopped
@@ -41,15 +45,20 @@ const (
 	RevertNode    Kind = "unconfigure" // the files of a node as they were before this run
 
 	// The steps of a switch from one release to another.
-	RetireNode    Kind = "retire"   // a live node stops what only a live node does and lets go of its exclusive volumes
-	TakeVolumes   Kind = "take"     // a node in quarantine stops the services of its exclusive volumes and takes these in place of their copies
-	ReturnVolumes Kind = "return"   // and back
-	MoveLinks     Kind = "move"     // the links of all nodes of the set, in one batch: to the live networks, or into quarantine
-	ActivateNode  Kind = "activate" // a node starts the services of its exclusive volumes and does what only a live node does
-	CommitSwitch  Kind = "commit"   // the host takes down which releases are live
+	RetireNode Kind = "retire" // a live node stops what only a live node does and lets go of its exclusive volumes
+	// a node in quarantine stops the services of its exclusive volumes and takes these in place of
+	// their copies
+	TakeVolumes   Kind = "take"
+	ReturnVolumes Kind = "return" // and back
+	// the links of all nodes of the set, in one batch: to the live networks, or into quarantine
+	MoveLinks Kind = "move"
+	// a node starts the services of its exclusive volumes and does what only a live node does
+	ActivateNode  Kind = "activate"
+	CommitSwitch  Kind = "commit" // the host takes down which releases are live
 	ForgetRelease Kind = "forget-release"
 
-	// The steps of a node's move from one host to another, the peer. Until GiveNode it is the node of the one that it leaves, afterwards of the one that is to receive it.
+	// The steps of a node's move from one host to another, the peer. Until GiveNode it is the node of
+	// the one that it leaves, afterwards of the one that is to receive it.
 	CopyNode    Kind = "copy"    // what it has written, while it runs; again and again, until little is left
 	SendNode    Kind = "send"    // the rest, when it stands still
 	GiveNode    Kind = "give"    // the host that it leaves takes down that it is another's, and starts it no more
@@ -79,25 +88,30 @@ type Step struct {
 	Layer   *spec.Layer   `json:"-"`
 	Path    string        `json:"-"` // of a volume
 
-	Sources []string `json:"sources,omitempty"` // of FetchLayer: hosts that have it, or will when the steps are done that it needs
-	After   string   `json:"after,omitempty"`   // of FetchLayer: a host that fetches it, too, and gives it on as it comes; "": none
+	// of FetchLayer: hosts that have it, or will when the steps are done that it needs
+	Sources []string `json:"sources,omitempty"`
+	// of FetchLayer: a host that fetches it, too, and gives it on as it comes; "": none
+	After string `json:"after,omitempty"`
 
 	Settings map[string]string `json:"settings,omitempty"` // of the host's kernel, with the values that they shall have
 
-	Drift       []observe.Drift   `json:"drift,omitempty"` // of MendNode
-	Moves       []Move            `json:"-"`               // of MoveLinks
-	At          time.Time         `json:"-"`               // of MoveLinks: when, by the clock of its host, as other hosts do the same then; zero: at once
-	Releases    *observe.Releases `json:"-"`               // of CommitSwitch: as they shall be
+	Drift []observe.Drift `json:"drift,omitempty"` // of MendNode
+	Moves []Move          `json:"-"`               // of MoveLinks
+	// of MoveLinks: when, by the clock of its host, as other hosts do the same then; zero: at once
+	At          time.Time         `json:"-"`
+	Releases    *observe.Releases `json:"-"` // of CommitSwitch: as they shall be
 	WasReleases *observe.Releases `json:"-"`
 	Release     int               `json:"release,omitempty"` // of ForgetRelease
 
 	Restarts bool          `json:"-"` // of StopNode and KillNode: the plan starts the node again
 	Timeout  time.Duration `json:"-"` // of StopNode: for shutting down, or 0 for DefaultStopTimeout
 
-	Peer       string `json:"peer,omitempty"` // of a move: the other host; of StopNode, too, if the node is to run there again
-	Sum        string `json:"-"`              // of what was sent, as the host says that has given it; "": it is asked when the step is done
-	Runs       bool   `json:"-"`              // of ReceiveNode: the node ran before, and is to run again,
-	Configured bool   `json:"-"`              // and how far it has come
+	// of a move: the other host; of StopNode, too, if the node is to run there again
+	Peer string `json:"peer,omitempty"`
+	// of what was sent, as the host says that has given it; "": it is asked when the step is done
+	Sum        string `json:"-"`
+	Runs       bool   `json:"-"` // of ReceiveNode: the node ran before, and is to run again,
+	Configured bool   `json:"-"` // and how far it has come
 	Active     bool   `json:"-"`
 
 	WasNetwork *spec.Network `json:"-"` // nil: there was none
@@ -139,13 +153,20 @@ func (s *Step) Title() string {
 
 // doing says of each kind of step what is done, but for a batch, which says who is in it.
 var doing = map[Kind]string{
-	PrepareHost: "preparing", BuildLayer: "building", FetchLayer: "fetching", MakeNetwork: "making", WriteNames: "writing the names on", CreateNode: "creating", ReplaceNode: "replacing",
-	ReshapeNode: "reshaping", LimitNode: "limiting", StartNode: "starting", ConfigureNode: "configuring", CheckNode: "checking", StopNode: "stopping",
-	KillNode: "killing", DestroyNode: "destroying", ForgetNames: "removing the names from", RemoveNetwork: "removing", RemoveVolume: "removing",
-	RestoreHost: "restoring", RestoreNode: "restoring", RestoreNames: "restoring the names on", RevertNode: "restoring the files of",
-	RetireNode: "retiring", TakeVolumes: "giving its volumes to", ReturnVolumes: "giving copies of its volumes to", MoveLinks: "moving the links of",
-	ActivateNode: "activating", MendNode: "mending", RenewNode: "renewing", CommitSwitch: "recording", ForgetRelease: "removing",
-	CopyNode: "copying", SendNode: "sending the rest of", GiveNode: "giving away", ReceiveNode: "receiving", LeaveNode: "removing what was left of", ReclaimNode: "taking back",
+	PrepareHost: "preparing", BuildLayer: "building", FetchLayer: "fetching", MakeNetwork: "making",
+	WriteNames: "writing the names on", CreateNode: "creating", ReplaceNode: "replacing",
+	ReshapeNode: "reshaping", LimitNode: "limiting", StartNode: "starting", ConfigureNode: "configuring",
+	CheckNode: "checking", StopNode: "stopping",
+	KillNode: "killing", DestroyNode: "destroying", ForgetNames: "removing the names from", RemoveNetwork: "removing",
+	RemoveVolume: "removing",
+	RestoreHost:  "restoring", RestoreNode: "restoring", RestoreNames: "restoring the names on",
+	RevertNode: "restoring the files of",
+	RetireNode: "retiring", TakeVolumes: "giving its volumes to", ReturnVolumes: "giving copies of its volumes to",
+	MoveLinks:    "moving the links of",
+	ActivateNode: "activating", MendNode: "mending", RenewNode: "renewing", CommitSwitch: "recording",
+	ForgetRelease: "removing",
+	CopyNode:      "copying", SendNode: "sending the rest of", GiveNode: "giving away", ReceiveNode: "receiving",
+	LeaveNode: "removing what was left of", ReclaimNode: "taking back",
 	DropNode: "removing what came of",
 }
 

@@ -7,8 +7,9 @@ import (
 	"orrery/internal/site"
 )
 
-// removeStrays plans the end of nodes that are on a host and belong on another or nowhere, and of networks that no
-// node is on that belongs here. With a selection it leaves alone what that does not concern.
+// removeStrays plans the end of nodes that are on a host and belong on another or nowhere, and of
+// networks that no node is on that belongs here. With a selection it leaves alone what that does
+// not concern.
 func (d *siteDraft) removeStrays(h *observe.Host, here []*site.Node, home map[string]string) {
 	all := d.goal.Nodes == nil
 	ids := map[int]bool{}
@@ -24,7 +25,9 @@ func (d *siteDraft) removeStrays(h *observe.Host, here []*site.Node, home map[st
 		case declared && (d.unknown(host) || d.drained(host)): // it goes on here, until it can be there
 		case declared && d.goal.concerns(n.Name):
 			d.removeNode(h, n, "moves to host "+host)
-			d.Warnings = append(d.Warnings, fmt.Sprintf("node %s is made anew on host %s, and what it has on host %s goes; orrery move %s --to %s takes that along", n.Name, host, h.Name, n.Name, host))
+			d.Warnings = append(d.Warnings,
+				fmt.Sprintf("node %s is made anew on host %s, and what it has on host %s goes; orrery move %s --to %s takes that along",
+					n.Name, host, h.Name, n.Name, host))
 		case !declared && all:
 			d.removeNode(h, n, "no longer declared")
 		case !declared && ids[n.ID]:

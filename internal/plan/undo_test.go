@@ -11,8 +11,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// lasting is what an undo has to put back: all but layers and settings, which stay, and proofs of health, which have to be
-// given anew. Nodes that were destroyed, and the names of a host without nodes, do not come back.
+// lasting is what an undo has to put back: all but layers and settings, which stay, and proofs of
+// health, which have to be given anew. Nodes that were destroyed, and the names of a host without
+// nodes, do not come back.
 func lasting(all []observe.Host, lost map[string]bool) string {
 	type node struct {
 		Spec       spec.Node

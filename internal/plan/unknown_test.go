@@ -10,9 +10,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestUnknownHost: a host of which nothing is known is not an empty one. No node is made that may be there, none is moved there, and nobody is placed there.
+// TestUnknownHost: a host of which nothing is known is not an empty one. No node is made that may
+// be there, none is moved there, and nobody is placed there.
 func TestUnknownHost(t *testing.T) {
-	s, there := onTwo(t, bare("here", "sv1"), bare("there1", "sv2"), bare("anywhere", ""), bare("to-move-on", "sv2"), bare("brand-new", "sv1"))
+	s, there := onTwo(t, bare("here", "sv1"), bare("there1", "sv2"), bare("anywhere", ""), bare("to-move-on", "sv2"),
+		bare("brand-new", "sv1"))
 	can := map[string]observe.Capabilities{"lxc": {Containers: true}}
 	known := observe.Host{Name: "sv1", Cpus: 8, Memory: 1 << 34, Engines: can, Nodes: []observe.Node{there("to-move-on")}}
 	hosts := []observe.Host{known, {Name: "sv2", Unknown: true}}
@@ -37,12 +39,15 @@ func TestUnknownHost(t *testing.T) {
 		t.Errorf("what is known goes down: %v", p.Steps)
 	}
 	hosts[1] = observe.Host{Name: "sv2", Cpus: 8, Memory: 1 << 34, Engines: can} // it is back
-	if p, err = Up(s, hosts, Goal{}); err != nil || p.Counts()[CreateNode] != 5 || p.Counts()[DestroyNode] != 1 || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "orrery move to-move-on --to sv2") {
+	if p, err = Up(s, hosts, Goal{}); err != nil || p.Counts()[CreateNode] != 5 || p.Counts()[DestroyNode] != 1 ||
+		len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "orrery move to-move-on --to sv2") {
 		t.Errorf("once all is known: %v, %v", p, err)
 	}
-	if s := overlay.Spanning(&site.Site{Networks: []site.Network{{Name: "lan"}, {Name: "wire", Kind: site.Macvlan}}, Nodes: []site.Node{
-		{Name: "a", NICs: []site.NIC{{Network: "lan"}, {Network: "wire"}}}, {Name: "b", NICs: []site.NIC{{Network: "lan"}, {Network: "wire"}}},
-	}}, map[string]string{"a": "sv1", "b": "sv2"}); len(s) != 1 || strings.Join(s["lan"], " ") != "sv1 sv2" {
+	if s := overlay.Spanning(&site.Site{Networks: []site.Network{{Name: "lan"}, {Name: "wire", Kind: site.Macvlan}},
+		Nodes: []site.Node{
+			{Name: "a", NICs: []site.NIC{{Network: "lan"}, {Network: "wire"}}},
+			{Name: "b", NICs: []site.NIC{{Network: "lan"}, {Network: "wire"}}},
+		}}, map[string]string{"a": "sv1", "b": "sv2"}); len(s) != 1 || strings.Join(s["lan"], " ") != "sv1 sv2" {
 		t.Errorf("networks over hosts are %v", s)
 	}
 }
@@ -55,8 +60,9 @@ func bare(name, host string) site.Node {
 // onTwo returns a site of nodes on two hosts, and how each is observed that is there.
 func onTwo(t *testing.T, nodes ...site.Node) (s *site.Site, there func(name string) observe.Node) {
 	s = &site.Site{
-		Name: "s", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}}, Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
-		Nodes: nodes,
+		Name: "s", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}},
+		Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
+		Nodes:  nodes,
 	}
 	return s, func(name string) observe.Node {
 		t.Helper()

@@ -12,7 +12,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Up plans what makes the hosts as declared: every node there, running, configured and healthy, and nothing that is no longer declared.
+// Up plans what makes the hosts as declared: every node there, running, configured and healthy, and
+// nothing that is no longer declared.
 func Up(s *site.Site, hosts []observe.Host, goal Goal) (*Plan, error) {
 	released, err := stand.Released(s, hosts, goal.Releases)
 	if err != nil {
@@ -172,7 +173,8 @@ func pick(all map[string]string, keys spec.Parts) spec.Parts {
 
 // writeNames plans what nodes know of one another, where that has changed.
 func (d *siteDraft) writeNames(h *observe.Host, nodes []*site.Node) (int, bool) {
-	// In quarantine, nodes are told of one another as they are made: the names on record are those of the live ones.
+	// In quarantine, nodes are told of one another as they are made: the names on record are those of
+	// the live ones.
 	if len(nodes) == 0 || h.Names == d.names || d.site.Stage != 0 {
 		return 0, false
 	}

@@ -68,8 +68,8 @@ func warnLarge(b *basis, mtus map[string]int) []string {
 	return warning("on a network over hosts with a larger MTU than fits, until up is run for them", 12, names)
 }
 
-// warnFrames names the nodes that stay when others move, and whose networks take other frames, since they come to
-// another host or are on one host only then.
+// warnFrames names the nodes that stay when others move, and whose networks take other frames,
+// since they come to another host or are on one host only then.
 func warnFrames(b *basis) []string {
 	var names []string
 	for i := range b.site.Nodes {
@@ -80,16 +80,20 @@ func warnFrames(b *basis) []string {
 		}
 		wanted, err := b.makerOf(n).Node(n)
 		if err == nil && slices.ContainsFunc(has.NICs, func(was spec.NIC) bool {
-			return slices.ContainsFunc(wanted.NICs, func(is spec.NIC) bool { return is.Network == was.Network && is.MTU != was.MTU })
+			return slices.ContainsFunc(wanted.NICs, func(is spec.NIC) bool {
+				return is.Network == was.Network &&
+					is.MTU != was.MTU
+			})
 		}) {
 			names = append(names, n.Name)
 		}
 	}
-	return warning("a network takes frames of another size then, and the next up restarts those that stay on it", 12, names)
+	return warning("a network takes frames of another size then, and the next up restarts those that stay on it", 12,
+		names)
 }
 
-// warnMachines names virtual machines of a host that run, but not as their user may think: emulated, or with more
-// processors than the host has.
+// warnMachines names virtual machines of a host that run, but not as their user may think:
+// emulated, or with more processors than the host has.
 func warnMachines(h *observe.Host, nodes []*site.Node) (all []string) {
 	var slow, large []string
 	for _, n := range nodes {
@@ -117,5 +121,6 @@ func warning(why string, most int, names []string) []string {
 
 // Emulated warns of virtual machines of a host whose processors are emulated.
 func Emulated(host string, nodes []string) string {
-	return fmt.Sprintf("on host %s virtual machines run in software emulation, many times as slow as containers: %s; `orrery doctor` says why", host, humanize.List(nodes, 8))
+	return fmt.Sprintf("on host %s virtual machines run in software emulation, many times as slow as containers: %s; `orrery doctor` says why",
+		host, humanize.List(nodes, 8))
 }

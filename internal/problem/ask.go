@@ -6,8 +6,10 @@ import (
 )
 
 var names = map[Kind]string{
-	Failed: "failed", Usage: "usage", Mistake: "mistake", Unable: "unable", Locked: "locked", Surprise: "surprise", Undone: "undone", Left: "left", Refused: "refused",
-	Changes: "changes", Unhealthy: "unhealthy", Trial: "trial", Reverted: "reverted", HalfWay: "half-way", Interrupted: "interrupted",
+	Failed: "failed", Usage: "usage", Mistake: "mistake", Unable: "unable", Locked: "locked", Surprise: "surprise",
+	Undone: "undone", Left: "left", Refused: "refused",
+	Changes: "changes", Unhealthy: "unhealthy", Trial: "trial", Reverted: "reverted", HalfWay: "half-way",
+	Interrupted: "interrupted",
 }
 
 // String names the kind, as JSON has it.
@@ -18,7 +20,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("status-%d", int(k))
 }
 
-// Is reports whether one of the problems in an error is of a kind. An error that is no problem is of the kind Failed, and a Status of the kind that it is the status of.
+// Is reports whether one of the problems in an error is of a kind. An error that is no problem is
+// of the kind Failed, and a Status of the kind that it is the status of.
 func Is(err error, kind Kind) bool {
 	var status Status
 	if errors.As(err, &status) && Kind(status) == kind {
@@ -32,8 +35,9 @@ func Is(err error, kind Kind) bool {
 	return false
 }
 
-// All returns the problems in an error, in their order: those of lists and of what errors.Join has joined, each once, without what is behind it as its cause.
-// What is no problem becomes one. A Status is none: what there was to say of it has been said.
+// All returns the problems in an error, in their order: those of lists and of what errors.Join has
+// joined, each once, without what is behind it as its cause. What is no problem becomes one. A
+// Status is none: what there was to say of it has been said.
 func All(err error) []*Problem {
 	switch e := err.(type) { //nolint:errorlint // what wraps others is gone through below
 	case nil, Status:

@@ -17,7 +17,8 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// NearestOr returns a cure: the candidate closest to a misspelt word or, if none is close enough to be meant, another.
+// NearestOr returns a cure: the candidate closest to a misspelt word or, if none is close enough to
+// be meant, another.
 func NearestOr(word string, candidates []string, otherwise string) string {
 	if nearest := Nearest(word, candidates); nearest != "" {
 		return fmt.Sprintf("did you mean %q?", nearest)
@@ -57,7 +58,8 @@ func distance(a, b string) int {
 	return rows[len(x)%3][len(y)]
 }
 
-// Short returns text, cut after so many bytes if it is longer: what somebody has written into a file may be of any length.
+// Short returns text, cut after so many bytes if it is longer: what somebody has written into a
+// file may be of any length.
 func Short(text string, most int) string {
 	if len(text) <= most {
 		return text

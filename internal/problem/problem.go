@@ -32,7 +32,8 @@ const (
 	Interrupted Kind = 130 // Ctrl-C or SIGTERM
 )
 
-// FailedNodes is the exit status of `orrery exec` less the number of nodes on which the command failed (at most 100).
+// FailedNodes is the exit status of `orrery exec` less the number of nodes on which the command
+// failed (at most 100).
 const FailedNodes = 100
 
 // A Problem is one thing that is wrong.

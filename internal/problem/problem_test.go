@@ -12,9 +12,11 @@ func TestError(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{New(Failed, "layer %s", "x").Error(), "layer x"},
 		{New(Failed, "layer x").At("sv1").Error(), "sv1: layer x"},
-		{New(Mistake, "unknown key %q", "cpu").At("site.toml:7").Try("did you mean %q?", "cpus").Error(), `site.toml:7: unknown key "cpu" (did you mean "cpus"?)`},
+		{New(Mistake, "unknown key %q", "cpu").At("site.toml:7").Try("did you mean %q?", "cpus").Error(),
+			`site.toml:7: unknown key "cpu" (did you mean "cpus"?)`},
 		{New(Failed, "layer x").Because(cause).Error(), "layer x: no space left on device"},
-		{New(Failed, "layer x").Because(cause).Try("run orrery image gc").Error(), "layer x: no space left on device (run orrery image gc)"},
+		{New(Failed, "layer x").Because(cause).Try("run orrery image gc").Error(),
+			"layer x: no space left on device (run orrery image gc)"},
 		{New(Failed, "step").Because(errors.New("a\n    b")).Try("look").Error(), "step: a\n    b\n  cure: look"},
 		{List{New(Mistake, "a"), New(Mistake, "b").At("site.toml:1")}.Error(), "a\nsite.toml:1: b"},
 		{New(Failed, "100%% of %s", "x").Error(), "100% of x"},
@@ -57,8 +59,10 @@ func TestExit(t *testing.T) {
 func TestNearest(t *testing.T) {
 	keys := []string{"cpus", "memory", "swap", "pids", "privileged", "autostart", "requirements"}
 	for word, want := range map[string]string{
-		"cpu": "cpus", "memmory": "memory", "memroy": "memory", "Memory": "memory", "priviledged": "privileged", "auto_start": "autostart",
-		"requirement": "requirements", "swap": "swap", "wsap": "swap", "network": "", "": "", "üüüü": "", "requiremnets": "requirements",
+		"cpu": "cpus", "memmory": "memory", "memroy": "memory", "Memory": "memory", "priviledged": "privileged",
+		"auto_start":  "autostart",
+		"requirement": "requirements", "swap": "swap", "wsap": "swap", "network": "", "": "", "üüüü": "",
+		"requiremnets": "requirements",
 	} {
 		if got := Nearest(word, keys); got != want {
 			t.Errorf("%q: got %q, want %q", word, got, want)

@@ -22,7 +22,8 @@ const (
 // asked is whether this program has asked what it runs as.
 var asked bool
 
-// RunRole is what main, or TestMain, calls before all else: if this program runs as part of hosts, it does that, and does not return.
+// RunRole is what main, or TestMain, calls before all else: if this program runs as part of hosts,
+// it does that, and does not return.
 func RunRole() {
 	asked = true
 	roles := map[string]func(args []string) error{asKeeper: keep, asNewborn: settle, asInit: preside, asVisitor: visit}
@@ -65,7 +66,8 @@ func visit(args []string) error {
 			return err
 		}
 	}
-	nsenter := []string{"nsenter", "--target", pid, "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd", "--"}
+	nsenter := []string{"nsenter", "--target", pid, "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root",
+		"--wd", "--"}
 	path := "/usr/bin/nsenter"
 	if err := unix.Exec(path, append(nsenter, command...), os.Environ()); err != nil {
 		return fmt.Errorf("%s %s: %w", path, strings.Join(command, " "), err)

@@ -20,7 +20,8 @@ import (
 	"orrery/internal/host"
 )
 
-// settle is the first that a host does, in its namespaces: it enters its control groups, and makes them the top of what it sees of such.
+// settle is the first that a host does, in its namespaces: it enters its control groups, and makes
+// them the top of what it sees of such.
 func settle(args []string) error {
 	group, all := args[0], hierarchies(mounted)
 	for _, h := range all {
@@ -53,7 +54,8 @@ type birth struct {
 // self is the host that is told.
 func (b birth) self() Place { return b.Places[b.Number-1] }
 
-// preside is the life of a host's first process: it makes the host's own root, lets its SSH server in, and then sees off who has no parent any more.
+// preside is the life of a host's first process: it makes the host's own root, lets its SSH server
+// in, and then sees off who has no parent any more.
 func preside([]string) (err error) {
 	defer func() {
 		if err != nil {
@@ -93,7 +95,8 @@ func (b birth) name() error {
 		names += p.Addresses[0].Addr().String() + " " + strings.Join(append([]string{p.Name}, p.Aliases...), " ") + "\n"
 	}
 	id := fmt.Sprintf("%x", sha256.Sum256([]byte(b.Keys.Hosts[b.Number].Public)))[:32]
-	return write(map[string]string{"/etc/hostname": b.self().Name + "\n", "/etc/hosts": names, "/etc/machine-id": id + "\n"}, 0o644)
+	return write(map[string]string{"/etc/hostname": b.self().Name + "\n", "/etc/hosts": names,
+		"/etc/machine-id": id + "\n"}, 0o644)
 }
 
 // keysAndAccess installs the host's keys, and lets root of every host in.

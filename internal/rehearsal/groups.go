@@ -13,8 +13,9 @@ import (
 // mounted is where control groups are on a machine and, as it sees it, on each host.
 const mounted = "/sys/fs/cgroup"
 
-// leaf is where, in version 2, the processes of a host are: a group that hands controllers down has none itself. It is called as that of systemd, of which LXC knows that
-// it is not to make groups in there.
+// leaf is where, in version 2, the processes of a host are: a group that hands controllers down has
+// none itself. It is called as that of systemd, of which LXC knows that it is not to make groups in
+// there.
 const leaf = "init.scope"
 
 // groupOf is the control group above those of a set of hosts, in every hierarchy.
@@ -32,7 +33,8 @@ type hierarchy struct {
 	alone bool // it has all controllers
 }
 
-// hierarchies returns those of a machine: one of version 2, or several of version 1 and perhaps one of version 2 beside them.
+// hierarchies returns those of a machine: one of version 2, or several of version 1 and perhaps one
+// of version 2 beside them.
 func hierarchies(top string) []hierarchy {
 	if tree.Exists(filepath.Join(top, "cgroup.controllers")) {
 		return []hierarchy{{top, true, true}}
@@ -63,7 +65,8 @@ type bound struct{ file, text string }
 func bounds(top, group, device string, rate int64) []bound {
 	if v1 := filepath.Join(top, "blkio", group); tree.Exists(filepath.Join(top, "blkio")) {
 		text := fmt.Sprintf("%s %d", device, rate)
-		return []bound{{filepath.Join(v1, "blkio.throttle.read_bps_device"), text}, {filepath.Join(v1, "blkio.throttle.write_bps_device"), text}}
+		return []bound{{filepath.Join(v1, "blkio.throttle.read_bps_device"), text},
+			{filepath.Join(v1, "blkio.throttle.write_bps_device"), text}}
 	}
 	word := "max"
 	if rate > 0 {

@@ -37,9 +37,11 @@ func (h Host) call(verb string, argument any) error {
 }
 
 // environment is that of commands on hosts.
-var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
+var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root",
+	"LANG=C.UTF-8"}
 
-// Command returns a command that root runs there, not by SSH: it is for who looks on from outside, also while the host is cut off.
+// Command returns a command that root runs there, not by SSH: it is for who looks on from outside,
+// also while the host is cut off.
 func (h Host) Command(args ...string) *exec.Cmd {
 	pid, err := h.Init()
 	if err != nil {
@@ -47,7 +49,8 @@ func (h Host) Command(args ...string) *exec.Cmd {
 		cmd.Err = err
 		return cmd
 	}
-	cmd := again(asVisitor, append([]string{filepath.Join(groupOf(h.of.set.name), seat(h.number)), strconv.Itoa(pid)}, args...)...)
+	cmd := again(asVisitor, append([]string{filepath.Join(groupOf(h.of.set.name), seat(h.number)), strconv.Itoa(pid)},
+		args...)...)
 	cmd.Env = append(slices.Clone(environment), "TERM="+os.Getenv("TERM"))
 	return cmd
 }
@@ -58,10 +61,12 @@ func (h Host) Run(ctx context.Context, c host.Command) error {
 	if as.Err != nil {
 		return as.Err
 	}
-	return host.Exec(ctx, "host "+h.Name(), append([]string{as.Path}, as.Args[1:]...), c, func(cmd *exec.Cmd) { cmd.Args, cmd.Env = as.Args, append(as.Env, c.Env...) })
+	return host.Exec(ctx, "host "+h.Name(), append([]string{as.Path}, as.Args[1:]...), c,
+		func(cmd *exec.Cmd) { cmd.Args, cmd.Env = as.Args, append(as.Env, c.Env...) })
 }
 
-// Init returns the first process of the host, as this machine numbers it: for who looks at its namespaces, also while it stands still.
+// Init returns the first process of the host, as this machine numbers it: for who looks at its
+// namespaces, also while it stands still.
 func (h Host) Init() (pid int, err error) {
 	if err := h.of.calls.Call("Keeper.Init", h.number, &pid); err != nil {
 		return 0, fmt.Errorf("host %s: %w", h.Name(), err)
@@ -97,7 +102,8 @@ func (h Host) Cut(way Way) error { return h.call("Cut", Cutting{h.number, way}) 
 // Join ends that.
 func (h Host) Join() error { return h.call("Cut", Cutting{h.number, ""}) }
 
-// Narrow lets the switch pass no packets to the host and from it that are larger, without anybody being told; 1500 ends that.
+// Narrow lets the switch pass no packets to the host and from it that are larger, without anybody
+// being told; 1500 ends that.
 func (h Host) Narrow(mtu int) error { return h.call("Narrow", Wire{h.number, mtu}) }
 
 // Kill ends all that runs there at once, as if it had lost its power. Its disk stays.
@@ -112,17 +118,20 @@ func (h Host) Pause() error { return h.call("Freeze", Frost{h.number, true}) }
 // Resume ends that.
 func (h Host) Resume() error { return h.call("Freeze", Frost{h.number, false}) }
 
-// SlowDisk bounds how many bytes a second the host reads from its disk, and writes to it; 0 ends that. On cgroup v1 it does not bound what nodes do, and of what is
-// written only what somebody waits for (fsync).
+// SlowDisk bounds how many bytes a second the host reads from its disk, and writes to it; 0 ends
+// that. On cgroup v1 it does not bound what nodes do, and of what is written only what somebody
+// waits for (fsync).
 func (h Host) SlowDisk(rate int64) error { return h.call("Slow", Speed{h.number, rate}) }
 
-// AddUser adds a person who comes by the same key as root, and may call anything by sudo, or nothing. It is there until the host ends.
+// AddUser adds a person who comes by the same key as root, and may call anything by sudo, or
+// nothing. It is there until the host ends.
 func (h Host) AddUser(name string, sudo bool) error {
 	_, err := h.Output("/bin/sh", "-c", addUser, "sh", name, strconv.FormatBool(sudo))
 	return err
 }
 
-// addUser adds a user who comes by the keys of root and, if the second word is not false, may do anything by sudo.
+// addUser adds a user who comes by the keys of root and, if the second word is not false, may do
+// anything by sudo.
 const addUser = `set -e
 id "$1" >/dev/null 2>&1 || useradd -m -s /bin/bash "$1"; usermod -p '*' "$1"
 cp -r /root/.ssh "/home/$1/"; chown -R "$1:" "/home/$1/.ssh"

@@ -149,7 +149,8 @@ func (k *Keeper) boot(number int) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = orders, tell, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setsid: true, Pdeathsig: syscall.SIGKILL,
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID |
+			syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
 	}
 	started := make(chan error)
 	k.starts <- func() { started <- cmd.Start() }
@@ -169,7 +170,8 @@ func (k *Keeper) boot(number int) error {
 	err = k.plug(number)
 	k.mu.Unlock()
 	if err == nil {
-		err = json.NewEncoder(give).Encode(birth{Number: number, Places: k.o.Places, Keys: k.keys, Programs: k.o.Programs, Shown: k.o.Shown})
+		err = json.NewEncoder(give).
+			Encode(birth{Number: number, Places: k.o.Places, Keys: k.keys, Programs: k.o.Programs, Shown: k.o.Shown})
 	}
 	if err != nil {
 		return errors.Join(err, k.kill(number))

@@ -32,10 +32,12 @@ func TestLife(t *testing.T) {
 
 	t.Run("by SSH", func(t *testing.T) {
 		same(t, out(t, one, "ssh sv2 hostname; ssh 10.8.1.3 hostname; ls -A /root"), "sv2\nsv3\n.ssh", "names")
-		same(t, out(t, one, `ssh sv2 'cat /proc/1/cgroup' | cut -d: -f3 | sort -u | grep -v -x -e / -e /init || true`), "", "control groups that they see of others")
+		same(t, out(t, one, `ssh sv2 'cat /proc/1/cgroup' | cut -d: -f3 | sort -u | grep -v -x -e / -e /init || true`), "",
+			"control groups that they see of others")
 		must(t, two.AddUser("ops", true))
 		must(t, two.AddUser("guest", false))
-		same(t, out(t, one, "ssh ops@sv2 sudo -n id -u; ssh guest@sv2 sudo -n id -u 2>/dev/null || echo refused"), "0\nrefused", "sudo")
+		same(t, out(t, one, "ssh ops@sv2 sudo -n id -u; ssh guest@sv2 sudo -n id -u 2>/dev/null || echo refused"),
+			"0\nrefused", "sudo")
 		must(t, two.SetEnv("ORRERY_TEST_CLOCK=3600"))
 		same(t, out(t, one, "ssh sv2 printenv ORRERY_TEST_CLOCK"), "3600", "its environment")
 		if ids := out(t, one, "cat /etc/machine-id /proc/sys/kernel/random/boot_id; ssh sv2 cat /etc/machine-id /proc/sys/kernel/random/boot_id"); len(unique(ids)) != 4 {
@@ -91,14 +93,16 @@ func TestLife(t *testing.T) {
 			t.Error("a host that was killed is there")
 		}
 		must(t, two.Boot())
-		same(t, out(t, one, "ssh sv2 'cat /var/lib/orrery/x /etc/x; cat /run/x 2>/dev/null || echo none'"), "kept\nkept\nnone", "what it has after it was killed")
+		same(t, out(t, one, "ssh sv2 'cat /var/lib/orrery/x /etc/x; cat /run/x 2>/dev/null || echo none'"),
+			"kept\nkept\nnone", "what it has after it was killed")
 		if out(t, two, "cat /proc/sys/kernel/random/boot_id") == boot {
 			t.Error("it was started again, and calls the time since as before")
 		}
 	})
 }
 
-// TestKilled: nothing is left of hosts if whoever asked for them is killed, at the next time, if the keeper is, also while one stands still.
+// TestKilled: nothing is left of hosts if whoever asked for them is killed, at the next time, if
+// the keeper is, also while one stands still.
 func TestKilled(t *testing.T) {
 	need.Integration(t)
 	const name = "killed"
@@ -155,7 +159,8 @@ func TestKilled(t *testing.T) {
 func some(count int, name string) Options {
 	o := Options{State: state(), Name: name}
 	for i := 1; i <= count; i++ {
-		o.Places = append(o.Places, Place{Name: seat(i), Addresses: []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.8.1.%d/24", i))}})
+		o.Places = append(o.Places, Place{Name: seat(i),
+			Addresses: []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.8.1.%d/24", i))}})
 	}
 	return o
 }

@@ -1,13 +1,15 @@
 // Package rehearsal makes one machine act as several hosts: for rehearsals of failures (orrery
 // rehearse), and for tests.
 //
-// A host is a set of namespaces (mount, network, pid, uts, ipc, control groups) above the machine's own root file system. It has a disk of its own, which takes all
-// that is written there, its own /run and /root, keys, an SSH server at an address of its own, and a link to a switch. LXC, nft, bridges and overlays work in
-// it as on any host, so that orrery runs there unchanged.
+// A host is a set of namespaces (mount, network, pid, uts, ipc, control groups) above the machine's
+// own root file system. It has a disk of its own, which takes all that is written there, its own
+// /run and /root, keys, an SSH server at an address of its own, and a link to a switch. LXC, nft,
+// bridges and overlays work in it as on any host, so that orrery runs there unchanged.
 //
-// One process, the keeper, has the switch and the disks in namespaces of its own, and starts the hosts. It ends when whoever asked for them ends, however
-// that ends, and with it all of them. What the kernel does not take back by itself (control groups, a directory) the keeper removes; if it was killed, whoever
-// comes next does.
+// One process, the keeper, has the switch and the disks in namespaces of its own, and starts the
+// hosts. It ends when whoever asked for them ends, however that ends, and with it all of them. What
+// the kernel does not take back by itself (control groups, a directory) the keeper removes; if it
+// was killed, whoever comes next does.
 package rehearsal
 
 import (
@@ -31,9 +33,11 @@ type Options struct {
 	Name     string            // of them all; "": one that nobody else has
 	Places   []Place           // the hosts
 	Programs map[string]string // what every host has in /usr/local/bin: by name, files of this machine
-	Store    string            // a store of layers of this machine: every host has those that are whole, and cannot write to them; "": none
-	Shown    []string          // directories of this machine that every host has at the same path, and cannot write to
-	Disk     int64             // bytes of each host's disk, of which only what is written is taken; 0: 16 GiB
+	// a store of layers of this machine: every host has those that are whole, and cannot write to
+	// them; "": none
+	Store string
+	Shown []string // directories of this machine that every host has at the same path, and cannot write to
+	Disk  int64    // bytes of each host's disk, of which only what is written is taken; 0: 16 GiB
 }
 
 // A Place is a host as the others know it.
@@ -150,7 +154,8 @@ func (h *Hosts) Places() []Place { return h.places }
 // The most hosts that there can be: each takes, while it is up, some 30 MiB.
 const most = 64
 
-// seat is how a host is called where its own name may be too long, or that of another: its port at the switch, its disk, its control groups.
+// seat is how a host is called where its own name may be too long, or that of another: its port at
+// the switch, its disk, its control groups.
 func seat(number int) string { return "sv" + strconv.Itoa(number) }
 
 // A set of hosts has a directory, by its name.

@@ -34,7 +34,8 @@ table bridge cuts {
 	}
 }
 
-// TestGroups: a machine has control groups of version 1, of version 2, or of version 1 with an empty tree of version 2 beside them.
+// TestGroups: a machine has control groups of version 1, of version 2, or of version 1 with an
+// empty tree of version 2 beside them.
 func TestGroups(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []string
@@ -48,7 +49,8 @@ func TestGroups(t *testing.T) {
 		"version 1": {
 			[]string{"blkio/cgroup.procs", "cpu,cpuacct/cgroup.procs", "unified/cgroup.procs", "unified/cgroup.controllers"},
 			map[string]bool{"blkio": false, "cpu,cpuacct": false, "unified": true},
-			[]bound{{"blkio/orrery-hosts/a/sv1/blkio.throttle.read_bps_device", "7:1 1000"}, {"blkio/orrery-hosts/a/sv1/blkio.throttle.write_bps_device", "7:1 1000"}},
+			[]bound{{"blkio/orrery-hosts/a/sv1/blkio.throttle.read_bps_device", "7:1 1000"},
+				{"blkio/orrery-hosts/a/sv1/blkio.throttle.write_bps_device", "7:1 1000"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,14 +86,16 @@ func TestGroups(t *testing.T) {
 func TestKeys(t *testing.T) {
 	places := []Place{
 		{Name: "sv1", Addresses: []netip.Prefix{netip.MustParsePrefix("10.8.1.1/24")}},
-		{Name: "sv2", Aliases: []string{"sv2.example.org"}, Addresses: []netip.Prefix{netip.MustParsePrefix("10.8.1.2/24")}, Port: 2222},
+		{Name: "sv2", Aliases: []string{"sv2.example.org"}, Addresses: []netip.Prefix{netip.MustParsePrefix("10.8.1.2/24")},
+			Port: 2222},
 	}
 	k, err := newKeys(places)
 	must(t, err)
 	for i := 1; i <= 2; i++ {
 		private, err := ssh.ParsePrivateKey([]byte(k.Hosts[i].Private))
 		must(t, err)
-		if want := []string{"sv1,10.8.1.1 ", "[sv2]:2222,[sv2.example.org]:2222,[10.8.1.2]:2222 "}[i-1] + string(ssh.MarshalAuthorizedKey(private.PublicKey())); !strings.Contains(k.known(places), want) {
+		if want := []string{"sv1,10.8.1.1 ", "[sv2]:2222,[sv2.example.org]:2222,[10.8.1.2]:2222 "}[i-1] +
+			string(ssh.MarshalAuthorizedKey(private.PublicKey())); !strings.Contains(k.known(places), want) {
 			t.Errorf("%q is not among the known hosts\n%s", want, k.known(places))
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// mountRoot mounts the host's root: the machine's with what the host has written above it, which is on its disk.
+// mountRoot mounts the host's root: the machine's with what the host has written above it, which is
+// on its disk.
 func (b birth) mountRoot() error {
 	disk, root := diskOf(b.Number), rootOf(b.Number)
 	upper, work, state := filepath.Join(disk, "upper"), filepath.Join(disk, "work"), filepath.Join(disk, "state")
@@ -33,7 +34,9 @@ func (b birth) mountRoot() error {
 	}
 	at := func(path string) string { return filepath.Join(root, path) }
 	for _, m := range []struct{ kind, at, options string }{
-		{"proc", "/proc", ""}, {"sysfs", "/sys", ""}, {"devtmpfs", "/dev", ""}, {"devpts", "/dev/pts", "gid=5,mode=620,ptmxmode=666"}, {"tmpfs", "/dev/shm", "mode=1777"}, {"tmpfs", "/run", "mode=755"},
+		{"proc", "/proc", ""}, {"sysfs", "/sys", ""}, {"devtmpfs", "/dev", ""},
+		{"devpts", "/dev/pts", "gid=5,mode=620,ptmxmode=666"}, {"tmpfs", "/dev/shm", "mode=1777"},
+		{"tmpfs", "/run", "mode=755"},
 	} {
 		if err := mount(m.kind, at(m.at), m.kind, m.options); err != nil {
 			return err
@@ -42,7 +45,8 @@ func (b birth) mountRoot() error {
 	if err := bindDir(state, at("/var/lib/orrery"), 0o711); err != nil {
 		return err
 	}
-	_ = mount("securityfs", at("/sys/kernel/security"), "securityfs", "") // where LXC asks for AppArmor, if the kernel has it
+	// where LXC asks for AppArmor, if the kernel has it
+	_ = mount("securityfs", at("/sys/kernel/security"), "securityfs", "")
 	for name := range b.Programs {
 		if err := bindFile(filepath.Join(programs, name), at(filepath.Join("/usr/local/bin", name))); err != nil {
 			return err
@@ -114,8 +118,9 @@ func copyLinks(from, at string) error {
 	return nil
 }
 
-// lendLayers shows the layers of the machine's store that are whole in the host's. What it builds itself comes beside them. Of a
-// layer with a kernel each part is shown, so that the host can put there what its virtual machines boot from.
+// lendLayers shows the layers of the machine's store that are whole in the host's. What it builds
+// itself comes beside them. Of a layer with a kernel each part is shown, so that the host can put
+// there what its virtual machines boot from.
 func lendLayers(store string) error {
 	entries, err := os.ReadDir(layers)
 	if err != nil || len(entries) == 0 {
@@ -161,18 +166,23 @@ func bindParts(from, at string) error {
 	return nil
 }
 
-// ofMachine are kernel settings that there are once on a machine, and that orrery raises when a site comes up and puts back when it goes. Each host has its own of
-// these, which have no effect: were they the machine's, the first host to put them back would do so for all sites on the machine.
+// ofMachine are kernel settings that there are once on a machine, and that orrery raises when a
+// site comes up and puts back when it goes. Each host has its own of these, which have no effect:
+// were they the machine's, the first host to put them back would do so for all sites on the
+// machine.
 var ofMachine = []string{
-	"fs/inotify/max_user_instances", "fs/inotify/max_user_watches", "kernel/keys/maxbytes", "kernel/keys/maxkeys", "kernel/pid_max", "kernel/pty/max",
+	"fs/inotify/max_user_instances", "fs/inotify/max_user_watches", "kernel/keys/maxbytes", "kernel/keys/maxkeys",
+	"kernel/pid_max", "kernel/pty/max",
 }
 
-// pretend lets the host have its own of what there is once in a kernel: such settings, and a name for the time since it was started. As that hides something of /proc,
-// there is another /proc of which nothing is hidden: without one, the kernel mounts none in a user namespace.
+// pretend lets the host have its own of what there is once in a kernel: such settings, and a name
+// for the time since it was started. As that hides something of /proc, there is another /proc of
+// which nothing is hidden: without one, the kernel mounts none in a user namespace.
 func pretend(at func(path string) string) error {
 	boot := make([]byte, 16)
 	_, _ = rand.Read(boot) // it never fails
-	own := map[string]string{"kernel/random/boot_id": fmt.Sprintf("%x-%x-%x-%x-%x\n", boot[:4], boot[4:6], boot[6:8], boot[8:10], boot[10:])}
+	own := map[string]string{"kernel/random/boot_id": fmt.Sprintf("%x-%x-%x-%x-%x\n", boot[:4], boot[4:6], boot[6:8],
+		boot[8:10], boot[10:])}
 	for _, name := range ofMachine {
 		if text, err := os.ReadFile(filepath.Join("/proc/sys", name)); err == nil {
 			own[name] = string(text)

@@ -42,7 +42,8 @@ type Gap struct {
 	Asked   int        `json:"asked"`   // by so many nodes of other hosts; 0: nobody there could tell
 }
 
-// Gaps tells how long each target answered nobody on other hosts than its own. A witness whose host went sees nothing more, and does not count from then on.
+// Gaps tells how long each target answered nobody on other hosts than its own. A witness whose host
+// went sees nothing more, and does not count from then on.
 func Gaps(targets []Target, all []Seen, end time.Time) []Gap {
 	var gaps []Gap
 	for _, t := range targets {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestGaps: a gap is what all have seen who asked at that time from other hosts. Who asks no more does not count, and neither does who is on the node's own host.
+// TestGaps: a gap is what all have seen who asked at that time from other hosts. Who asks no more
+// does not count, and neither does who is on the node's own host.
 func TestGaps(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
@@ -29,11 +30,15 @@ func TestGaps(t *testing.T) {
 	}{
 		"nobody asked":                         {nil, Gap{}},
 		"one did, and had an answer each time": {[]Seen{view("a", "sv1", 0, 5000)}, Gap{Asked: 1}},
-		"two gaps":                             {[]Seen{view("a", "sv1", 0, 5000, 100, 400, 1000, 1200)}, Gap{Gaps: 2, Longest: 0.3, Whole: 0.5, Asked: 1}},
-		"another had answers meanwhile":        {[]Seen{view("a", "sv1", 0, 5000, 100, 400), view("b", "sv3", 0, 5000, 300, 600)}, Gap{Gaps: 1, Longest: 0.1, Whole: 0.1, Asked: 2}},
-		"another was gone by then":             {[]Seen{view("a", "sv1", 0, 5000, 1000, 3000), view("b", "sv3", 0, 1500)}, Gap{Gaps: 1, Longest: 1.5, Whole: 1.5, Asked: 2}},
-		"silent at the end":                    {[]Seen{view("a", "sv1", 0, 5000, 4000, 5000)}, Gap{Gaps: 1, Longest: 1, Whole: 1, Silent: true, Asked: 1}},
-		"from its own host":                    {[]Seen{view("a", "sv2", 0, 5000, 100, 400)}, Gap{}},
+		"two gaps": {[]Seen{view("a", "sv1", 0, 5000, 100, 400, 1000, 1200)},
+			Gap{Gaps: 2, Longest: 0.3, Whole: 0.5, Asked: 1}},
+		"another had answers meanwhile": {[]Seen{view("a", "sv1", 0, 5000, 100, 400),
+			view("b", "sv3", 0, 5000, 300, 600)}, Gap{Gaps: 1, Longest: 0.1, Whole: 0.1, Asked: 2}},
+		"another was gone by then": {[]Seen{view("a", "sv1", 0, 5000, 1000, 3000), view("b", "sv3", 0, 1500)},
+			Gap{Gaps: 1, Longest: 1.5, Whole: 1.5, Asked: 2}},
+		"silent at the end": {[]Seen{view("a", "sv1", 0, 5000, 4000, 5000)},
+			Gap{Gaps: 1, Longest: 1, Whole: 1, Silent: true, Asked: 1}},
+		"from its own host": {[]Seen{view("a", "sv2", 0, 5000, 100, 400)}, Gap{}},
 	} {
 		c.want.Node, c.want.Address = web.Node, web.Address
 		if got := Gaps([]Target{web}, c.seen, at(5000)); !slices.Equal(got, []Gap{c.want}) {

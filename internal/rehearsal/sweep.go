@@ -37,7 +37,8 @@ func (s set) sweep() error {
 	}
 	defer lock.Release()
 	group := groupsOf(s.name)
-	for _, pid := range group.Processes() { // of a host that stood still on cgroup v1: it was killed, and dies when it goes on
+	for _, pid := range group.Processes() {
+		// of a host that stood still on cgroup v1: it was killed, and dies when it goes on
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 	thaw(s.name)

@@ -44,7 +44,8 @@ func (k *Keeper) plug(number int) error {
 	}
 	pair := &netlink.Veth{
 		LinkAttrs: netlink.LinkAttrs{Name: port, MasterIndex: at.Attrs().Index},
-		PeerName:  "eth0", PeerHardwareAddr: net.HardwareAddr{2, 0, 10, 8, 1, byte(number)}, PeerNamespace: netlink.NsPid(k.hosts[number].init.Process.Pid),
+		PeerName:  "eth0", PeerHardwareAddr: net.HardwareAddr{2, 0, 10, 8, 1, byte(number)},
+		PeerNamespace: netlink.NsPid(k.hosts[number].init.Process.Pid),
 	}
 	if err := netlink.LinkAdd(pair); err != nil {
 		return fmt.Errorf("the link of %s: %w", port, err)
@@ -64,14 +65,16 @@ func (k *Keeper) Narrow(w Wire, _ *int) error {
 	return netlink.LinkSetMTU(link, w.MTU)
 }
 
-// unplug removes the port of a host that has ended. With its namespace the link would go as well, but some time later.
+// unplug removes the port of a host that has ended. With its namespace the link would go as well,
+// but some time later.
 func unplug(number int) {
 	if link, err := netlink.LinkByName(seat(number)); err == nil {
 		_ = netlink.LinkDel(link)
 	}
 }
 
-// cut brings all links into the state in which they shall be. A link that is cut one way stays up, and the switch drops what goes that way.
+// cut brings all links into the state in which they shall be. A link that is cut one way stays up,
+// and the switch drops what goes that way.
 func (k *Keeper) cut() error {
 	var errs []error
 	for number, m := range k.hosts {
@@ -133,7 +136,8 @@ func (b birth) address() error {
 				continue
 			}
 			alone := netip.PrefixFrom(to.Addr(), to.Addr().BitLen())
-			if err := netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: network(alone), Scope: netlink.SCOPE_LINK}); err != nil {
+			if err := netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: network(alone),
+				Scope: netlink.SCOPE_LINK}); err != nil {
 				return fmt.Errorf("the way to %s: %w", to, err)
 			}
 		}

@@ -14,7 +14,9 @@ import (
 
 // An Order says what witnesses are asked to look at.
 type Order struct {
-	Command []string // that every host runs, which gets the targets as JSON at its standard input, and prints again and again what it has seen, as JSON
+	// that every host runs, which gets the targets as JSON at its standard input, and prints again and
+	// again what it has seen, as JSON
+	Command []string
 	Targets []Target
 }
 
@@ -54,7 +56,8 @@ func (k *Keeper) Watch(o Order, _ *int) error {
 		if err != nil {
 			continue
 		}
-		cmd := again(asVisitor, append([]string{filepath.Join(groupOf(k.o.Name), seat(number)), strconv.Itoa(m.init.Process.Pid)}, o.Command...)...)
+		cmd := again(asVisitor, append([]string{filepath.Join(groupOf(k.o.Name), seat(number)),
+			strconv.Itoa(m.init.Process.Pid)}, o.Command...)...)
 		cmd.Env = environment
 		w, err := watched(cmd, targets)
 		if err != nil {

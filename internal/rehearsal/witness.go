@@ -60,7 +60,9 @@ func (w *Witness) Ask(ctx context.Context) {
 	tick := time.NewTicker(Often)
 	defer tick.Stop()
 	for sequence := 0; ctx.Err() == nil; sequence++ {
-		message := icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{ID: int(w.token & 0xffff), Seq: sequence & 0xffff, Data: binary.BigEndian.AppendUint32(nil, w.token)}}
+		message := icmp.Message{Type: ipv4.ICMPTypeEcho,
+			Body: &icmp.Echo{ID: int(w.token & 0xffff), Seq: sequence & 0xffff,
+				Data: binary.BigEndian.AppendUint32(nil, w.token)}}
 		packet, err := message.Marshal(nil)
 		if err != nil {
 			return

@@ -11,8 +11,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Activate does on a running node what only a live node does, each role after those that it needs. Roles that use volumes
-// that are not for two are applied anew, because their files and boot steps see to what is on them.
+// Activate does on a running node what only a live node does, each role after those that it needs.
+// Roles that use volumes that are not for two are applied anew, because their files and boot steps
+// see to what is on them.
 func (j *Job) Activate(ctx context.Context) error {
 	if err := j.anew(ctx, holders(j.Duties)); err != nil {
 		return err
@@ -25,8 +26,9 @@ func (j *Job) Activate(ctx context.Context) error {
 	return nil
 }
 
-// anew applies roles whose services stand still, in the order in which Configure does. A service that a boot step starts is
-// not started a second time, as services would: until it serves, nobody is served.
+// anew applies roles whose services stand still, in the order in which Configure does. A service
+// that a boot step starts is not started a second time, as services would: until it serves, nobody
+// is served.
 func (j *Job) anew(ctx context.Context, roles []*spec.Duty) error {
 	begin := func(ctx context.Context, r *spec.Duty) error {
 		return j.order(ctx, r, "enable", j.sv().Begin, r.Services)
@@ -44,7 +46,8 @@ func (j *Job) anew(ctx context.Context, roles []*spec.Duty) error {
 	return nil
 }
 
-// Retire ends on a node what only a live node does, and the services that use volumes that are not for two, in the opposite order.
+// Retire ends on a node what only a live node does, and the services that use volumes that are not
+// for two, in the opposite order.
 func (j *Job) Retire(ctx context.Context) error {
 	for i := range slices.Backward(j.Duties.Roles) {
 		r := &j.Duties.Roles[i]
@@ -55,7 +58,8 @@ func (j *Job) Retire(ctx context.Context) error {
 	return j.Let(ctx)
 }
 
-// Let stops the services that use volumes that are not for two, so that these can be taken away. Those that start first stop last.
+// Let stops the services that use volumes that are not for two, so that these can be taken away.
+// Those that start first stop last.
 func (j *Job) Let(ctx context.Context) error {
 	for _, r := range slices.Backward(holders(j.Duties)) {
 		services := slices.Clone(r.Services)
@@ -91,7 +95,8 @@ func holders(d *spec.Duties) []*spec.Duty {
 	return roles
 }
 
-// Holders reports whether a node has roles with volumes that are not for two, or that do something on live nodes only.
+// Holders reports whether a node has roles with volumes that are not for two, or that do something
+// on live nodes only.
 func Holders(d *spec.Duties) bool {
 	return slices.ContainsFunc(rolesOf(d), func(r *site.Role) bool { return r.Exclusive() || r.LiveOnly() })
 }

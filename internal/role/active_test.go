@@ -10,14 +10,18 @@ import (
 	"orrery/internal/site"
 )
 
-// TestVolumesBelow: a service may be in a role above the one with its volume. Before an exclusive volume is taken from a
-// node, the services of all roles that need it stop, those above first. Once the node has it, they are applied as Configure
-// applies them: the boot steps of all, then the services of all. Roles that do not need it are left alone.
+// TestVolumesBelow: a service may be in a role above the one with its volume. Before an exclusive
+// volume is taken from a node, the services of all roles that need it stop, those above first. Once
+// the node has it, they are applied as Configure applies them: the boot steps of all, then the
+// services of all. Roles that do not need it are left alone.
 func TestVolumesBelow(t *testing.T) {
 	s := cluster()
 	s.Volumes = []site.Volume{{Name: "spool"}}
-	s.Roles[0].Volumes = []site.VolumeUse{{Name: "spool", Path: "/var/spool", Owner: "root:root", Mode: 0o755, Exclusive: true, Quarantine: site.Snapshot}}
-	s.Roles[0].Steps = append(s.Roles[0].Steps, site.Step{Line: 2, Name: "fill", When: site.Started, Script: []byte("true\n"), Interpreter: []string{"fill"}, User: "root"})
+	s.Roles[0].Volumes = []site.VolumeUse{{Name: "spool", Path: "/var/spool", Owner: "root:root", Mode: 0o755,
+		Exclusive: true, Quarantine: site.Snapshot}}
+	s.Roles[0].Steps = append(s.Roles[0].Steps,
+		site.Step{Line: 2, Name: "fill", When: site.Started, Script: []byte("true\n"), Interpreter: []string{"fill"},
+			User: "root"})
 	stopped := []string{"stop login.service", "stop slurmctld.service", "stop munge.service"}
 	for name, c := range map[string]struct {
 		do   func(*Job, context.Context) error

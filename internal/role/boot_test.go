@@ -44,15 +44,18 @@ func (s slow) Run(_ context.Context, c host.Command) error {
 	*s.asked++
 	if *s.asked < 3 {
 		_, err := io.WriteString(c.Stdout, "unknown\n")
-		return errors.Join(err, &host.RunError{Status: 1, Err: errors.New("Failed to query system state: Connection timed out")})
+		return errors.Join(err, &host.RunError{Status: 1,
+			Err: errors.New("Failed to query system state: Connection timed out")})
 	}
 	return nil
 }
 
-// TestAwaitBootOfSlow: a node whose systemd does not answer in time, such as an emulated virtual machine on a busy host, is asked again.
+// TestAwaitBootOfSlow: a node whose systemd does not answer in time, such as an emulated virtual
+// machine on a busy host, is asked again.
 func TestAwaitBootOfSlow(t *testing.T) {
 	asked := 0
-	if whole, err := AwaitBoot(t.Context(), slow{asked: &asked}, distro.Debian.Services, io.Discard); err != nil || !whole || asked != 3 {
+	if whole, err := AwaitBoot(t.Context(), slow{asked: &asked}, distro.Debian.Services, io.Discard); err != nil ||
+		!whole || asked != 3 {
 		t.Errorf("asked %d times: %t, %v", asked, whole, err)
 	}
 }

@@ -18,7 +18,8 @@ type Installer func(ctx context.Context, in host.Runner, d *distro.Distribution,
 
 // Build fills a role layer: files, then packages, then Python packages, then build steps, each role after
 // those that it needs.
-func Build(ctx context.Context, in host.Runner, l *spec.Layer, install Installer, log io.Writer, say func(string)) error {
+func Build(ctx context.Context, in host.Runner, l *spec.Layer, install Installer, log io.Writer,
+	say func(string)) error {
 	d := distro.Of(l.Image)
 	if err := in.Put(ctx, ofLayer(l.Roles, plainOwner)...); err != nil {
 		return fmt.Errorf("files of %s: %w", l.Title, err)
@@ -76,7 +77,8 @@ func installPip(ctx context.Context, in host.Runner, packages []string, l *spec.
 	if err := in.Put(ctx, host.File{Path: file, Content: []byte(pipFile(l.Pins)), Mode: 0o644}); err != nil {
 		return err
 	}
-	if err := in.Run(ctx, host.Command{Args: []string{"python3", "-m", "venv", Venv}, Stdout: log, Stderr: log}); err != nil {
+	if err := in.Run(ctx, host.Command{Args: []string{"python3", "-m", "venv", Venv}, Stdout: log,
+		Stderr: log}); err != nil {
 		return fmt.Errorf("virtual environment: %w", err)
 	}
 	args := []string{Venv + "/bin/pip", "install", "--no-input", "--disable-pip-version-check", "--progress-bar=off"}
@@ -107,8 +109,9 @@ func buildSteps(ctx context.Context, in host.Runner, r *site.Role, log io.Writer
 	return nil
 }
 
-// settleServices lets services start when a node boots, if their roles need no more than their files; otherwise it keeps them from
-// it, whatever their packages say: they start once the node is configured.
+// settleServices lets services start when a node boots, if their roles need no more than their
+// files; otherwise it keeps them from it, whatever their packages say: they start once the node is
+// configured.
 func settleServices(ctx context.Context, in host.Runner, sv *distro.Services, roles []*site.Role, log io.Writer) error {
 	services := site.ServicesOf(roles)
 	if len(services) == 0 {

@@ -19,14 +19,17 @@ import (
 // layerOf is one of a role that has all that a layer can have.
 func layerOf() *spec.Layer {
 	return &spec.Layer{Title: "debian + web", Pins: "flask==3.0\n", Roles: []*site.Role{{
-		Name: "web", Dir: "roles/web", Apt: []string{"nginx", "curl"}, Pip: []string{"flask"}, Services: []string{"web.service"},
+		Name: "web", Dir: "roles/web", Apt: []string{"nginx", "curl"}, Pip: []string{"flask"},
+		Services: []string{"web.service"},
 		Files: []site.File{
 			{Path: "/etc/web", Content: []byte("x\n")}, {Path: "/srv/page", Owner: "www-data:www-data", Content: []byte("x\n")},
 			{Path: "/etc/rendered", Template: "t", Content: []byte("{{ .Node.Name }}\n")},
 		},
 		Steps: []site.Step{
-			{Name: "compile", When: site.Build, Script: []byte("make\n"), Interpreter: []string{"/bin/sh"}, Timeout: time.Minute, Line: 7},
-			{Name: "seed", When: site.Boot, Script: []byte("true\n"), Interpreter: []string{"/bin/sh"}, Timeout: time.Minute, Line: 9},
+			{Name: "compile", When: site.Build, Script: []byte("make\n"), Interpreter: []string{"/bin/sh"},
+				Timeout: time.Minute, Line: 7},
+			{Name: "seed", When: site.Boot, Script: []byte("true\n"), Interpreter: []string{"/bin/sh"}, Timeout: time.Minute,
+				Line: 9},
 		},
 	}}}
 }
@@ -50,14 +53,16 @@ func (d *diary) at(t *testing.T, begins string) int {
 	return i
 }
 
-// TestBuild: a layer gets files, then packages, then files whose owners these have made, then Python packages, then what steps build; what is
-// for boot is left for that, and services that need it do not start by themselves.
+// TestBuild: a layer gets files, then packages, then files whose owners these have made, then
+// Python packages, then what steps build; what is for boot is left for that, and services that need
+// it do not start by themselves.
 func TestBuild(t *testing.T) {
 	in := &diary{}
 	if err := build(t, in, layerOf()); err != nil {
 		t.Fatal(err)
 	}
-	order := []string{"put /etc/web", "install curl nginx python3-venv", "put /srv/page", "python3 -m venv " + Venv, Venv + "/bin/pip install", "/bin/sh " + Dir("web") + "/.step-7"}
+	order := []string{"put /etc/web", "install curl nginx python3-venv", "put /srv/page", "python3 -m venv " + Venv,
+		Venv + "/bin/pip install", "/bin/sh " + Dir("web") + "/.step-7"}
 	for i, begins := range order[1:] {
 		if in.at(t, order[i]) >= in.at(t, begins) {
 			t.Errorf("%q is not before %q: %q", order[i], begins, in.done)
@@ -83,7 +88,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildFails: what fails is said with the role's file and line, or with what may be wrong with the requirements.
+// TestBuildFails: what fails is said with the role's file and line, or with what may be wrong with
+// the requirements.
 func TestBuildFails(t *testing.T) {
 	broken := func(word string) *diary {
 		return &diary{answer: func(args []string) (string, error) {
@@ -94,7 +100,8 @@ func TestBuildFails(t *testing.T) {
 		}}
 	}
 	var p *problem.Problem
-	if err := build(t, broken(".step-7"), layerOf()); !errors.As(err, &p) || p.Where != "roles/web/role.toml:7" || strings.Contains(err.Error(), ".step-7") {
+	if err := build(t, broken(".step-7"), layerOf()); !errors.As(err, &p) || p.Where != "roles/web/role.toml:7" ||
+		strings.Contains(err.Error(), ".step-7") {
 		t.Errorf("a step: %v", err)
 	}
 	script := layerOf()
@@ -102,7 +109,8 @@ func TestBuildFails(t *testing.T) {
 	if err := build(t, broken(".step-7"), script); !errors.As(err, &p) || p.Where != "roles/web/compile.sh" {
 		t.Errorf("a script: %v", err)
 	}
-	if err := build(t, broken("pip install"), layerOf()); err == nil || !strings.Contains(err.Error(), "see that the requirements file pins all of them") {
+	if err := build(t, broken("pip install"), layerOf()); err == nil ||
+		!strings.Contains(err.Error(), "see that the requirements file pins all of them") {
 		t.Errorf("pip: %v", err)
 	}
 	if err := build(t, broken("-m venv"), layerOf()); err == nil || !strings.Contains(err.Error(), "virtual environment") {
@@ -110,11 +118,13 @@ func TestBuildFails(t *testing.T) {
 	}
 }
 
-// TestPipArguments: requirements with hashes say all that is installed; without, they bound the versions of what roles name.
+// TestPipArguments: requirements with hashes say all that is installed; without, they bound the
+// versions of what roles name.
 func TestPipArguments(t *testing.T) {
 	for pins, want := range map[string]string{
 		" \n": "a b", "b==1\n": "--constraint F a b", "b==1 --hash=sha256:0\n": "--require-hashes --requirement F",
-		"B[x,y]==1\n": "--constraint F a b[x,y]", "b[x]==1 ; sys_platform == 'win32'\n": "--constraint F a b", "# none\n": "a b",
+		"B[x,y]==1\n": "--constraint F a b[x,y]", "b[x]==1 ; sys_platform == 'win32'\n": "--constraint F a b",
+		"# none\n": "a b",
 	} {
 		if got := strings.Join(pipArguments([]string{"b", "a", "b"}, pins, "F"), " "); got != want {
 			t.Errorf("%q: %s", pins, got)
@@ -143,40 +153,51 @@ func TestServiceFails(t *testing.T) {
 		}
 		return "", nil
 	}}
-	j := &Job{Duties: d, In: in, Log: io.Discard, Say: func(string) {}, Live: true, Is: spec.Config{Services: []string{"db.service", "web.service", "mail.service"}, Parts: spec.Parts{"web: x": "1", "db: x": "1"}}}
+	j := &Job{Duties: d, In: in, Log: io.Discard, Say: func(string) {}, Live: true,
+		Is: spec.Config{Services: []string{"db.service", "web.service", "mail.service"},
+			Parts: spec.Parts{"web: x": "1", "db: x": "1"}}}
 	err := j.Configure(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "role web: a service does not start") || !strings.Contains(err.Error(), "orrery logs one") {
+	if err == nil || !strings.Contains(err.Error(), "role web: a service does not start") ||
+		!strings.Contains(err.Error(), "orrery logs one") {
 		t.Errorf("%v", err)
 	}
-	if err := j.Activate(t.Context()); err == nil || !strings.Contains(err.Error(), "role web: enable of its services failed") {
+	if err := j.Activate(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "role web: enable of its services failed") {
 		t.Errorf("%v", err)
 	}
-	if err := j.Retire(t.Context()); err == nil || !strings.Contains(err.Error(), "role web: disable of its services failed") {
+	if err := j.Retire(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "role web: disable of its services failed") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestUnlayered: on a node without layers, what a role would put into one is done when it runs, and again when that changes, but not for roles that stay as they are.
+// TestUnlayered: on a node without layers, what a role would put into one is done when it runs, and
+// again when that changes, but not for roles that stay as they are.
 func TestUnlayered(t *testing.T) {
-	cam := &site.Role{Name: "cam", Apt: []string{"less", "ed"}, Files: []site.File{{Path: "/srv/cam", Content: []byte("x"), Mode: 0o644}}}
-	db := &site.Role{Name: "db", Steps: []site.Step{{Name: "make", When: site.Build, Script: []byte("true\n"), Timeout: time.Minute}}}
+	cam := &site.Role{Name: "cam", Apt: []string{"less", "ed"},
+		Files: []site.File{{Path: "/srv/cam", Content: []byte("x"), Mode: 0o644}}}
+	db := &site.Role{Name: "db", Steps: []site.Step{{Name: "make", When: site.Build, Script: []byte("true\n"),
+		Timeout: time.Minute}}}
 	in := &diary{}
 	j := &Job{
-		Duties: &spec.Duties{Node: "one", Unlayered: true, Roles: []spec.Duty{{Role: cam}, {Role: db}}}, In: in, Log: io.Discard, Say: func(string) {},
+		Duties: &spec.Duties{Node: "one", Unlayered: true, Roles: []spec.Duty{{Role: cam}, {Role: db}}}, In: in,
+		Log: io.Discard, Say: func(string) {},
 		Is: spec.Config{Parts: spec.Parts{"cam: apt": "less ed", "db: step make": "1"}},
 	}
 	if err := j.lay(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	all := strings.Join(in.done, "\n")
-	for _, want := range []string{"put /srv/cam", "apt-get -q -o DPkg::Lock::Timeout=300 update", "install -- ed less", "/run/orrery-role/db/.step-0"} {
+	for _, want := range []string{"put /srv/cam", "apt-get -q -o DPkg::Lock::Timeout=300 update", "install -- ed less",
+		"/run/orrery-role/db/.step-0"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%s is not done: %s", want, all)
 		}
 	}
 	in.done = nil
 	j.Was = spec.Config{Parts: spec.Parts{"cam: apt": "less ed"}}
-	if err := j.lay(t.Context()); err != nil || strings.Contains(strings.Join(in.done, "\n"), "apt-get") || len(in.done) == 0 {
+	if err := j.lay(t.Context()); err != nil || strings.Contains(strings.Join(in.done, "\n"), "apt-get") ||
+		len(in.done) == 0 {
 		t.Errorf("%v, %v", in.done, err)
 	}
 	in.done = nil

@@ -31,8 +31,9 @@ type Job struct {
 	Live     bool     // it is not in quarantine
 }
 
-// Configure does on a running node what its roles ask for: rendered files, boot steps, services. What has not changed since Was
-// is left alone, but for a role of which something has changed, and the roles that need it: their boot steps run and their services restart.
+// Configure does on a running node what its roles ask for: rendered files, boot steps, services.
+// What has not changed since Was is left alone, but for a role of which something has changed, and
+// the roles that need it: their boot steps run and their services restart.
 func (j *Job) Configure(ctx context.Context) error {
 	whole, err := AwaitBoot(ctx, j.In, j.sv(), j.Log)
 	if err != nil {
@@ -68,9 +69,11 @@ func started(roles []*site.Role, starts []string) bool {
 // bootPatience is how long a node may take to boot.
 const bootPatience = 5 * time.Minute
 
-// AwaitBoot waits until the node has brought up what it brings up by itself, and reports whether all of that has come up.
+// AwaitBoot waits until the node has brought up what it brings up by itself, and reports whether
+// all of that has come up.
 func AwaitBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.Writer) (whole bool, err error) {
-	within, cancel := context.WithTimeoutCause(ctx, bootPatience, fmt.Errorf("its %s is still at work after %s", sv.Name, bootPatience))
+	within, cancel := context.WithTimeoutCause(ctx, bootPatience,
+		fmt.Errorf("its %s is still at work after %s", sv.Name, bootPatience))
 	defer cancel()
 	ask := func(ctx context.Context, out io.Writer, args []string) error {
 		return in.Run(ctx, host.Command{Args: args, Stdout: out})
@@ -93,7 +96,8 @@ func AwaitBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.
 			fmt.Fprintln(log, "these jobs of the node are not done:")
 			err = errors.Join(context.Cause(within), ask(ctx, log, sv.Pending))
 		}
-		return false, problem.New(problem.Failed, "the node does not boot").Because(err).Try("orrery logs tells what its units printed")
+		return false, problem.New(problem.Failed, "the node does not boot").Because(err).
+			Try("orrery logs tells what its units printed")
 	}
 }
 
@@ -116,7 +120,8 @@ func (j *Job) put(ctx context.Context, r *spec.Duty, files []host.File) error {
 	return nil
 }
 
-// Files returns the rendered files of a role; one with the value of a secret in it stands on the host's tmpfs and is linked.
+// Files returns the rendered files of a role; one with the value of a secret in it stands on the
+// host's tmpfs and is linked.
 func Files(r *spec.Duty) []host.File {
 	var all []host.File
 	for i := range r.Rendered {

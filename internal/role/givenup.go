@@ -32,7 +32,8 @@ func (g *givenUp) Error() string {
 
 func (g *givenUp) Unwrap() error { return g.err }
 
-// behind returns the services that are behind the health checks of a role on a node: its own or, if it has none, those of the roles that it needs.
+// behind returns the services that are behind the health checks of a role on a node: its own or, if
+// it has none, those of the roles that it needs.
 func behind(n *spec.Duties, r *spec.Duty) []string {
 	own := slices.Concat(r.Services, r.Active)
 	if len(own) > 0 {
@@ -51,7 +52,8 @@ func failed(ctx context.Context, in host.Runner, sv *distro.Services, units []st
 	if len(units) == 0 {
 		return ""
 	}
-	said, _ := host.Output(ctx, in, host.Command{Args: slices.Concat(sv.Failed, units)}, 64*len(units)) // its status says the same
+	// its status says the same
+	said, _ := host.Output(ctx, in, host.Command{Args: slices.Concat(sv.Failed, units)}, 64*len(units))
 	states := strings.Fields(string(said))
 	if len(states) != len(units) {
 		return ""
@@ -66,7 +68,8 @@ func failed(ctx context.Context, in host.Runner, sv *distro.Services, units []st
 func lastWords(ctx context.Context, in host.Runner, sv *distro.Services, unit string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	said, _ := host.Output(ctx, in, host.Command{Args: sv.LastSaid(unit)}, 256<<10) // without it, it is only known that it failed
+	// without it, it is only known that it failed
+	said, _ := host.Output(ctx, in, host.Command{Args: sv.LastSaid(unit)}, 256<<10)
 	var lines []string
 	for line := range bytes.Lines(said) {
 		text := sanitize.Line(strings.TrimRight(string(line), "\r\n"))

@@ -14,7 +14,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Check tries the health checks of all roles of a node until each has succeeded once, in the time that it gives.
+// Check tries the health checks of all roles of a node until each has succeeded once, in the time
+// that it gives.
 func Check(ctx context.Context, in host.Runner, n *spec.Duties, say func(string)) error {
 	for i := range n.Roles {
 		r := &n.Roles[i]
@@ -89,7 +90,8 @@ func Describe(h *site.HealthCheck) string {
 
 const shortestPause = 20 * time.Millisecond
 
-// await tries a check until it succeeds, as long as it may take, or until systemd has given up a service that is behind it.
+// await tries a check until it succeeds, as long as it may take, or until systemd has given up a
+// service that is behind it.
 func await(whole context.Context, in host.Runner, n *spec.Duties, h *site.HealthCheck, env, units []string) error {
 	ctx, cancel := context.WithTimeout(whole, h.Within)
 	defer cancel()

@@ -39,7 +39,8 @@ func ask(t *testing.T, in host.Runner, url string) error {
 	return try(t.Context(), in, own, &site.HealthCheck{HTTP: url, Timeout: 20 * time.Second}, nil)
 }
 
-// A node that answers with a redirect does not send the health check elsewhere: not to the host's loopback, nor anywhere.
+// A node that answers with a redirect does not send the health check elsewhere: not to the host's
+// loopback, nor anywhere.
 func TestNoRedirects(t *testing.T) {
 	var reached atomic.Int32
 	hosts := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
@@ -56,7 +57,8 @@ func TestNoRedirects(t *testing.T) {
 			}))
 			in := &node{}
 			err := ask(t, in, nodes.URL)
-			if err == nil || !strings.Contains(err.Error(), fmt.Sprint(status)) || !strings.Contains(err.Error(), "follow no redirects") {
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprint(status)) ||
+				!strings.Contains(err.Error(), "follow no redirects") {
 				t.Errorf("%d to %s: error %v", status, to, err)
 			}
 			if len(in.dialed) != 1 {
@@ -102,7 +104,9 @@ func TestNoNames(t *testing.T) {
 
 // The host's proxies are for the host.
 func TestNoProxy(t *testing.T) {
-	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the proxy was asked") }))
+	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the proxy was asked")
+	}))
 	defer proxy.Close()
 	t.Setenv("http_proxy", proxy.URL)
 	t.Setenv("HTTP_PROXY", proxy.URL)
@@ -124,7 +128,8 @@ func TestAnswersAreBounded(t *testing.T) {
 		evil + "\r\n\r\n",
 		"HTTP/1.1 200 OK\r\n" + evil + "\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n",
-		"HTTP/1.1 500 x\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n1000000\r\n" + strings.Repeat("x", 1<<24),
+		"HTTP/1.1 500 x\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n1000000\r\n" +
+			strings.Repeat("x", 1<<24),
 		strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 1<<16),
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

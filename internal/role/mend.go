@@ -8,9 +8,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Mend puts right what of a running node has drifted, apart from what its layers have, which is there again. A role of which a file was not as it
-// makes it is applied as if that had changed: those files, boot steps, services, and the roles that need it. Of the others only those services are touched that did not run, unless
-// a program was changed that any of them may have running, or nothing but a health check tells that something is wrong.
+// Mend puts right what of a running node has drifted, apart from what its layers have, which is
+// there again. A role of which a file was not as it makes it is applied as if that had changed:
+// those files, boot steps, services, and the roles that need it. Of the others only those services
+// are touched that did not run, unless a program was changed that any of them may have running, or
+// nothing but a health check tells that something is wrong.
 func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 	again := map[string][]string{} // parts of roles that have drifted
 	var start, enable []string
@@ -86,8 +88,8 @@ func intersection(all, some []string) []string {
 	return both
 }
 
-// bring lets services of a role run anew, and others start at each boot. What somebody has masked is unmasked, and how often it has failed
-// forgotten.
+// bring lets services of a role run anew, and others start at each boot. What somebody has masked
+// is unmasked, and how often it has failed forgotten.
 func (j *Job) bring(ctx context.Context, r *spec.Duty, restart, enable []string) error {
 	all := slices.Concat(restart, enable)
 	if len(all) == 0 {

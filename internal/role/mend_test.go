@@ -58,10 +58,13 @@ func twoRoles() *site.Site {
 			{
 				Name: "web", Dir: "roles/web", Services: []string{"web.service", "mail.service"}, Active: []string{"dish.service"},
 				Files: []site.File{
-					{Path: "/etc/web", Template: "web.tmpl", Content: []byte("x\n")}, {Path: "/etc/state", Template: "state.tmpl", Content: []byte("x\n")},
+					{Path: "/etc/web", Template: "web.tmpl", Content: []byte("x\n")},
+					{Path: "/etc/state", Template: "state.tmpl", Content: []byte("x\n")},
 				},
-				Steps:  []site.Step{{Name: "seed", When: site.Boot, Script: []byte("true\n"), Interpreter: []string{"/bin/sh"}, User: "root", Timeout: time.Minute}},
-				Health: []site.HealthCheck{{Command: []string{"ask"}, Timeout: time.Second, Interval: 10 * time.Millisecond, Within: time.Minute}},
+				Steps: []site.Step{{Name: "seed", When: site.Boot, Script: []byte("true\n"), Interpreter: []string{"/bin/sh"},
+					User: "root", Timeout: time.Minute}},
+				Health: []site.HealthCheck{{Command: []string{"ask"}, Timeout: time.Second, Interval: 10 * time.Millisecond,
+					Within: time.Minute}},
 			},
 		},
 		Nodes: []site.Node{{Name: "one", ID: 1, Roles: []string{"db", "web"}}},
@@ -88,21 +91,30 @@ func TestMend(t *testing.T) {
 	again := func(units string) []string {
 		return append(up(units), "systemctl reset-failed --quiet "+units, "restart "+units)
 	}
-	reapplied := []string{"/bin/sh /run/orrery-role/web/.step-0", "restart web.service mail.service", "restart dish.service"}
+	reapplied := []string{"/bin/sh /run/orrery-role/web/.step-0", "restart web.service mail.service",
+		"restart dish.service"}
 	for name, c := range map[string]struct {
 		drift []observe.Drift
 		want  []string
 	}{
-		"a stopped service":        {[]observe.Drift{drift(observe.DriftService, observe.Halted, "web.service", "web")}, again("web.service")},
-		"a live one":               {[]observe.Drift{drift(observe.DriftService, observe.Halted, "dish.service", "web")}, again("dish.service")},
-		"a disabled service":       {[]observe.Drift{drift(observe.DriftService, observe.Unenabled, "web.service", "web")}, up("web.service")},
-		"an edited file":           {[]observe.Drift{drift(observe.DriftFile, observe.Altered, "/etc/web", "web")}, append([]string{"put /etc/web"}, reapplied...)},
-		"a file of the layer":      {[]observe.Drift{drift(observe.DriftFile, observe.Gone, "/srv/web.py", "web")}, reapplied},
-		"a program that was gone":  {[]observe.Drift{drift(observe.DriftProgram, observe.Gone, "/usr/bin/tar", "")}, nil},
-		"a program that was other": {[]observe.Drift{drift(observe.DriftProgram, observe.Altered, "/usr/bin/tar", "")}, append(again("db.service"), again("web.service mail.service dish.service")...)},
-		"health alone":             {[]observe.Drift{drift(observe.DriftHealth, observe.Failing, "ask", "web")}, again("web.service mail.service dish.service")},
+		"a stopped service": {[]observe.Drift{drift(observe.DriftService, observe.Halted, "web.service", "web")},
+			again("web.service")},
+		"a live one": {[]observe.Drift{drift(observe.DriftService, observe.Halted, "dish.service", "web")},
+			again("dish.service")},
+		"a disabled service": {[]observe.Drift{drift(observe.DriftService, observe.Unenabled, "web.service", "web")},
+			up("web.service")},
+		"an edited file": {[]observe.Drift{drift(observe.DriftFile, observe.Altered, "/etc/web", "web")},
+			append([]string{"put /etc/web"}, reapplied...)},
+		"a file of the layer": {[]observe.Drift{drift(observe.DriftFile, observe.Gone, "/srv/web.py", "web")},
+			reapplied},
+		"a program that was gone": {[]observe.Drift{drift(observe.DriftProgram, observe.Gone, "/usr/bin/tar", "")}, nil},
+		"a program that was other": {[]observe.Drift{drift(observe.DriftProgram, observe.Altered, "/usr/bin/tar", "")},
+			append(again("db.service"), again("web.service mail.service dish.service")...)},
+		"health alone": {[]observe.Drift{drift(observe.DriftHealth, observe.Failing, "ask", "web")},
+			again("web.service mail.service dish.service")},
 		"health, and why": {[]observe.Drift{
-			drift(observe.DriftService, observe.Halted, "db.service", "db"), drift(observe.DriftHealth, observe.Failing, "ask", "web"),
+			drift(observe.DriftService, observe.Halted, "db.service", "db"),
+			drift(observe.DriftHealth, observe.Failing, "ask", "web"),
 		}, again("db.service")},
 		"nothing is known": {[]observe.Drift{drift(observe.DriftNode, observe.Silent, "one", "")},
 			[]string{"systemctl start db.service", "systemctl start web.service mail.service dish.service"}},
@@ -130,27 +142,31 @@ func TestMendWatches(t *testing.T) {
 	}}
 	j := &Job{Duties: dutiesOf(t, s), In: in, Log: io.Discard, Say: func(string) {}, Live: true}
 	stopped := []observe.Drift{{Kind: observe.DriftService, How: observe.Halted, Subject: "db.service", Role: "db"}}
-	if err := j.Mend(t.Context(), stopped); err == nil || !strings.Contains(err.Error(), "service db.service ends as soon as it has started") {
+	if err := j.Mend(t.Context(), stopped); err == nil ||
+		!strings.Contains(err.Error(), "service db.service ends as soon as it has started") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestMendBehind: if nothing is known but that the check of a role without services fails, those of the roles that it needs restart.
+// TestMendBehind: if nothing is known but that the check of a role without services fails, those of
+// the roles that it needs restart.
 func TestMendBehind(t *testing.T) {
 	s, in := twoRoles(), &diary{}
 	s.Roles = append(s.Roles, site.Role{Name: "probe", NeedsRoles: []string{"db"}, Health: s.Roles[1].Health})
 	s.Nodes[0].Roles = []string{"web", "probe"}
 	j := &Job{Duties: dutiesOf(t, s), In: in, Log: io.Discard, Say: func(string) {}, Live: true}
-	if err := j.Mend(t.Context(), []observe.Drift{{Kind: observe.DriftHealth, How: observe.Failing, Subject: "ask", Role: "probe"}}); err != nil {
+	if err := j.Mend(t.Context(),
+		[]observe.Drift{{Kind: observe.DriftHealth, How: observe.Failing, Subject: "ask", Role: "probe"}}); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(in.done, "restart db.service") || slices.ContainsFunc(in.done, func(one string) bool { return strings.Contains(one, "web.service") }) {
+	if !slices.Contains(in.done, "restart db.service") ||
+		slices.ContainsFunc(in.done, func(one string) bool { return strings.Contains(one, "web.service") }) {
 		t.Errorf("done was\n  %s", strings.Join(in.done, "\n  "))
 	}
 }
 
-// TestGivenUp: a check whose service systemd has given up is not tried until its time is over, and what the service said last is told, as text and
-// not too much of it.
+// TestGivenUp: a check whose service systemd has given up is not tried until its time is over, and
+// what the service said last is told, as text and not too much of it.
 func TestGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := twoRoles()
@@ -162,7 +178,8 @@ func TestGivenUp(t *testing.T) {
 			case "systemctlis-failed":
 				return state, errors.New("exit status 1")
 			}
-			return strings.Repeat("an old line\n", 100) + "these settings \x1b[2J say no port\n" + strings.Repeat("x", 1<<16) + "\n", nil
+			return strings.Repeat("an old line\n", 100) + "these settings \x1b[2J say no port\n" + strings.Repeat("x", 1<<16) +
+				"\n", nil
 		}}
 		began := time.Now()
 		check := func() error { return Check(t.Context(), in, dutiesOf(t, s), func(string) {}) }
@@ -172,7 +189,8 @@ func TestGivenUp(t *testing.T) {
 			t.Fatalf("it took %s: %v", took, err)
 		}
 		text := fmt.Sprint(err)
-		for _, want := range []string{"node one is not healthy: role web: command ask and mail.service has failed", `mail.service: these settings \x1b[2J say no port`, "exit status 1"} {
+		for _, want := range []string{"node one is not healthy: role web: command ask and mail.service has failed",
+			`mail.service: these settings \x1b[2J say no port`, "exit status 1"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%q is not in\n%s", want, text)
 			}
@@ -198,7 +216,8 @@ func TestBehind(t *testing.T) {
 	s.Nodes[0].Roles = []string{"web", "probe"}
 	for i, want := range [][]string{{"db.service"}, {"web.service", "mail.service", "dish.service"}, {"db.service"}} {
 		d := dutiesOf(t, s)
-		if got := behind(d, &d.Roles[slices.IndexFunc(d.Roles, func(r spec.Duty) bool { return r.Name == s.Roles[i].Name })]); !slices.Equal(got, want) {
+		if got := behind(d, &d.Roles[slices.IndexFunc(d.Roles,
+			func(r spec.Duty) bool { return r.Name == s.Roles[i].Name })]); !slices.Equal(got, want) {
 			t.Errorf("%s: %v", s.Roles[i].Name, got)
 		}
 	}

@@ -7,8 +7,9 @@ import (
 	"orrery/internal/site/pins"
 )
 
-// pipArguments says what pip shall install. With hashes in the requirements, pip wants every package in the file and checks it; without,
-// the file bounds the versions of what the roles name and of what that needs.
+// pipArguments says what pip shall install. With hashes in the requirements, pip wants every
+// package in the file and checks it; without, the file bounds the versions of what the roles name
+// and of what that needs.
 func pipArguments(packages []string, requirements, file string) []string {
 	lines := pins.Lines(requirements)
 	switch {

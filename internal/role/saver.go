@@ -9,7 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// saver is a Runner that keeps files as they were before they were first overwritten, so that a configuration can be undone.
+// saver is a Runner that keeps files as they were before they were first overwritten, so that a
+// configuration can be undone.
 type saver struct {
 	host.Runner
 	seen map[string]bool
@@ -22,7 +23,8 @@ type Saved struct {
 	Archive []byte   `json:"archive"` // tar of those that were there
 }
 
-// maxSavedBytes is how much is remembered of one Put. What is rendered is smaller by far; a node may have put anything in its place.
+// maxSavedBytes is how much is remembered of one Put. What is rendered is smaller by far; a node
+// may have put anything in its place.
 const maxSavedBytes = 16 << 20
 
 // Saving returns a Runner that has the files of a node kept before they are first overwritten.
@@ -45,7 +47,8 @@ if [ $# -gt 0 ]; then tar -cpf - -- "$@"; fi`
 		args := append([]string{"/bin/sh", "-c", script, "save"}, paths...)
 		archive, err := host.Output(ctx, s, host.Command{Args: args}, maxSavedBytes)
 		if err != nil {
-			return problem.New(problem.Failed, "what is there of the files to be written cannot be kept for undoing").Because(err).
+			return problem.New(problem.Failed, "what is there of the files to be written cannot be kept for undoing").
+				Because(err).
 				Try("see in the node what these are: %s", strings.Join(paths, ", "))
 		}
 		if err := s.keep(Saved{paths, archive}); err != nil {

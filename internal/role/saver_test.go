@@ -28,7 +28,8 @@ func (g *gusher) Run(_ context.Context, c host.Command) error {
 
 func (g *gusher) Put(context.Context, ...host.File) error { g.puts++; return nil }
 
-// What a node has in the place of files does not fill the host's memory when these are kept for undoing, and is not overwritten either.
+// What a node has in the place of files does not fill the host's memory when these are kept for
+// undoing, and is not overwritten either.
 func TestSaverIsBounded(t *testing.T) {
 	var before, now runtime.MemStats
 	runtime.ReadMemStats(&before)

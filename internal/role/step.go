@@ -14,7 +14,8 @@ import (
 )
 
 // runStep runs one step of a role, the script of which has been put in its place.
-func runStep(ctx context.Context, in host.Runner, r *site.Role, s *site.Step, env []string, log io.Writer, where string) error {
+func runStep(ctx context.Context, in host.Runner, r *site.Role, s *site.Step, env []string, log io.Writer,
+	where string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Timeout, fmt.Errorf("not done within %s", s.Timeout))
 	defer cancel()
 	script := scriptOf(r, s)
@@ -50,7 +51,8 @@ func scriptOf(r *site.Role, s *site.Step) string {
 	return fmt.Sprintf("%s/.step-%d", Dir(r.Name), s.Line)
 }
 
-// putBeside lays the files that stand beside role.toml where steps find them, and the scripts of the steps that are done at that time.
+// putBeside lays the files that stand beside role.toml where steps find them, and the scripts of
+// the steps that are done at that time.
 func putBeside(ctx context.Context, in host.Runner, r *site.Role, names []string, when string) error {
 	files := []host.File{{Path: Dir(r.Name) + "/role", Content: []byte(r.Name + "\n"), Mode: 0o644}}
 	for i := range r.Steps {

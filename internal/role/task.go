@@ -22,8 +22,9 @@ type task struct {
 	bring, enable, start []string
 }
 
-// do does tasks, which are in the order of their roles. The files of all come first, then the boot steps of all: services of a
-// role may need what the boot steps of a role above it prepare. What needs services is done once all of them have started.
+// do does tasks, which are in the order of their roles. The files of all come first, then the boot
+// steps of all: services of a role may need what the boot steps of a role above it prepare. What
+// needs services is done once all of them have started.
 func (j *Job) do(ctx context.Context, tasks []task) error {
 	for _, t := range tasks {
 		if err := j.put(ctx, t.duty, t.files); err != nil {
@@ -83,7 +84,8 @@ func newTasks(d *spec.Duties) []task {
 	return tasks
 }
 
-// changes returns the tasks that take the node from the configuration that it has to the one that it is to have.
+// changes returns the tasks that take the node from the configuration that it has to the one that
+// it is to have.
 func (j *Job) changes() []task {
 	tasks, d := newTasks(j.Duties), j.difference()
 	var restart []string
@@ -110,7 +112,8 @@ func (j *Job) changes() []task {
 	return tasks
 }
 
-// applyAbove has the roles applied that need one that is applied, directly or not: their services use what that has made.
+// applyAbove has the roles applied that need one that is applied, directly or not: their services
+// use what that has made.
 func applyAbove(tasks []task) {
 	applied := map[string]bool{}
 	for i := range tasks { // needed roles come first
@@ -119,14 +122,15 @@ func applyAbove(tasks []task) {
 	}
 }
 
-// orAbove reports whether something holds for a role: by itself, or because it holds for one that the role needs. It adds
-// the role to those that are known, which must have all that it needs.
+// orAbove reports whether something holds for a role: by itself, or because it holds for one that
+// the role needs. It adds the role to those that are known, which must have all that it needs.
 func orAbove(known map[string]bool, r *spec.Duty, itself bool) bool {
 	known[r.Name] = itself || slices.ContainsFunc(r.NeedsRoles, func(name string) bool { return known[name] })
 	return known[r.Name]
 }
 
-// restartOnly has services restarted, whichever roles have them, unless their role is applied anyway or they do not run on the node.
+// restartOnly has services restarted, whichever roles have them, unless their role is applied
+// anyway or they do not run on the node.
 func restartOnly(tasks []task, services []string, live bool) {
 	restarted := map[string]bool{}
 	for i := range tasks {
@@ -150,8 +154,8 @@ type difference struct{ was, is *spec.Config }
 
 func (j *Job) difference() difference { return difference{&j.Was, &j.Is} }
 
-// changed reports whether anything that the role does on the node is new or other than before, apart from files that say what
-// restarts when they change.
+// changed reports whether anything that the role does on the node is new or other than before,
+// apart from files that say what restarts when they change.
 func (d difference) changed(r *spec.Duty) bool {
 	if _, exact := d.exact(r); exact {
 		return false
@@ -175,8 +179,9 @@ func (d difference) altered(r *spec.Duty) []string {
 	return slices.Sorted(maps.Keys(parts))
 }
 
-// exact returns the services that restart for a role of which nothing has changed but files that say which ones do, or false
-// if that is not so. After a run that was cut short nothing counts as there: which services have restarted is not known.
+// exact returns the services that restart for a role of which nothing has changed but files that
+// say which ones do, or false if that is not so. After a run that was cut short nothing counts as
+// there: which services have restarted is not known.
 func (d difference) exact(r *spec.Duty) (services []string, ok bool) {
 	all := d.altered(r)
 	added := func(part string) bool { _, had := d.was.Parts[r.Name+": "+part]; return !had }
@@ -186,7 +191,8 @@ func (d difference) exact(r *spec.Duty) (services []string, ok bool) {
 	return exactly(r, all)
 }
 
-// exactly returns the services that restart for changed parts of a role, if all of those are files that say which ones do.
+// exactly returns the services that restart for changed parts of a role, if all of those are files
+// that say which ones do.
 func exactly(r *spec.Duty, parts []string) (services []string, ok bool) {
 	for _, part := range parts {
 		i := slices.IndexFunc(r.Files, func(f site.File) bool { return part == "file "+f.Path })

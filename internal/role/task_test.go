@@ -12,10 +12,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// cluster returns a node with the daemons of a scheduler above the role with their configuration, and one that has nothing to do with it.
+// cluster returns a node with the daemons of a scheduler above the role with their configuration,
+// and one that has nothing to do with it.
 func cluster() *site.Site {
 	step := func(name, when string) site.Step {
-		return site.Step{Line: 1, Name: name, When: when, Script: []byte("true\n"), Interpreter: []string{name}, User: "root", Timeout: time.Minute}
+		return site.Step{Line: 1, Name: name, When: when, Script: []byte("true\n"), Interpreter: []string{name},
+			User: "root", Timeout: time.Minute}
 	}
 	rendered := func(path string) site.File {
 		return site.File{Path: path, Template: path, Content: []byte("old\n"), Owner: "root:root", Mode: 0o644}
@@ -23,10 +25,13 @@ func cluster() *site.Site {
 	return &site.Site{
 		Name: "karoo",
 		Roles: []site.Role{
-			{Name: "base", Services: []string{"munge.service"}, Files: []site.File{rendered("/etc/slurm.conf"), rendered("/etc/motd")}, Steps: []site.Step{step("key", site.Boot)}},
-			{Name: "ctld", NeedsRoles: []string{"base"}, Services: []string{"slurmctld.service"}, Active: []string{"pager.service"}, Steps: []site.Step{step("spool", site.Boot)}},
+			{Name: "base", Services: []string{"munge.service"},
+				Files: []site.File{rendered("/etc/slurm.conf"), rendered("/etc/motd")}, Steps: []site.Step{step("key", site.Boot)}},
+			{Name: "ctld", NeedsRoles: []string{"base"}, Services: []string{"slurmctld.service"},
+				Active: []string{"pager.service"}, Steps: []site.Step{step("spool", site.Boot)}},
 			{Name: "web", Services: []string{"web.service"}, Steps: []site.Step{step("seed", site.Boot)}},
-			{Name: "login", NeedsRoles: []string{"ctld"}, Services: []string{"login.service"}, Files: []site.File{rendered("/etc/login")}},
+			{Name: "login", NeedsRoles: []string{"ctld"}, Services: []string{"login.service"},
+				Files: []site.File{rendered("/etc/login")}},
 		},
 		Nodes: []site.Node{{Name: "one", ID: 1, Roles: []string{"login", "web"}}},
 	}
@@ -45,7 +50,8 @@ func changed(t *testing.T, s *site.Site, change func()) (*Job, *diary) {
 	was := config()
 	change()
 	in := &diary{}
-	return &Job{Duties: dutiesOf(t, s), In: in, Was: was, Is: config(), Log: io.Discard, Say: func(string) {}, Live: true}, in
+	return &Job{Duties: dutiesOf(t, s), In: in, Was: was, Is: config(), Log: io.Discard, Say: func(string) {},
+		Live: true}, in
 }
 
 // done returns what of a diary is done to a node, and not asked.
@@ -59,20 +65,27 @@ func done(in *diary) (all []string) {
 	return all
 }
 
-// TestConfigureAbove: what has changed of a role is applied, and so are the roles that need it: their daemons have read its files, too.
+// TestConfigureAbove: what has changed of a role is applied, and so are the roles that need it:
+// their daemons have read its files, too.
 func TestConfigureAbove(t *testing.T) {
-	above := []string{"key", "spool", "restart munge.service", "restart slurmctld.service", "restart login.service", "restart pager.service"}
+	above := []string{"key", "spool", "restart munge.service", "restart slurmctld.service", "restart login.service",
+		"restart pager.service"}
 	for name, c := range map[string]struct {
 		change func(*site.Site)
 		want   []string
 	}{
-		"nothing":                   {func(*site.Site) {}, nil},
-		"a file of a base role":     {func(s *site.Site) { s.Roles[0].Files[0].Content = []byte("new\n") }, slices.Concat([]string{"put /etc/slurm.conf", "put /etc/motd", "put /etc/login"}, above)},
-		"the base role's variables": {func(s *site.Site) { s.Roles[0].Env = map[string]string{"A": "b"} }, slices.Concat([]string{"put /etc/slurm.conf", "put /etc/motd", "put /etc/login"}, above)},
-		"a file of the role above":  {func(s *site.Site) { s.Roles[3].Files[0].Content = []byte("new\n") }, []string{"put /etc/login", "restart login.service"}},
-		"a step of one in between":  {func(s *site.Site) { s.Roles[1].Steps[0].Script = []byte("false\n") }, []string{"put /etc/login", "spool", "restart slurmctld.service", "restart login.service", "restart pager.service"}},
+		"nothing": {func(*site.Site) {}, nil},
+		"a file of a base role": {func(s *site.Site) { s.Roles[0].Files[0].Content = []byte("new\n") },
+			slices.Concat([]string{"put /etc/slurm.conf", "put /etc/motd", "put /etc/login"}, above)},
+		"the base role's variables": {func(s *site.Site) { s.Roles[0].Env = map[string]string{"A": "b"} },
+			slices.Concat([]string{"put /etc/slurm.conf", "put /etc/motd", "put /etc/login"}, above)},
+		"a file of the role above": {func(s *site.Site) { s.Roles[3].Files[0].Content = []byte("new\n") },
+			[]string{"put /etc/login", "restart login.service"}},
+		"a step of one in between": {func(s *site.Site) { s.Roles[1].Steps[0].Script = []byte("false\n") },
+			[]string{"put /etc/login", "spool", "restart slurmctld.service", "restart login.service", "restart pager.service"}},
 		"a file that says it": {func(s *site.Site) {
-			s.Roles[0].Files[0].Content, s.Roles[0].Files[0].Restarts = []byte("new\n"), []string{"slurmctld.service", "pager.service", "slurmd.service"}
+			s.Roles[0].Files[0].Content, s.Roles[0].Files[0].Restarts = []byte("new\n"),
+				[]string{"slurmctld.service", "pager.service", "slurmd.service"}
 		}, []string{"put /etc/slurm.conf", "restart slurmctld.service pager.service"}},
 		"a file that says none": {func(s *site.Site) {
 			s.Roles[0].Files[1].Content, s.Roles[0].Files[1].Restarts = []byte("new\n"), []string{}
@@ -83,7 +96,10 @@ func TestConfigureAbove(t *testing.T) {
 			s.Roles[0].Files[1].Content = []byte("new\n")
 			s.Roles[0].Files[0].Content = []byte("new\n")
 		}, slices.Concat([]string{"put /etc/slurm.conf", "put /etc/motd", "put /etc/login"}, above)},
-		"a service of the base role": {func(s *site.Site) { s.Roles[0].Services = append(s.Roles[0].Services, "new.service") }, slices.Concat([]string{"put /etc/slurm.conf", "put /etc/motd", "put /etc/login", "key", "spool", "restart munge.service new.service"}, above[3:])},
+		"a service of the base role": {func(s *site.Site) {
+			s.Roles[0].Services = append(s.Roles[0].Services, "new.service")
+		}, slices.Concat([]string{"put /etc/slurm.conf", "put /etc/motd", "put /etc/login", "key", "spool",
+			"restart munge.service new.service"}, above[3:])},
 	} {
 		s := cluster()
 		j, in := changed(t, s, func() { c.change(s) })
@@ -96,21 +112,27 @@ func TestConfigureAbove(t *testing.T) {
 	}
 }
 
-// TestConfigureStarted: a step that needs services is done once those of all roles have started, also of a role above its own.
+// TestConfigureStarted: a step that needs services is done once those of all roles have started,
+// also of a role above its own.
 func TestConfigureStarted(t *testing.T) {
 	s := cluster()
-	s.Roles[0].Steps = append(s.Roles[0].Steps, site.Step{Line: 1, Name: "fill", When: site.Started, Script: []byte("true\n"), Interpreter: []string{"fill"}, User: "root", Timeout: time.Minute})
+	s.Roles[0].Steps = append(s.Roles[0].Steps,
+		site.Step{Line: 1, Name: "fill", When: site.Started, Script: []byte("true\n"), Interpreter: []string{"fill"},
+			User: "root", Timeout: time.Minute})
 	j, in := changed(t, s, func() { s.Roles[0].Steps[1].Script = []byte("false\n") })
 	if err := j.Configure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	got := done(in)
-	if i := slices.Index(got, "fill"); i < 0 || i < slices.Index(got, "restart login.service") || i > slices.Index(got, "restart pager.service") {
-		t.Errorf("the step is not done between the services of all roles and those of a live node:\n  %s", strings.Join(got, "\n  "))
+	if i := slices.Index(got, "fill"); i < 0 || i < slices.Index(got, "restart login.service") ||
+		i > slices.Index(got, "restart pager.service") {
+		t.Errorf("the step is not done between the services of all roles and those of a live node:\n  %s",
+			strings.Join(got, "\n  "))
 	}
 }
 
-// TestConfigureCutShort: after a run that was cut short, a file that says what restarts does not keep the rest from being done.
+// TestConfigureCutShort: after a run that was cut short, a file that says what restarts does not
+// keep the rest from being done.
 func TestConfigureCutShort(t *testing.T) {
 	s := cluster()
 	s.Roles[0].Files[0].Restarts, s.Roles[0].Files[1].Restarts, s.Roles[0].Steps = []string{}, []string{}, nil
@@ -119,14 +141,16 @@ func TestConfigureCutShort(t *testing.T) {
 	if err := j.Configure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"restart munge.service", "restart slurmctld.service", "restart web.service", "restart login.service"} {
+	for _, want := range []string{"restart munge.service", "restart slurmctld.service", "restart web.service",
+		"restart login.service"} {
 		if got := done(in); !slices.Contains(got, want) {
 			t.Errorf("%s is not among\n  %s", want, strings.Join(got, "\n  "))
 		}
 	}
 }
 
-// TestMendAbove: when a drifted file is put back, the daemons of the roles above start anew, as when it changes.
+// TestMendAbove: when a drifted file is put back, the daemons of the roles above start anew, as
+// when it changes.
 func TestMendAbove(t *testing.T) {
 	s := cluster()
 	s.Roles[0].Files[1].Restarts = []string{"web.service"}
@@ -137,8 +161,11 @@ func TestMendAbove(t *testing.T) {
 		drift []observe.Drift
 		want  []string
 	}{
-		"a file":              {[]observe.Drift{drift("/etc/slurm.conf", "base")}, []string{"put /etc/slurm.conf", "key", "spool", "restart munge.service", "restart slurmctld.service", "restart login.service", "restart pager.service"}},
-		"a file that says it": {[]observe.Drift{drift("/etc/motd", "base")}, []string{"put /etc/motd", "restart web.service"}},
+		"a file": {[]observe.Drift{drift("/etc/slurm.conf", "base")},
+			[]string{"put /etc/slurm.conf", "key", "spool", "restart munge.service", "restart slurmctld.service",
+				"restart login.service", "restart pager.service"}},
+		"a file that says it": {[]observe.Drift{drift("/etc/motd", "base")},
+			[]string{"put /etc/motd", "restart web.service"}},
 	} {
 		j, in := changed(t, s, func() {})
 		if err := j.Mend(t.Context(), c.drift); err != nil {

@@ -11,12 +11,14 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// lay puts on a node that has no layers of roles what those would have, of roles of which something has changed. What a role put there before and does no more stays.
+// lay puts on a node that has no layers of roles what those would have, of roles of which something
+// has changed. What a role put there before and does no more stays.
 func (j *Job) lay(ctx context.Context) error {
 	if !j.Duties.Unlayered {
 		return nil
 	}
-	l := &spec.Layer{Title: "node " + j.Duties.Node, Image: site.Image{Distribution: j.Duties.Distribution}, Pins: j.Duties.Pins}
+	l := &spec.Layer{Title: "node " + j.Duties.Node, Image: site.Image{Distribution: j.Duties.Distribution},
+		Pins: j.Duties.Pins}
 	for i := range j.Duties.Roles {
 		if d := &j.Duties.Roles[i]; j.difference().changed(d) {
 			l.Roles = append(l.Roles, d.Role)
@@ -31,11 +33,14 @@ func (j *Job) lay(ctx context.Context) error {
 }
 
 // installInPlace installs packages in a running node, from where it has its own.
-func installInPlace(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error {
+func installInPlace(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string,
+	log io.Writer) error {
 	for _, command := range d.Packages.InPlace(packages) {
-		if err := in.Run(ctx, host.Command{Args: command, Env: []string{"DEBIAN_FRONTEND=noninteractive"}, Stdout: log, Stderr: log}); err != nil {
+		if err := in.Run(ctx, host.Command{Args: command, Env: []string{"DEBIAN_FRONTEND=noninteractive"}, Stdout: log,
+			Stderr: log}); err != nil {
 			return problem.New(problem.Failed, "packages could not be installed in the node").Because(err).
-				Try("see that the node reaches the archives that its own %s names: nat = true on a network with a gateway", d.Packages.Name)
+				Try("see that the node reaches the archives that its own %s names: nat = true on a network with a gateway",
+					d.Packages.Name)
 		}
 	}
 	return nil

@@ -19,9 +19,10 @@ const (
 	maxShownBytes = 4 << 10
 )
 
-// watch returns a problem if a service that tasks have started ends at once, or is started again. systemd counts a service of
-// Type=simple as started before its program has done anything. Services behind a health check are left to that check: it
-// gives them the time that they need. All services of the node are watched together, and only if one of them can be wrong.
+// watch returns a problem if a service that tasks have started ends at once, or is started again.
+// systemd counts a service of Type=simple as started before its program has done anything. Services
+// behind a health check are left to that check: it gives them the time that they need. All services
+// of the node are watched together, and only if one of them can be wrong.
 func (j *Job) watch(ctx context.Context, tasks []task) error {
 	units, roles := unchecked(j.Duties, tasks, j.Live)
 	_, first := j.look(ctx, units)
@@ -53,7 +54,8 @@ func (j *Job) watch(ctx context.Context, tasks []task) error {
 	return nil
 }
 
-// unchecked returns the services that tasks have started and that no health check is behind, with the roles that they are of.
+// unchecked returns the services that tasks have started and that no health check is behind, with
+// the roles that they are of.
 func unchecked(d *spec.Duties, tasks []task, live bool) (units, roles []string) {
 	checked := map[string]bool{}
 	for i := range d.Roles {

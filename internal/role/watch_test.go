@@ -10,7 +10,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestWatch: a service that ends as soon as it has started fails the configuration with its last words, in no other case.
+// TestWatch: a service that ends as soon as it has started fails the configuration with its last
+// words, in no other case.
 func TestWatch(t *testing.T) {
 	const runs = "LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nResult=success\n"
 	for name, c := range map[string]struct {
@@ -19,16 +20,21 @@ func TestWatch(t *testing.T) {
 		want   string
 		looks  int
 	}{
-		"it runs":                     {runs + "Type=simple\nNRestarts=0\n", false, "", 2},
-		"it says that it is ready":    {runs + "Type=notify\nNRestarts=0\n", false, "", 1},
-		"it is started again":         {runs + "Type=simple\nNRestarts=N\n", false, "started again and again", 2},
-		"it waits for its restart":    {"LoadState=loaded\nActiveState=activating\nSubState=auto-restart\nResult=exit-code\nType=exec\n", false, "failing again and again (exit-code)", 2},
+		"it runs":                  {runs + "Type=simple\nNRestarts=0\n", false, "", 2},
+		"it says that it is ready": {runs + "Type=notify\nNRestarts=0\n", false, "", 1},
+		"it is started again":      {runs + "Type=simple\nNRestarts=N\n", false, "started again and again", 2},
+		"it waits for its restart": {"LoadState=loaded\nActiveState=activating\nSubState=auto-restart\nResult=exit-code\nType=exec\n",
+			false, "failing again and again (exit-code)", 2},
 		"it was started again before": {runs + "Type=simple\nNRestarts=3\n", false, "", 2},
-		"it has failed":               {"LoadState=loaded\nActiveState=failed\nSubState=failed\nResult=signal\nType=simple\n", false, "failed (signal)", 2},
-		"it has ended":                {"LoadState=loaded\nActiveState=inactive\nSubState=dead\nResult=success\nType=simple\n", false, "stopped", 2},
-		"a health check is behind":    {"LoadState=loaded\nActiveState=failed\nSubState=failed\nResult=signal\nType=simple\n", true, "", 0},
+		"it has failed": {"LoadState=loaded\nActiveState=failed\nSubState=failed\nResult=signal\nType=simple\n",
+			false, "failed (signal)", 2},
+		"it has ended": {"LoadState=loaded\nActiveState=inactive\nSubState=dead\nResult=success\nType=simple\n",
+			false, "stopped", 2},
+		"a health check is behind": {"LoadState=loaded\nActiveState=failed\nSubState=failed\nResult=signal\nType=simple\n",
+			true, "", 0},
 		"it has done what it is for": {
-			"LoadState=loaded\nActiveState=inactive\nSubState=dead\nResult=success\nType=oneshot\nConditionTimestampMonotonic=1\n", false, "", 1,
+			"LoadState=loaded\nActiveState=inactive\nSubState=dead\nResult=success\nType=oneshot\nConditionTimestampMonotonic=1\n",
+			false, "", 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +64,8 @@ func TestWatch(t *testing.T) {
 			}
 			if err != nil {
 				whole := fmt.Sprintf("%v %v", err, errors.Unwrap(err))
-				if !strings.Contains(whole, "web.service") || !strings.Contains(whole, c.want) || !strings.Contains(whole, "no configuration") || strings.Contains(whole, "\x1b") {
+				if !strings.Contains(whole, "web.service") || !strings.Contains(whole, c.want) ||
+					!strings.Contains(whole, "no configuration") || strings.Contains(whole, "\x1b") {
 					t.Errorf("it is %q", whole)
 				}
 			}

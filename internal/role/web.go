@@ -19,8 +19,9 @@ import (
 
 // get asks a URL from inside the node; any status of 200 to 299 will do.
 //
-// What answers is the node's, and may be hostile: it is not asked where else to go (a redirect could name what only the host reaches), no name is
-// looked up, no proxy of the host's is used, and no more is read than a message has room for.
+// What answers is the node's, and may be hostile: it is not asked where else to go (a redirect
+// could name what only the host reaches), no name is looked up, no proxy of the host's is used, and
+// no more is read than a message has room for.
 func get(ctx context.Context, in host.Runner, n *spec.Duties, address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -36,7 +37,8 @@ func get(ctx context.Context, in host.Runner, n *spec.Duties, address string) er
 	}
 	request.Host = name
 	client := &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, DialContext: in.Dial},
+		Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10,
+			DialContext: in.Dial},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	answer, err := client.Do(request)
@@ -59,7 +61,8 @@ func get(ctx context.Context, in host.Runner, n *spec.Duties, address string) er
 	return fmt.Errorf("%s: %s", what, short(string(text)))
 }
 
-// numeric returns the host of a URL as an address of the node. The host's resolver knows other names than the node's, and does not stand in the node's network.
+// numeric returns the host of a URL as an address of the node. The host's resolver knows other
+// names than the node's, and does not stand in the node's network.
 func numeric(u *url.URL, n *spec.Duties) (string, error) {
 	port := u.Port()
 	if port == "" {

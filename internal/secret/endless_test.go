@@ -19,7 +19,8 @@ func (c *count) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// allocated returns how many bytes of memory something takes altogether, also what it gives back: the same each time, however busy the machine is.
+// allocated returns how many bytes of memory something takes altogether, also what it gives back:
+// the same each time, however busy the machine is.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -66,7 +67,8 @@ func TestEndlessLine(t *testing.T) {
 				t.Fatalf("%d bytes before the cut: a part of the secret is shown", shift)
 			}
 		}
-		if out.size > 2*longestLine || !strings.Contains(text, "bytes of this line left out)\nthe next line, <secret password>\n") {
+		if out.size > 2*longestLine ||
+			!strings.Contains(text, "bytes of this line left out)\nthe next line, <secret password>\n") {
 			t.Errorf("%d bytes came, with the end %q", out.size, text[max(0, len(text)-100):])
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Kept are the generated secrets of a site that are kept in a directory, each as a file that only root can read.
+// Kept are the generated secrets of a site that are kept in a directory, each as a file that only
+// root can read.
 type Kept struct{ Dir string }
 
 // Read returns a value. That there is none is fs.ErrNotExist.
@@ -31,7 +32,8 @@ func (k Kept) Keep(name, value string) error {
 	case err == nil && is == value:
 		return nil
 	case err == nil:
-		return problem.New(problem.Surprise, "there is another value of the generated secret %s already", name).At(filepath.Join(k.Dir, name)).
+		return problem.New(problem.Surprise, "there is another value of the generated secret %s already", name).
+			At(filepath.Join(k.Dir, name)).
 			Try("decide which is right, and remove the file that has the other")
 	case !errors.Is(err, fs.ErrNotExist):
 		return err

@@ -1,6 +1,7 @@
 package secret
 
-// fetched are the values that any keyring of this process has fetched, for what is logged of no site in particular.
+// fetched are the values that any keyring of this process has fetched, for what is logged of no
+// site in particular.
 var fetched = Keyring{values: map[string]string{}}
 
 // remember lets Redact know a value. Secrets of one name may have several, in several sites.

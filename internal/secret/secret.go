@@ -117,7 +117,8 @@ func (k *Keyring) ask(ctx context.Context, s *site.Secret) (string, error) {
 	out, err := host.Output(ctx, asker{}, host.Command{Args: s.Command}, largest)
 	var run *host.RunError
 	if errors.As(err, &run) {
-		return "", problem.New(problem.Failed, "secret %s: %q failed: %s", s.Name, strings.Join(s.Command, " "), cmp.Or(strings.TrimSpace(run.Output), run.Err.Error()))
+		return "", problem.New(problem.Failed, "secret %s: %q failed: %s", s.Name, strings.Join(s.Command, " "),
+			cmp.Or(strings.TrimSpace(run.Output), run.Err.Error()))
 	}
 	return strings.TrimSuffix(string(out), "\n"), err
 }
@@ -125,7 +126,8 @@ func (k *Keyring) ask(ctx context.Context, s *site.Secret) (string, error) {
 // largest is the size of a value at most.
 const largest = 1 << 20
 
-// An asker is this host for a command that may ask something: the command has no terminal, but its input may be one.
+// An asker is this host for a command that may ask something: the command has no terminal, but its
+// input may be one.
 type asker struct{ host.Local }
 
 // Run runs the command.
@@ -144,8 +146,9 @@ func (k *Keyring) generated(s *site.Secret) (string, error) {
 	return value, err
 }
 
-// Redact replaces the values of all secrets fetched so far by their names. Of a value of several lines it replaces each,
-// because what is printed passes by in single lines, and the end of an output may begin in the middle of a value.
+// Redact replaces the values of all secrets fetched so far by their names. Of a value of several
+// lines it replaces each, because what is printed passes by in single lines, and the end of an
+// output may begin in the middle of a value.
 func (k *Keyring) Redact(text string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

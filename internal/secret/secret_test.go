@@ -36,7 +36,8 @@ func keyring(t *testing.T, values map[string]string) *Keyring {
 
 func TestRedact(t *testing.T) {
 	k := keyring(t, map[string]string{
-		"password": "hunter22\n", "longer": "hunter22-and-more", "pin": "123", "key": "-----BEGIN-----\nAAAABBBB\nCCCC\n-----END-----\n",
+		"password": "hunter22\n", "longer": "hunter22-and-more", "pin": "123",
+		"key": "-----BEGIN-----\nAAAABBBB\nCCCC\n-----END-----\n",
 	})
 	for text, want := range map[string]string{
 		"it is hunter22!":   "it is <secret password>!",

@@ -16,7 +16,8 @@ type Writer struct {
 	lost    int          // how much of a line was left out that is too long, and has not yet ended
 }
 
-// longestLine is how much of a line is passed on. It has to be held until it is whole, and what a node prints may never be.
+// longestLine is how much of a line is passed on. It has to be held until it is whole, and what a
+// node prints may never be.
 const longestLine = 1 << 20
 
 // NewWriter returns a Writer in front of to.
@@ -51,7 +52,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// cut passes on the beginning of a line, and leaves the rest of it out. What may be the beginning of a secret goes with the rest.
+// cut passes on the beginning of a line, and leaves the rest of it out. What may be the beginning
+// of a secret goes with the rest.
 func (w *Writer) cut() error {
 	text := w.keyring.Redact(w.line.String())
 	w.line.Reset()

@@ -6,11 +6,12 @@ import (
 	"strconv"
 )
 
-// DeriveAddress returns the address that a node has on a network unless it says one itself: the network's base + id.
-// Ids that do not fit in the subnet start again at its first address. Where this gives the gateway's address, a
-// hash of the names is tried until it gives another. It depends on nothing but its arguments, so that a node
-// keeps its address whatever other nodes come and go; that two nodes get the same is for Check to find.
-// It returns the zero Addr if the subnet has no room.
+// DeriveAddress returns the address that a node has on a network unless it says one itself: the
+// network's base + id. Ids that do not fit in the subnet start again at its first address. Where
+// this gives the gateway's address, a hash of the names is tried until it gives another. It depends
+// on nothing but its arguments, so that a node keeps its address whatever other nodes come and go;
+// that two nodes get the same is for Check to find. It returns the zero Addr if the subnet has no
+// room.
 func DeriveAddress(site, node string, id int, n Network) netip.Addr {
 	room := Room(n.Subnet)
 	if room <= 0 || id <= 0 || room == 1 && n.Subnet.Contains(n.Gateway) {
@@ -24,8 +25,8 @@ func DeriveAddress(site, node string, id int, n Network) netip.Addr {
 	return address
 }
 
-// Room returns the number of addresses that nodes and gateway of a subnet can have: all but the network's own and
-// the broadcast address. It is 0 for what is no IPv4 subnet.
+// Room returns the number of addresses that nodes and gateway of a subnet can have: all but the
+// network's own and the broadcast address. It is 0 for what is no IPv4 subnet.
 func Room(subnet netip.Prefix) int {
 	if !subnet.IsValid() || !subnet.Addr().Is4() || subnet.Bits() > 30 || subnet.Bits() < 1 {
 		return 0

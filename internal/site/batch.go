@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// A Batch bounds how many of some nodes are disturbed at once: a number of them, or a share. The zero Batch is no bound.
+// A Batch bounds how many of some nodes are disturbed at once: a number of them, or a share. The
+// zero Batch is no bound.
 type Batch struct {
 	Nodes   int
 	Percent int

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// A Disk is how a virtual machine has a disk image that others have made. The zero Disk: its root stands on layers.
+// A Disk is how a virtual machine has a disk image that others have made. The zero Disk: its root
+// stands on layers.
 type Disk struct {
 	Firmware string `json:"firmware,omitempty"` // one of Firmwares
 	Guest    string `json:"guest,omitempty"`    // one of Guests
@@ -21,7 +22,8 @@ const (
 	UEFI = "uefi"
 )
 
-// Firmwares are all of them, that of images which name none first: nearly every image boots by it, it needs nothing but QEMU, and takes the least time.
+// Firmwares are all of them, that of images which name none first: nearly every image boots by it,
+// it needs nothing but QEMU, and takes the least time.
 var Firmwares = []string{BIOS, UEFI}
 
 // What is known of the system on a disk.
@@ -54,7 +56,8 @@ func (i *Image) Disk() Disk {
 		return Disk{}
 	}
 	d := Disk{
-		Firmware: cmp.Or(i.Firmware, Firmwares[0]), Guest: cmp.Or(i.Guest, Guests[0]), Login: i.Login, Bus: cmp.Or(i.Bus, Buses[0]),
+		Firmware: cmp.Or(i.Firmware, Firmwares[0]), Guest: cmp.Or(i.Guest, Guests[0]), Login: i.Login,
+		Bus: cmp.Or(i.Bus, Buses[0]),
 	}
 	if d.Guest == CloudInit {
 		d.Login = cmp.Or(d.Login, DefaultLogin)

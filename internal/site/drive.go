@@ -10,8 +10,9 @@ import (
 
 // A Drive is a disk that a virtual machine has beside that of its image.
 type Drive struct {
-	Name string `toml:"name" json:"name"`                      // the guest sees it as /dev/disk/by-id/virtio-NAME
-	Disk string `toml:"disk" json:"disk"`                      // QCow2 or RawFile: a file on the host; else the path of a device of the host
+	Name string `toml:"name" json:"name"` // the guest sees it as /dev/disk/by-id/virtio-NAME
+	// QCow2 or RawFile: a file on the host; else the path of a device of the host
+	Disk string `toml:"disk" json:"disk"`
 	Size int64  `toml:"size" unit:"size" json:"size,omitzero"` // bytes of a file, as the guest sees it; 0: a device
 
 	Manner
@@ -19,7 +20,8 @@ type Drive struct {
 
 // A Manner is how a disk is used: what a disk does not say of itself, its machine says of all.
 type Manner struct {
-	Cache string `toml:"cache" json:"cache,omitempty"`             // one of Caches; "": writeback, by which all works everywhere
+	// one of Caches; "": writeback, by which all works everywhere
+	Cache string `toml:"cache" json:"cache,omitempty"`
 	AIO   string `toml:"aio" json:"aio,omitempty"`                 // one of AIOs; "": threads
 	Read  int64  `toml:"read" unit:"size" json:"read,omitempty"`   // bytes a second; 0: no limit
 	Write int64  `toml:"write" unit:"size" json:"write,omitempty"` // bytes a second
@@ -32,7 +34,8 @@ const (
 	RawFile = "raw"
 )
 
-// Caches are the ways in which a host keeps what a disk has, and AIOs those in which QEMU reads and writes it, as QEMU calls them.
+// Caches are the ways in which a host keeps what a disk has, and AIOs those in which QEMU reads and
+// writes it, as QEMU calls them.
 var (
 	Caches = []string{"none", "writeback", "writethrough", "directsync", "unsafe"}
 	AIOs   = []string{"threads", "native", "io_uring"}
@@ -44,7 +47,8 @@ const RootDisk = "orrery-root"
 // IsDevice reports whether it is a device of the host, and no file.
 func (d *Drive) IsDevice() bool { return strings.HasPrefix(d.Disk, "/") }
 
-// Smaller returns the first disk in a file that a machine would have with less room than before, and how many bytes it had.
+// Smaller returns the first disk in a file that a machine would have with less room than before,
+// and how many bytes it had.
 func (v VM) Smaller(is VM) (d Drive, had int64, found bool) {
 	sizes := map[string]int64{}
 	for _, d := range v.Drives() {
@@ -58,7 +62,8 @@ func (v VM) Smaller(is VM) (d Drive, had int64, found bool) {
 	return d, 0, false
 }
 
-// NoSmaller says that a disk of a node cannot become smaller than the bytes that it has, and what can be done about it.
+// NoSmaller says that a disk of a node cannot become smaller than the bytes that it has, and what
+// can be done about it.
 func (d *Drive) NoSmaller(node string, has int64) (what, cure string) {
 	return fmt.Sprintf("node %s: disk %s has %s, and is to have %s", node, d.Name, sizeText(has), sizeText(d.Size)),
 		fmt.Sprintf("a disk does not become smaller: write size = %q or more, or make node %s anew", sizeText(has), node)
@@ -78,11 +83,13 @@ func (m Manner) Direct() bool { return m.Cache == "none" || m.Cache == "directsy
 // filled is a manner with what another says where it says nothing.
 func (m Manner) filled(by Manner) Manner {
 	return Manner{
-		Cache: cmp.Or(m.Cache, by.Cache), AIO: cmp.Or(m.AIO, by.AIO), Read: cmp.Or(m.Read, by.Read), Write: cmp.Or(m.Write, by.Write), IOPS: cmp.Or(m.IOPS, by.IOPS),
+		Cache: cmp.Or(m.Cache, by.Cache), AIO: cmp.Or(m.AIO, by.AIO), Read: cmp.Or(m.Read, by.Read),
+		Write: cmp.Or(m.Write, by.Write), IOPS: cmp.Or(m.IOPS, by.IOPS),
 	}
 }
 
-// Drives returns the disks of a machine, each with all that holds for it: that of its root comes first, if it has one.
+// Drives returns the disks of a machine, each with all that holds for it: that of its root comes
+// first, if it has one.
 func (v VM) Drives() (all []Drive) {
 	if v.Disk != "" {
 		all = append(all, Drive{Name: RootDisk, Disk: v.Disk, Size: v.Size})

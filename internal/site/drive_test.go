@@ -4,10 +4,13 @@ import "testing"
 
 // TestDrives: the disk of the root comes first, and what a disk does not say of itself, its machine says.
 func TestDrives(t *testing.T) {
-	v := VM{Disk: QCow2, Size: 1 << 30, Manner: Manner{Cache: "none", IOPS: 100}, Disks: []Drive{{Name: "data", Disk: "/dev/vg/lv", Manner: Manner{Cache: "unsafe"}}}}
+	v := VM{Disk: QCow2, Size: 1 << 30, Manner: Manner{Cache: "none", IOPS: 100},
+		Disks: []Drive{{Name: "data", Disk: "/dev/vg/lv", Manner: Manner{Cache: "unsafe"}}}}
 	all := v.Drives()
-	if len(all) != 2 || all[0] != (Drive{Name: RootDisk, Disk: QCow2, Size: 1 << 30, Manner: Manner{Cache: "none", IOPS: 100}}) ||
-		all[1] != (Drive{Name: "data", Disk: "/dev/vg/lv", Manner: Manner{Cache: "unsafe", IOPS: 100}}) || v.Disks[0].IOPS != 0 {
+	if len(all) != 2 || all[0] != (Drive{Name: RootDisk, Disk: QCow2, Size: 1 << 30,
+		Manner: Manner{Cache: "none", IOPS: 100}}) ||
+		all[1] != (Drive{Name: "data", Disk: "/dev/vg/lv", Manner: Manner{Cache: "unsafe", IOPS: 100}}) ||
+		v.Disks[0].IOPS != 0 {
 		t.Errorf("%+v", all)
 	}
 	if len((VM{}).Drives()) != 0 || !all[1].IsDevice() || all[0].IsDevice() {
@@ -17,7 +20,8 @@ func TestDrives(t *testing.T) {
 
 // TestReplug: what becomes of the disks of a machine that runs, and what cannot.
 func TestReplug(t *testing.T) {
-	was := VM{Disk: QCow2, Size: 1 << 30, Disks: []Drive{{Name: "a", Disk: RawFile, Size: 1 << 26}, {Name: "b", Disk: RawFile, Size: 1 << 26}}}
+	was := VM{Disk: QCow2, Size: 1 << 30, Disks: []Drive{{Name: "a", Disk: RawFile, Size: 1 << 26},
+		{Name: "b", Disk: RawFile, Size: 1 << 26}}}
 	for _, try := range []struct {
 		change func(*VM)
 		want   string // "-": it cannot be done while it runs
@@ -25,7 +29,8 @@ func TestReplug(t *testing.T) {
 		{func(*VM) {}, ""},
 		{func(v *VM) { v.Disks = v.Disks[1:] }, "unplugs disk a"},
 		{func(v *VM) { v.Disks = append(v.Disks, Drive{Name: "c", Disk: QCow2, Size: 1 << 26}) }, "plugs disk c"},
-		{func(v *VM) { v.Disks[1].Size, v.Read = 1<<27, 1<<20 }, "bounds disk orrery-root, bounds disk a, bounds disk b, makes larger disk b"},
+		{func(v *VM) { v.Disks[1].Size, v.Read = 1<<27, 1<<20 },
+			"bounds disk orrery-root, bounds disk a, bounds disk b, makes larger disk b"},
 		{func(v *VM) { v.Size = 1 << 29 }, "-"},
 		{func(v *VM) { v.Disks[0].Cache = "none" }, "-"},
 		{func(v *VM) { v.Disks[0].Disk = QCow2 }, "-"},
@@ -39,7 +44,8 @@ func TestReplug(t *testing.T) {
 			t.Errorf("%q, %v, not %q", got, live, try.want)
 		}
 	}
-	if v := (VM{CPU: "max", Disk: QCow2, Size: 1, Disks: was.Disks, Manner: Manner{IOPS: 1}}).Fixed(); v.CPU != "max" || v.Disk != QCow2 || v.Size != 0 || v.Disks != nil || v.IOPS != 0 {
+	if v := (VM{CPU: "max", Disk: QCow2, Size: 1, Disks: was.Disks, Manner: Manner{IOPS: 1}}).Fixed(); v.CPU != "max" ||
+		v.Disk != QCow2 || v.Size != 0 || v.Disks != nil || v.IOPS != 0 {
 		t.Errorf("%+v", v)
 	}
 }

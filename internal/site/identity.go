@@ -9,15 +9,16 @@ import (
 	"strings"
 )
 
-// Identity survives re-creation: all of it follows from names, so a node that is made again is the same to its peers.
+// Identity survives re-creation: all of it follows from names, so a node that is made again is the
+// same to its peers.
 
 // digest returns a hash of words that no other sequence of words has.
 func digest(words ...string) [32]byte {
 	return sha256.Sum256([]byte(strings.Join(words, "\x00")))
 }
 
-// FullID puts the number of a release before the id of a node, which is given three digits at least. Two pairs of them may give
-// the same number only if check lets them pass, and it does not.
+// FullID puts the number of a release before the id of a node, which is given three digits at
+// least. Two pairs of them may give the same number only if check lets them pass, and it does not.
 func FullID(release, id int) int {
 	if release == 0 {
 		return id
@@ -47,8 +48,8 @@ func IsQuarantine(key, networks string) bool {
 	return ok && err == nil
 }
 
-// MAC returns the hardware address of a node on a network: locally administered, unicast (IEEE 802, bit 1 of the
-// first octet set, bit 0 clear).
+// MAC returns the hardware address of a node on a network: locally administered, unicast (IEEE 802,
+// bit 1 of the first octet set, bit 0 clear).
 func MAC(site, node, network string) string {
 	d := digest("mac", site, node, network)
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", d[0]&0xfc|0x02, d[1], d[2], d[3], d[4], d[5])
@@ -65,7 +66,8 @@ func MachineID(site, node string) string {
 // BridgeName returns the name of a network's bridge on a host. It is a digest, because an interface
 // name has at most 15 characters (IFNAMSIZ) and two sites may both call a network "cam".
 //
-// That of a veth pair is digested as "cable.NAME", as it was called before: so the links that hosts have are found.
+// That of a veth pair is digested as "cable.NAME", as it was called before: so the links that hosts
+// have are found.
 func BridgeName(site, network string) string {
 	if name, ok := strings.CutPrefix(network, "vethpair."); ok {
 		network = "cable." + name
@@ -86,7 +88,8 @@ func VXLANName(site, network string) string {
 	return "orx" + hex.EncodeToString(d[:5])
 }
 
-// Inner returns the address that a host has within an encrypted network, where the others reach it at an address of its own: a unique local one of IPv6 (RFC 4193).
+// Inner returns the address that a host has within an encrypted network, where the others reach it
+// at an address of its own: a unique local one of IPv6 (RFC 4193).
 func Inner(site, network string, at netip.Addr) netip.Addr {
 	net, host := digest("wireguard", site, network), digest("wireguard host", at.String())
 	a := [16]byte{0: 0xfd}
@@ -95,8 +98,9 @@ func Inner(site, network string, at netip.Addr) netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// VNI returns the number by which hosts tell what is of a network from what is of others: 1 to 2^24-1 (RFC 7348). Those of two networks may happen to be
-// the same, which whoever makes the second one notices.
+// VNI returns the number by which hosts tell what is of a network from what is of others: 1 to
+// 2^24-1 (RFC 7348). Those of two networks may happen to be the same, which whoever makes the
+// second one notices.
 func VNI(site, network string) int {
 	d := digest("vni", site, network)
 	return max(1, int(d[0])<<16|int(d[1])<<8|int(d[2]))

@@ -6,13 +6,15 @@ import (
 	"strings"
 )
 
-// byContent begins the stamp of an image that is known by what is in its file: on sites with other hosts, whoever has a copy of the file has the same image.
+// byContent begins the stamp of an image that is known by what is in its file: on sites with other
+// hosts, whoever has a copy of the file has the same image.
 const byContent = "sha256:"
 
 // ContentStamp makes a stamp of the digest of a file, in hexadecimal.
 func ContentStamp(digest string) string { return byContent + digest }
 
-// Content returns the digest of the file from which the image is imported; "": it is known by its path and its time of change, or is not imported.
+// Content returns the digest of the file from which the image is imported; "": it is known by its
+// path and its time of change, or is not imported.
 func (i *Image) Content() string {
 	digest, ok := strings.CutPrefix(i.Stamp, byContent)
 	if b, err := hex.DecodeString(digest); !ok || err != nil || len(b) != 32 || strings.ToLower(digest) != digest {

@@ -118,26 +118,30 @@ func ServicesOf(roles []*Role) []string {
 	return all
 }
 
-// SelfStarting reports whether roles have all that they need once their files are there: no step is done on the node,
-// no other node is waited for, and the units of their services are in the layer, so that these may start when the node boots.
+// SelfStarting reports whether roles have all that they need once their files are there: no step is
+// done on the node, no other node is waited for, and the units of their services are in the layer,
+// so that these may start when the node boots.
 func SelfStarting(roles []*Role) bool {
 	for _, r := range roles {
-		if len(r.NeedsHealthy) > 0 || slices.ContainsFunc(r.Steps, func(s Step) bool { return s.When != Build }) || len(r.Active) > 0 || r.rendersUnit() {
+		if len(r.NeedsHealthy) > 0 || slices.ContainsFunc(r.Steps, func(s Step) bool { return s.When != Build }) ||
+			len(r.Active) > 0 || r.rendersUnit() {
 			return false
 		}
 	}
 	return true
 }
 
-// rendersUnit reports whether the unit of a service is made by a template: the layer, which all nodes share, does not have it, so it can
-// only be enabled on the node.
+// rendersUnit reports whether the unit of a service is made by a template: the layer, which all
+// nodes share, does not have it, so it can only be enabled on the node.
 func (r *Role) rendersUnit() bool {
 	return slices.ContainsFunc(r.Files, func(f File) bool {
-		return f.Rendered() && slices.ContainsFunc(r.Services, func(s string) bool { return unitFile(s) == path.Base(f.Path) })
+		return f.Rendered() && slices.ContainsFunc(r.Services,
+			func(s string) bool { return unitFile(s) == path.Base(f.Path) })
 	})
 }
 
-// unitFile returns the name of the file in which systemd finds a unit: that of an instance is the one of its template (systemd.unit(5)).
+// unitFile returns the name of the file in which systemd finds a unit: that of an instance is the
+// one of its template (systemd.unit(5)).
 func unitFile(unit string) string {
 	if !strings.Contains(unit, ".") {
 		unit += ".service"

@@ -28,7 +28,8 @@ var namedOpenings = map[string][]Opening{
 	"all": {{"tcp", 1, 65535}, {"udp", 1, 65535}},
 }
 
-// ParseOpenings reads what [network.NAME] says of the host: "dns", "all", "tcp/22", "udp/6000-6007". They are given sorted, each once.
+// ParseOpenings reads what [network.NAME] says of the host: "dns", "all", "tcp/22",
+// "udp/6000-6007". They are given sorted, each once.
 func ParseOpenings(words []string) ([]Opening, error) {
 	var all []Opening
 	for _, word := range words {

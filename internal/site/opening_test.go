@@ -21,7 +21,8 @@ func TestParseOpenings(t *testing.T) {
 		}
 	}
 	for _, word := range []string{
-		"", "tcp", "tcp/", "/22", "22", "tcp/0", "tcp/65536", "tcp/22-", "tcp/-22", "tcp/23-22", "tcp/+22", "tcp/022", "sctp/22", "tcp/22/23", "TCP/22", "tcp/22-22",
+		"", "tcp", "tcp/", "/22", "22", "tcp/0", "tcp/65536", "tcp/22-", "tcp/-22", "tcp/23-22", "tcp/+22", "tcp/022",
+		"sctp/22", "tcp/22/23", "TCP/22", "tcp/22-22",
 		"icmp", "tcp/ssh", " dns",
 	} {
 		if got, err := ParseOpenings([]string{word}); err == nil {

@@ -13,8 +13,9 @@ func (s *Site) Homes() map[string]string {
 	return homes
 }
 
-// Placed returns the site with a host for each node that has none, by the names of nodes. Templates are rendered from
-// such a site, so what is planned of a node, what it gets and what it is compared with are the same.
+// Placed returns the site with a host for each node that has none, by the names of nodes. Templates
+// are rendered from such a site, so what is planned of a node, what it gets and what it is compared
+// with are the same.
 func (s *Site) Placed(homes map[string]string) *Site {
 	lacks := func(n Node) bool { return n.Host == "" && homes[n.Name] != "" }
 	if !slices.ContainsFunc(s.Nodes, lacks) {

@@ -9,8 +9,8 @@ import (
 // maxProcessors is how many processors a machine has at most.
 const maxProcessors = 1024
 
-// Processors returns a list of processors, as in "8,0-2,3" (cpuset(7)), in the one form in which the kernel prints it: "0-3,8". Two lists
-// mean the same if their forms are equal.
+// Processors returns a list of processors, as in "8,0-2,3" (cpuset(7)), in the one form in which
+// the kernel prints it: "0-3,8". Two lists mean the same if their forms are equal.
 func Processors(list string) (string, error) {
 	in, err := processorsIn(list)
 	if err != nil {
@@ -33,7 +33,8 @@ func EachOf(list string) (all []int) {
 	return all
 }
 
-// Beyond returns those of a list of processors that another one has not; "" if it has all of them, or either is no list.
+// Beyond returns those of a list of processors that another one has not; "" if it has all of them,
+// or either is no list.
 func Beyond(list, there string) string {
 	in, err := processorsIn(list)
 	has, err2 := processorsIn(there)

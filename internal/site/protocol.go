@@ -12,8 +12,8 @@ var namedProtocols = map[string]uint16{
 	"ptp": 0x88f7, // IEEE 1588 over Ethernet
 }
 
-// judgedProtocols are those of which the guard of a port looks at what is inside, or which would hide that from it:
-// only spoof = true opens them.
+// judgedProtocols are those of which the guard of a port looks at what is inside, or which would
+// hide that from it: only spoof = true opens them.
 var judgedProtocols = []uint16{
 	0x0800, 0x0806, 0x86dd, // IPv4, ARP, IPv6
 	0x8100, 0x88a8, 0x9100, 0x9200, 0x9300, // VLAN tags
@@ -22,8 +22,8 @@ var judgedProtocols = []uint16{
 // minEtherType is the least one. What is below it is the length of a frame of IEEE 802.2.
 const minEtherType = 0x600
 
-// ParseProtocols reads which protocols nodes of a network may send besides IP and ARP, "ptp" or an EtherType such
-// as "0x88a4", and returns the EtherTypes sorted, each once.
+// ParseProtocols reads which protocols nodes of a network may send besides IP and ARP, "ptp" or an
+// EtherType such as "0x88a4", and returns the EtherTypes sorted, each once.
 func ParseProtocols(words []string) ([]uint16, error) {
 	var all []uint16
 	for _, word := range words {

@@ -8,13 +8,14 @@ import (
 
 // A Site is all that is declared.
 type Site struct {
-	Name       string   `toml:"name"`
-	ID         string   `toml:"id"` // tells it from other sites of that name, on any host; "": nothing does
-	Twin       string   // name of the twin that this is; "": the site itself
-	Original   *Site    // of which it is a twin: what is known there is not misspelt here, although it may be left out
-	Stage      int      // number of the release of which this is the quarantine; 0: none
-	Owner      string   `toml:"owner"`
-	Owners     []string `toml:"owners"` // people who may change it without being root: names of users and, behind "@", of their groups
+	Name     string `toml:"name"`
+	ID       string `toml:"id"` // tells it from other sites of that name, on any host; "": nothing does
+	Twin     string // name of the twin that this is; "": the site itself
+	Original *Site  // of which it is a twin: what is known there is not misspelt here, although it may be left out
+	Stage    int    // number of the release of which this is the quarantine; 0: none
+	Owner    string `toml:"owner"`
+	// people who may change it without being root: names of users and, behind "@", of their groups
+	Owners     []string `toml:"owners"`
 	Twins      TwinRules
 	Production bool           `toml:"production"` // destructive verbs ask for the site's name
 	Vars       map[string]any `toml:"vars"`       // free values for templates
@@ -34,8 +35,8 @@ type Site struct {
 	Mirror    Mirror
 }
 
-// Key is what a host keeps the site under, as apart from what its nodes call it: twins have the same names and addresses, but
-// directories, control groups, bridges and tables of their own.
+// Key is what a host keeps the site under, as apart from what its nodes call it: twins have the
+// same names and addresses, but directories, control groups, bridges and tables of their own.
 func (s *Site) Key() string {
 	if s.Twin == "" {
 		return s.Name
@@ -81,7 +82,8 @@ type Host struct {
 	Memory  int64   `toml:"memory" unit:"size"`      // bytes; 0: asked of the host
 	// Oversubscribe is how many times its processors are given to nodes that have no host of their own; 0: once.
 	Oversubscribe float64 `toml:"oversubscribe" json:",omitzero"`
-	// Underlay is by which of its addresses the other hosts reach it with what nodes send; the zero Addr: that of Address or, if that is none, the one on a subnet with others.
+	// Underlay is by which of its addresses the other hosts reach it with what nodes send; the zero
+	// Addr: that of Address or, if that is none, the one on a subnet with others.
 	Underlay netip.Addr `toml:"underlay" json:",omitzero"`
 }
 
@@ -103,28 +105,33 @@ func (h Host) Reached() netip.Addr {
 
 // A Network is what gives nodes their addresses: a segment of layer 2 or, if it is Routed, of layer 3.
 type Network struct {
-	Name     string
-	Subnet   netip.Prefix `toml:"subnet"`
-	Gateway  netip.Addr   `toml:"gateway"`  // address of the host; the zero Addr: no way out
-	NAT      bool         `toml:"nat"`      // masquerade what leaves through the gateway
-	Host     []string     `toml:"host"`     // what of the host its nodes may use (ParseOpenings), besides asking its gateway whether it is there
-	Spoof    bool         `toml:"spoof"`    // its nodes may send as others than themselves
-	Metadata bool         `toml:"metadata"` // with NAT, its nodes reach what the host has at link-local addresses
+	Name    string
+	Subnet  netip.Prefix `toml:"subnet"`
+	Gateway netip.Addr   `toml:"gateway"` // address of the host; the zero Addr: no way out
+	NAT     bool         `toml:"nat"`     // masquerade what leaves through the gateway
+	// what of the host its nodes may use (ParseOpenings), besides asking its gateway whether it is
+	// there
+	Host     []string `toml:"host"`
+	Spoof    bool     `toml:"spoof"`    // its nodes may send as others than themselves
+	Metadata bool     `toml:"metadata"` // with NAT, its nodes reach what the host has at link-local addresses
 	// Protocols are those that its nodes may send besides IP and ARP (ParseProtocols).
 	Protocols []string `toml:"protocols"`
 	Encrypt   bool     `toml:"encrypt"` // what goes between hosts is encrypted
-	MTU       int      `toml:"mtu"`     // bytes; 0: 1500, or less if its nodes are on several hosts and what joins those takes less
-	Kind      string   `toml:"kind"`    // one of Kinds; "": Bridge
-	// Interface is that of the host on which a Macvlan network is, or by whose VLAN a Bridge is joined with a wire.
+	// bytes; 0: 1500, or less if its nodes are on several hosts and what joins those takes less
+	MTU  int    `toml:"mtu"`
+	Kind string `toml:"kind"` // one of Kinds; "": Bridge
+	// Interface is that of the host on which a Macvlan network is, or by whose VLAN a Bridge is joined
+	// with a wire.
 	Interface string `toml:"interface"`
 	VLAN      int    `toml:"vlan"`   // number of that VLAN; 0: none
 	Bridge    string `toml:"bridge"` // a bridge that the host has, with which the network's own is joined
-	// Isolated: of a twin. Nodes have the gateway as ever, but the host does not answer there, because it does so for the original;
-	// only with NAT does a way lead out.
+	// Isolated: of a twin. Nodes have the gateway as ever, but the host does not answer there, because
+	// it does so for the original; only with NAT does a way lead out.
 	Isolated bool
 }
 
-// Wired reports whether a network that is live is on what hosts have: a wire joins it then, and whoever else is on that.
+// Wired reports whether a network that is live is on what hosts have: a wire joins it then, and
+// whoever else is on that.
 func (n *Network) Wired() bool {
 	return KindOf(n.Kind).Wired() || n.Uplinked()
 }
@@ -140,10 +147,15 @@ type Image struct {
 	Suite        string   `toml:"suite"`      // from which it is built
 	Components   []string `toml:"components"` // of the suite; none: main
 	Packages     []string `toml:"packages"`   // besides those that every node needs
-	Import       string   `toml:"import"`     // absolute path of a root file system tarball, OCI archive, OCI layout or disk image, instead of Suite
-	From         string   // where that is read, if it is in the copy of a site directory that a release keeps; else empty
-	Stamp        string   // of the imported file, so that a new file is a new image: size and time of change, or see ContentStamp
-	Told         bool     `json:"-"` // another host says what is imported: no file of this machine is meant, whatever Import says
+	// absolute path of a root file system tarball, OCI archive, OCI layout or disk image, instead of
+	// Suite
+	Import string `toml:"import"`
+	From   string // where that is read, if it is in the copy of a site directory that a release keeps; else empty
+	// of the imported file, so that a new file is a new image: size and time of change, or see
+	// ContentStamp
+	Stamp string
+	// another host says what is imported: no file of this machine is meant, whatever Import says
+	Told bool `json:"-"`
 	// Of a disk image; see Image.Disk.
 	Firmware string `toml:"firmware" json:",omitempty"`
 	Guest    string `toml:"guest" json:",omitempty"`
@@ -189,15 +201,15 @@ type Node struct {
 // NodeSyscalls are the system calls that containers are refused unless they name them.
 var NodeSyscalls = []string{IOUring, Socketcall}
 
-// System calls that a container can ask for: io_uring, by which programs get sockets and more past any filter of calls, and
-// the call by which 32-bit programs get sockets of all kinds.
+// System calls that a container can ask for: io_uring, by which programs get sockets and more past
+// any filter of calls, and the call by which 32-bit programs get sockets of all kinds.
 const (
 	IOUring    = "io_uring"
 	Socketcall = "socketcall"
 )
 
-// FullID is the number of the node on its host: its id, behind the number of its release if it is of one. So 101 of
-// release 700 is 700101, as the containers of KAT-7 were numbered.
+// FullID is the number of the node on its host: its id, behind the number of its release if it is
+// of one. So 101 of release 700 is 700101, as the containers of KAT-7 were numbered.
 func (n *Node) FullID() int { return FullID(n.Release, n.ID) }
 
 // Networks returns the names of the networks that the node is on, in order.
@@ -211,15 +223,16 @@ func (n *Node) Networks() []string {
 
 // Limits bound what a node may use. Zero values mean: no limit.
 type Limits struct {
-	Cpus   float64 `toml:"cpus" json:"cpus,omitempty"`                 // processors
-	Pin    string  `toml:"pin" json:"pin,omitempty"`                   // processors it may run on, as in "0-3,8" (cpuset(7))
-	Memory int64   `toml:"memory" unit:"size" json:"memory,omitempty"` // bytes
-	Swap   *int64  `toml:"swap" unit:"size" json:"swap,omitempty"`     // bytes; nil: as much as there is
-	Pids   int     `toml:"pids" json:"pids,omitempty"`                 // processes and threads
+	Cpus float64 `toml:"cpus" json:"cpus,omitempty"` // processors
+	// processors it may run on, as in "0-3,8" (cpuset(7))
+	Pin    string `toml:"pin" json:"pin,omitempty"`
+	Memory int64  `toml:"memory" unit:"size" json:"memory,omitempty"` // bytes
+	Swap   *int64 `toml:"swap" unit:"size" json:"swap,omitempty"`     // bytes; nil: as much as there is
+	Pids   int    `toml:"pids" json:"pids,omitempty"`                 // processes and threads
 }
 
-// DefaultPids is how many processes and threads a node may have if nothing is said: many more than any ordinary system has, and few enough
-// that no node takes all that the kernel has for its host.
+// DefaultPids is how many processes and threads a node may have if nothing is said: many more than
+// any ordinary system has, and few enough that no node takes all that the kernel has for its host.
 const DefaultPids = 8192
 
 // MaxPids is how many the kernel can count (PID_MAX_LIMIT of linux/threads.h).
@@ -229,10 +242,11 @@ const MaxPids = 4 << 20
 type NIC struct {
 	Network string
 	Address netip.Addr
-	// Interface is that of the host which the node takes on an Exclusive network. No other node need know of it (spec.Names).
+	// Interface is that of the host which the node takes on an Exclusive network. No other node need
+	// know of it (spec.Names).
 	Interface string `json:"-"`
-	// IPv6 are addresses from which the node may send besides the link-local one that follows from its MAC. Whoever
-	// runs the node configures them.
+	// IPv6 are addresses from which the node may send besides the link-local one that follows from its
+	// MAC. Whoever runs the node configures them.
 	IPv6 []netip.Addr `json:"-"`
 }
 
@@ -338,7 +352,8 @@ type File struct {
 // Rendered reports whether the file differs from node to node and so is not part of the layer.
 func (f File) Rendered() bool { return f.Template != "" }
 
-// ModeFor returns the mode of the file. One that has the value of a secret in it is its owner's alone, unless the role says otherwise.
+// ModeFor returns the mode of the file. One that has the value of a secret in it is its owner's
+// alone, unless the role says otherwise.
 func (f File) ModeFor(secret bool) uint32 {
 	if secret && f.Unsaid {
 		return 0o600

@@ -37,7 +37,8 @@ func (r *remembering) Recall(_ engine.Ref, file string) error {
 	return nil
 }
 
-// TestMemory: what nodes have in memory is kept while they stand still, if that is wanted, and they go on from it when they are restored, unless that is taken back.
+// TestMemory: what nodes have in memory is kept while they stand still, if that is wanted, and they
+// go on from it when they are restored, unless that is taken back.
 func TestMemory(t *testing.T) {
 	need.SameIDs(t)
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
@@ -64,7 +65,8 @@ func TestMemory(t *testing.T) {
 	o.Memory = true
 	with, err := Take(t.Context(), o)
 	must(err)
-	if text, err := os.ReadFile(with.Memory(1)); err != nil || string(text) != "thoughts" || !with.Nodes[0].Memory || !e.still {
+	if text, err := os.ReadFile(with.Memory(1)); err != nil || string(text) != "thoughts" || !with.Nodes[0].Memory ||
+		!e.still {
 		t.Errorf("%q, %v, %+v, still: %t", text, err, with.Nodes[0], e.still)
 	}
 	e.wrong = errors.New("no room")
@@ -91,7 +93,8 @@ func TestMemory(t *testing.T) {
 
 	o.Engines = map[string]engine.Engine{"fake": e.Disk}
 	must(e.Start(t.Context(), ref))
-	if s, err := Take(t.Context(), o); err != nil || s.Nodes[0].Memory || len(s.Left) != 1 || !strings.Contains(s.Left[0], "n1: its memory") {
+	if s, err := Take(t.Context(), o); err != nil || s.Nodes[0].Memory || len(s.Left) != 1 ||
+		!strings.Contains(s.Left[0], "n1: its memory") {
 		t.Errorf("of an engine that cannot: %+v, %v", s, err)
 	}
 }

@@ -15,8 +15,9 @@ import (
 	"orrery/internal/volume"
 )
 
-// A pair is a directory and the one that takes its place, beside it. They are swapped at once, so that one is there at every moment, and
-// by the number of its inode the former is known whenever a run is killed.
+// A pair is a directory and the one that takes its place, beside it. They are swapped at once, so
+// that one is there at every moment, and by the number of its inode the former is known whenever a
+// run is killed.
 type pair struct {
 	Path   string `json:"path"`
 	Former uint64 `json:"former"` // inode of the directory that was there before; 0: none
@@ -101,7 +102,8 @@ func removePairs(dirs host.Dirs, key string) error {
 	return nil
 }
 
-// Unfinished returns the snapshot whose restoring was cut short, and the nodes of it that were to be put back; "" if there is none.
+// Unfinished returns the snapshot whose restoring was cut short, and the nodes of it that were to
+// be put back; "" if there is none.
 func Unfinished(dirs host.Dirs, key string) (id string, nodes []string, err error) {
 	r, err := readPairs(dirs, key)
 	return r.Snapshot, r.Nodes, err
@@ -121,15 +123,16 @@ func readPairs(dirs host.Dirs, key string) (r restoring, err error) {
 	return r, err
 }
 
-// Recover takes back a restoring that was cut short: what was there before it is put back. The nodes must be stopped, and only the
-// holder of the site's lock may call it.
+// Recover takes back a restoring that was cut short: what was there before it is put back. The
+// nodes must be stopped, and only the holder of the site's lock may call it.
 func Recover(dirs host.Dirs, key string) error {
 	r, err := readPairs(dirs, key)
 	for _, p := range r.Pairs {
 		err = errors.Join(err, p.swapBack())
 	}
 	if err != nil {
-		return problem.New(problem.Left, "the restoring of snapshot %s was cut short, and cannot be taken back", r.Snapshot).At(pairsPath(dirs, key)).Because(err)
+		return problem.New(problem.Left, "the restoring of snapshot %s was cut short, and cannot be taken back",
+			r.Snapshot).At(pairsPath(dirs, key)).Because(err)
 	}
 	return removePairs(dirs, key)
 }

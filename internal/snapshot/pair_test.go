@@ -11,7 +11,8 @@ import (
 	"orrery/internal/host"
 )
 
-// unprivileged lets file modes hold for this test also where root runs it: for the one thread that it has from now on.
+// unprivileged lets file modes hold for this test also where root runs it: for the one thread that
+// it has from now on.
 func unprivileged(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -22,7 +23,8 @@ func unprivileged(t *testing.T) {
 	}
 }
 
-// TestFormerStays: a former directory that cannot be put back is not removed. It is the only copy of what nodes have written.
+// TestFormerStays: a former directory that cannot be put back is not removed. It is the only copy
+// of what nodes have written.
 func TestFormerStays(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // so that nobody in particular gets there
@@ -62,8 +64,8 @@ func TestFormerStays(t *testing.T) {
 	}
 }
 
-// TestSweepAside: what was laid beside volumes by a run that was killed before it put anything back is swept, but nothing as long as directories are on
-// record as exchanged.
+// TestSweepAside: what was laid beside volumes by a run that was killed before it put anything back
+// is swept, but nothing as long as directories are on record as exchanged.
 func TestSweepAside(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	at := filepath.Join(dirs.Volumes("karoo"), "data", "store")

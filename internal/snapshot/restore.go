@@ -15,8 +15,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Restore puts nodes, all stopped, back as they were in a snapshot. What was there before is kept until Settle, and comes back with
-// TakeBack.
+// A Restore puts nodes, all stopped, back as they were in a snapshot. What was there before is kept
+// until Settle, and comes back with TakeBack.
 type Restore struct {
 	Left []string // volumes that stay as they are, and why
 	Lost []string // what of the snapshot could not be put back, and why
@@ -32,8 +32,10 @@ type Restore struct {
 	pairs    []*pair
 }
 
-// PutBack puts some nodes of a snapshot (nil: all) back as they were, with their volumes. If it fails, all is as it was before.
-func (s *Snapshot) PutBack(ctx context.Context, dirs host.Dirs, engines map[string]engine.Engine, chosen map[string]bool) (*Restore, error) {
+// PutBack puts some nodes of a snapshot (nil: all) back as they were, with their volumes. If it
+// fails, all is as it was before.
+func (s *Snapshot) PutBack(ctx context.Context, dirs host.Dirs, engines map[string]engine.Engine,
+	chosen map[string]bool) (*Restore, error) {
 	if err := s.MayPutBack(dirs, chosen); err != nil {
 		return nil, err
 	}
@@ -131,7 +133,8 @@ func (r *Restore) prepareNode(ctx context.Context, n Node) error {
 			r.replaced = append(r.replaced, ref)
 		}
 	case err == nil:
-		r.were[ref] = engine.Mark{Configured: now.Configured, Config: now.Config, Proven: now.Proven, ProvenAt: now.ProvenAt, Active: now.Active}
+		r.were[ref] = engine.Mark{Configured: now.Configured, Config: now.Config, Proven: now.Proven,
+			ProvenAt: now.ProvenAt, Active: now.Active}
 	}
 	if err != nil {
 		return err
@@ -159,7 +162,8 @@ func (r *Restore) prepare(ctx context.Context, from, to string) error {
 	return err
 }
 
-// swap puts everything in place, and notes on the nodes how far they had come then. That they are healthy is to be proven again.
+// swap puts everything in place, and notes on the nodes how far they had come then. That they are
+// healthy is to be proven again.
 func (r *Restore) swap(ctx context.Context) error {
 	if err := r.writePairs(); err != nil {
 		return err

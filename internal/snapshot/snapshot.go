@@ -78,7 +78,8 @@ func Open(dirs host.Dirs, key, id string) (*Snapshot, error) {
 		return nil, absent(key, id)
 	}
 	if err != nil {
-		return nil, problem.New(problem.Failed, "snapshot %s cannot be read", id).At(dir).Because(err).Try("orrery snapshot rm %s", id)
+		return nil, problem.New(problem.Failed, "snapshot %s cannot be read", id).At(dir).Because(err).
+			Try("orrery snapshot rm %s", id)
 	}
 	s.Dir = dir
 	return &s, nil
@@ -158,13 +159,14 @@ func Sweep(dirs host.Dirs, key string) error {
 	return errors.Join(err, sweepAside(dirs, key))
 }
 
-// sweepAside removes what a killed run was laying beside volumes that it had not begun to put back: once it has, that is on record, and what is beside
-// them may be the former ones.
+// sweepAside removes what a killed run was laying beside volumes that it had not begun to put back:
+// once it has, that is on record, and what is beside them may be the former ones.
 func sweepAside(dirs host.Dirs, key string) error {
 	if id, _, err := Unfinished(dirs, key); err != nil || id != "" {
 		return err
 	}
-	left, err := filepath.Glob((&pair{Path: filepath.Join(dirs.Volumes(key), "*", "*")}).aside() + "*") // -aside, and -aside-new of a clone that is not whole
+	// -aside, and -aside-new of a clone that is not whole
+	left, err := filepath.Glob((&pair{Path: filepath.Join(dirs.Volumes(key), "*", "*")}).aside() + "*")
 	for _, path := range left {
 		err = errors.Join(err, volume.Erase(path))
 	}

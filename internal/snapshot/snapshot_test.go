@@ -64,16 +64,19 @@ func (m *machines) Mark(_ context.Context, ref engine.Ref, mark engine.Mark) err
 	return nil
 }
 
-// farm makes three nodes, of which the first two run, and volumes: one of each, and one that the last two share.
+// farm makes three nodes, of which the first two run, and volumes: one of each, and one that the
+// last two share.
 func farm(t *testing.T) (*machines, Options) {
 	t.Helper()
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
 	m := &machines{dirs: dirs, frozen: map[int]bool{}}
 	o := Options{Dirs: dirs, Key: "karoo", Engines: map[string]engine.Engine{"fake": m}, Who: "ada"}
 	for id := 1; id <= 3; id++ {
-		n := spec.Node{Site: "karoo", Name: fmt.Sprint("n", id), ID: id, Engine: "fake", Mounts: []spec.Mount{{Volume: "data"}}}
+		n := spec.Node{Site: "karoo", Name: fmt.Sprint("n", id), ID: id, Engine: "fake",
+			Mounts: []spec.Mount{{Volume: "data"}}}
 		if id > 1 {
-			n.Mounts = append(n.Mounts, spec.Mount{Volume: "common", Shared: true}, spec.Mount{Volume: "far", Remote: site.Remote{NFS: "server:/x"}})
+			n.Mounts = append(n.Mounts, spec.Mount{Volume: "common", Shared: true},
+				spec.Mount{Volume: "far", Remote: site.Remote{NFS: "server:/x"}})
 		}
 		state := observe.Running
 		if id == 3 {
@@ -117,14 +120,16 @@ func TestTake(t *testing.T) {
 	if m.frozen[1] || m.frozen[2] || len(m.frozen) != 2 {
 		t.Errorf("frozen: %v", m.frozen)
 	}
-	if s.Pause <= 0 || s.Pause > 5 || s.Skew < 0 || s.Skew > s.Pause || s.Who != "ada" || time.Since(s.Time) > time.Minute {
+	if s.Pause <= 0 || s.Pause > 5 || s.Skew < 0 || s.Skew > s.Pause || s.Who != "ada" ||
+		time.Since(s.Time) > time.Minute {
 		t.Errorf("got %+v", s)
 	}
 	if len(s.Omitted) != 2 || !strings.Contains(s.Omitted[0], "far of n2") {
 		t.Errorf("omitted is %q", s.Omitted)
 	}
 	opened, err := Open(o.Dirs, "karoo", s.ID)
-	if err != nil || len(opened.Nodes) != 3 || !opened.Nodes[0].Running || opened.Nodes[2].Running || opened.Nodes[0].How == "" {
+	if err != nil || len(opened.Nodes) != 3 || !opened.Nodes[0].Running || opened.Nodes[2].Running ||
+		opened.Nodes[0].How == "" {
 		t.Fatalf("opened %+v (%v)", opened, err)
 	}
 	for path, want := range map[string]string{
@@ -181,7 +186,8 @@ func TestPutBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name, rows := m.Private(engine.Ref{Site: "karoo", ID: 1})+"/etc/hostname", filepath.Join(o.Dirs.Volumes("karoo"), "data", "n1", "rows")
+	name, rows := m.Private(engine.Ref{Site: "karoo", ID: 1})+"/etc/hostname",
+		filepath.Join(o.Dirs.Volumes("karoo"), "data", "n1", "rows")
 	common := filepath.Join(o.Dirs.Volumes("karoo"), "common", "@all", "x")
 	gone := filepath.Join(o.Dirs.Volumes("karoo"), "data", "n2")
 	spoil := func() {
@@ -218,7 +224,8 @@ func TestPutBack(t *testing.T) {
 	if id, nodes, err := Unfinished(o.Dirs, "karoo"); id != s.ID || len(nodes) != 3 || err != nil {
 		t.Errorf("unfinished is %q with %v (%v)", id, nodes, err)
 	}
-	if _, err := s.PutBack(t.Context(), o.Dirs, o.Engines, map[string]bool{"n1": true}); err == nil || !strings.Contains(err.Error(), "cut short") {
+	if _, err := s.PutBack(t.Context(), o.Dirs, o.Engines, map[string]bool{"n1": true}); err == nil ||
+		!strings.Contains(err.Error(), "cut short") {
 		t.Errorf("a part of what was cut short gives %v", err)
 	}
 	if err := Remove(o.Dirs, "karoo", s.ID); err == nil || !strings.Contains(err.Error(), "cut short") {
@@ -247,7 +254,8 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-// TestTakeSharers: a node that shares a volume with one of the snapshot stands still, too, although it is not in it.
+// TestTakeSharers: a node that shares a volume with one of the snapshot stands still, too, although
+// it is not in it.
 func TestTakeSharers(t *testing.T) {
 	m, o := farm(t)
 	o.Nodes = o.Nodes[2:] // it does not run, and shares a volume with n2, which does
@@ -270,8 +278,8 @@ func TestTakeSharers(t *testing.T) {
 	}
 }
 
-// TestTakeHostile: a node that makes what no copy can hold does not stop the snapshot of a site; what is not in it is told of, also by
-// the snapshot itself.
+// TestTakeHostile: a node that makes what no copy can hold does not stop the snapshot of a site;
+// what is not in it is told of, also by the snapshot itself.
 func TestTakeHostile(t *testing.T) {
 	_, o := farm(t)
 	deep := filepath.Join(o.Dirs.Volumes("karoo"), "data", "n1")
@@ -280,7 +288,8 @@ func TestTakeHostile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Left) != 1 || !strings.HasPrefix(s.Left[0], "volume data of n1: d/d/") || !strings.Contains(s.Left[0], "more than 2048 directories") || len(s.Left[0]) > 400 {
+	if len(s.Left) != 1 || !strings.HasPrefix(s.Left[0], "volume data of n1: d/d/") ||
+		!strings.Contains(s.Left[0], "more than 2048 directories") || len(s.Left[0]) > 400 {
 		t.Errorf("left is %q", s.Left)
 	}
 	opened, err := Open(o.Dirs, "karoo", s.ID)

@@ -23,7 +23,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// Options say of what a snapshot is taken. Whoever takes one holds the lock of the site and has swept its engines.
+// Options say of what a snapshot is taken. Whoever takes one holds the lock of the site and has
+// swept its engines.
 type Options struct {
 	Dirs    host.Dirs
 	Key     string // of the site
@@ -37,8 +38,9 @@ type Options struct {
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
 }
 
-// Take takes a snapshot: most is copied while the nodes run; then all stand still at once, what has changed meanwhile is
-// copied, and they go on. However it ends, no node stays frozen but one whose engine cannot thaw it, and that is said.
+// Take takes a snapshot: most is copied while the nodes run; then all stand still at once, what has
+// changed meanwhile is copied, and they go on. However it ends, no node stays frozen but one whose
+// engine cannot thaw it, and that is said.
 func Take(ctx context.Context, o Options) (*Snapshot, error) {
 	began := time.Now()
 	t, err := o.prepare(ctx, began)
@@ -56,7 +58,8 @@ func Take(ctx context.Context, o Options) (*Snapshot, error) {
 	return t.Snapshot, nil
 }
 
-// keep keeps a snapshot that is taken alone. One that is taken together is ready then, and kept when all hosts have got that far.
+// keep keeps a snapshot that is taken alone. One that is taken together is ready then, and kept
+// when all hosts have got that far.
 func (t *capture) keep(ctx context.Context) error {
 	if t.of.Pace == nil {
 		return t.Keep()
@@ -139,26 +142,32 @@ func freeID(dir, id string) string {
 func (t *capture) add(n *Node) error {
 	e, ok := t.of.Engines[n.Record.Engine]
 	if !ok {
-		return problem.New(problem.Unable, "node %s is of the engine %q, which this host does not have", n.Record.Name, n.Record.Engine)
+		return problem.New(problem.Unable, "node %s is of the engine %q, which this host does not have", n.Record.Name,
+			n.Record.Engine)
 	}
 	if err := t.addDisks(&n.Record.Node); err != nil {
 		return err
 	}
 	if layered, ok := e.(engine.Layered); ok {
 		ref := engine.RefOf(&n.Record.Node)
-		t.copies = append(t.copies, &toCopy{whose: "node " + ref.Name, from: layered.Private(ref), to: t.Private(ref.ID), how: &n.How})
+		t.copies = append(t.copies, &toCopy{whose: "node " + ref.Name, from: layered.Private(ref), to: t.Private(ref.ID),
+			how: &n.How})
 	}
 	return nil
 }
 
-// addDisks says which disks of a node are not in what is copied: devices of the host. Files are in its private layer.
+// addDisks says which disks of a node are not in what is copied: devices of the host. Files are in
+// its private layer.
 func (t *capture) addDisks(n *spec.Node) error {
 	for _, d := range n.VM.Drives() {
 		switch {
 		case !d.IsDevice():
 		case d.Name == site.RootDisk:
-			return problem.New(problem.Unable, "node %s keeps what it writes on a device of the host, which cannot be copied while others write", n.Name).At(d.Disk).
-				Try("orrery stop %s, and let the volume manager take the snapshot: lvcreate -s %s; or leave the node out", n.Name, d.Disk)
+			return problem.New(problem.Unable,
+				"node %s keeps what it writes on a device of the host, which cannot be copied while others write", n.Name).
+				At(d.Disk).
+				Try("orrery stop %s, and let the volume manager take the snapshot: lvcreate -s %s; or leave the node out", n.Name,
+					d.Disk)
 		default:
 			t.Omitted = append(t.Omitted, fmt.Sprintf("disk %s of %s: it is %s, a device of the host", d.Name, n.Name, d.Disk))
 		}
@@ -189,11 +198,13 @@ func (t *capture) addVolumes() {
 	}
 	for i := range t.Volumes {
 		v := &t.Volumes[i]
-		t.copies = append(t.copies, &toCopy{whose: fmt.Sprintf("volume %s of %s", v.Name, v.Node), from: v.Path, to: t.Kept(*v), how: &v.How})
+		t.copies = append(t.copies, &toCopy{whose: fmt.Sprintf("volume %s of %s", v.Name, v.Node), from: v.Path,
+			to: t.Kept(*v), how: &v.How})
 	}
 }
 
-// addWriters notes who must stand still: the nodes that are in the snapshot, and all others that write into a volume that is.
+// addWriters notes who must stand still: the nodes that are in the snapshot, and all others that
+// write into a volume that is.
 func (t *capture) addWriters(running []*spec.Node) {
 	var paths []string
 	for _, v := range t.Volumes {
@@ -276,7 +287,8 @@ func (t *capture) rest(ctx context.Context, p engine.Pause) error {
 	return inParallel(t.copies, func(c *toCopy) error { return c.wrong(c.copying.Finish(ctx)) })
 }
 
-// remember keeps what nodes have in memory, if it is wanted, before the last of their files: they may still write for a moment.
+// remember keeps what nodes have in memory, if it is wanted, before the last of their files: they
+// may still write for a moment.
 func (t *capture) remember(ctx context.Context) error {
 	if !t.of.Memory {
 		return nil
@@ -288,7 +300,8 @@ func (t *capture) remember(ctx context.Context) error {
 		}
 		e, able := t.of.Engines[n.Record.Engine].(engine.Rememberer)
 		if !able {
-			t.Left = append(t.Left, fmt.Sprintf("node %s: its memory, which the engine %s cannot keep", n.Record.Name, n.Record.Engine))
+			t.Left = append(t.Left, fmt.Sprintf("node %s: its memory, which the engine %s cannot keep", n.Record.Name,
+				n.Record.Engine))
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(t.Snapshot.Memory(n.Record.ID)), 0o700); err != nil {

@@ -31,7 +31,8 @@ type All struct {
 	Hosts       []string  // that have a part of it
 }
 
-// A part is ready before it is kept: only when it is ready on all hosts may any keep it. Whoever comes next keeps those of which a host has a part that is kept, and removes others.
+// A part is ready before it is kept: only when it is ready on all hosts may any keep it. Whoever
+// comes next keeps those of which a host has a part that is kept, and removes others.
 const readySuffix = "-ready"
 
 func ready(dirs host.Dirs, key, id string) string {

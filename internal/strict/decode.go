@@ -20,10 +20,12 @@ type Text interface {
 // Wrong takes a mistake and the value that it is of.
 type Wrong func(at *Node, p *problem.Problem)
 
-// A Decoder puts what a file says into structures. Fields have a tag toml:"key", and may have default:"value", which is what they are given where the key is not
-// written, and unit:"size" or unit:"mode", which is how a number is written. A *Node is given what stands there. Without a tag, one called At is given
-// the table itself, one called Line its line, and one called Name the name of a table of Tables.
-// go-toml could decode too, but it stops at the first value of a wrong type, and every mistake is to be told at once.
+// A Decoder puts what a file says into structures. Fields have a tag toml:"key", and may have
+// default:"value", which is what they are given where the key is not written, and unit:"size" or
+// unit:"mode", which is how a number is written. A *Node is given what stands there. Without a tag,
+// one called At is given the table itself, one called Line its line, and one called Name the name
+// of a table of Tables. go-toml could decode too, but it stops at the first value of a wrong type,
+// and every mistake is to be told at once.
 type Decoder struct {
 	Wrong    Wrong
 	Misspelt func(table *Node, key string) // an unknown key of a table was probably meant as this one; may be nil
@@ -34,7 +36,8 @@ type Decoder struct {
 	shapes map[reflect.Type]*shape // see shapeOf
 }
 
-// Table decodes a table, which is called name in messages, into structures: pointers. Each key must be of one of them; the first that has it gets it.
+// Table decodes a table, which is called name in messages, into structures: pointers. Each key must
+// be of one of them; the first that has it gets it.
 func Table(at *Node, name string, wrong Wrong, into ...any) {
 	d := Decoder{Wrong: wrong}
 	d.Table(at, name, into...)

@@ -9,8 +9,9 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// partSize is how much of a file is given to go-toml at once, in bytes. It looks for every key among all keys before it, so
-// that ten thousand nodes at once would take half a second. In parts they take a tenth of that.
+// partSize is how much of a file is given to go-toml at once, in bytes. It looks for every key
+// among all keys before it, so that ten thousand nodes at once would take half a second. In parts
+// they take a tenth of that.
 const partSize = 32 << 10
 
 // unmarshal is toml.Unmarshal, in a time proportional to the size of the file.

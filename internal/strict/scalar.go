@@ -12,7 +12,8 @@ func (d *Decoder) scalar(name string, at *Node, into reflect.Value) {
 	given := reflect.ValueOf(at.Value)
 	switch kind := into.Kind(); {
 	case kind == reflect.String && given.Kind() == reflect.String && d.Longest > 0 && given.Len() > d.Longest:
-		d.Wrong(at, problem.New(problem.Mistake, "%s has more than %d characters", name, d.Longest).Try("put it into a file of a role"))
+		d.Wrong(at, problem.New(problem.Mistake, "%s has more than %d characters", name,
+			d.Longest).Try("put it into a file of a role"))
 	case kind == reflect.String && given.Kind() == reflect.String:
 		into.SetString(given.String())
 	case kind == reflect.Bool && given.Kind() == reflect.Bool:

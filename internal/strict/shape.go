@@ -43,8 +43,9 @@ func shapeOf(t reflect.Type) *shape {
 	return s
 }
 
-// add adds the fields of a structure at an index. No two have one key, so that reflect.VisibleFields need not choose, which took a
-// sixth of the time in which a small site file is read.
+// add adds the fields of a structure at an index. No two have one key, so that
+// reflect.VisibleFields need not choose, which took a sixth of the time in which a small site file
+// is read.
 func (s *shape) add(t reflect.Type, at []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -50,7 +50,8 @@ func TestLines(t *testing.T) {
 	if got := root.Order; !reflect.DeepEqual(got, []string{"title", "server", "step"}) {
 		t.Error(got)
 	}
-	if all := root.Within(); root.At("nothing") != root || !all[steps[1].At("dotted").At("key")] || all[root] || root.Only("title").Within()[steps[0]] {
+	if all := root.Within(); root.At("nothing") != root || !all[steps[1].At("dotted").At("key")] || all[root] ||
+		root.Only("title").Within()[steps[0]] {
 		t.Error("At, Within or Only")
 	}
 }
@@ -116,7 +117,8 @@ func TestTwoStructures(t *testing.T) {
 	}
 	root, _ := Parse([]byte("kind = 'x'\nsmall = 200\ntime = '2m'\nratio = 2\nany = [1]\ntimes = {a = 1, b = 'x'}\nrest.of = 1\nPlain = 3\nsmal = 1\nknd = 1\n"))
 	var told []string
-	Table(root, "", func(at *Node, p *problem.Problem) { told = append(told, fmt.Sprintf("%d: %v", at.Line, p)) }, &own, &options)
+	Table(root, "", func(at *Node, p *problem.Problem) { told = append(told, fmt.Sprintf("%d: %v", at.Line, p)) }, &own,
+		&options)
 	want := []string{
 		"2: small = 200 is too great",
 		"6: times.b must be a whole number, not \"x\"",
@@ -127,7 +129,8 @@ func TestTwoStructures(t *testing.T) {
 	if !reflect.DeepEqual(told, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
 	}
-	if own.Kind != "x" || options.Time != 2*time.Minute || *options.Ratio != 2 || options.Times["a"] != 1 || options.Rest.At("of").Value != int64(1) {
+	if own.Kind != "x" || options.Time != 2*time.Minute || *options.Ratio != 2 || options.Times["a"] != 1 ||
+		options.Rest.At("of").Value != int64(1) {
 		t.Errorf("%+v %+v", own, options)
 	}
 	if got := Keys(&own, &options); fmt.Sprint(got) != "[any kind ratio rest small time times]" {
@@ -156,7 +159,8 @@ func TestTags(t *testing.T) {
 	var told []string
 	Table(root, "", func(at *Node, p *problem.Problem) { told = append(told, fmt.Sprintf("%d: %v", at.Line, p)) }, &into)
 	want := []string{
-		`8: time: "s" is not a duration (write "500ms" or "2m")`, `9: mode: a mode must be a string of octal digits, not 1 (write "0644")`,
+		`8: time: "s" is not a duration (write "500ms" or "2m")`,
+		`9: mode: a mode must be a string of octal digits, not 1 (write "0644")`,
 	}
 	if !reflect.DeepEqual(told, want) {
 		t.Errorf("%q", told)
@@ -168,7 +172,8 @@ func TestTags(t *testing.T) {
 	if into.Never != usual || into.Once != once || into.Subnet.String() != "10.0.0.0/8" {
 		t.Errorf("%+v", into)
 	}
-	if got := into.Tables.Values(); len(got) != 1 || got[0] != (inner{Name: "a", Line: 2, Mode: 0o600, Size: 1024, Time: 5 * time.Second, Most: 3}) {
+	if got := into.Tables.Values(); len(got) != 1 ||
+		got[0] != (inner{Name: "a", Line: 2, Mode: 0o600, Size: 1024, Time: 5 * time.Second, Most: 3}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -176,10 +181,14 @@ func TestTags(t *testing.T) {
 func TestSizes(t *testing.T) {
 	for value, want := range map[any]string{
 		"512MiB": "536870912", "1.5 GiB": "1610612736", "2TiB": "2199023255552", "0": "0", int64(7): "7", "100": "100",
-		"1G": `"1G" is not a size (write "1GiB")`, "1 MB": `"1 MB" is not a size (write "1MiB")`, "": `"" is not a size (write "512MiB", "2GiB" or a number of bytes)`,
-		"-1": `"-1" is not a size (write "512MiB", "2GiB" or a number of bytes)`, "0x10": `"0x10" is not a size (write "512MiB", "2GiB" or a number of bytes)`,
-		"nan": `"nan" is not a size (write "512MiB", "2GiB" or a number of bytes)`, "9e99": `"9e99" is not a size (write "512MiB", "2GiB" or a number of bytes)`,
-		int64(-1): "-1 is less than nothing", true: `a size must be a string or a number of bytes, not true (write "512MiB" or "2GiB")`,
+		"1G": `"1G" is not a size (write "1GiB")`, "1 MB": `"1 MB" is not a size (write "1MiB")`,
+		"":        `"" is not a size (write "512MiB", "2GiB" or a number of bytes)`,
+		"-1":      `"-1" is not a size (write "512MiB", "2GiB" or a number of bytes)`,
+		"0x10":    `"0x10" is not a size (write "512MiB", "2GiB" or a number of bytes)`,
+		"nan":     `"nan" is not a size (write "512MiB", "2GiB" or a number of bytes)`,
+		"9e99":    `"9e99" is not a size (write "512MiB", "2GiB" or a number of bytes)`,
+		int64(-1): "-1 is less than nothing",
+		true:      `a size must be a string or a number of bytes, not true (write "512MiB" or "2GiB")`,
 	} {
 		var s Size
 		got := ""
@@ -204,7 +213,8 @@ func TestParseMark(t *testing.T) {
 	if err != nil || root.Keys["other"].Line != 2 || root.Order[0] != "key" {
 		t.Errorf("%+v, %v", root, err)
 	}
-	if _, err = Parse([]byte("\xfe\xff\x00k")); err == nil || err.Line != 1 || err.What != "it is encoded as UTF-16; save it as UTF-8" {
+	if _, err = Parse([]byte("\xfe\xff\x00k")); err == nil || err.Line != 1 ||
+		err.What != "it is encoded as UTF-16; save it as UTF-8" {
 		t.Errorf("%v", err)
 	}
 }

@@ -44,7 +44,8 @@ func (d *Decoder) tables(name string, at *Node, to named) {
 	for _, key := range at.Order {
 		there := at.Keys[key]
 		if d.Name > 0 && len(key) > d.Name {
-			d.Wrong(there, problem.New(problem.Mistake, "the name %s has more than %d characters", Say(key), d.Name).Try("choose a shorter one"))
+			d.Wrong(there, problem.New(problem.Mistake, "the name %s has more than %d characters", Say(key),
+				d.Name).Try("choose a shorter one"))
 			continue
 		}
 		into := reflect.ValueOf(to.add(key, there)).Elem()

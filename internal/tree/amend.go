@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Amender changes a tree that nobody else changes or can enter meanwhile, path by path, as somebody else says. Whatever he says, no link is followed, nothing outside of the tree is touched, and no device is
-// made but overlayfs's mark that hides what is below.
+// An Amender changes a tree that nobody else changes or can enter meanwhile, path by path, as
+// somebody else says. Whatever he says, no link is followed, nothing outside of the tree is
+// touched, and no device is made but overlayfs's mark that hides what is below.
 type Amender struct {
 	root  *Root
 	dir   string // that is open; "": none
@@ -63,7 +64,8 @@ func (a *Amender) at(name string) (dir int, base string, err error) {
 	return a.fd, path.Base(name), nil
 }
 
-// Enter makes a directory, unless it is there; what is put into it then gets nothing of its attributes. Leave makes it what it is to be.
+// Enter makes a directory, unless it is there; what is put into it then gets nothing of its
+// attributes. Leave makes it what it is to be.
 func (a *Amender) Enter(name string) error {
 	if name == "." {
 		return wrong("enter", name, bare(a.root.Fd(), true))
@@ -98,7 +100,8 @@ func bare(fd int, directory bool) error {
 		return err
 	}
 	for attr := range attrs {
-		if err := unix.Fremovexattr(fd, attr); err != nil && !errors.Is(err, unix.ENODATA) && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOTSUP) {
+		if err := unix.Fremovexattr(fd, attr); err != nil && !errors.Is(err, unix.ENODATA) && !errors.Is(err, unix.EPERM) &&
+			!errors.Is(err, unix.ENOTSUP) {
 			return err
 		}
 	}
@@ -131,7 +134,8 @@ func (a *Amender) failed(attr string, err error) error {
 	return fmt.Errorf("attribute %q: %w", Shorten(attr), err)
 }
 
-// File opens a regular file for its content: a new one or, if it is to be patched, the one that is there, without its attributes. Dress makes it what it is to be.
+// File opens a regular file for its content: a new one or, if it is to be patched, the one that is
+// there, without its attributes. Dress makes it what it is to be.
 func (a *Amender) File(name string, patch bool) (*os.File, error) {
 	dir, base, err := a.at(name)
 	if err != nil {
@@ -168,7 +172,8 @@ func (a *Amender) Dress(m *Made) error {
 	return wrong("dress", m.Path, err)
 }
 
-// Make makes what is neither a directory nor a regular file: a symbolic link, a named pipe, or overlayfs's mark.
+// Make makes what is neither a directory nor a regular file: a symbolic link, a named pipe, or
+// overlayfs's mark.
 func (a *Amender) Make(m *Made) error {
 	dir, base, err := a.at(m.Path)
 	if err == nil {

@@ -28,9 +28,9 @@ type Made struct {
 
 func (m *Made) kind() uint32 { return m.Mode & unix.S_IFMT }
 
-// A Builder makes a tree, path by path, in the order in which Walk visits them: a directory before what is in it, names in order. So no
-// path comes twice, and each is made in a directory that the builder itself has made and holds open: no link is ever followed, whatever
-// the paths say.
+// A Builder makes a tree, path by path, in the order in which Walk visits them: a directory before
+// what is in it, names in order. So no path comes twice, and each is made in a directory that the
+// builder itself has made and holds open: no link is ever followed, whatever the paths say.
 type Builder struct {
 	top   string
 	above []filling // the directories that the last path is in, the top first
@@ -38,15 +38,15 @@ type Builder struct {
 	lacks func(attr string)
 }
 
-// A filling is a directory that is being filled. It is given what it is to be when all is in it: what is put into one changes its time, and
-// its ACL would be that of what is put into it.
+// A filling is a directory that is being filled. It is given what it is to be when all is in it:
+// what is put into one changes its time, and its ACL would be that of what is put into it.
 type filling struct {
 	fd   int
 	made Made
 }
 
-// Build begins a tree in a directory that is not there yet. The path to it is trusted. Lacks is told of attributes that the file system
-// does not take.
+// Build begins a tree in a directory that is not there yet. The path to it is trusted. Lacks is
+// told of attributes that the file system does not take.
 func Build(top string, lacks func(attr string)) (*Builder, error) {
 	if err := os.Mkdir(top, 0o700); err != nil {
 		return nil, err
@@ -103,7 +103,8 @@ func (b *Builder) add(m *Made, fill func(*os.File) error) error {
 	return b.dress(dir, name, m)
 }
 
-// Adopt makes the next path another name of a file that is there already, in a tree of our own; it becomes what is said. Nobody else writes to it.
+// Adopt makes the next path another name of a file that is there already, in a tree of our own; it
+// becomes what is said. Nobody else writes to it.
 func (b *Builder) Adopt(m *Made, from *Root, name string) error {
 	err := b.enter(m.Path)
 	if err == nil {
@@ -127,7 +128,8 @@ func (b *Builder) enter(name string) error {
 		return ErrOrder
 	}
 	dir := path.Dir(name)
-	for len(b.above) > 1 && b.above[len(b.above)-1].made.Path != dir && !strings.HasPrefix(dir, b.above[len(b.above)-1].made.Path+"/") {
+	for len(b.above) > 1 && b.above[len(b.above)-1].made.Path != dir &&
+		!strings.HasPrefix(dir, b.above[len(b.above)-1].made.Path+"/") {
 		if err := b.leave(); err != nil {
 			return err
 		}

@@ -17,7 +17,8 @@ func made(name string, mode uint32) *Made {
 	return &Made{Path: name, Mode: mode, Uid: os.Geteuid(), Gid: os.Getegid(), Modified: time.Unix(1e9, 5)}
 }
 
-// TestBuildStaysInside: whatever the paths say, nothing is made outside of the tree, and nothing that only pretends to be of it.
+// TestBuildStaysInside: whatever the paths say, nothing is made outside of the tree, and nothing
+// that only pretends to be of it.
 func TestBuildStaysInside(t *testing.T) {
 	outside := t.TempDir()
 	link := made("x", unix.S_IFLNK|0o777)
@@ -29,14 +30,15 @@ func TestBuildStaysInside(t *testing.T) {
 	device := made("x", unix.S_IFBLK|0o600)
 	must(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("of the host"), 0o600))
 	for name, all := range map[string][]*Made{
-		"through a link":       {link, made("x/file", unix.S_IFREG|0o600)},
-		"below a file":         {made("x", unix.S_IFREG|0o600), made("x/file", unix.S_IFREG|0o600)},
-		"up":                   {made("../file", unix.S_IFREG|0o600)},
-		"absolute":             {made("/file", unix.S_IFREG|0o600)},
-		"twice":                {made("x", unix.S_IFREG|0o600), made("x", unix.S_IFREG|0o600)},
-		"the top again":        {made(".", unix.S_IFDIR|0o700)},
-		"out of order":         {made("b", unix.S_IFREG|0o600), made("a", unix.S_IFREG|0o600)},
-		"into a left one":      {made("a", unix.S_IFDIR|0o700), made("b", unix.S_IFDIR|0o700), made("a/c", unix.S_IFREG|0o600)},
+		"through a link": {link, made("x/file", unix.S_IFREG|0o600)},
+		"below a file":   {made("x", unix.S_IFREG|0o600), made("x/file", unix.S_IFREG|0o600)},
+		"up":             {made("../file", unix.S_IFREG|0o600)},
+		"absolute":       {made("/file", unix.S_IFREG|0o600)},
+		"twice":          {made("x", unix.S_IFREG|0o600), made("x", unix.S_IFREG|0o600)},
+		"the top again":  {made(".", unix.S_IFDIR|0o700)},
+		"out of order":   {made("b", unix.S_IFREG|0o600), made("a", unix.S_IFREG|0o600)},
+		"into a left one": {made("a", unix.S_IFDIR|0o700), made("b", unix.S_IFDIR|0o700),
+			made("a/c", unix.S_IFREG|0o600)},
 		"in no directory":      {made("a/b", unix.S_IFREG|0o600)},
 		"a name of it outside": {link, same},
 		"by way of a link":     {link, through},
@@ -72,7 +74,8 @@ func TestBuild(t *testing.T) {
 		deep += "/" + strings.Repeat("d", 60)
 		must(t, b.Add(made(deep, unix.S_IFDIR|0o755), nil))
 	}
-	must(t, b.Add(made(deep+"/file", unix.S_IFREG|0o4711), func(f *os.File) error { _, err := f.WriteString("text"); return err }))
+	must(t, b.Add(made(deep+"/file", unix.S_IFREG|0o4711),
+		func(f *os.File) error { _, err := f.WriteString("text"); return err }))
 	other := made("a.b", 0)
 	other.Same = deep + "/file"
 	must(t, b.Add(other, nothing))
@@ -81,7 +84,8 @@ func TestBuild(t *testing.T) {
 	r, err := Open(top)
 	must(t, err)
 	defer r.Close()
-	for name, mode := range map[string]uint32{".": unix.S_IFDIR | 0o711, "a": unix.S_IFDIR | 0o500, "a.b": unix.S_IFREG | 0o4711, "pipe": unix.S_IFIFO | 0o622} {
+	for name, mode := range map[string]uint32{".": unix.S_IFDIR | 0o711, "a": unix.S_IFDIR | 0o500,
+		"a.b": unix.S_IFREG | 0o4711, "pipe": unix.S_IFIFO | 0o622} {
 		st, err := r.Lstat(name)
 		must(t, err)
 		if st.Mode != mode || st.Mtim.Nano() != 1e18+5 {

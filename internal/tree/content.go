@@ -11,8 +11,9 @@ import (
 // Share makes a new, empty file share the blocks of another (FICLONE), where the file system can.
 func Share(to, from int) error { return unix.IoctlFileClone(to, from) }
 
-// CopyContent copies what is in a file into a new, empty one, and lets holes be holes. It takes so much as the file held when it was looked at.
-// Moved is told of what has been copied; nil: nobody asks.
+// CopyContent copies what is in a file into a new, empty one, and lets holes be holes. It takes so
+// much as the file held when it was looked at. Moved is told of what has been copied; nil: nobody
+// asks.
 func CopyContent(ctx context.Context, to, from int, st *unix.Stat_t, moved func(bytes int64)) error {
 	if st.Size > 0 && st.Blocks*512 >= st.Size {
 		return copyRange(ctx, to, from, 0, st.Size, moved)
@@ -62,10 +63,12 @@ func nextData(f int, at, size int64) (from, to int64, err error) {
 // step is how much is copied before it is asked whether to go on.
 const step = 16 << 20
 
-// A carrier carries bytes from a place in one file to the same in another, and says how many; none: there are no more.
+// A carrier carries bytes from a place in one file to the same in another, and says how many; none:
+// there are no more.
 type carrier func(to, from int, at, bytes int64) (int, error)
 
-// copyRange copies a part of a file by the quickest way that there is between the two. What is no longer there is left out.
+// copyRange copies a part of a file by the quickest way that there is between the two. What is no
+// longer there is left out.
 func copyRange(ctx context.Context, to, from int, at, end int64, moved func(bytes int64)) error {
 	for carriers := []carrier{byRange, bySend, byBuffer}; at < end; {
 		if ctx.Err() != nil {
@@ -93,7 +96,8 @@ func copyRange(ctx context.Context, to, from int, at, end int64, moved func(byte
 
 // noWay reports whether the kernel does not carry anything in some way between some file systems.
 func noWay(err error) bool {
-	return slices.ContainsFunc([]error{unix.EXDEV, unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM}, func(no error) bool { return errors.Is(err, no) })
+	return slices.ContainsFunc([]error{unix.EXDEV, unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM},
+		func(no error) bool { return errors.Is(err, no) })
 }
 
 func byRange(to, from int, at, bytes int64) (int, error) {

@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenEntry opens a regular file of an open directory for reading, and follows no link. It waits for nothing, and gives what was open when it
-// was looked at: whoever put something else there meanwhile gets an error whose cause is ErrNotRegular. (There is no os.File, which would ask
-// the kernel in vain, for each file, whether it can be polled.)
+// OpenEntry opens a regular file of an open directory for reading, and follows no link. It waits
+// for nothing, and gives what was open when it was looked at: whoever put something else there
+// meanwhile gets an error whose cause is ErrNotRegular. (There is no os.File, which would ask the
+// kernel in vain, for each file, whether it can be polled.)
 func OpenEntry(dir int, name string) (fd int, st unix.Stat_t, err error) {
 	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, err = unix.Openat(dir, name, flags|unix.O_NOATIME, 0)
@@ -50,8 +51,9 @@ func ReadLink(dir int, name string) (string, error) {
 	return string(b[:max(n, 0)]), err
 }
 
-// Whiteout reports whether an entry is what overlayfs puts in the place of a file that was removed: a character device 0:0, which
-// opens nothing. Any other device opens something of the host, and goes into no copy.
+// Whiteout reports whether an entry is what overlayfs puts in the place of a file that was removed:
+// a character device 0:0, which opens nothing. Any other device opens something of the host, and
+// goes into no copy.
 func Whiteout(st *unix.Stat_t) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0
 }
@@ -62,7 +64,8 @@ func Device(st *unix.Stat_t) bool {
 	return (kind == unix.S_IFCHR || kind == unix.S_IFBLK) && !Whiteout(st)
 }
 
-// Attributes reads the extended attributes of an entry of an open directory; nil: it has none. ACLs and capabilities are among them.
+// Attributes reads the extended attributes of an entry of an open directory; nil: it has none. ACLs
+// and capabilities are among them.
 func Attributes(dir int, name string) (map[string][]byte, error) {
 	at := itself(dir, name)
 	return attributes(

@@ -28,7 +28,8 @@ func fix(t *testing.T, path string, mark int) {
 
 const immutable, appendOnly = 0x10, 0x20
 
-// TestRemoveFixed: what is marked as not to be changed (chattr +i, +a) is removed, files and directories, at the top, within and deep down.
+// TestRemoveFixed: what is marked as not to be changed (chattr +i, +a) is removed, files and
+// directories, at the top, within and deep down.
 func TestRemoveFixed(t *testing.T) {
 	probe := filepath.Join(t.TempDir(), "probe")
 	if err := os.WriteFile(probe, nil, 0o600); err != nil {
@@ -36,7 +37,8 @@ func TestRemoveFixed(t *testing.T) {
 	}
 	fix(t, probe, immutable)
 	fix(t, probe, 0)
-	for name, mark := range map[string]int{"immutable": immutable, "append only": appendOnly, "both": immutable | appendOnly} {
+	for name, mark := range map[string]int{"immutable": immutable, "append only": appendOnly,
+		"both": immutable | appendOnly} {
 		t.Run(name, func(t *testing.T) {
 			top := filepath.Join(t.TempDir(), "volume")
 			deepest := top

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMakeDown: a directory is opened, or made, where its path says, and nowhere else: no link is followed, and nothing is made behind one.
+// TestMakeDown: a directory is opened, or made, where its path says, and nowhere else: no link is
+// followed, and nothing is made behind one.
 func TestMakeDown(t *testing.T) {
 	top := t.TempDir()
 	for _, d := range []string{"root/there", "outside"} {
@@ -16,7 +17,8 @@ func TestMakeDown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for link, to := range map[string]string{"in": "there", "out": filepath.Join(top, "outside"), "up": "../outside", "dangling": "nowhere"} {
+	for link, to := range map[string]string{"in": "there", "out": filepath.Join(top, "outside"), "up": "../outside",
+		"dangling": "nowhere"} {
 		if err := os.Symlink(to, filepath.Join(top, "root", link)); err != nil {
 			t.Fatal(err)
 		}

@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Merge moves a file or directory to another place of the same file system. A directory is merged into one that is there; a file or link takes the
-// place of whatever file or link is there, which is not followed. The path to the directory above either is trusted.
+// Merge moves a file or directory to another place of the same file system. A directory is merged
+// into one that is there; a file or link takes the place of whatever file or link is there, which
+// is not followed. The path to the directory above either is trusted.
 func Merge(from, to string) error {
 	source, err := unix.Open(path.Dir(from), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MkdirAll makes a directory and those above it that are missing, with the mode 0755 and an owner. Links to directories are followed
-// inside the tree.
+// MkdirAll makes a directory and those above it that are missing, with the mode 0755 and an owner.
+// Links to directories are followed inside the tree.
 func (r *Root) MkdirAll(name string, uid, gid int) error {
 	fd, err := maker{&r.topDir, uid, gid}.directory(name)
 	if err == nil {
@@ -81,8 +81,9 @@ func (m maker) directory(name string) (int, error) {
 	return fd, err
 }
 
-// MakeDown opens a directory of the tree for something to be mounted on it, and makes it and those above it as MkdirAll does. None on the way may be
-// a link: what one writes in there shall not lead a mount elsewhere.
+// MakeDown opens a directory of the tree for something to be mounted on it, and makes it and those
+// above it as MkdirAll does. None on the way may be a link: what one writes in there shall not lead
+// a mount elsewhere.
 func (r *Root) MakeDown(name string, uid, gid int) (*os.File, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	at, err := unix.Openat(r.Fd(), ".", flags, 0)

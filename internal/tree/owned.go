@@ -10,16 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// judged are the file systems whose files nobody but this host's kernel lets anybody open, by their owners and modes. A server, a process of FUSE, /proc and
-// /sys ask who it is that opens, reads and looks.
+// judged are the file systems whose files nobody but this host's kernel lets anybody open, by their
+// owners and modes. A server, a process of FUSE, /proc and /sys ask who it is that opens, reads and
+// looks.
 var judged = []int64{
-	unix.OVERLAYFS_SUPER_MAGIC, unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.F2FS_SUPER_MAGIC, unix.BCACHEFS_SUPER_MAGIC,
+	unix.OVERLAYFS_SUPER_MAGIC, unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC,
+	unix.F2FS_SUPER_MAGIC, unix.BCACHEFS_SUPER_MAGIC,
 	0x2fc12fc1, // ZFS
 }
 
-// OpenOwned opens a regular file for reading that the root of a user namespace may read, to which the owned ids belong. By its capabilities there it may read
-// what has both an owner and a group of the namespace, as seen through the mount, whatever the mode says; so all directories on the way and the file must. A path
-// through a link is an error, as is all else that would need a closer look. Nothing is waited for, and what was open is what is described.
+// OpenOwned opens a regular file for reading that the root of a user namespace may read, to which
+// the owned ids belong. By its capabilities there it may read what has both an owner and a group of
+// the namespace, as seen through the mount, whatever the mode says; so all directories on the way
+// and the file must. A path through a link is an error, as is all else that would need a closer
+// look. Nothing is waited for, and what was open is what is described.
 func (r *Root) OpenOwned(name string, owned func(id uint32) bool) (*os.File, *unix.Stat_t, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	parts := strings.Split(relative(name), "/")

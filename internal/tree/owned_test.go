@@ -15,7 +15,8 @@ import (
 
 func everybody(uint32) bool { return true }
 
-// A file is opened that all of its path gives to the root of a node, and nothing else is; nothing is waited for.
+// A file is opened that all of its path gives to the root of a node, and nothing else is; nothing
+// is waited for.
 func TestOpenOwned(t *testing.T) {
 	dir := t.TempDir()
 	mode := os.FileMode(0o400)
@@ -23,8 +24,10 @@ func TestOpenOwned(t *testing.T) {
 		mode = 0
 	}
 	for _, err := range []error{
-		os.MkdirAll(filepath.Join(dir, "a/b"), 0o755), os.WriteFile(filepath.Join(dir, "a/b/file"), []byte("mine"), mode), os.WriteFile(filepath.Join(dir, "top"), nil, 0o600),
-		os.Symlink("b", filepath.Join(dir, "a/link")), os.Symlink("file", filepath.Join(dir, "a/b/link")), os.Symlink("/etc/passwd", filepath.Join(dir, "passwd")),
+		os.MkdirAll(filepath.Join(dir, "a/b"), 0o755), os.WriteFile(filepath.Join(dir, "a/b/file"), []byte("mine"), mode),
+		os.WriteFile(filepath.Join(dir, "top"), nil, 0o600),
+		os.Symlink("b", filepath.Join(dir, "a/link")), os.Symlink("file", filepath.Join(dir, "a/b/link")),
+		os.Symlink("/etc/passwd", filepath.Join(dir, "passwd")),
 		unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600),
 	} {
 		must(t, err)
@@ -44,8 +47,10 @@ func TestOpenOwned(t *testing.T) {
 		f.Close()
 	}
 	for path, want := range map[string]error{
-		"a/link/file": unix.ENOTDIR, "a/b/link": ErrNotRegular, "passwd": ErrNotRegular, "fifo": ErrNotRegular, "a": ErrNotRegular, "": ErrNotRegular,
-		"none": fs.ErrNotExist, "a/none/file": fs.ErrNotExist, "a/b/file/x": unix.ENOTDIR, "../" + filepath.Base(dir) + "/top": fs.ErrNotExist,
+		"a/link/file": unix.ENOTDIR, "a/b/link": ErrNotRegular, "passwd": ErrNotRegular, "fifo": ErrNotRegular,
+		"a": ErrNotRegular, "": ErrNotRegular,
+		"none": fs.ErrNotExist, "a/none/file": fs.ErrNotExist, "a/b/file/x": unix.ENOTDIR,
+		"../" + filepath.Base(dir) + "/top": fs.ErrNotExist,
 	} {
 		if f, _, err := root.OpenOwned(path, everybody); !errors.Is(err, want) {
 			t.Errorf("%q: %v, %v, want %v", path, f, err, want)
@@ -55,7 +60,8 @@ func TestOpenOwned(t *testing.T) {
 
 // What the kernel shows of itself, and devices, are not opened, whoever owns them.
 func TestOpenOwnedOnDisksOnly(t *testing.T) {
-	for top, name := range map[string]string{"/proc/self/.": "environ", "/proc": "self/status", "/sys": "kernel/notes", "/dev": "null"} {
+	for top, name := range map[string]string{"/proc/self/.": "environ", "/proc": "self/status", "/sys": "kernel/notes",
+		"/dev": "null"} {
 		root, err := Open(top)
 		must(t, err)
 		defer root.Close()
@@ -85,7 +91,8 @@ func TestOpenOwnedByOthers(t *testing.T) {
 		return
 	}
 	must(t, os.Chown(filepath.Join(dir, "a"), 12345, 0))
-	if _, _, err := root.OpenOwned("a/b/file", func(id uint32) bool { return id == 0 }); !errors.Is(err, fs.ErrPermission) {
+	if _, _, err := root.OpenOwned("a/b/file", func(id uint32) bool { return id == 0 }); !errors.Is(err,
+		fs.ErrPermission) {
 		t.Errorf("below a directory of 12345: %v", err)
 	}
 }

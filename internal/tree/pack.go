@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// PackFile writes a file of a tree into an archive, as long as it is now: of the same content, always the same bytes.
+// PackFile writes a file of a tree into an archive, as long as it is now: of the same content,
+// always the same bytes.
 func PackFile(to *tar.Writer, r *Root, name string) error {
 	f, err := r.OpenFile(name)
 	if err != nil {
@@ -17,7 +18,8 @@ func PackFile(to *tar.Writer, r *Root, name string) error {
 	if err != nil {
 		return err
 	}
-	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatPAX}
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: 0o644, ModTime: time.Unix(0, 0),
+		Format: tar.FormatPAX}
 	if err := to.WriteHeader(h); err != nil {
 		return err
 	}

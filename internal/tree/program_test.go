@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestProgramBesideForks: a program that was just written can be run although other work of this process starts programs meanwhile.
-// Between fork and exec, those have a copy of whatever this process has open, and what is open for writing is not executed (ETXTBSY of execve(2)).
+// TestProgramBesideForks: a program that was just written can be run although other work of this
+// process starts programs meanwhile. Between fork and exec, those have a copy of whatever this
+// process has open, and what is open for writing is not executed (ETXTBSY of execve(2)).
 func TestProgramBesideForks(t *testing.T) {
 	dir := t.TempDir()
 	root, err := Open(dir)
@@ -28,7 +29,8 @@ func TestProgramBesideForks(t *testing.T) {
 		})
 	}
 	for i := range 300 {
-		if err := root.Put(File{Path: "program", Content: []byte("#!/bin/sh\nexit 0\n"), Mode: 0o755, Uid: -1, Gid: -1}, -1, -1); err != nil {
+		if err := root.Put(File{Path: "program", Content: []byte("#!/bin/sh\nexit 0\n"), Mode: 0o755, Uid: -1, Gid: -1}, -1,
+			-1); err != nil {
 			t.Fatal(err)
 		}
 		if err := exec.Command(filepath.Join(dir, "program")).Run(); err != nil {

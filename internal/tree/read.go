@@ -51,8 +51,8 @@ func readRegular(fd int, most int64) ([]byte, error) {
 	return text, err
 }
 
-// OpenFile opens a regular file for reading whose path is trusted, such as one that an operator names, but not what is there: a named
-// pipe or a device is an error.
+// OpenFile opens a regular file for reading whose path is trusted, such as one that an operator
+// names, but not what is there: a named pipe or a device is an error.
 func OpenFile(path string) (*os.File, error) {
 	fd, err := openAt(path)
 	if err != nil {

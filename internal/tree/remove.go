@@ -30,8 +30,8 @@ func (r *Root) remove(name string, from func(dir int, name string) error) error 
 	return r.wrong("remove", name, err)
 }
 
-// RemoveAll removes a directory, or a file, and all that is below it, however deep. The path to it is the caller's own and trusted, its
-// last part is not followed. What is not there is no error.
+// RemoveAll removes a directory, or a file, and all that is below it, however deep. The path to it
+// is the caller's own and trusted, its last part is not followed. What is not there is no error.
 func RemoveAll(at string) error {
 	dir, err := unix.Open(path.Dir(at), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -65,7 +65,8 @@ func removeAll(dir int, name string) error {
 	return unlink(dir, name)
 }
 
-// An emptier empties a directory with few open directories, however deep it is: what is deeper is moved to the top and emptied there.
+// An emptier empties a directory with few open directories, however deep it is: what is deeper is
+// moved to the top and emptied there.
 type emptier struct {
 	top   *os.File
 	moved int
@@ -139,7 +140,8 @@ func unlinkEither(dir int, name string) error {
 	return err
 }
 
-// changeable takes the marks "immutable" and "append only" off a file or directory, and reports whether it had one.
+// changeable takes the marks "immutable" and "append only" off a file or directory, and reports
+// whether it had one.
 func changeable(dir int, name string) bool {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -151,7 +153,8 @@ func changeable(dir int, name string) bool {
 	return err == nil && marks&fixed != 0 && unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(marks&^fixed)) == nil
 }
 
-// RemoveAllAt removes an entry of an open directory and all that is below it, however deep. What is not there is no error.
+// RemoveAllAt removes an entry of an open directory and all that is below it, however deep. What is
+// not there is no error.
 func RemoveAllAt(dir int, name string) error {
 	if err := removeAll(dir, name); !errors.Is(err, unix.ENOENT) {
 		return err

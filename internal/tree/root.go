@@ -2,10 +2,12 @@
 // nodes, snapshots, archives being unpacked, site directories of strangers. It is the only way
 // there; the import test of internal/ keeps every other package from paths into such trees.
 //
-// A Root stands for the directory at the top. Whatever a path below it goes through, it stays below: links are followed as a process
-// whose root directory it is would follow them (openat2(2), RESOLVE_IN_ROOT), and the magic links of /proc are not followed at all. It
-// holds while others rename directories and links under our hands. Only regular files are read, opened without waiting, so a named pipe
-// or a device in the place of a file is an error and not a way to hang; and whoever reads says how much at most.
+// A Root stands for the directory at the top. Whatever a path below it goes through, it stays
+// below: links are followed as a process whose root directory it is would follow them (openat2(2),
+// RESOLVE_IN_ROOT), and the magic links of /proc are not followed at all. It holds while others
+// rename directories and links under our hands. Only regular files are read, opened without
+// waiting, so a named pipe or a device in the place of a file is an error and not a way to hang;
+// and whoever reads says how much at most.
 //
 // Nothing is ever written through what is there: a file is made under another name and renamed into its place.
 package tree
@@ -33,11 +35,13 @@ var ErrTooLarge = errors.New("larger than allowed")
 // ErrOutside is the cause of an error about a link that leads out of a tree that was opened by OpenBeneath.
 var ErrOutside error = unix.EXDEV
 
-// Open opens the tree in a directory. The path to it is the caller's own and trusted; its last part must be a directory, and no link.
+// Open opens the tree in a directory. The path to it is the caller's own and trusted; its last part
+// must be a directory, and no link.
 func Open(dir string) (*Root, error) { return open(dir, unix.RESOLVE_IN_ROOT) }
 
-// OpenBeneath opens the tree in a directory as Open does, but as it is seen from outside: a link that leads out of it, as every absolute
-// one does, is not followed inside the tree, but is an error whose cause is ErrOutside.
+// OpenBeneath opens the tree in a directory as Open does, but as it is seen from outside: a link
+// that leads out of it, as every absolute one does, is not followed inside the tree, but is an
+// error whose cause is ErrOutside.
 func OpenBeneath(dir string) (*Root, error) { return open(dir, unix.RESOLVE_BENEATH) }
 
 func open(dir string, beyond uint64) (*Root, error) {
@@ -57,8 +61,8 @@ func (r *Root) Sub(name string) (*Root, error) {
 	return &Root{topDir{os.NewFile(uintptr(fd), r.at(name)), r.beyond}}, nil
 }
 
-// Alone returns the tree without what is mounted in it: whoever can mount there does not decide on which file system is written. What is mounted
-// is an error whose cause is ErrOutside.
+// Alone returns the tree without what is mounted in it: whoever can mount there does not decide on
+// which file system is written. What is mounted is an error whose cause is ErrOutside.
 func (r *Root) Alone() (*Root, error) {
 	fd, err := unix.FcntlInt(r.dir.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -113,8 +117,8 @@ func names(fd, most int) ([]string, error) {
 	return all, err
 }
 
-// OpenDown opens a directory of the tree, by the names on the way to it from the top, of which none may be a link. They may be longer
-// together than PATH_MAX. The caller closes it.
+// OpenDown opens a directory of the tree, by the names on the way to it from the top, of which none
+// may be a link. They may be longer together than PATH_MAX. The caller closes it.
 func (r *Root) OpenDown(names []string) (fd int, err error) {
 	fd, err = unix.Openat(r.Fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	for len(names) > 0 && err == nil {
@@ -135,7 +139,8 @@ func (r *Root) OpenDown(names []string) (fd int, err error) {
 	return fd, nil
 }
 
-// Exists reports whether there is something at a path, whose last part is not followed. The path to it is the caller's own.
+// Exists reports whether there is something at a path, whose last part is not followed. The path to
+// it is the caller's own.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A topDir is the open directory at the top of a tree. It resolves the paths below it, and names them in errors.
+// A topDir is the open directory at the top of a tree. It resolves the paths below it, and names
+// them in errors.
 type topDir struct {
 	dir    *os.File
 	beyond uint64 // what becomes of a link that leads out: RESOLVE_IN_ROOT or RESOLVE_BENEATH

@@ -42,19 +42,22 @@ func must(t *testing.T, err error) {
 
 func TestLinksStayInside(t *testing.T) {
 	r, outside := trap(t)
-	for _, name := range []string{"absolute/secret", "relative/secret", "etc/key", "../outside/secret", "inner/../../outside/secret"} {
+	for _, name := range []string{"absolute/secret", "relative/secret", "etc/key", "../outside/secret",
+		"inner/../../outside/secret"} {
 		if text, err := r.ReadFile(name, 100); err == nil {
 			t.Errorf("%s was read: %q", name, text)
 		}
 	}
 	for _, name := range []string{"etc/key", "inner/other"} {
-		must(t, r.Put(File{Path: name, Content: []byte("of the node"), Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600}, os.Geteuid(), os.Getegid()))
+		must(t, r.Put(File{Path: name, Content: []byte("of the node"), Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600},
+			os.Geteuid(), os.Getegid()))
 		text, err := r.ReadFile(name, 100)
 		if err != nil || string(text) != "of the node" {
 			t.Errorf("%s holds %q: %v", name, text, err)
 		}
 	}
-	if err := r.Put(File{Path: "absolute/secret", Content: []byte("x"), Mode: 0o600}, os.Geteuid(), os.Getegid()); err == nil {
+	if err := r.Put(File{Path: "absolute/secret", Content: []byte("x"), Mode: 0o600}, os.Geteuid(),
+		os.Getegid()); err == nil {
 		t.Error("a file was written below a link that leads nowhere in the tree")
 	}
 	must(t, r.RemoveAll("relative"))
@@ -137,7 +140,8 @@ func TestDeep(t *testing.T) {
 	must(t, RemoveAll(top))
 }
 
-// TestExchange: while a directory and a link change places, as RENAME_EXCHANGE does it, nothing outside is ever seen, read or written.
+// TestExchange: while a directory and a link change places, as RENAME_EXCHANGE does it, nothing
+// outside is ever seen, read or written.
 func TestExchange(t *testing.T) {
 	r, outside := trap(t)
 	must(t, os.Mkdir(filepath.Join(r.Name(), "swap"), 0o755))
@@ -170,7 +174,8 @@ func TestExchange(t *testing.T) {
 			}
 			return nil
 		}))
-		_ = r.Put(File{Path: "swap/written", Content: []byte("x"), Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600}, os.Geteuid(), os.Getegid())
+		_ = r.Put(File{Path: "swap/written", Content: []byte("x"), Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600},
+			os.Geteuid(), os.Getegid())
 	}
 	if names, _ := os.ReadDir(outside); len(names) != 1 {
 		t.Errorf("there are %d files outside", len(names))
@@ -202,7 +207,8 @@ func TestPutModes(t *testing.T) {
 }
 
 func FuzzPaths(f *testing.F) {
-	for _, s := range []string{"", ".", "..", "/", "../../etc/passwd", "absolute/secret", "a/../../b", "etc/key", "inner/inner/key", "\x00", "a//b/"} {
+	for _, s := range []string{"", ".", "..", "/", "../../etc/passwd", "absolute/secret", "a/../../b", "etc/key",
+		"inner/inner/key", "\x00", "a//b/"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
@@ -250,8 +256,8 @@ func TestBeneath(t *testing.T) {
 	}
 }
 
-// TestPutWhole: a file that is filled by its caller has its owner, mode, attributes and time, or is not there at all; a directory is given an owner and
-// a mode, and what a link leads to is not.
+// TestPutWhole: a file that is filled by its caller has its owner, mode, attributes and time, or is
+// not there at all; a directory is given an owner and a mode, and what a link leads to is not.
 func TestPutWhole(t *testing.T) {
 	r, outside := trap(t)
 	uid, gid, when := os.Geteuid(), os.Getegid(), time.Unix(1e9, 0)
@@ -261,18 +267,21 @@ func TestPutWhole(t *testing.T) {
 			return err
 		}
 	}
-	must(t, r.Put(File{Path: "etc/filled", Fill: fill("text", nil), Uid: uid, Gid: gid, Mode: 0o750, Modified: when}, uid, gid))
+	must(t, r.Put(File{Path: "etc/filled", Fill: fill("text", nil), Uid: uid, Gid: gid, Mode: 0o750, Modified: when},
+		uid, gid))
 	st, err := r.Lstat("etc/filled")
 	if err != nil || st.Mode&0o7777 != 0o750 || st.Size != 4 || st.Mtim.Sec != when.Unix() {
 		t.Errorf("%+v, %v", st, err)
 	}
-	if err := r.Put(File{Path: "etc/filled", Fill: fill("other", errors.New("no more")), Uid: uid, Gid: gid, Mode: 0o644}, uid, gid); err == nil {
+	if err := r.Put(File{Path: "etc/filled", Fill: fill("other", errors.New("no more")), Uid: uid, Gid: gid,
+		Mode: 0o644}, uid, gid); err == nil {
 		t.Error("half a file was put")
 	}
 	if text, err := r.ReadFile("etc/filled", 100); err != nil || string(text) != "text" {
 		t.Errorf("it holds %q: %v", text, err)
 	}
-	err = r.Put(File{Path: "etc/attr", Fill: fill("x", nil), Uid: uid, Gid: gid, Mode: 0o644, Attrs: map[string][]byte{"user.of": []byte("it")}}, uid, gid)
+	err = r.Put(File{Path: "etc/attr", Fill: fill("x", nil), Uid: uid, Gid: gid, Mode: 0o644,
+		Attrs: map[string][]byte{"user.of": []byte("it")}}, uid, gid)
 	if !errors.Is(err, unix.ENOTSUP) {
 		must(t, err)
 		f, err := r.OpenFile("etc/attr")

@@ -9,10 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestVanished: what has gone, or become another thing, is told from what fails; whoever goes through a tree drops only that.
+// TestVanished: what has gone, or become another thing, is told from what fails; whoever goes
+// through a tree drops only that.
 func TestVanished(t *testing.T) {
 	_, missing := os.Lstat(t.TempDir() + "/x")
-	for _, err := range []error{missing, ErrGone, fmt.Errorf("x: %w", ErrNotRegular), unix.ELOOP, unix.ENOTDIR, unix.ESTALE} {
+	for _, err := range []error{missing, ErrGone, fmt.Errorf("x: %w", ErrNotRegular), unix.ELOOP, unix.ENOTDIR,
+		unix.ESTALE} {
 		if !Vanished(err) || Standing(err) != nil {
 			t.Errorf("%v is no fault", err)
 		}

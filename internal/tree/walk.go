@@ -10,7 +10,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Bounds are how much of a tree a walk takes. Whoever writes the tree decides how large it is, so every walk has some.
+// Bounds are how much of a tree a walk takes. Whoever writes the tree decides how large it is, so
+// every walk has some.
 type Bounds struct {
 	Depth int   // directories one in another
 	Names int   // in one directory
@@ -18,7 +19,8 @@ type Bounds struct {
 	Text  int64 // bytes of all paths together; 0: any number
 }
 
-// Ample bounds hold any tree that a distribution or a person makes, and keep what an enemy makes from taking all memory.
+// Ample bounds hold any tree that a distribution or a person makes, and keep what an enemy makes
+// from taking all memory.
 var Ample = Bounds{Depth: 2048, Names: 4 << 20, All: 16 << 20, Text: 4 << 30}
 
 // An Entry is one path that a walk has come to.
@@ -33,19 +35,22 @@ type Entry struct {
 // IsDir reports whether it is a directory.
 func (e *Entry) IsDir() bool { return e.Stat.Mode&unix.S_IFMT == unix.S_IFDIR }
 
-// SkipDir is what visit gives for a directory that the walk shall not go into; for anything else it says nothing.
+// SkipDir is what visit gives for a directory that the walk shall not go into; for anything else it
+// says nothing.
 var SkipDir = errors.New("skip this directory") //nolint:staticcheck // named like fs.SkipDir, and no error either
 
 // Steps are what a walk does on its way. Only Visit must be there.
 type Steps struct {
-	Visit  func(*Entry) error        // at each path, a directory before what is in it
-	Leave  func(*Entry) error        // at a directory into which it went, after what is in it
-	Beyond func(*Entry, error) error // at a directory whose content is beyond the bounds, and left out; without it, that ends the walk
+	Visit func(*Entry) error // at each path, a directory before what is in it
+	Leave func(*Entry) error // at a directory into which it went, after what is in it
+	// at a directory whose content is beyond the bounds, and left out; without it, that ends the walk
+	Beyond func(*Entry, error) error
 }
 
-// Walk visits all paths of the tree, a directory before what is in it, names in order. No link is followed, and each path is reached
-// from the open directory above it, so nothing outside of the tree can be slipped in while others rename. What vanishes meanwhile is
-// left out. Paths may be longer than PATH_MAX. What goes beyond the bounds is an error whose cause is ErrTooLarge.
+// Walk visits all paths of the tree, a directory before what is in it, names in order. No link is
+// followed, and each path is reached from the open directory above it, so nothing outside of the
+// tree can be slipped in while others rename. What vanishes meanwhile is left out. Paths may be
+// longer than PATH_MAX. What goes beyond the bounds is an error whose cause is ErrTooLarge.
 func (r *Root) Walk(ctx context.Context, most Bounds, visit func(*Entry) error) error {
 	return r.WalkSteps(ctx, most, Steps{Visit: visit})
 }
@@ -150,7 +155,8 @@ func tooManyOpen(err error) error {
 	return err
 }
 
-// ErrGone is the cause of an error about a path that has vanished, or become another thing, since it was listed. A walk goes on from there.
+// ErrGone is the cause of an error about a path that has vanished, or become another thing, since
+// it was listed. A walk goes on from there.
 var ErrGone = errors.New("it is there no more")
 
 func (w *walk) one(above *Entry, name string, depth int) error {
@@ -189,10 +195,11 @@ func (w *walk) missed(op, at string, err error) error {
 	return w.root.wrong(op, Shorten(at), err)
 }
 
-// Vanished tells errors that mean that a path has vanished, or become another thing, since it was listed. In a tree in which somebody works
-// that is no fault.
+// Vanished tells errors that mean that a path has vanished, or become another thing, since it was
+// listed. In a tree in which somebody works that is no fault.
 func Vanished(err error) bool {
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ESTALE) ||
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) ||
+		errors.Is(err, unix.ESTALE) ||
 		errors.Is(err, ErrGone) || errors.Is(err, ErrNotRegular)
 }
 

@@ -27,8 +27,9 @@ type File struct {
 	Modified time.Time            // the zero time: now
 }
 
-// Put makes a file in the place of whatever file or link is there, whole or not at all. A directory there is an error. Directories that
-// are missing above it are made, with the mode 0755 and the owner given by uid and gid.
+// Put makes a file in the place of whatever file or link is there, whole or not at all. A directory
+// there is an error. Directories that are missing above it are made, with the mode 0755 and the
+// owner given by uid and gid.
 func (r *Root) Put(f File, uid, gid int) error {
 	dir, base, err := maker{&r.topDir, uid, gid}.above(f.Path)
 	if err != nil {
@@ -135,7 +136,8 @@ func (r *Root) Rename(from, to string) error {
 	})
 }
 
-// RenameFresh is Rename to a path at which there is nothing yet; if there is, that is an error whose cause is fs.ErrExist.
+// RenameFresh is Rename to a path at which there is nothing yet; if there is, that is an error
+// whose cause is fs.ErrExist.
 func (r *Root) RenameFresh(from, to string) error {
 	return r.between(from, to, func(old int, name string, dir int, as string) error {
 		err := unix.Renameat2(old, name, dir, as, unix.RENAME_NOREPLACE)
@@ -150,7 +152,8 @@ func (r *Root) RenameFresh(from, to string) error {
 	})
 }
 
-// between does something with two paths of the tree, given by the open directories above them and their last names.
+// between does something with two paths of the tree, given by the open directories above them and
+// their last names.
 func (r *Root) between(from, to string, do func(old int, name string, dir int, as string) error) error {
 	old, err := r.open(path.Dir(relative(from)), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {

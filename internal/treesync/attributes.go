@@ -2,9 +2,10 @@ package treesync
 
 import "strings"
 
-// A Policy is a set of kinds of extended attributes. This is the one place that decides which attributes of a file go to another
-// host, come back from a backup or out of an archive: an attribute of the wrong kind would steer the overlayfs or the security
-// modules of the host that writes it.
+// A Policy is a set of kinds of extended attributes. This is the one place that decides which
+// attributes of a file go to another host, come back from a backup or out of an archive: an
+// attribute of the wrong kind would steer the overlayfs or the security modules of the host that
+// writes it.
 type Policy uint8
 
 // Kinds of attributes.
@@ -36,7 +37,8 @@ var kinds = map[string]Policy{
 	"user.overlay.opaque":    nestedMark,
 	"user.overlay.whiteout":  nestedMark,
 	"trusted.overlay.opaque": mark, "trusted.overlay.whiteout": mark,
-	"trusted.overlay.origin": note, "trusted.overlay.impure": note, "trusted.overlay.nlink": note, "trusted.overlay.uuid": note,
+	"trusted.overlay.origin": note, "trusted.overlay.impure": note, "trusted.overlay.nlink": note,
+	"trusted.overlay.uuid":  note,
 	"trusted.overlay.upper": note,
 }
 

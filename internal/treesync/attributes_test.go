@@ -14,7 +14,8 @@ func TestPolicies(t *testing.T) {
 			policy Policy
 			passes bool
 		}{
-			{"carried", Carried, a.Carried}, {"open", Open, a.Open}, {"imported", Imported, a.Imported}, {"lasting", Lasting, a.Lasting},
+			{"carried", Carried, a.Carried}, {"open", Open, a.Open}, {"imported", Imported, a.Imported},
+			{"lasting", Lasting, a.Lasting},
 		} {
 			if c.policy.Passes(a.Name) != c.passes {
 				t.Errorf("%q: %s lets it through: %v", a.Name, c.name, !c.passes)

@@ -11,8 +11,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// file sends a regular file; of a large one that was sent before, only the blocks that have changed. A process that has it mapped can
-// change a page without a new time of change until the page is written to disk, so the pages are written first.
+// file sends a regular file; of a large one that was sent before, only the blocks that have
+// changed. A process that has it mapped can change a page without a new time of change until the
+// page is written to disk, so the pages are written first.
 func (r *pass) file(e *tree.Entry, k *fileState) error {
 	f, st, err := tree.OpenEntry(e.Dir, e.Name)
 	if err != nil {
@@ -21,7 +22,8 @@ func (r *pass) file(e *tree.Entry, k *fileState) error {
 	defer unix.Close(f) //nolint:errcheck // it was only read
 	if !r.still {
 		const whole = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
-		if err := unix.SyncFileRange(f, 0, 0, whole); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
+		if err := unix.SyncFileRange(f, 0, 0, whole); err != nil && !errors.Is(err, unix.EINVAL) &&
+			!errors.Is(err, unix.ENOSYS) {
 			return os.NewSyscallError("sync_file_range", err)
 		}
 		if err := unix.Fstat(f, &st); err != nil {
@@ -63,7 +65,8 @@ func (r *pass) file(e *tree.Entry, k *fileState) error {
 
 func number(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) } //nolint:gosec // it is an offset
 
-// blocks sends the blocks of a file that are no holes, but those that are unchanged. It returns the sums of all.
+// blocks sends the blocks of a file that are no holes, but those that are unchanged. It returns the
+// sums of all.
 func (r *pass) blocks(f int, st *unix.Stat_t, old map[int64]blockSum) (map[int64]blockSum, error) {
 	sums := map[int64]blockSum{}
 	err := eachBlock(r.ctx, f, st.Size, r.buffer, func(n int64, b []byte, sum blockSum) error {

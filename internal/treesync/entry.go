@@ -15,7 +15,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// An Entry is what is at one path of a tree, but for the content of a file. The lists of trees in backups have it in this form.
+// An Entry is what is at one path of a tree, but for the content of a file. The lists of trees in
+// backups have it in this form.
 type Entry struct {
 	Name  Name   `json:"p"` // below the tree; "." is the tree itself
 	Mode  uint32 `json:"m"` // with the type, as stat(2) returns it
@@ -53,7 +54,8 @@ func (e *Entry) Read(at *tree.Entry, policy Policy) error {
 // Made returns the entry as package tree makes it, with the extended attributes that a policy lets through.
 func (e *Entry) Made(policy Policy) *tree.Made {
 	return &tree.Made{
-		Path: string(e.Name), Mode: e.Mode, Uid: int(e.Uid), Gid: int(e.Gid), Modified: time.Unix(0, e.Time), Link: string(e.Link), Same: string(e.Same),
+		Path: string(e.Name), Mode: e.Mode, Uid: int(e.Uid), Gid: int(e.Gid), Modified: time.Unix(0, e.Time),
+		Link: string(e.Link), Same: string(e.Same),
 		Attrs: policy.Filter(e.Attrs),
 	}
 }
@@ -112,7 +114,8 @@ func (n *Name) UnmarshalText(text []byte) error {
 // Inside reports whether the path leads to a place below its tree, or to the tree itself.
 func (n Name) Inside() bool {
 	name := string(n)
-	return name != "" && !path.IsAbs(name) && path.Clean(name) == name && name != ".." && !strings.HasPrefix(name, "../") && !strings.Contains(name, "\x00")
+	return name != "" && !path.IsAbs(name) && path.Clean(name) == name && name != ".." &&
+		!strings.HasPrefix(name, "../") && !strings.Contains(name, "\x00")
 }
 
 // Attrs are extended attributes by name.
@@ -120,7 +123,9 @@ type Attrs map[string][]byte
 
 // UnmarshalJSON reads attributes, of which no file has many.
 func (a *Attrs) UnmarshalJSON(text []byte) error {
-	const maxBytes = 2 << 20 // the kernel takes names of 64 KiB together; each value may have as much, but hardly any file system takes that
+	// the kernel takes names of 64 KiB together; each value may have as much, but hardly any file
+	// system takes that
+	const maxBytes = 2 << 20
 	if len(text) > maxBytes {
 		return fmt.Errorf("extended attributes of %d bytes: %w", len(text), tree.ErrTooLarge)
 	}

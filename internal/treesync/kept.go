@@ -15,8 +15,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// When a transfer was cut off, or its sender was killed, the receiver lists what it has, and the sender goes on from there: the
-// receiver has the paths, and the digests of the blocks of files, whatever state they were left in.
+// When a transfer was cut off, or its sender was killed, the receiver lists what it has, and the
+// sender goes on from there: the receiver has the paths, and the digests of the blocks of files,
+// whatever state they were left in.
 
 // A blockSum is the first half of the SHA-256 of a block.
 type blockSum [16]byte
@@ -70,7 +71,8 @@ func (r Receiver) trees(allowed func(tree string) bool) (names []string, err err
 // maxTrees is how many trees there are at most.
 const maxTrees = 10_000
 
-// keptBytes returns how many bytes the trees that have arrived take on disk, or false if they are more than can be listed.
+// keptBytes returns how many bytes the trees that have arrived take on disk, or false if they are
+// more than can be listed.
 func (t *receivePass) keptBytes(limit kept) (bytes int64, ok bool, err error) {
 	names, err := t.to.trees(t.allowed)
 	if err != nil {
@@ -78,7 +80,8 @@ func (t *receivePass) keptBytes(limit kept) (bytes int64, ok bool, err error) {
 	}
 	for _, name := range names {
 		more, err := measure(context.Background(), t.to.Tree(name), func(st *unix.Stat_t) error {
-			if !limit.count(1, min((st.Size+blockSize-1)/blockSize, st.Blocks)) { // no block has less data than the file system writes at once
+			if !limit.count(1, min((st.Size+blockSize-1)/blockSize, st.Blocks)) {
+				// no block has less data than the file system writes at once
 				return tree.ErrTooLarge
 			}
 			return nil
@@ -136,14 +139,15 @@ func (t *receivePass) listSums(e *tree.Entry) error {
 	}
 	defer unix.Close(fd)
 	sums := []byte{}
-	err = eachBlock(context.Background(), fd, st.Size, make([]byte, blockSize), func(n int64, _ []byte, sum blockSum) error {
-		if sums = append(append(sums, number(n)...), sum[:]...); len(sums) < 1000*sumBytes {
-			return nil
-		}
-		err := t.conn.frame(blockSums, sums)
-		sums = sums[:0]
-		return err
-	})
+	err = eachBlock(context.Background(), fd, st.Size, make([]byte, blockSize),
+		func(n int64, _ []byte, sum blockSum) error {
+			if sums = append(append(sums, number(n)...), sum[:]...); len(sums) < 1000*sumBytes {
+				return nil
+			}
+			err := t.conn.frame(blockSums, sums)
+			sums = sums[:0]
+			return err
+		})
 	if err == nil { // even if there are none: the file can be patched
 		err = t.conn.frame(blockSums, sums)
 	}
@@ -151,7 +155,8 @@ func (t *receivePass) listSums(e *tree.Entry) error {
 }
 
 // eachBlock calls do with each block of a file that is no hole.
-func eachBlock(ctx context.Context, fd int, size int64, buffer []byte, do func(n int64, b []byte, sum blockSum) error) error {
+func eachBlock(ctx context.Context, fd int, size int64, buffer []byte,
+	do func(n int64, b []byte, sum blockSum) error) error {
 	next := int64(0) // the first block that has not been read
 	return tree.EachData(fd, size, func(from, to int64) error {
 		for n := max(next, from/blockSize); n*blockSize < to; n++ {
@@ -177,7 +182,8 @@ func eachBlock(ctx context.Context, fd int, size int64, buffer []byte, do func(n
 	})
 }
 
-// resume reads what the receiver has: all of it counts as changed, but blocks that are the same are not sent again.
+// resume reads what the receiver has: all of it counts as changed, but blocks that are the same are
+// not sent again.
 func (r *pass) resume(announced int64) error {
 	limit := keptLimit(announced)
 	limit.paths += 1 << 10 // the trees themselves

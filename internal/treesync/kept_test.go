@@ -47,7 +47,8 @@ func (p *pair) sendCut(after int, sources ...Source) {
 	}
 }
 
-// TestResume: wherever a transfer was cut, another sender goes on from what has come, whatever has become of the trees since.
+// TestResume: wherever a transfer was cut, another sender goes on from what has come, whatever has
+// become of the trees since.
 func TestResume(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("owners and whiteouts need root")
@@ -114,7 +115,8 @@ func TestResumeAnother(t *testing.T) {
 	source := Source{Name: "private", Dir: dir}
 	p := newPair(t)
 	p.sendCut(80_000, source)
-	for _, of := range []State{{Name: "web", ID: 7, From: "sv1"}, {Name: "db", ID: 7, From: "sv2"}, {Name: "db", ID: 8, From: "sv1"}} {
+	for _, of := range []State{{Name: "web", ID: 7, From: "sv1"}, {Name: "db", ID: 7, From: "sv2"},
+		{Name: "db", ID: 8, From: "sv1"}} {
 		p.of, p.sender = of, Sender{}
 		if r, err := p.send(false, source); err != nil || r.Bytes != 100_000 {
 			t.Errorf("%+v: %+v, %v", of, r, err)
@@ -168,14 +170,16 @@ func TestHostileReceiver(t *testing.T) {
 			if c.writeJSON(passStart, progress{Kept: true}) != nil {
 				return
 			}
-			if kind, _, err := c.next(); err != nil || kind != passStart || list(c) != nil || c.frame(listEnd) != nil || c.to.Flush() != nil {
+			if kind, _, err := c.next(); err != nil || kind != passStart || list(c) != nil || c.frame(listEnd) != nil ||
+				c.to.Flush() != nil {
 				return
 			}
 			_, _ = io.Copy(io.Discard, far)
 		}()
 		to, err := NewStream(near)
 		must(t, err)
-		if _, err := new(Sender).Send(t.Context(), to, []Source{{Name: "private", Dir: dir}}, true); !errors.Is(err, errForm) {
+		if _, err := new(Sender).Send(t.Context(), to, []Source{{Name: "private", Dir: dir}}, true); !errors.Is(err,
+			errForm) {
 			t.Errorf("%s: %v", what, err)
 		}
 		near.Close() //nolint:errcheck // it is in memory
@@ -187,7 +191,8 @@ type script struct{ io.Reader }
 
 func (script) Write(b []byte) (int, error) { return len(b), nil }
 
-// FuzzReceive: whatever a sender sends, nothing is written outside of the directory, and nothing that came by half is whole.
+// FuzzReceive: whatever a sender sends, nothing is written outside of the directory, and nothing
+// that came by half is whole.
 func FuzzReceive(f *testing.F) {
 	var b bytes.Buffer
 	c := newConn(struct {
@@ -197,9 +202,12 @@ func FuzzReceive(f *testing.F) {
 	top := entry{Entry: Entry{Name: ".", Mode: unix.S_IFDIR | 0o755}}
 	file := entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG | 0o644, Size: 1}}
 	for _, err := range []error{
-		c.writeJSON(passStart, start{Bytes: 10}), c.frame(treeStart, []byte("private")), c.writeJSON(dirStart, top), c.writeJSON(fileStart, file),
-		c.frame(content, number(0), []byte("x")), c.writeJSON(fileEnd, file), c.writeJSON(special, entry{Entry: Entry{Name: "l", Mode: unix.S_IFLNK, Link: "f"}}),
-		c.writeJSON(link, entry{Entry: Entry{Name: "h", Same: "f"}}), c.frame(removed, []byte("h")), c.writeJSON(dirEnd, top), c.frame(treeGone, []byte("keys")),
+		c.writeJSON(passStart, start{Bytes: 10}), c.frame(treeStart, []byte("private")), c.writeJSON(dirStart, top),
+		c.writeJSON(fileStart, file),
+		c.frame(content, number(0), []byte("x")), c.writeJSON(fileEnd, file),
+		c.writeJSON(special, entry{Entry: Entry{Name: "l", Mode: unix.S_IFLNK, Link: "f"}}),
+		c.writeJSON(link, entry{Entry: Entry{Name: "h", Same: "f"}}), c.frame(removed, []byte("h")),
+		c.writeJSON(dirEnd, top), c.frame(treeGone, []byte("keys")),
 		c.writeJSON(passEnd, end{Whole: true}), c.to.Flush(),
 	} {
 		if err != nil {
@@ -234,8 +242,10 @@ func FuzzResume(f *testing.F) {
 		io.Writer
 	}{nil, &b})
 	for _, err := range []error{
-		c.writeJSON(passStart, progress{Kept: true}), c.frame(treeStart, []byte("private")), c.writeJSON(hasPath, entry{Entry: Entry{Name: ".", Mode: unix.S_IFDIR}}),
-		c.writeJSON(hasPath, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG}}), c.frame(blockSums, number(0), make([]byte, 16)), c.frame(listEnd), c.to.Flush(),
+		c.writeJSON(passStart, progress{Kept: true}), c.frame(treeStart, []byte("private")),
+		c.writeJSON(hasPath, entry{Entry: Entry{Name: ".", Mode: unix.S_IFDIR}}),
+		c.writeJSON(hasPath, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG}}),
+		c.frame(blockSums, number(0), make([]byte, 16)), c.frame(listEnd), c.to.Flush(),
 	} {
 		if err != nil {
 			f.Fatal(err)

@@ -83,7 +83,9 @@ func (p *pair) send(still bool, sources ...Source) (*Pass, error) {
 	near, far := net.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := p.store.Receive(far, p.of, func(name string) bool { return name == "private" || strings.HasPrefix(name, "volumes/") })
+		err := p.store.Receive(far, p.of, func(name string) bool {
+			return name == "private" || strings.HasPrefix(name, "volumes/")
+		})
 		far.Close() //nolint:errcheck // it is in memory
 		ended <- err
 	}()
@@ -103,7 +105,8 @@ func newPair(t *testing.T) *pair {
 	return &pair{t: t, store: Receiver{Dir: filepath.Join(t.TempDir(), "7")}, of: State{Name: "db", ID: 7, From: "sv1"}}
 }
 
-// TestRounds: what arrives is what was there, with its owners, times, attributes, links and holes; and a second round brings only what has changed since.
+// TestRounds: what arrives is what was there, with its owners, times, attributes, links and holes;
+// and a second round brings only what has changed since.
 func TestRounds(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("owners and whiteouts need root")
@@ -208,13 +211,16 @@ func TestHostileSender(t *testing.T) {
 			return writeJSON(l, link, entry{Entry: Entry{Name: "x", Same: "../../arrival.json"}})
 		},
 		"content of none": func(l *conn) error {
-			return errOr(writeJSON(l, dirStart, entry{Entry: Entry{Name: "."}}), func() error { return l.frame(content, number(0), []byte("x")) })
+			return errOr(writeJSON(l, dirStart, entry{Entry: Entry{Name: "."}}),
+				func() error { return l.frame(content, number(0), []byte("x")) })
 		},
 		"beyond its end": func(l *conn) error {
-			return errOr(writeJSON(l, fileStart, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}), func() error { return l.frame(content, number(1), []byte("x")) })
+			return errOr(writeJSON(l, fileStart, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}),
+				func() error { return l.frame(content, number(1), []byte("x")) })
 		},
 		"before its begin": func(l *conn) error {
-			return errOr(writeJSON(l, fileStart, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}), func() error { return l.frame(content, number(-1), []byte("x")) })
+			return errOr(writeJSON(l, fileStart, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1}}),
+				func() error { return l.frame(content, number(-1), []byte("x")) })
 		},
 		"more than said": func(l *conn) error {
 			err := writeJSON(l, fileStart, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1 << 40}})
@@ -271,7 +277,8 @@ func errOr(err error, then func() error) error {
 	return then()
 }
 
-// TestCut: after a stream that was cut, nothing takes what there is for something whole, and the next one goes on from it.
+// TestCut: after a stream that was cut, nothing takes what there is for something whole, and the
+// next one goes on from it.
 func TestCut(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "f"), bytes.Repeat([]byte("x"), 1<<20), 0o600))
@@ -299,7 +306,8 @@ func TestCut(t *testing.T) {
 	if again, err := p.send(true, Source{Name: "private", Dir: dir}); err != nil || again.Bytes != 0 {
 		t.Errorf("again: %+v, %v", again, err)
 	}
-	if all, err := States(filepath.Dir(p.store.Dir)); err != nil || !slices.ContainsFunc(all, func(r State) bool { return r.Name == "db" && r.Whole }) {
+	if all, err := States(filepath.Dir(p.store.Dir)); err != nil ||
+		!slices.ContainsFunc(all, func(r State) bool { return r.Name == "db" && r.Whole }) {
 		t.Errorf("all are %+v (%v)", all, err)
 	}
 }
@@ -335,12 +343,14 @@ func TestAttributes(t *testing.T) {
 	dir, p := t.TempDir(), newPair(t)
 	must(t, os.Mkdir(filepath.Join(dir, "d"), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "f"), nil, 0o644))
-	set := map[string][]treesynctest.Attribute{"d": treesynctest.Set(t, filepath.Join(dir, "d")), "f": treesynctest.Set(t, filepath.Join(dir, "f"))}
+	set := map[string][]treesynctest.Attribute{"d": treesynctest.Set(t, filepath.Join(dir, "d")),
+		"f": treesynctest.Set(t, filepath.Join(dir, "f"))}
 	_, err := p.send(true, Source{Name: "private", Dir: dir})
 	must(t, err)
 	carried := func(a treesynctest.Attribute) bool { return a.Carried }
 	for name, attrs := range set {
 		treesynctest.Check(t, filepath.Join(p.store.Tree("private"), name), attrs, carried)
 	}
-	treesynctest.Same(t, "what is made", (&entry{Entry: Entry{Attrs: treesynctest.Values()}}).Made(Carried).Attrs, treesynctest.Attributes, carried)
+	treesynctest.Same(t, "what is made", (&entry{Entry: Entry{Attrs: treesynctest.Values()}}).Made(Carried).Attrs,
+		treesynctest.Attributes, carried)
 }

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// Pipe runs the two sides of a transfer, one here and one on a host, each at its end of a stream that ends with ctx. It returns why the
-// transfer has failed.
+// Pipe runs the two sides of a transfer, one here and one on a host, each at its end of a stream
+// that ends with ctx. It returns why the transfer has failed.
 func Pipe(ctx context.Context, here, there func(rw io.ReadWriter) error) error {
 	near, far := newPipe(ctx)
 	done := make(chan error, 1)
@@ -23,7 +23,8 @@ func Pipe(ctx context.Context, here, there func(rw io.ReadWriter) error) error {
 
 // why returns the cause by what both sides say: a stream that ended too early is for the other side to explain.
 func why(here, there error) error {
-	if there != nil && (here == nil || errors.Is(here, there) || errors.Is(here, io.ErrUnexpectedEOF) || errors.Is(here, io.ErrClosedPipe)) {
+	if there != nil && (here == nil || errors.Is(here, there) || errors.Is(here, io.ErrUnexpectedEOF) ||
+		errors.Is(here, io.ErrClosedPipe)) {
 		return there
 	}
 	return here
@@ -36,8 +37,8 @@ type pipeEnd struct {
 	shared *any
 }
 
-// Shared returns a variable that both ends of a Pipe have, or nil if the end belongs to another stream, whose other end may be of another
-// process.
+// Shared returns a variable that both ends of a Pipe have, or nil if the end belongs to another
+// stream, whose other end may be of another process.
 func Shared(end io.ReadWriter) *any {
 	if e, ok := end.(*pipeEnd); ok {
 		return e.shared

@@ -20,8 +20,10 @@ import (
 
 // A Receiver writes trees to a directory.
 type Receiver struct {
-	Dir  string
-	Free func() (int64, error) // how many bytes there may be more, or nil for what the file system has, but for a part that is left to others
+	Dir string
+	// how many bytes there may be more, or nil for what the file system has, but for a part that is
+	// left to others
+	Free func() (int64, error)
 }
 
 // A State is the record of what has arrived there.
@@ -46,7 +48,8 @@ func (s Receiver) Write(r State) error {
 // Tree returns where a tree arrives.
 func (s Receiver) Tree(name string) string { return filepath.Join(s.Dir, "trees", name) }
 
-// Files returns the contents of the small files of a tree that has nothing else, by their names. It skips all else.
+// Files returns the contents of the small files of a tree that has nothing else, by their names. It
+// skips all else.
 func (s Receiver) Files(name string) (map[string][]byte, error) {
 	const mostFiles, mostBytes = 100, 64 << 10
 	root, err := open(s.Tree(name))
@@ -150,7 +153,8 @@ func (t *receivePass) pass() error {
 	if err != nil {
 		return err
 	}
-	if kind != passStart || jsonlimit.Unmarshal(b, &s) != nil || s.Bytes < 0 || s.Base != "" && (s.Base != t.record.Sum || s.Resume) || s.Resume && !t.kept {
+	if kind != passStart || jsonlimit.Unmarshal(b, &s) != nil || s.Bytes < 0 || s.Base != "" &&
+		(s.Base != t.record.Sum || s.Resume) || s.Resume && !t.kept {
 		return errForm
 	}
 	t.record.Sum, t.record.Whole = "", false
@@ -181,7 +185,8 @@ func (t *receivePass) pass() error {
 	}
 }
 
-// prepare makes the directory ready for a pass: what no longer counts goes, and there must be room for what is announced.
+// prepare makes the directory ready for a pass: what no longer counts goes, and there must be room
+// for what is announced.
 func (t *receivePass) prepare(s *start) error {
 	var keeps int64
 	if s.Base == "" {
@@ -210,7 +215,8 @@ func (t *receivePass) prepare(s *start) error {
 	}
 	free += keeps
 	if s.Base == "" && s.Bytes > free {
-		return problem.New(problem.Unable, "there are %d MiB to come, and the disk has room for %d MiB", s.Bytes>>20, max(free, 0)>>20).At(t.to.Dir).Try("make room there")
+		return problem.New(problem.Unable, "there are %d MiB to come, and the disk has room for %d MiB", s.Bytes>>20,
+			max(free, 0)>>20).At(t.to.Dir).Try("make room there")
 	}
 	t.bytesLeft = min(free, s.Bytes+s.Bytes/4+growthAllowance)
 	return nil
@@ -293,7 +299,8 @@ func (t *receivePass) take(kind byte, b []byte) error {
 }
 
 func (t *receivePass) tooMuch() error {
-	return problem.New(problem.Failed, "more comes than was announced, or than the disk has room for").At(t.to.Dir).Try("make room there, and run the same command again")
+	return problem.New(problem.Failed, "more comes than was announced, or than the disk has room for").At(t.to.Dir).
+		Try("make room there, and run the same command again")
 }
 
 func (t *receivePass) removeTree(name string) error {

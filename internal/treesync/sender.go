@@ -51,7 +51,8 @@ type state struct {
 
 func stateOf(st *unix.Stat_t) state {
 	is := state{
-		ino: st.Ino, links: uint64(st.Nlink), mode: st.Mode, uid: st.Uid, gid: st.Gid, rdev: st.Rdev, size: st.Size, modified: st.Mtim.Nano(), since: st.Ctim.Nano(), //nolint:unconvert // 32 bits on some machines
+		ino: st.Ino, links: uint64(st.Nlink), mode: st.Mode, uid: st.Uid, gid: st.Gid, rdev: st.Rdev, size: st.Size, //nolint:unconvert // 32 bits on some machines
+		modified: st.Mtim.Nano(), since: st.Ctim.Nano(),
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 		is.size, is.links = 0, 0
@@ -280,7 +281,8 @@ func (r *pass) oneFile(root *tree.Root, top *fileState) error {
 	if err := r.directory(&dir, top); err != nil {
 		return err
 	}
-	if err := r.visit(&tree.Entry{Path: r.source.File, Dir: root.Fd(), Name: r.source.File, Stat: st, Inner: -1}); err != nil {
+	if err := r.visit(&tree.Entry{Path: r.source.File, Dir: root.Fd(), Name: r.source.File, Stat: st,
+		Inner: -1}); err != nil {
 		return err
 	}
 	return r.leave(&dir)
@@ -324,7 +326,8 @@ func (r *pass) directory(e *tree.Entry, k *fileState) error {
 	return nil
 }
 
-// stableState returns the state if it can be compared later, or one that equals no other if the file changed too recently.
+// stableState returns the state if it can be compared later, or one that equals no other if the
+// file changed too recently.
 func (r *pass) stableState(is state, st *unix.Stat_t) state {
 	if !r.still && time.Since(time.Unix(st.Ctim.Unix())) < settleTime {
 		is.since = 0

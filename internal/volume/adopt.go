@@ -23,8 +23,8 @@ type Adoption struct {
 	To     string
 }
 
-// Adoptions returns what a node is to take over from one that is called, or was called, otherwise: the volumes that are named, as VOLUME or as WAS=IS, or all
-// that both have.
+// Adoptions returns what a node is to take over from one that is called, or was called, otherwise:
+// the volumes that are named, as VOLUME or as WAS=IS, or all that both have.
 func Adoptions(dirs host.Dirs, key, from string, heir *spec.Node, named []string) ([]Adoption, error) {
 	if from == "" || strings.ContainsAny(from, "/@") || strings.HasPrefix(from, ".") {
 		return nil, problem.New(problem.Usage, "%q is not the name of a node", from)
@@ -50,7 +50,8 @@ func Adoptions(dirs host.Dirs, key, from string, heir *spec.Node, named []string
 		}
 	}
 	if len(all) == 0 || len(all) < len(named) {
-		return nil, problem.New(problem.Usage, "there is no such data of %s that %s could have", from, heir.Name).At(dirs.Volumes(key)).
+		return nil, problem.New(problem.Usage, "there is no such data of %s that %s could have", from, heir.Name).
+			At(dirs.Volumes(key)).
 			Try("orrery volume ls shows what is there and who uses it; what nodes share or is on NFS can be moved by hand")
 	}
 	return all, nil

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestAdopt: data comes to its heir, what the heir had is kept, and what a kill left undone is done by the same once more.
+// TestAdopt: data comes to its heir, what the heir had is kept, and what a kill left undone is done
+// by the same once more.
 func TestAdopt(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	path := func(volume, node string) string { return filepath.Join(dirs.Volumes("karoo"), volume, node) }
@@ -36,7 +37,8 @@ func TestAdopt(t *testing.T) {
 	if err := os.MkdirAll(path("data", "db"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	heir := &spec.Node{Name: "db", Mounts: []spec.Mount{{Volume: "data"}, {Volume: "log"}, {Volume: "all", Shared: true}, {Volume: "far", Remote: site.Remote{NFS: "x:/y"}}}}
+	heir := &spec.Node{Name: "db", Mounts: []spec.Mount{{Volume: "data"}, {Volume: "log"}, {Volume: "all", Shared: true},
+		{Volume: "far", Remote: site.Remote{NFS: "x:/y"}}}}
 	adopt := func(from string, named ...string) error {
 		t.Helper()
 		all, err := Adoptions(dirs, "karoo", from, heir, named)

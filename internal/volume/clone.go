@@ -27,8 +27,9 @@ type Made struct {
 	Left []string
 }
 
-// Clone makes a copy of a directory tree in which nobody writes, copy-on-write where the file system can. It is whole, or not
-// there at all; what a killed run left is replaced. The directory above it must be there.
+// Clone makes a copy of a directory tree in which nobody writes, copy-on-write where the file
+// system can. It is whole, or not there at all; what a killed run left is replaced. The directory
+// above it must be there.
 func Clone(ctx context.Context, from, to string) (m Made, err error) {
 	err = whole(from, to, func(fresh string) error {
 		if canSnapshot(from, filepath.Dir(fresh)) {

@@ -114,8 +114,8 @@ func TestCloneLinked(t *testing.T) {
 	}
 }
 
-// TestSameTick: a change that leaves size and time of a file as they were is seen, even in the tick of the kernel's clock
-// in which the file was looked at.
+// TestSameTick: a change that leaves size and time of a file as they were is seen, even in the tick
+// of the kernel's clock in which the file was looked at.
 func TestSameTick(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
@@ -212,7 +212,8 @@ cp /bin/true able; setcap cap_net_raw+ep able; chown 12:13 full/7; chmod 2755 fu
 
 func sh(t *testing.T, script string, args ...string) {
 	t.Helper()
-	if out, err := exec.Command("/bin/sh", append([]string{"-c", script, "test"}, args...)...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("/bin/sh", append([]string{"-c", script, "test"},
+		args...)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }
@@ -312,8 +313,9 @@ func attributes(path string) string {
 	return text
 }
 
-// places returns directories on several file systems: that of temporary files and, in integration tests, some that are made for it.
-// They are mounted in a namespace of this test alone, so that nothing is left of them when it is killed.
+// places returns directories on several file systems: that of temporary files and, in integration
+// tests, some that are made for it. They are mounted in a namespace of this test alone, so that
+// nothing is left of them when it is killed.
 func places(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{"here": t.TempDir()}
@@ -331,7 +333,8 @@ func places(t *testing.T) map[string]string {
 	for _, kind := range []string{"subvolume", "nested"} {
 		all["btrfs "+kind] = filepath.Join(btrfs, kind)
 	}
-	sh(t, `set -e; cd "$1"; mkdir plain subvolume nested; for d in subvolume nested; do btrfs subvolume create $d/from; done; btrfs subvolume create nested/from/inner`, btrfs)
+	sh(t, `set -e; cd "$1"; mkdir plain subvolume nested; for d in subvolume nested; do btrfs subvolume create $d/from; done; btrfs subvolume create nested/from/inner`,
+		btrfs)
 	all["tmpfs"] = tmpfs
 	return all
 }

@@ -10,14 +10,16 @@ import (
 	"orrery/internal/problem"
 )
 
-// A shut directory is one in which a program finds no way out, although it goes through it by path and others write there: no link is followed,
-// no device opens anything. Links can still be read, and made.
+// A shut directory is one in which a program finds no way out, although it goes through it by path
+// and others write there: no link is followed, no device opens anything. Links can still be read,
+// and made.
 type shut struct {
 	dir      string
 	readOnly bool
 }
 
-// confined does some work in a mount namespace of its own, in which directories are shut. Programs that it starts are in there, too.
+// confined does some work in a mount namespace of its own, in which directories are shut. Programs
+// that it starts are in there, too.
 func confined(dirs []shut, work func() error) error {
 	return host.Apart(func() error {
 		if err := apart(dirs); err != nil {
@@ -49,7 +51,8 @@ func (d shut) close() error {
 		return &os.PathError{Op: "open_tree", Path: d.dir, Err: err}
 	}
 	defer unix.Close(tree) //nolint:errcheck // it is mounted by then
-	as := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSYMFOLLOW | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC}
+	as := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSYMFOLLOW | unix.MOUNT_ATTR_NODEV |
+		unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC}
 	if d.readOnly {
 		as.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}

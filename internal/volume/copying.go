@@ -13,15 +13,17 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Copying is a clone of a tree in which somebody writes, under way: most of it has been copied, and when the writers stand still
-// it is brought up to date.
+// A Copying is a clone of a tree in which somebody writes, under way: most of it has been copied,
+// and when the writers stand still it is brought up to date.
 //
-// What has changed is told by the time of the last change of each inode (ctime), which, other than that of its content, no
-// program can set back. Two things could hide a change from it, and are seen to: times are only as fine as a tick of the kernel, so what
-// changed just before it was looked at is taken to have changed since; and a page that is mapped into memory gets a new
-// time only when it is first written after it was on disk, so all is written to disk first.
+// What has changed is told by the time of the last change of each inode (ctime), which, other than
+// that of its content, no program can set back. Two things could hide a change from it, and are
+// seen to: times are only as fine as a tick of the kernel, so what changed just before it was
+// looked at is taken to have changed since; and a page that is mapped into memory gets a new time
+// only when it is first written after it was on disk, so all is written to disk first.
 type Copying struct {
-	// Left is what no copy can hold: devices, and trees beyond all bounds. A writer who makes some is no reason to copy nothing at all.
+	// Left is what no copy can hold: devices, and trees beyond all bounds. A writer who makes some is
+	// no reason to copy nothing at all.
 	Made
 
 	from, to       string
@@ -39,7 +41,8 @@ const tick = 20 * time.Millisecond
 // bounds are what is copied of a tree at most.
 var bounds = tree.Ample
 
-// Begin copies what can be copied while it changes. The directory above `to` must be there, and `to` not. Whoever begins also closes.
+// Begin copies what can be copied while it changes. The directory above `to` must be there, and
+// `to` not. Whoever begins also closes.
 func Begin(ctx context.Context, from, to string) (*Copying, error) {
 	from, err := filepath.EvalSymlinks(from) // it is the operator's who says where a volume is
 	if err != nil {
@@ -110,13 +113,15 @@ func (c *Copying) Finish(ctx context.Context) error {
 	if err := c.there(); err != nil {
 		return err
 	}
-	// To share the blocks of a file that is not on disk yet takes as long as to write it, so small ones are rather copied.
+	// To share the blocks of a file that is not on disk yet takes as long as to write it, so small
+	// ones are rather copied.
 	_, err := c.round(ctx, round{still: true, least: 1 << 20})
 	c.tell()
 	return err
 }
 
-// finishSubvolume makes the snapshot. It leaves out subvolumes inside, which the writers may have made since it was seen that there are none.
+// finishSubvolume makes the snapshot. It leaves out subvolumes inside, which the writers may have
+// made since it was seen that there are none.
 func (c *Copying) finishSubvolume(ctx context.Context) error {
 	if inside, ok := subvolumesIn(c.from); !ok || inside > 0 {
 		c.Left = append(c.Left, "subvolumes of btrfs that were made in it meanwhile")

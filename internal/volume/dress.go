@@ -11,10 +11,12 @@ import (
 	"orrery/internal/tree"
 )
 
-// dress sets the owner, mode, attributes and times of an entry of an open directory of the copy to those of its source.
+// dress sets the owner, mode, attributes and times of an entry of an open directory of the copy to
+// those of its source.
 func (r *round) dress(path string, dir int, name string, like *unix.Stat_t, attrs map[string][]byte) error {
 	m := tree.Made{
-		Mode: like.Mode, Uid: int(like.Uid), Gid: int(like.Gid), Attrs: attrs, Modified: time.Unix(like.Mtim.Unix()), Accessed: time.Unix(like.Atim.Unix()),
+		Mode: like.Mode, Uid: int(like.Uid), Gid: int(like.Gid), Attrs: attrs, Modified: time.Unix(like.Mtim.Unix()),
+		Accessed: time.Unix(like.Atim.Unix()),
 	}
 	return wrote(path, m.Dress(dir, name, func(attr string, err error) error { return r.attribute(path, attr, err) }))
 }

@@ -69,8 +69,8 @@ func (r *round) fresh(e *tree.Entry, k *known) error {
 	return nil
 }
 
-// failed judges why something could not be copied. What vanished is not to be in the copy, and what the source keeps from us is told of; all
-// else is an error.
+// failed judges why something could not be copied. What vanished is not to be in the copy, and what
+// the source keeps from us is told of; all else is an error.
 func (r *round) failed(e *tree.Entry, dir int, err error) error {
 	var inCopy *unwritten
 	gone := tree.Vanished(err)

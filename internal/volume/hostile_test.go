@@ -19,7 +19,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestExchange: while a node lets a directory and a link to one of the host change places, no file of the host comes into a copy.
+// TestExchange: while a node lets a directory and a link to one of the host change places, no file
+// of the host comes into a copy.
 func TestExchange(t *testing.T) {
 	dir := t.TempDir()
 	host, from := filepath.Join(dir, "host"), filepath.Join(dir, "from")
@@ -115,7 +116,8 @@ func leaves(t *testing.T, dir string) (files, longest int) {
 	return files, longest
 }
 
-// TestDeep: a path that is longer than the kernel takes at once is copied like any other, a second time, too, and is removed.
+// TestDeep: a path that is longer than the kernel takes at once is copied like any other, a second
+// time, too, and is removed.
 func TestDeep(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
@@ -235,7 +237,8 @@ func TestPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(socket) //nolint:errcheck // the end of the test
-	if err := errors.Join(unix.Mkfifo(filepath.Join(from, "pipe"), 0o622), unix.Bind(socket, &unix.SockaddrUnix{Name: filepath.Join(from, "socket")})); err != nil {
+	if err := errors.Join(unix.Mkfifo(filepath.Join(from, "pipe"), 0o622),
+		unix.Bind(socket, &unix.SockaddrUnix{Name: filepath.Join(from, "socket")})); err != nil {
 		t.Fatal(err)
 	}
 	made, err := CloneLive(t.Context(), from, to, once)
@@ -265,7 +268,8 @@ func TestDevices(t *testing.T) {
 		t.Fatalf("%q (%v)", made.Left, err)
 	}
 	var a, b unix.Stat_t
-	if err := errors.Join(unix.Lstat(filepath.Join(to, "whiteout"), &a), unix.Lstat(filepath.Join(to, "other"), &b)); err != nil || a.Rdev != 0 ||
+	if err := errors.Join(unix.Lstat(filepath.Join(to, "whiteout"), &a),
+		unix.Lstat(filepath.Join(to, "other"), &b)); err != nil || a.Rdev != 0 ||
 		a.Mode&unix.S_IFMT != unix.S_IFCHR || a.Ino != b.Ino {
 		t.Errorf("%+v (%v)", a, err)
 	}
@@ -274,7 +278,8 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestFull: a disk that fills up ends a copy with a clear problem, and nothing of it is left. Some of the disk stays free for the nodes.
+// TestFull: a disk that fills up ends a copy with a clear problem, and nothing of it is left. Some
+// of the disk stays free for the nodes.
 func TestFull(t *testing.T) {
 	need.Integration(t)
 	small := t.TempDir()
@@ -283,7 +288,8 @@ func TestFull(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = unix.Unmount(small, unix.MNT_DETACH) })
 	from := filepath.Join(t.TempDir(), "from")
-	sh(t, `mkdir "$1"; for i in $(seq 60); do head -c 2000000 /dev/urandom > "$1/$i"; done; head -c 1000 /dev/urandom > "$1/small"`, from)
+	sh(t, `mkdir "$1"; for i in $(seq 60); do head -c 2000000 /dev/urandom > "$1/$i"; done; head -c 1000 /dev/urandom > "$1/small"`,
+		from)
 	_, err := CloneLive(t.Context(), from, filepath.Join(small, "to"), once)
 	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "room") {
 		t.Errorf("on a full disk: %v", err)

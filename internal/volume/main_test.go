@@ -13,8 +13,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestMain runs integration tests in a mount namespace of their own: the kernel unmounts what is left when they are killed, and lets go
-// of the loop devices.
+// TestMain runs integration tests in a mount namespace of their own: the kernel unmounts what is
+// left when they are killed, and lets go of the loop devices.
 func TestMain(m *testing.M) {
 	if need.Asked() && os.Getenv("ORRERY_TEST_MOUNTS") == "" {
 		unshare, err := exec.LookPath("unshare")

@@ -24,8 +24,9 @@ type Mirror struct {
 	Every  time.Duration
 }
 
-// Mirrors returns what is mirrored of a site: the directories of the volumes that say so, each of a node beneath the target. Nothing is of a
-// twin: its data is a copy, and must not go over that of the original.
+// Mirrors returns what is mirrored of a site: the directories of the volumes that say so, each of a
+// node beneath the target. Nothing is of a twin: its data is a copy, and must not go over that of
+// the original.
 func Mirrors(dirs host.Dirs, s *site.Site) ([]Mirror, error) {
 	if s.Twin != "" {
 		return nil, nil
@@ -46,7 +47,8 @@ func Mirrors(dirs host.Dirs, s *site.Site) ([]Mirror, error) {
 				continue
 			}
 			if !absolute(v.Mirror) {
-				return nil, problem.New(problem.Mistake, "volume %s: mirror = %q is neither an absolute directory nor one of another host", v.Name, v.Mirror).
+				return nil, problem.New(problem.Mistake,
+					"volume %s: mirror = %q is neither an absolute directory nor one of another host", v.Name, v.Mirror).
 					At("site.toml").Try(`say mirror = "user@host:/directory"`)
 			}
 			seen[from] = true
@@ -73,11 +75,14 @@ const ssh = "ssh -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=20
 // patience is how long rsync waits for the other side to say or take anything.
 const patience = 5 * time.Minute
 
-// arguments are those of rsync(1): all that a file can have is kept, and times are compared to the nanosecond. Devices are left out: one that
-// a node has made would open a disk of the place where the mirror is. On the other side, whoever is not root there cannot give files to their
-// owners, and lets rsync note them beside the files instead, from where they come back with the same option.
+// arguments are those of rsync(1): all that a file can have is kept, and times are compared to the
+// nanosecond. Devices are left out: one that a node has made would open a disk of the place where
+// the mirror is. On the other side, whoever is not root there cannot give files to their owners,
+// and lets rsync note them beside the files instead, from where they come back with the same
+// option.
 func (m Mirror) arguments(more ...string) []string {
-	args := append([]string{"rsync", "-aHAXS", "--numeric-ids", "--no-devices", "--modify-window=-1", "--mkpath", "--timeout=" + strconv.Itoa(int(patience.Seconds()))}, more...)
+	args := append([]string{"rsync", "-aHAXS", "--numeric-ids", "--no-devices", "--modify-window=-1", "--mkpath",
+		"--timeout=" + strconv.Itoa(int(patience.Seconds()))}, more...)
 	if place, _, remote := strings.Cut(m.To, ":"); remote && !strings.Contains(place, "/") {
 		args = append(args, "-e", ssh)
 		if user, _, named := strings.Cut(place, "@"); named && user != "root" {
@@ -87,11 +92,12 @@ func (m Mirror) arguments(more ...string) []string {
 	return append(args, "--", m.From+"/", m.To+"/")
 }
 
-// Run copies what is new or has changed. What is gone from the volume stays in the mirror: what an archive holds is not lost because the
-// original was.
+// Run copies what is new or has changed. What is gone from the volume stays in the mirror: what an
+// archive holds is not lost because the original was.
 func (m Mirror) Run(ctx context.Context) (sent int64, err error) { return m.copy(ctx) }
 
-// Mend does so with all whose contents are not the same, whatever their sizes and times say: a file that rots in the mirror keeps these. It reads all of both.
+// Mend does so with all whose contents are not the same, whatever their sizes and times say: a file
+// that rots in the mirror keeps these. It reads all of both.
 func (m Mirror) Mend(ctx context.Context) (sent int64, err error) { return m.copy(ctx, "--checksum") }
 
 func (m Mirror) copy(ctx context.Context, more ...string) (sent int64, err error) {
@@ -100,7 +106,8 @@ func (m Mirror) copy(ctx context.Context, more ...string) (sent int64, err error
 	}
 	if m.local() {
 		if err := os.MkdirAll(m.To, 0o700); err != nil {
-			return 0, problem.New(problem.Failed, "the mirror of volume %s of %s cannot be made", m.Volume, m.Node).At(m.To).Because(err)
+			return 0, problem.New(problem.Failed, "the mirror of volume %s of %s cannot be made", m.Volume, m.Node).At(m.To).
+				Because(err)
 		}
 	}
 	out, err := m.rsync(ctx, append(more, "--partial-dir=.rsync-partial", "--stats", "--no-human-readable")...)
@@ -109,7 +116,8 @@ func (m Mirror) copy(ctx context.Context, more ...string) (sent int64, err error
 
 func (m Mirror) there() error {
 	if _, err := os.Stat(m.From); err != nil {
-		return problem.New(problem.Failed, "volume %s of %s is not there", m.Volume, m.Node).At(m.From).Try("orrery up makes it")
+		return problem.New(problem.Failed, "volume %s of %s is not there", m.Volume, m.Node).At(m.From).
+			Try("orrery up makes it")
 	}
 	if m.local() && strings.HasPrefix(filepath.Clean(m.To)+"/", filepath.Clean(m.From)+"/") {
 		return problem.New(problem.Mistake, "volume %s cannot be mirrored into itself", m.Volume).At(m.To)
@@ -122,7 +130,8 @@ func (m Mirror) rsync(ctx context.Context, more ...string) (string, error) {
 	const most = 64 << 20 // names of files that differ
 	var out []byte
 	err := confined(m.shut(), func() (err error) {
-		out, err = host.Output(ctx, host.Local{Name: "host"}, host.Command{Args: m.arguments(more...), Env: []string{"LC_ALL=C"}}, most)
+		out, err = host.Output(ctx, host.Local{Name: "host"},
+			host.Command{Args: m.arguments(more...), Env: []string{"LC_ALL=C"}}, most)
 		return err
 	})
 	var p *problem.Problem
@@ -134,12 +143,14 @@ func (m Mirror) rsync(ctx context.Context, more ...string) (string, error) {
 		err = nil // files vanished while they were copied: the volume is in use
 	}
 	if err != nil {
-		return "", problem.New(problem.Failed, "volume %s of %s was not reached at its mirror %s", m.Volume, m.Node, m.To).Because(err).Try("%s", m.cure(ran))
+		return "", problem.New(problem.Failed, "volume %s of %s was not reached at its mirror %s", m.Volume, m.Node, m.To).
+			Because(err).Try("%s", m.cure(ran))
 	}
 	return string(out), nil
 }
 
-// shut returns the directories that rsync is shut in: the volume, and a mirror on this host, where what nodes have written is, too.
+// shut returns the directories that rsync is shut in: the volume, and a mirror on this host, where
+// what nodes have written is, too.
 func (m Mirror) shut() []shut {
 	dirs := []shut{{dir: m.From, readOnly: true}}
 	if _, err := os.Stat(m.To); err == nil && m.local() {

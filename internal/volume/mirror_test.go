@@ -23,10 +23,13 @@ import (
 func TestMirrors(t *testing.T) {
 	dirs := host.Dirs{State: "/s", Run: "/r"}
 	s := &site.Site{
-		Name: "karoo", Nodes: []site.Node{{Name: "db", ID: 1, Roles: []string{"db"}}, {Name: "web", ID: 2, Roles: []string{"db"}}},
-		Roles: []site.Role{{Name: "db", Volumes: []site.VolumeUse{{Name: "rows", Path: "/a"}, {Name: "common", Path: "/b"}, {Name: "other", Path: "/c"}}}},
+		Name: "karoo", Nodes: []site.Node{{Name: "db", ID: 1, Roles: []string{"db"}},
+			{Name: "web", ID: 2, Roles: []string{"db"}}},
+		Roles: []site.Role{{Name: "db", Volumes: []site.VolumeUse{{Name: "rows", Path: "/a"}, {Name: "common", Path: "/b"},
+			{Name: "other", Path: "/c"}}}},
 		Volumes: []site.Volume{
-			{Name: "rows", Mirror: "backup@ct:/srv/rows/", Every: time.Hour}, {Name: "common", Shared: true, Mirror: "/copy"}, {Name: "other"},
+			{Name: "rows", Mirror: "backup@ct:/srv/rows/", Every: time.Hour}, {Name: "common", Shared: true, Mirror: "/copy"},
+			{Name: "other"},
 		},
 	}
 	got, err := Mirrors(dirs, s)
@@ -80,14 +83,16 @@ func tryMirror(t *testing.T, m Mirror, at string) {
 		t.Errorf("%d bytes were sent again (%v)", sent, err)
 	}
 	// A file that rots keeps its size and its time.
-	sh(t, `cd "$1"; touch -r a /tmp/.$$; printf TEXT | dd of=a conv=notrunc status=none; touch -r /tmp/.$$ a; rm /tmp/.$$; rm full/3`, at)
+	sh(t, `cd "$1"; touch -r a /tmp/.$$; printf TEXT | dd of=a conv=notrunc status=none; touch -r /tmp/.$$ a; rm /tmp/.$$; rm full/3`,
+		at)
 	sh(t, `cd "$1"; rm will-go/x; chmod 600 full/8`, m.From)
 	all, err := m.Verify(t.Context())
 	found := map[string]string{}
 	for _, d := range all {
 		found[d.Path] = d.What
 	}
-	if err != nil || found["a"] != "content" || found["full/3"] != "missing" || found["full/8"] != "mode" || found["will-go/x"] != "" {
+	if err != nil || found["a"] != "content" || found["full/3"] != "missing" || found["full/8"] != "mode" ||
+		found["will-go/x"] != "" {
 		t.Errorf("it differs in %v (%v)", all, err)
 	}
 	if _, err := m.Run(t.Context()); err != nil {
@@ -107,8 +112,8 @@ func tryMirror(t *testing.T, m Mirror, at string) {
 	}
 }
 
-// TestMirrorExchange: while a node lets a directory and a link to one of the host change places, rsync, which is root, takes
-// no file of the host into a mirror.
+// TestMirrorExchange: while a node lets a directory and a link to one of the host change places,
+// rsync, which is root, takes no file of the host into a mirror.
 func TestMirrorExchange(t *testing.T) {
 	need.Program(t, "rsync")
 	needRoot(t)
@@ -129,7 +134,8 @@ func TestMirrorExchange(t *testing.T) {
 	}
 }
 
-// TestMirrorConfined: a program that follows links as old versions of rsync(1) did finds no way out of the volume, nor of a mirror on this host.
+// TestMirrorConfined: a program that follows links as old versions of rsync(1) did finds no way out
+// of the volume, nor of a mirror on this host.
 func TestMirrorConfined(t *testing.T) {
 	needRoot(t)
 	dir := t.TempDir()
@@ -164,8 +170,8 @@ exit 0`)
 	}
 }
 
-// TestMirrorOld: a link that an earlier mirror has brought leads nowhere when there are files below its name later; and what devices there are
-// does not come along.
+// TestMirrorOld: a link that an earlier mirror has brought leads nowhere when there are files below
+// its name later; and what devices there are does not come along.
 func TestMirrorOld(t *testing.T) {
 	need.Program(t, "rsync")
 	needRoot(t)
@@ -230,10 +236,13 @@ func server(t *testing.T, dir string) {
 	sh(t, `set -e; cd "$1"; mkdir bin; ssh-keygen -qt ed25519 -N '' -f host; ssh-keygen -qt ed25519 -N '' -f key; cp key.pub authorized
 echo "[127.0.0.1]:$2 $(cut -d' ' -f1,2 host.pub)" > known
 printf '#!/bin/sh\nexec /usr/bin/ssh -F none -p %s -i %s/key -o UserKnownHostsFile=%s/known "$@"\n' "$2" "$1" "$1" > bin/ssh; chmod 755 bin/ssh
-printf 'Port %s\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin prohibit-password\n' "$2" "$1" "$1" > config`, dir, port)
+printf 'Port %s\nListenAddress 127.0.0.1\nHostKey %s/host\nAuthorizedKeysFile %s/authorized\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin prohibit-password\n' "$2" "$1" "$1" > config`,
+		dir, port)
 	cmd := exec.Command("/usr/sbin/sshd", "-D", "-e", "-f", filepath.Join(dir, "config"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // which must not end before sshd: Pdeathsig is tied to it, and what is done on threads of its own ends them
+	// which must not end before sshd: Pdeathsig is tied to it, and what is done on threads of its own
+	// ends them
+	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
 	var said strings.Builder
 	cmd.Stderr = &said
@@ -278,9 +287,11 @@ func TestMirrorUser(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	sh(t, `set -e; chmod 711 "$1"; cd "$1"; mkdir bin theirs; chown 4242:4242 theirs
-printf '#!/bin/sh\nwhile [ "$1" != ct ]; do shift; done; shift; exec setpriv --reuid=4242 --regid=4242 --clear-groups sh -c "$*"\n' > bin/ssh; chmod 755 bin/ssh`, dir)
+printf '#!/bin/sh\nwhile [ "$1" != ct ]; do shift; done; shift; exec setpriv --reuid=4242 --regid=4242 --clear-groups sh -c "$*"\n' > bin/ssh; chmod 755 bin/ssh`,
+		dir)
 	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
-	m := Mirror{Volume: "rows", Node: "db", From: filepath.Join(dir, "from"), To: "backup@ct:" + filepath.Join(dir, "theirs", "db")}
+	m := Mirror{Volume: "rows", Node: "db", From: filepath.Join(dir, "from"),
+		To: "backup@ct:" + filepath.Join(dir, "theirs", "db")}
 	sh(t, `set -e; mkdir "$1"; cd "$1"; echo x > x; chown 12:34 x; chmod 4755 x; ln x y`, m.From)
 	if _, err := m.Run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -289,7 +300,8 @@ printf '#!/bin/sh\nwhile [ "$1" != ct ]; do shift; done; shift; exec setpriv --r
 		t.Errorf("it differs in %v (%v)", all, err)
 	}
 	back := filepath.Join(dir, "back")
-	sh(t, `rsync -aHAXS --numeric-ids --modify-window=-1 --remote-option=--fake-super -e ssh backup@ct:"$1"/ "$2"/`, filepath.Join(dir, "theirs", "db"), back)
+	sh(t, `rsync -aHAXS --numeric-ids --modify-window=-1 --remote-option=--fake-super -e ssh backup@ct:"$1"/ "$2"/`,
+		filepath.Join(dir, "theirs", "db"), back)
 	same(t, m.From, back)
 }
 
@@ -305,14 +317,16 @@ func TestMirrored(t *testing.T) {
 		}
 	}
 	all, err := ReadMirrored(dirs, "karoo")
-	if err != nil || len(all) != 2 || all[0].Problem != "it failed" || !all[0].Good.Equal(now.Add(-2*time.Hour)) || !all[1].Good.Equal(now) {
+	if err != nil || len(all) != 2 || all[0].Problem != "it failed" || !all[0].Good.Equal(now.Add(-2*time.Hour)) ||
+		!all[1].Good.Equal(now) {
 		t.Errorf("got %+v (%v)", all, err)
 	}
 	first, err := LockMirrors(t.Context(), dirs, "karoo", host.Holder{Who: "ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LockMirrors(t.Context(), dirs, "karoo", host.Holder{}); problem.Exit(err) != int(problem.Locked) || !strings.Contains(fmt.Sprint(err), "ada") {
+	if _, err := LockMirrors(t.Context(), dirs, "karoo", host.Holder{}); problem.Exit(err) != int(problem.Locked) ||
+		!strings.Contains(fmt.Sprint(err), "ada") {
 		t.Errorf("a second run gives %v", errors.Unwrap(err))
 	}
 	first.Release()

@@ -62,7 +62,8 @@ func (r Mirrored) Note(dirs host.Dirs, key string) error {
 	return host.WriteJSON(mirrorsPath(dirs, key), 0o600, fresh)
 }
 
-// LockMirrors is held by whoever mirrors volumes of a site. The lock of the site itself is not: a large archive takes hours.
+// LockMirrors is held by whoever mirrors volumes of a site. The lock of the site itself is not: a
+// large archive takes hours.
 func LockMirrors(ctx context.Context, dirs host.Dirs, key string, h host.Holder) (*host.Lock, error) {
 	return host.TakeLock(ctx, filepath.Join(dirs.Site(key), "mirrors.lock"), h)
 }

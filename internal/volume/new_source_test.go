@@ -27,8 +27,9 @@ func (c cluster) Mount(dirs host.Dirs, m spec.Mount) error {
 	return os.Mkdir(c.Root(dirs, "", m), 0o700)
 }
 
-// TestNewSource adds a source of volumes: what it is to one list, how a host gets at it to another. In a change, its key is a field more of site.Remote,
-// beside the list; here, an address that begins so stands for it.
+// TestNewSource adds a source of volumes: what it is to one list, how a host gets at it to another.
+// In a change, its key is a field more of site.Remote, beside the list; here, an address that
+// begins so stands for it.
 func TestNewSource(t *testing.T) {
 	before := site.Sources
 	t.Cleanup(func() { site.Sources = before; delete(Sources, "cluster") })
@@ -50,7 +51,8 @@ func TestNewSource(t *testing.T) {
 		Roles: []site.Role{{Name: "db", Volumes: []site.VolumeUse{
 			{Name: "data", Path: "/srv/data", Owner: "root:root", Mode: 0o750, Exclusive: true, Quarantine: site.Snapshot},
 		}}},
-		Nodes: []site.Node{{Name: "db0", ID: 1, Roles: []string{"db"}, Host: "sv1"}, {Name: "db1", ID: 2, Roles: []string{"db"}, Host: "sv2"}},
+		Nodes: []site.Node{{Name: "db0", ID: 1, Roles: []string{"db"}, Host: "sv1"},
+			{Name: "db1", ID: 2, Roles: []string{"db"}, Host: "sv2"}},
 	}
 	wrong := func() string {
 		var all []string

@@ -31,7 +31,8 @@ func (s nfs) Mount(dirs host.Dirs, m spec.Mount) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	err := host.Local{Name: "host"}.Run(ctx, host.Command{Args: []string{"mount", "-t", "nfs", "-o", "rw,nosuid,nodev", export, at}})
+	err := host.Local{Name: "host"}.Run(ctx,
+		host.Command{Args: []string{"mount", "-t", "nfs", "-o", "rw,nosuid,nodev", export, at}})
 	if err != nil {
 		return problem.New(problem.Unable, "the export %s cannot be mounted", export).Because(err).
 			Try("apt install nfs-common, and see that the server exports it to this host")

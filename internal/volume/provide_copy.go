@@ -15,9 +15,11 @@ import (
 // making sees to it that a directory that several nodes share is made by one of them.
 var making singleflight.Group
 
-// ProvideCopy makes the copy of a volume that a node in quarantine uses, unless it is there: from the volume itself while its nodes
-// stand still, or empty where that is asked for or there is no volume yet. How is "" if nothing was copied.
-func ProvideCopy(ctx context.Context, dirs host.Dirs, key, node string, m spec.Mount, account Account, still Still) (Made, error) {
+// ProvideCopy makes the copy of a volume that a node in quarantine uses, unless it is there: from
+// the volume itself while its nodes stand still, or empty where that is asked for or there is no
+// volume yet. How is "" if nothing was copied.
+func ProvideCopy(ctx context.Context, dirs host.Dirs, key, node string, m spec.Mount, account Account,
+	still Still) (Made, error) {
 	path := Path(dirs, key, node, m)
 	if _, err := os.Stat(path); err == nil {
 		return Made{}, nil

@@ -24,7 +24,8 @@ func (r *round) room(fd int, size int64) error {
 	r.asked, r.unasked = true, 0
 	free, total, ok := freeOn(fd)
 	if keep := min(spare, total/spareOf); ok && free-keep < size {
-		return wrote("", fmt.Errorf("%d MiB are free, %d MiB of them must stay so, and a file takes %d MiB: %w", free>>20, keep>>20, size>>20, unix.ENOSPC))
+		return wrote("", fmt.Errorf("%d MiB are free, %d MiB of them must stay so, and a file takes %d MiB: %w", free>>20,
+			keep>>20, size>>20, unix.ENOSPC))
 	}
 	return nil
 }
@@ -48,7 +49,8 @@ func Uncopied(from string, err error) error {
 	var p *problem.Problem
 	switch {
 	case problem.DiskFull(err):
-		return problem.New(problem.Unable, "there is not enough room to copy it").At(from).Because(err).Try("make room: orrery snapshot rm, orrery image gc")
+		return problem.New(problem.Unable, "there is not enough room to copy it").At(from).Because(err).
+			Try("make room: orrery snapshot rm, orrery image gc")
 	case errors.As(err, &p):
 		return problem.New(p.Kind, "no copy of it can be made").At(from).Because(err)
 	}

@@ -10,8 +10,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// A round goes through the source once and makes the copy as the source is at that moment. All is done from open directory to open directory,
-// so that whatever is renamed meanwhile, and whatever links say, nothing outside of the source comes into the copy.
+// A round goes through the source once and makes the copy as the source is at that moment. All is
+// done from open directory to open directory, so that whatever is renamed meanwhile, and whatever
+// links say, nothing outside of the source comes into the copy.
 type round struct {
 	*Copying
 	ctx   context.Context
@@ -126,8 +127,9 @@ func (r *round) keep(k *known) {
 // here opens the directory of the copy that the round is in.
 func (r *round) here() (int, error) { return r.open(len(r.stack) - 1) }
 
-// open opens a directory of the copy that the round is in, and lets nothing of it have a part in what is made in there: an ACL for
-// what is made anew, for instance. It is dressed again when it is left.
+// open opens a directory of the copy that the round is in, and lets nothing of it have a part in
+// what is made in there: an ACL for what is made anew, for instance. It is dressed again when it is
+// left.
 func (r *round) open(i int) (int, error) {
 	f := r.stack[i]
 	if f.fd >= 0 {
@@ -160,7 +162,8 @@ func (f *frame) close() {
 	}
 }
 
-// leaveDirectory removes from a directory of the copy what is in the source no more, and gives it all that its source has.
+// leaveDirectory removes from a directory of the copy what is in the source no more, and gives it
+// all that its source has.
 func (r *round) leaveDirectory(e *tree.Entry) error {
 	f := r.in()
 	for _, k := range f.inside {

@@ -56,7 +56,8 @@ func SizeOf(ctx context.Context, dir string) (s Size, err error) {
 	return s, err
 }
 
-// SizeOfOwn measures the volumes of a node that are its alone and kept with the state of this host. What cannot be read is left out.
+// SizeOfOwn measures the volumes of a node that are its alone and kept with the state of this host.
+// What cannot be read is left out.
 func SizeOfOwn(ctx context.Context, dirs host.Dirs, n *observe.Node) (all Size) {
 	for _, m := range n.Mounts {
 		if m.Shared || !m.From().WithState || m.Copy == spec.NoCopy {

@@ -11,7 +11,8 @@ import (
 
 // A Source is how a host gets at volumes of one source (site.VolumeSource).
 type Source interface {
-	// Root returns the directory of the host in which each node has its directory of a volume; of a volume that nodes share, that directory.
+	// Root returns the directory of the host in which each node has its directory of a volume; of a
+	// volume that nodes share, that directory.
 	Root(dirs host.Dirs, key string, m spec.Mount) string
 	// Mount makes the data reachable there.
 	Mount(dirs host.Dirs, m spec.Mount) error

@@ -10,7 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestSourcesMatch: each source of a volume that a site can have is one that a host has, and keeps data where it says.
+// TestSourcesMatch: each source of a volume that a site can have is one that a host has, and keeps
+// data where it says.
 func TestSourcesMatch(t *testing.T) {
 	if len(Sources) != len(site.Sources) {
 		t.Errorf("there are %d sources here; a site has %d", len(Sources), len(site.Sources))

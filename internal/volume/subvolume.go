@@ -29,8 +29,8 @@ func onBtrfs(dir string) bool {
 	return unix.Statfs(dir, &s) == nil && s.Type == unix.BTRFS_SUPER_MAGIC
 }
 
-// canSnapshot reports whether a tree can be snapshotted into a directory. A snapshot leaves out subvolumes that are inside
-// the one that is snapshotted, so there must be none.
+// canSnapshot reports whether a tree can be snapshotted into a directory. A snapshot leaves out
+// subvolumes that are inside the one that is snapshotted, so there must be none.
 func canSnapshot(from, dir string) bool {
 	if _, err := exec.LookPath("btrfs"); err != nil || !isSubvolume(from) || !onBtrfs(dir) {
 		return false
@@ -80,7 +80,8 @@ func snapshot(ctx context.Context, from, to string) error {
 	return run(ctx, "btrfs", "subvolume", "snapshot", from, to)
 }
 
-// makeDirectory makes a directory in which much may be kept: where that is possible a subvolume, of which a snapshot costs nothing.
+// makeDirectory makes a directory in which much may be kept: where that is possible a subvolume, of
+// which a snapshot costs nothing.
 func makeDirectory(path string, above string) error {
 	if onBtrfs(above) && run(context.Background(), "btrfs", "subvolume", "create", path) == nil {
 		return os.Chmod(path, 0o700)
@@ -88,8 +89,9 @@ func makeDirectory(path string, above string) error {
 	return os.Mkdir(path, 0o700)
 }
 
-// Erase removes a tree, or a subvolume, for good. One that is not there is no error. It goes by another name first, so that whoever is
-// killed meanwhile leaves it whole or not at all: what lacks files must not be taken for what it was.
+// Erase removes a tree, or a subvolume, for good. One that is not there is no error. It goes by
+// another name first, so that whoever is killed meanwhile leaves it whole or not at all: what lacks
+// files must not be taken for what it was.
 func Erase(path string) error {
 	if strings.HasPrefix(filepath.Base(path), ".") {
 		return empty(path)
@@ -107,7 +109,8 @@ func Erase(path string) error {
 // Sweep removes what Erase has left of volumes of a site, and of copies of them, when it was killed.
 func Sweep(dirs host.Dirs, key string) error {
 	var err error
-	for _, root := range []string{dirs.Volumes(key), filepath.Join(dirs.Releases(key), "*", filepath.Base(dirs.Copies(key, 0)))} {
+	for _, root := range []string{dirs.Volumes(key),
+		filepath.Join(dirs.Releases(key), "*", filepath.Base(dirs.Copies(key, 0)))} {
 		left, _ := filepath.Glob(goneName(filepath.Join(root, "*", "*")))
 		for _, path := range left {
 			err = errors.Join(err, empty(path))

@@ -11,7 +11,8 @@ type Deviation struct {
 	What string `json:"what"` // "missing", or what differs of it
 }
 
-// Verify compares a volume with its mirror, by the contents of all files. Files that are only in the mirror are not told: they are kept there.
+// Verify compares a volume with its mirror, by the contents of all files. Files that are only in
+// the mirror are not told: they are kept there.
 func (m Mirror) Verify(ctx context.Context) ([]Deviation, error) {
 	if err := m.there(); err != nil {
 		return nil, err
@@ -36,7 +37,8 @@ func deviates(code string) string {
 		return "missing"
 	}
 	words := map[byte]string{
-		'c': "content", 's': "size", 't': "time", 'T': "time", 'p': "mode", 'o': "owner", 'g': "group", 'a': "ACL", 'x': "extended attributes",
+		'c': "content", 's': "size", 't': "time", 'T': "time", 'p': "mode", 'o': "owner", 'g': "group", 'a': "ACL",
+		'x': "extended attributes",
 	}
 	var what []string
 	for i := 2; i < len(code); i++ {

@@ -32,10 +32,12 @@ func Path(dirs host.Dirs, site, node string, m spec.Mount) string {
 	return filepath.Join(root, node)
 }
 
-// ForAll is the directory of a volume that all nodes share, where those of single nodes would be. No node can be called so.
+// ForAll is the directory of a volume that all nodes share, where those of single nodes would be.
+// No node can be called so.
 const ForAll = "@all"
 
-// Provide makes the directory of a volume, with its owner and mode, unless it is there, and mounts the export that it is on.
+// Provide makes the directory of a volume, with its owner and mode, unless it is there, and mounts
+// the export that it is on.
 func Provide(dirs host.Dirs, site, node string, m spec.Mount, account Account) error {
 	if m.Copy == "" {
 		if err := sourceOf(m).Mount(dirs, m); err != nil {
@@ -53,7 +55,8 @@ func provide(path, node string, m spec.Mount, account Account) error {
 	}
 	uid, gid, err := account(m.Owner)
 	if err != nil {
-		return problem.New(problem.Mistake, "volume %s: its owner %q is unknown on node %s", m.Volume, m.Owner, node).Because(err).
+		return problem.New(problem.Mistake, "volume %s: its owner %q is unknown on node %s", m.Volume, m.Owner, node).
+			Because(err).
 			Try("a package or build step of the role must make that user")
 	}
 	// The owners in a volume are those of the node: no user of the host who has the same number may get at it.

@@ -1,6 +1,7 @@
 // Command man writes the manual pages of orrery into a directory: go run ./packaging/man DIRECTORY VERSION.
 //
-// It is a program of its own because the libraries that write pages took half a millisecond at each start of orrery.
+// It is a program of its own because the libraries that write pages took half a millisecond at each
+// start of orrery.
 package main
 
 import (

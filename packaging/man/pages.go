@@ -44,7 +44,8 @@ func write(root *cobra.Command, version, dir string) error {
 	return err
 }
 
-// made returns the date of the pages: that of the sources, if whoever builds says it (SOURCE_DATE_EPOCH), or today's.
+// made returns the date of the pages: that of the sources, if whoever builds says it
+// (SOURCE_DATE_EPOCH), or today's.
 func made() time.Time {
 	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
 		return time.Unix(seconds, 0).UTC()
@@ -52,8 +53,8 @@ func made() time.Time {
 	return time.Now().UTC()
 }
 
-// tidy makes of a page what mandoc -T lint has nothing to say of. Defaults that say nothing go: empty, zero or false;
-// --help does not show them either.
+// tidy makes of a page what mandoc -T lint has nothing to say of. Defaults that say nothing go:
+// empty, zero or false; --help does not show them either.
 func tidy(page, date string) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -73,8 +74,8 @@ var (
 	emptyLines   = pattern.New(`\n(?:[ \t]*\n)+`)
 )
 
-// maxColumns is how long lines of a page are, which the reader's program fills anew. mandoc wants 80 at most, and counts
-// a character that is not ASCII as the escape that stands for it.
+// maxColumns is how long lines of a page are, which the reader's program fills anew. mandoc wants
+// 80 at most, and counts a character that is not ASCII as the escape that stands for it.
 const maxColumns = 72
 
 // wrapped breaks long lines of text between words.
@@ -82,7 +83,8 @@ func wrapped(page string) string {
 	var out strings.Builder
 	literal := false
 	for line := range strings.Lines(page) {
-		literal = strings.HasPrefix(line, ".EX") || strings.HasPrefix(line, ".nf") || literal && !strings.HasPrefix(line, ".EE") && !strings.HasPrefix(line, ".fi")
+		literal = strings.HasPrefix(line, ".EX") || strings.HasPrefix(line, ".nf") || literal &&
+			!strings.HasPrefix(line, ".EE") && !strings.HasPrefix(line, ".fi")
 		for !literal && len(line) > maxColumns+1 && line[0] != '.' {
 			at := strings.LastIndexByte(line[:maxColumns+1], ' ')
 			for at > 0 && strings.ContainsAny(line[at+1:at+2], ".'") { // a line that begins so is a command

@@ -35,7 +35,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestLint: a page has a title and a date of its own, its options are a list, and mandoc has nothing to say of it.
+// TestLint: a page has a title and a date of its own, its options are a list, and mandoc has
+// nothing to say of it.
 func TestLint(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1792108800")
 	dir := t.TempDir()
@@ -66,7 +67,8 @@ func TestLint(t *testing.T) {
 	if err != nil {
 		t.Skip("mandoc, which checks the pages, is not installed (apt-get install mandoc)")
 	}
-	if out, err := exec.Command(mandoc, append([]string{"-T", "lint", "-W", "style"}, pages...)...).CombinedOutput(); err != nil || len(out) > 0 {
+	if out, err := exec.Command(mandoc, append([]string{"-T", "lint", "-W", "style"},
+		pages...)...).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("mandoc -T lint: %v\n%s", err, out)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"orrery/test/frames"
 )
 
-// sendFrames sends a frame of each kind, or of those that are named, by an interface: args are its name, the MAC and the
-// IPv4 address of a neighbour to pose as and to speak to, and names of kinds.
+// sendFrames sends a frame of each kind, or of those that are named, by an interface: args are its
+// name, the MAC and the IPv4 address of a neighbour to pose as and to speak to, and names of kinds.
 func sendFrames(args []string) error {
 	if len(args) < 3 {
 		return errors.New("frames INTERFACE MAC ADDRESS [KIND...]")
@@ -77,9 +77,9 @@ func self(name string) (frames.Party, int, error) {
 	return frames.Party{}, 0, fmt.Errorf("interface %s has no IPv4 address", name)
 }
 
-// hearFrames prints the kind of each frame that comes to an interface and that sendFrames has made, until it has been
-// silent for some time, or for ten times as long before the first frame: args are its name, that time, and the MAC and the
-// IPv4 address of the sender. It says "listening" first.
+// hearFrames prints the kind of each frame that comes to an interface and that sendFrames has made,
+// until it has been silent for some time, or for ten times as long before the first frame: args are
+// its name, that time, and the MAC and the IPv4 address of the sender. It says "listening" first.
 func hearFrames(args []string) error {
 	if len(args) != 4 {
 		return errors.New("listen INTERFACE DURATION MAC ADDRESS")

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// freezeProcess puts a process into a control group of its own and freezes it: version 1 does not let it die of SIGKILL
-// then. With "again" it freezes it whenever it is thawed, until this program is killed.
+// freezeProcess puts a process into a control group of its own and freezes it: version 1 does not
+// let it die of SIGKILL then. With "again" it freezes it whenever it is thawed, until this program
+// is killed.
 func freezeProcess(args []string) error {
 	if len(args) == 0 {
 		return errors.New("freeze PID [again]")
@@ -26,7 +27,8 @@ func freezeProcess(args []string) error {
 		return err
 	}
 	freeze := func() error {
-		return errors.Join(os.WriteFile(filepath.Join(inside, state), []byte(frozen), 0), os.WriteFile(filepath.Join(group, state), []byte(frozen), 0))
+		return errors.Join(os.WriteFile(filepath.Join(inside, state), []byte(frozen), 0),
+			os.WriteFile(filepath.Join(group, state), []byte(frozen), 0))
 	}
 	if err := freeze(); err != nil {
 		return err

@@ -19,14 +19,16 @@ const (
 	ctrlZ = 0x1a
 )
 
-// pressKey runs a command from a shell on a terminal, presses a key after some milliseconds, and leaves it at that.
+// pressKey runs a command from a shell on a terminal, presses a key after some milliseconds, and
+// leaves it at that.
 func pressKey(key byte) func([]string) error {
 	return func(args []string) error {
 		after, command, err := timed(args)
 		if err != nil {
 			return err
 		}
-		// A shell that controls its jobs: where there is none, nobody could let go on what has been stopped, and nothing stops.
+		// A shell that controls its jobs: where there is none, nobody could let go on what has been
+		// stopped, and nothing stops.
 		terminal, err := pty.Start(exec.Command("/bin/sh", "-im"))
 		if err != nil {
 			return err
@@ -69,8 +71,8 @@ func leaveUnread(args []string) error {
 	return startAndStay(command)
 }
 
-// freezeRun runs a command and freezes the control group, in which it is with it, after some milliseconds: it writes a value
-// to a file of the group's, as "FROZEN" to freezer.state.
+// freezeRun runs a command and freezes the control group, in which it is with it, after some
+// milliseconds: it writes a value to a file of the group's, as "FROZEN" to freezer.state.
 func freezeRun(args []string) error {
 	file, value := args[0], args[1]
 	after, command, err := timed(args[2:])
@@ -93,7 +95,9 @@ func timed(args []string) (time.Duration, *exec.Cmd, error) {
 	return time.Duration(ms) * time.Millisecond, commandOf(args[1:]), err
 }
 
-func commandOf(args []string) *exec.Cmd { return exec.Command(args[0], args[1:]...) } //nolint:gosec // it is what a test says
+func commandOf(args []string) *exec.Cmd {
+	return exec.Command(args[0], args[1:]...)
+} //nolint:gosec // it is what a test says
 
 // startAndStay keeps what the command has been given for as long as somebody may wait for it.
 func startAndStay(command *exec.Cmd) error {

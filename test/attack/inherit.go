@@ -17,8 +17,8 @@ const (
 	oddLimit = 777
 )
 
-// inherit runs a program as a careless caller would: with a file and a directory of the host open, a key in the session
-// keyring, a real-time class, one processor, and limits of its own.
+// inherit runs a program as a careless caller would: with a file and a directory of the host open,
+// a key in the session keyring, a real-time class, one processor, and limits of its own.
 func inherit(args []string) error {
 	if len(args) == 0 {
 		return errors.New("usage: inherit PROGRAM [ARGUMENT...]")
@@ -43,7 +43,8 @@ func inherit(args []string) error {
 	if err := unix.KeyctlSetperm(key, 0x3f3f3f3f); err != nil { // to whoever possesses it or not
 		return err
 	}
-	if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: 5}, 0); err != nil {
+	if err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: 5},
+		0); err != nil {
 		return err
 	}
 	var first unix.CPUSet
@@ -102,7 +103,8 @@ func inherited([]string) error {
 	return nil
 }
 
-// printDescriptors prints each descriptor above standard error that this program was born with, and where it leads.
+// printDescriptors prints each descriptor above standard error that this program was born with, and
+// where it leads.
 func printDescriptors() error {
 	const dir = "/proc/self/fd"
 	own, err := os.Open(dir)

@@ -1,6 +1,7 @@
-// Command attack does what an attacker would do to Orrery: from inside a node, as a user of the host without rights, as
-// a member, or as root of one host among several. Tests build it (need.Attack), put it where the attacker is, and check
-// that it fails. Each attack is a file, and a line in the list below.
+// Command attack does what an attacker would do to Orrery: from inside a node, as a user of the
+// host without rights, as a member, or as root of one host among several. Tests build it
+// (need.Attack), put it where the attacker is, and check that it fails. Each attack is a file, and
+// a line in the list below.
 package main
 
 import (
@@ -10,7 +11,8 @@ import (
 
 // attacks are all that this program can do, by the name that a test calls them by.
 var attacks = map[string]attack{
-	"inherit":        {"call a program with open files, keys, a class and limits that are none of a node's business", inherit},
+	"inherit": {"call a program with open files, keys, a class and limits that are none of a node's business",
+		inherit},
 	"inherited":      {"find what a careless caller has left to this program", inherited},
 	"squat":          {"answer in the place of a container's monitor", squat},
 	"vsock":          {"meet other nodes by a family of sockets that has no namespaces", vsock},

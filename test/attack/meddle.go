@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// meddle runs a command, and after some milliseconds tries whatever one process can do to another to each process that came of it. It prints what
-// was possible.
+// meddle runs a command, and after some milliseconds tries whatever one process can do to another
+// to each process that came of it. It prints what was possible.
 func meddle(args []string) error {
 	after, command, err := timed(args)
 	if err != nil {
@@ -22,7 +22,8 @@ func meddle(args []string) error {
 		return err
 	}
 	time.Sleep(after)
-	all := descendants(command.Process.Pid)                                        // sudo itself has the user id of its caller, who may stop and kill it
+	// sudo itself has the user id of its caller, who may stop and kill it
+	all := descendants(command.Process.Pid)
 	for began := time.Now(); len(all) < 3 && time.Since(began) < 30*time.Second; { // it begins slowly on a busy machine
 		time.Sleep(10 * time.Millisecond)
 		all = descendants(command.Process.Pid)

@@ -12,11 +12,12 @@ import (
 
 // spaceFlags are the kinds of namespaces that one thread of many can make for itself.
 var spaceFlags = map[string]int{
-	"net": unix.CLONE_NEWNET, "mnt": unix.CLONE_NEWNS | unix.CLONE_FS, "ipc": unix.CLONE_NEWIPC, "uts": unix.CLONE_NEWUTS, "cgroup": unix.CLONE_NEWCGROUP,
+	"net": unix.CLONE_NEWNET, "mnt": unix.CLONE_NEWNS | unix.CLONE_FS, "ipc": unix.CLONE_NEWIPC,
+	"uts": unix.CLONE_NEWUTS, "cgroup": unix.CLONE_NEWCGROUP,
 }
 
-// makeNamespaces makes namespaces of a kind, and prints how many the kernel allowed. Each costs the host memory that is not
-// charged to the node. It raises the limits of its user namespace first.
+// makeNamespaces makes namespaces of a kind, and prints how many the kernel allowed. Each costs the
+// host memory that is not charged to the node. It raises the limits of its user namespace first.
 func makeNamespaces(args []string) error {
 	if len(args) != 2 || spaceFlags[args[0]] == 0 {
 		return errors.New("namespaces net|mnt|ipc|uts|cgroup COUNT")

@@ -25,8 +25,8 @@ type target struct {
 	address string // at which a service of the host listens
 }
 
-// setUp is the script of a hostile package: it tries to reach the host from where its image is built, and prints what it has
-// reached. It ends in another root than it began in.
+// setUp is the script of a hostile package: it tries to reach the host from where its image is
+// built, and prints what it has reached. It ends in another root than it began in.
 func setUp(args []string) error {
 	if len(args) != 6 {
 		return errors.New("it takes a file, a word, a disk, a process, a key and an address")
@@ -93,7 +93,8 @@ func (t target) mountDevices() bool {
 	return false
 }
 
-// kernel mounts a proc(5) that can be written to, and opens what the host's kernel runs as root when a program crashes.
+// kernel mounts a proc(5) that can be written to, and opens what the host's kernel runs as root
+// when a program crashes.
 func (t target) kernel() bool {
 	const setting = "sys/kernel/core_pattern"
 	dir := "/proc"
@@ -140,8 +141,8 @@ func (t target) keyring() bool {
 	return err == nil
 }
 
-// descriptors looks for the file, and for a directory above it, in what any process has open. It takes descriptors out of
-// others, as opening the file again by /proc would ask for its mode.
+// descriptors looks for the file, and for a directory above it, in what any process has open. It
+// takes descriptors out of others, as opening the file again by /proc would ask for its mode.
 func (t target) descriptors() bool {
 	return anywhere("/proc/[0-9]*/fd/*", func(name string) bool {
 		var pid, fd int

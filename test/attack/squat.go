@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// squat binds the abstract name of a container's command socket, as LXC's monitor would, and takes connections without an
-// answer, until its standard input ends. It prints a line when it is ready.
+// squat binds the abstract name of a container's command socket, as LXC's monitor would, and takes
+// connections without an answer, until its standard input ends. It prints a line when it is ready.
 func squat(args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: squat NAME")

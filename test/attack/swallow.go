@@ -27,8 +27,9 @@ const (
 	outNode    = 2  // the file, below the directory 1
 )
 
-// swallow serves a file system on a directory with one file, called "out". Whoever writes to that cannot be killed before this program ends:
-// the kernel has sent the write here, and waits for the answer. On most hosts every user may do this (fusermount3).
+// swallow serves a file system on a directory with one file, called "out". Whoever writes to that
+// cannot be killed before this program ends: the kernel has sent the write here, and waits for the
+// answer. On most hosts every user may do this (fusermount3).
 func swallow(args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: DIRECTORY")

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// useTap tries what leaves a tap on the host for ever, lets other users have it, or makes the host's end of it another. The
-// program is handed the tap open, as QEMU is: it needs no privilege and no other file. It prints what the kernel allowed.
+// useTap tries what leaves a tap on the host for ever, lets other users have it, or makes the
+// host's end of it another. The program is handed the tap open, as QEMU is: it needs no privilege
+// and no other file. It prints what the kernel allowed.
 func useTap(args []string) error {
 	if len(args) != 1 {
 		return errors.New("tap DESCRIPTOR")

@@ -20,7 +20,8 @@ func vsock([]string) error {
 		{"socket", func() error { return direct(unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM) }},
 		{"socketpair", func() error {
 			var pair [2]int32
-			_, _, err := unix.Syscall6(unix.SYS_SOCKETPAIR, unix.AF_VSOCK, unix.SOCK_STREAM, 0, uintptr(unsafe.Pointer(&pair)), 0, 0)
+			_, _, err := unix.Syscall6(unix.SYS_SOCKETPAIR, unix.AF_VSOCK, unix.SOCK_STREAM, 0, uintptr(unsafe.Pointer(&pair)),
+				0, 0)
 			return unless(err)
 		}},
 		{"x32 socket", func() error { return direct(unix.SYS_SOCKET|0x40000000, unix.AF_VSOCK, unix.SOCK_STREAM) }},

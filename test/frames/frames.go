@@ -36,7 +36,8 @@ type maker func(me, other Party) []byte
 
 const (
 	minFrame = 60 // bytes, without the checksum that the card adds
-	// mark comes behind what the frame is, where nothing looks at it, before the name of the kind and a line break.
+	// mark comes behind what the frame is, where nothing looks at it, before the name of the kind and
+	// a line break.
 	mark = "frame:"
 )
 
@@ -57,8 +58,9 @@ func Find(frame []byte) (string, bool) {
 	return string(name), ok
 }
 
-// FindFrom returns the name of the kind of a frame that Frame made for me and other. It knows even those that have lost
-// their end: where br_netfilter is, a bridge cuts off what is behind an IP packet.
+// FindFrom returns the name of the kind of a frame that Frame made for me and other. It knows even
+// those that have lost their end: where br_netfilter is, a bridge cuts off what is behind an IP
+// packet.
 func FindFrom(frame []byte, me, other Party) (string, bool) {
 	if name, ok := Find(frame); ok {
 		return name, true

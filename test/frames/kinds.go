@@ -171,8 +171,8 @@ type wrapper func([]byte) (next byte, payload []byte)
 
 func icmpKinds() []Kind {
 	const router, solicitation, advertisement, redirect = 134, 135, 136, 137
-	// send makes a frame of a message to a group or, if to is the zero Addr, to the other. wrap puts headers before
-	// the message.
+	// send makes a frame of a message to a group or, if to is the zero Addr, to the other. wrap puts
+	// headers before the message.
 	send := func(kind byte, from whose, to netip.Addr, body maker, wrap ...wrapper) maker {
 		return func(me, other Party) []byte {
 			at, mac := to, group

@@ -1,4 +1,5 @@
-// Package hosts gives tests several hosts on this machine (package rehearsal): sv1, sv2 and so on, at 10.8.1.1 and so on.
+// Package hosts gives tests several hosts on this machine (package rehearsal): sv1, sv2 and so on,
+// at 10.8.1.1 and so on.
 package hosts
 
 import (
@@ -17,8 +18,10 @@ type Options struct {
 	Count    int
 	Name     string            // of them all; "": one that nobody else has
 	Programs map[string]string // what every host has in /usr/local/bin: by name, files of this machine
-	Store    string            // a store of layers of this machine: every host has those that are whole, and cannot write to them; "": none
-	Disk     int64             // bytes of each host's disk, of which only what is written is taken; 0: 16 GiB
+	// a store of layers of this machine: every host has those that are whole, and cannot write to
+	// them; "": none
+	Store string
+	Disk  int64 // bytes of each host's disk, of which only what is written is taken; 0: 16 GiB
 }
 
 // Host is one of them.
@@ -56,7 +59,8 @@ func Up(t testing.TB, o Options) *rehearsal.Hosts {
 func Start(o Options) (*rehearsal.Hosts, error) {
 	all := rehearsal.Options{State: State(), Name: o.Name, Programs: o.Programs, Store: o.Store, Disk: o.Disk}
 	for i := 1; i <= o.Count; i++ {
-		all.Places = append(all.Places, rehearsal.Place{Name: NameOf(i), Addresses: []netip.Prefix{netip.MustParsePrefix(AddressOf(i) + "/24")}})
+		all.Places = append(all.Places, rehearsal.Place{Name: NameOf(i),
+			Addresses: []netip.Prefix{netip.MustParsePrefix(AddressOf(i) + "/24")}})
 	}
 	return rehearsal.Start(all)
 }

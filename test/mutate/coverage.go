@@ -43,11 +43,12 @@ func (t test) runs(m mutation) bool {
 // inPackage returns a file with the directory that it is in: the same for its path and for that of its import.
 func inPackage(file string) string { return path.Join(path.Base(path.Dir(file)), path.Base(file)) }
 
-// readCoverage reads the blocks that were run from a directory of "go test -test.gocoverdir". All processes of a test
-// write there.
+// readCoverage reads the blocks that were run from a directory of "go test -test.gocoverdir". All
+// processes of a test write there.
 func readCoverage(dir string) ([]block, error) {
 	profile := filepath.Join(dir, "profile")
-	if out, err := exec.Command("go", "tool", "covdata", "textfmt", "-i="+dir, "-o="+profile).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "tool", "covdata", "textfmt", "-i="+dir,
+		"-o="+profile).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("go tool covdata: %w: %s", err, out)
 	}
 	f, err := os.Open(profile)

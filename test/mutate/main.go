@@ -1,5 +1,6 @@
-// Command mutate makes small faults in one package, one at a time, and prints those that no hermetic test notices. It
-// changes no file of the worktree: the compiler reads the mutated file instead of the original ("go test -overlay").
+// Command mutate makes small faults in one package, one at a time, and prints those that no
+// hermetic test notices. It changes no file of the worktree: the compiler reads the mutated file
+// instead of the original ("go test -overlay").
 package main
 
 import (
@@ -122,7 +123,9 @@ func (l *lab) find(pkg string) ([]mutation, error) {
 
 // measure runs each test alone, to see how long it takes and what of the package it runs.
 func (l *lab) measure(pkg string, paths []string) error {
-	out, err := exec.Command("go", append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}"}, paths...)...).Output()
+	out, err := exec.Command("go",
+		append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}"}, paths...)...).
+		Output()
 	if err != nil {
 		return explain(err)
 	}
@@ -150,8 +153,8 @@ func (l *lab) measure(pkg string, paths []string) error {
 // measureOne keeps a test that passes and runs something of the package.
 func (l *lab) measureOne(t test, program string) {
 	data := filepath.Join(l.scratch, "coverage")
-	// The test may start its own program again, as another user of a namespace of its own (need.Covered), or without
-	// the option.
+	// The test may start its own program again, as another user of a namespace of its own
+	// (need.Covered), or without the option.
 	err := errors.Join(os.Mkdir(data, 0o700), os.Chmod(data, 0o777), os.Setenv("GOCOVERDIR", data))
 	start := time.Now()
 	var out string
@@ -189,7 +192,8 @@ func (l *lab) try(m mutation) (result, error) {
 	}
 	mutant, overlay := filepath.Join(l.scratch, "mutant.go"), filepath.Join(l.scratch, "overlay.json")
 	text, err := json.Marshal(map[string]any{"Replace": map[string]string{m.file: mutant}})
-	if err := errors.Join(err, os.WriteFile(mutant, m.apply(source), 0o600), os.WriteFile(overlay, text, 0o600)); err != nil {
+	if err := errors.Join(err, os.WriteFile(mutant, m.apply(source), 0o600),
+		os.WriteFile(overlay, text, 0o600)); err != nil {
 		return invalid, err
 	}
 	reaching := slices.DeleteFunc(slices.Clone(l.tests), func(t test) bool { return !t.runs(m) })

@@ -84,7 +84,8 @@ func f(n int) int {
 	}
 }
 
-// TestLiterals: what of a statement comes after a function literal runs when the statement does, and what is in the literal runs by itself.
+// TestLiterals: what of a statement comes after a function literal runs when the statement does,
+// and what is in the literal runs by itself.
 func TestLiterals(t *testing.T) {
 	const source = `package p
 

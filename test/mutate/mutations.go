@@ -12,10 +12,12 @@ import (
 
 // A mutation replaces a part of one file with text that makes the program wrong in one small way.
 type mutation struct {
-	file       string
-	kind       string
-	at         token.Position
-	reach      token.Position // what runs whenever the mutated part does: at, or what that is in no block of the coverage without
+	file string
+	kind string
+	at   token.Position
+	// what runs whenever the mutated part does: at, or what that is in no block of the coverage
+	// without
+	reach      token.Position
 	start, end int
 	text       string
 }
@@ -25,8 +27,8 @@ func (m mutation) apply(source []byte) []byte {
 	return slices.Concat(source[:m.start], []byte(m.text), source[m.end:])
 }
 
-// opposites are operators that programmers confuse. Those without a number of operands that suits the types, such as
-// "-" for strings, do not compile and are left out then.
+// opposites are operators that programmers confuse. Those without a number of operands that suits
+// the types, such as "-" for strings, do not compile and are left out then.
 var opposites = map[token.Token][]string{
 	token.EQL: {"!="}, token.NEQ: {"=="}, token.LAND: {"||"}, token.LOR: {"&&"},
 	token.LSS: {"<=", ">="}, token.LEQ: {"<", ">"}, token.GTR: {">=", "<="}, token.GEQ: {">", "<"},
@@ -71,7 +73,8 @@ func (f *finder) add(kind string, from, to token.Pos, text string) {
 			reach = s.reach
 		}
 	}
-	f.found = append(f.found, mutation{f.file, kind, at, f.positions.Position(reach), at.Offset, f.positions.Position(to).Offset, text})
+	f.found = append(f.found, mutation{f.file, kind, at, f.positions.Position(reach), at.Offset,
+		f.positions.Position(to).Offset, text})
 }
 
 // between returns the source from a position to another.
@@ -127,8 +130,8 @@ func (f *finder) conditions(s *ast.SwitchStmt) {
 	}
 }
 
-// afterLiterals notes what of a statement comes after function literals in it and runs when it does: the block in which it
-// begins ends where the body of the first one does.
+// afterLiterals notes what of a statement comes after function literals in it and runs when it
+// does: the block in which it begins ends where the body of the first one does.
 func (f *finder) afterLiterals(s ast.Stmt) {
 	end := s.End()
 	switch s := s.(type) {
@@ -177,7 +180,8 @@ func (f *finder) drop(list []ast.Stmt) {
 	}
 }
 
-// returns collects a return whose error is dropped. Of the call in "return f()" everything is dropped but its effect.
+// returns collects a return whose error is dropped. Of the call in "return f()" everything is
+// dropped but its effect.
 func (f *finder) returns(s *ast.ReturnStmt, results *ast.FieldList) {
 	if results == nil || len(s.Results) != results.NumFields() {
 		return

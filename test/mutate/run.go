@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// memoryLimit is what one process of a mutated test may allocate, in bytes. An unmutated one needs a quarter of it.
+// memoryLimit is what one process of a mutated test may allocate, in bytes. An unmutated one needs
+// a quarter of it.
 const memoryLimit = "2147483648"
 
 // build builds the test program of a package.
@@ -26,8 +27,9 @@ func (l *lab) build(s suite, options ...string) (string, error) {
 	return program, nil
 }
 
-// run runs a test program within bounds of time and memory, and returns its output. A mutation may do anything: root
-// runs it as a user without rights, in a process namespace whose processes all end with the first.
+// run runs a test program within bounds of time and memory, and returns its output. A mutation may
+// do anything: root runs it as a user without rights, in a process namespace whose processes all
+// end with the first.
 func run(s suite, limit time.Duration, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

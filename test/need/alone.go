@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Alone reports whether a test runs in namespaces of its own, where nobody else sees what it mounts and makes. If not, it runs the test there, in those that the options of
-// unshare(1) name. Who is not root is root there, if this machine lets him.
+// Alone reports whether a test runs in namespaces of its own, where nobody else sees what it mounts
+// and makes. If not, it runs the test there, in those that the options of unshare(1) name. Who is
+// not root is root there, if this machine lets him.
 func Alone(t *testing.T, options ...string) bool {
 	t.Helper()
 	const again = "ORRERY_TEST_ALONE"

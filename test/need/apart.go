@@ -8,15 +8,16 @@ import (
 	"testing"
 )
 
-// Apart makes a state directory below that of all integration tests, with their layers and nothing else of theirs: what is done there to all sites is done to
-// no other test's.
+// Apart makes a state directory below that of all integration tests, with their layers and nothing
+// else of theirs: what is done there to all sites is done to no other test's.
 func Apart(t testing.TB, state string) {
 	t.Helper()
 	Integration(t)
 	if err := os.MkdirAll(state, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	for dir := state; strings.HasPrefix(dir, State()+"/"); dir = filepath.Dir(dir) { // whatever root's umask is, nodes must be able to come up
+	for dir := state; strings.HasPrefix(dir, State()+"/"); dir = filepath.Dir(dir) {
+		// whatever root's umask is, nodes must be able to come up
 		if err := os.Chmod(dir, 0o711); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Guest puts orrery-guest, which make test builds, beside the program of the test, where an engine of virtual machines finds it.
+// Guest puts orrery-guest, which make test builds, beside the program of the test, where an engine
+// of virtual machines finds it.
 func Guest(t testing.TB) {
 	t.Helper()
 	self, err := os.Executable()
@@ -19,7 +20,8 @@ func Guest(t testing.TB) {
 	if _, err := os.Stat(program); err != nil {
 		t.Fatal("bin/orrery-guest is not there: make bin/orrery-guest")
 	}
-	if err := os.Symlink(program, filepath.Join(filepath.Dir(self), "orrery-guest")); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Symlink(program, filepath.Join(filepath.Dir(self), "orrery-guest")); err != nil &&
+		!errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// NewQEMU lets a test find a QEMU and a virtiofsd that can do what those of Debian 12 cannot, such as moving a running machine with its root. It unpacks them the
-// first time.
+// NewQEMU lets a test find a QEMU and a virtiofsd that can do what those of Debian 12 cannot, such
+// as moving a running machine with its root. It unpacks them the first time.
 func NewQEMU(t testing.TB) {
 	t.Helper()
 	Integration(t)

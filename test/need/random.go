@@ -10,9 +10,11 @@ import (
 // scratch is where hosts in memory have their files.
 var scratch string
 
-// RandomSites runs the tests of a package that bring up many random sites, whose hosts are in memory, with the real worker: fewer of them in the quick run.
+// RandomSites runs the tests of a package that bring up many random sites, whose hosts are in
+// memory, with the real worker: fewer of them in the quick run.
 func RandomSites(m *testing.M) {
-	if err := flag.Set("rapid.checks", strconv.Itoa(Times(12, 100))); err != nil { // the real worker does each step of each
+	if err := flag.Set("rapid.checks", strconv.Itoa(Times(12, 100))); err != nil {
+		// the real worker does each step of each
 		panic(err)
 	}
 	scratch = inMemory()
@@ -29,7 +31,8 @@ func QuickInMemory(m *testing.M) int {
 	return InMemory(m)
 }
 
-// InMemory runs the tests of a package that write much with their temporary directories in memory, where nothing waits for a disk.
+// InMemory runs the tests of a package that write much with their temporary directories in memory,
+// where nothing waits for a disk.
 func InMemory(m *testing.M) int {
 	dir := inMemory()
 	defer os.RemoveAll(dir) //nolint:errcheck // it goes with the machine

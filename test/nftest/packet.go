@@ -133,7 +133,8 @@ func (p *Packet) headers() (h headers) {
 	return h
 }
 
-// skipExtensions goes on behind extension headers, as ipv6_find_hdr does, and reports whether all of them are there.
+// skipExtensions goes on behind extension headers, as ipv6_find_hdr does, and reports whether all
+// of them are there.
 func (p *Packet) skipExtensions(h *headers) bool {
 	for {
 		b, ok := p.part(h.transport, 8)

@@ -1,5 +1,6 @@
-// Package nftest evaluates rules of nftables in memory, as the kernel would, so that a hermetic test can send packets
-// through them. It knows the instructions that Orrery uses and panics at any other.
+// Package nftest evaluates rules of nftables in memory, as the kernel would, so that a hermetic
+// test can send packets through them. It knows the instructions that Orrery uses and panics at any
+// other.
 package nftest
 
 import (
@@ -65,7 +66,8 @@ type evaluation struct {
 	verdict   *expr.Verdict
 }
 
-// register returns the bytes from a register on. 1 to 4 have 16 bytes each, and those from 8 on are the words of these.
+// register returns the bytes from a register on. 1 to 4 have 16 bytes each, and those from 8 on are
+// the words of these.
 func (e *evaluation) register(number uint32) []byte {
 	if number < 8 {
 		return e.registers[16*number:]
@@ -73,7 +75,8 @@ func (e *evaluation) register(number uint32) []byte {
 	return e.registers[16+4*(number-8):]
 }
 
-// load puts data into a register, with zeroes up to the end of its last word. Without data the rule does not match.
+// load puts data into a register, with zeroes up to the end of its last word. Without data the rule
+// does not match.
 func (e *evaluation) load(register uint32, data []byte, ok bool) bool {
 	if ok {
 		clear(e.register(register)[:(len(data)+3)/4*4])

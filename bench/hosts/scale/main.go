@@ -1,4 +1,5 @@
-// Scale tells what it takes to observe many hosts, and to plan for them: hosts are simulated in this process, each behind the helper protocol. See README.md of bench/hosts.
+// Scale tells what it takes to observe many hosts, and to plan for them: hosts are simulated in
+// this process, each behind the helper protocol. See README.md of bench/hosts.
 //
 //	go run ./bench/hosts/scale [SHAPE [HOSTS…]]
 package main
@@ -46,7 +47,8 @@ func run(args []string) error {
 		}
 		return one(n, shape(n))
 	}
-	fmt.Printf("%s\n%6s %7s | %9s %9s %9s %9s | %9s %9s %9s %9s | %9s\n", args[0], "hosts", "nodes", "new: all", "observe", "plan", "cpu", "all there", "observe", "plan", "cpu", "peak MiB")
+	fmt.Printf("%s\n%6s %7s | %9s %9s %9s %9s | %9s %9s %9s %9s | %9s\n", args[0], "hosts", "nodes", "new: all",
+		"observe", "plan", "cpu", "all there", "observe", "plan", "cpu", "peak MiB")
 	for _, n := range args[1:] {
 		cmd := exec.Command(os.Args[0], args[0], n) // in a process of its own, for the peak of its memory
 		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "SCALE_ONE=1"), os.Stdout, os.Stderr
@@ -111,7 +113,8 @@ type spell struct{ load, reach, observe, plan, cpu time.Duration }
 
 // String returns all of it, observing, planning and the time of processors in seconds.
 func (s spell) String() string {
-	return fmt.Sprintf(" %9.2f %9.2f %9.2f %9.2f", (s.load + s.reach + s.observe + s.plan).Seconds(), s.observe.Seconds(), s.plan.Seconds(), s.cpu.Seconds())
+	return fmt.Sprintf(" %9.2f %9.2f %9.2f %9.2f", (s.load + s.reach + s.observe + s.plan).Seconds(),
+		s.observe.Seconds(), s.plan.Seconds(), s.cpu.Seconds())
 }
 
 // preview does what orrery plan does.

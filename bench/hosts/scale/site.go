@@ -33,10 +33,12 @@ func address(i int) string { return fmt.Sprintf("10.200.%d.%d", i/250, 1+i%250) 
 func fixed(hosts, joined int) string {
 	b := begin(hosts)
 	for i := 0; i < hosts; i += joined {
-		fmt.Fprintf(b, "[network.net%d]\nsubnet = \"10.%d.0.0/16\"\ngateway = \"10.%d.255.254\"\n", i/joined, i/joined, i/joined)
+		fmt.Fprintf(b, "[network.net%d]\nsubnet = \"10.%d.0.0/16\"\ngateway = \"10.%d.255.254\"\n", i/joined, i/joined,
+			i/joined)
 	}
 	for i := range hosts {
-		fmt.Fprintf(b, "[node.\"h%dn{00..%d}\"]\nid = %d\nhost = \"h%d\"\ncpus = 1\nmemory = \"512MiB\"\nroles = [\"web\"]\nnet.net%d = \"auto\"\n", i, nodesPerHost-1, 1+i*nodesPerHost, i, i/joined)
+		fmt.Fprintf(b, "[node.\"h%dn{00..%d}\"]\nid = %d\nhost = \"h%d\"\ncpus = 1\nmemory = \"512MiB\"\nroles = [\"web\"]\nnet.net%d = \"auto\"\n",
+			i, nodesPerHost-1, 1+i*nodesPerHost, i, i/joined)
 	}
 	return b.String()
 }
@@ -45,7 +47,8 @@ func fixed(hosts, joined int) string {
 func free(hosts int) string {
 	b := begin(hosts)
 	for i := range hosts {
-		fmt.Fprintf(b, "[node.\"h%dn{00..%d}\"]\nid = %d\ncpus = 1\nmemory = \"512MiB\"\nroles = [\"web\"]\n", i, nodesPerHost-1, 1+i*nodesPerHost)
+		fmt.Fprintf(b, "[node.\"h%dn{00..%d}\"]\nid = %d\ncpus = 1\nmemory = \"512MiB\"\nroles = [\"web\"]\n", i,
+			nodesPerHost-1, 1+i*nodesPerHost)
 	}
 	return b.String()
 }

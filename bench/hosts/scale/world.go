@@ -26,7 +26,8 @@ func newWorld(n int) *world {
 		name := fmt.Sprintf("h%d", i)
 		w.hosts[name] = &observe.Host{
 			Name: name, Cpus: 32, Online: "0-31", Memory: 64 << 30, Layers: map[string]bool{}, Settings: map[string]string{},
-			Engines:   map[string]observe.Capabilities{"lxc": {Containers: true, LiveLimits: true, MoveNIC: true, Remount: true, Keep: true}},
+			Engines: map[string]observe.Capabilities{"lxc": {Containers: true, LiveLimits: true, MoveNIC: true,
+				Remount: true, Keep: true}},
 			Addresses: []observe.Address{{Prefix: address(i) + "/16", Link: "eth0", MTU: 1500}},
 		}
 	}
@@ -49,7 +50,8 @@ func (w *world) absorb(p *plan.Plan) {
 		case plan.WriteNames:
 			h.Names = s.Names
 		case plan.CreateNode:
-			h.Nodes = append(h.Nodes, observe.Node{Node: *s.Node, State: observe.Running, Configured: true, Proven: s.Node.Config.Health, Active: true})
+			h.Nodes = append(h.Nodes, observe.Node{Node: *s.Node, State: observe.Running, Configured: true,
+				Proven: s.Node.Config.Health, Active: true})
 		}
 	}
 }
@@ -61,7 +63,8 @@ func (w *world) Self() remote.Greeting { return remote.Greeting{} }
 // Reach connects to a helper on a simulated host.
 func (w *world) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
 	near, far := net.Pipe()
-	go remote.Serve(context.Background(), far, simulated{w, h.Name}, remote.Greeting{Machine: h.Name, Hostname: h.Name}) //nolint:errcheck // it ends with the connection
+	self := remote.Greeting{Machine: h.Name, Hostname: h.Name}
+	go remote.Serve(context.Background(), far, simulated{w, h.Name}, self) //nolint:errcheck // it ends with the connection
 	return remote.Open(ctx, h.Name, near, "", func(cause error) error { return fmt.Errorf("host %s: %w", h.Name, cause) })
 }
 

@@ -17,8 +17,10 @@ func compared() {
 		luck         float64
 		correlated   bool
 	}{
-		{1, 0, 0, false}, {1, 0, 0, true}, {1, 0, 0.02, false}, {1, 0, 0.03, false}, {1, 0, 0.05, false}, {1, 10, 0.02, false}, {1, 10, 0.05, false},
-		{2, 0, 0.02, false}, {3, 0, 0, true}, {3, 0, 0.02, false}, {3, 0, 0.05, false}, {3, 10, 0.02, false}, {5, 0, 0.02, false}, {5, 0, 0.03, false}, {10, 0, 0.02, false},
+		{1, 0, 0, false}, {1, 0, 0, true}, {1, 0, 0.02, false}, {1, 0, 0.03, false}, {1, 0, 0.05, false},
+		{1, 10, 0.02, false}, {1, 10, 0.05, false},
+		{2, 0, 0.02, false}, {3, 0, 0, true}, {3, 0, 0.02, false}, {3, 0, 0.05, false}, {3, 10, 0.02, false},
+		{5, 0, 0.02, false}, {5, 0, 0.03, false}, {10, 0, 0.02, false},
 	} {
 		m := model{name: "compare", noise: normal(0.01)}
 		if !strings.Contains(m.name, *only) {
@@ -42,7 +44,8 @@ func compared() {
 			all[i] = lookAt(report.Compare(some(c.runs, 1), some(c.runs, 1.1), some(c.former, 1)))
 		})
 		o := add(all)
-		fmt.Printf("| %d with %d | %d | %.0f %% | %v | %s | %s | %s | %s | %s |\n", c.runs, c.runs, c.former, 100*c.luck, c.correlated, share(o.wrong, o.tables),
+		fmt.Printf("| %d with %d | %d | %.0f %% | %v | %s | %s | %s | %s | %s |\n", c.runs, c.runs, c.former, 100*c.luck,
+			c.correlated, share(o.wrong, o.tables),
 			share(o.apart, o.tables), share(o.called, o.rows), share(o.covered, o.called), share(o.found, o.tables))
 	}
 }

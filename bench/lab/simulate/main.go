@@ -1,12 +1,13 @@
-// Simulate shows how far the lab's conclusions can be trusted. It simulates whole runs in which nothing differs but one
-// figure in one setting, by 10 %, through the code that judges real ones: package report reads the trials as it reads
-// those of a bundle, asks for more rounds, and gives the verdicts.
+// Simulate shows how far the lab's conclusions can be trusted. It simulates whole runs in which
+// nothing differs but one figure in one setting, by 10 %, through the code that judges real ones:
+// package report reads the trials as it reads those of a bundle, asks for more rounds, and gives
+// the verdicts.
 //
 //	go run ./bench/lab/simulate            all models, 200 tables of each: half an hour on two processors
 //	go run ./bench/lab/simulate -tables 1  to see that it runs
 //
-// A table is false if it says of any figure that differs from bare in nothing that it does. Intervals count where the
-// report calls them 95 %.
+// A table is false if it says of any figure that differs from bare in nothing that it does.
+// Intervals count where the report calls them 95 %.
 package main
 
 import (
@@ -32,7 +33,8 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	fmt.Printf("%d tables of 20 figures in two settings, seeds from %d, %d to %d rounds\n\n", *tables, *seed, *rounds, *most)
+	fmt.Printf("%d tables of 20 figures in two settings, seeds from %d, %d to %d rounds\n\n", *tables, *seed, *rounds,
+		*most)
 	fmt.Println("| model | rounds per instance | rounds | false tables | without a warning | same | called 95 % | of these cover | blocks | +10 % found |")
 	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, m := range models {

@@ -5,8 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// A process adds to the logarithm of one figure in one place: round by round, with the instance of its nodes. The
-// place is a setting, so what the host does to all settings alike is not a process but drift.
+// A process adds to the logarithm of one figure in one place: round by round, with the instance of
+// its nodes. The place is a setting, so what the host does to all settings alike is not a process
+// but drift.
 type process func(g *rand.Rand) func(instance int) float64
 
 // A model is what a host does to its figures while nothing differs.
@@ -104,7 +105,8 @@ func tail(scale float64) process {
 	}
 }
 
-// models are those of the review of the lab, and some between them. "Strewn" strikes figures of several kinds of test.
+// models are those of the review of the lab, and some between them. "Strewn" strikes figures of
+// several kinds of test.
 var models = []model{
 	{name: "independent, 1 %", noise: normal(0.01)},
 	{name: "independent, 2 %", noise: normal(0.02)},

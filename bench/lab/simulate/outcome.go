@@ -30,7 +30,8 @@ func look(r *report.Report) outcome {
 					continue
 				}
 				if before := o.wrong; o.row(c.Ratio) && before == 0 && *tell {
-					fmt.Fprintf(os.Stderr, "%s: %d rounds: %s, %s, %s: %+v\n", r.Bundle.ID, r.Kept, t.Name, f.Name, c.Setting, *c.Ratio)
+					fmt.Fprintf(os.Stderr, "%s: %d rounds: %s, %s, %s: %+v\n", r.Bundle.ID, r.Kept, t.Name, f.Name, c.Setting,
+						*c.Ratio)
 				}
 			}
 		}
@@ -70,14 +71,17 @@ func add(all []outcome) (sum outcome) {
 		sum.tables, sum.rounds, sum.wrong = sum.tables+o.tables, sum.rounds+o.rounds, sum.wrong+o.wrong
 		sum.apart += o.apart
 		sum.unwarned, sum.found, sum.rows = sum.unwarned+o.unwarned, sum.found+o.found, sum.rows+o.rows
-		sum.same, sum.called, sum.covered, sum.blocks = sum.same+o.same, sum.called+o.called, sum.covered+o.covered, sum.blocks+o.blocks
+		sum.same, sum.called, sum.covered, sum.blocks = sum.same+o.same, sum.called+o.called, sum.covered+o.covered,
+			sum.blocks+o.blocks
 	}
 	return sum
 }
 
 func (o outcome) line(name string, per int) string {
-	return fmt.Sprintf("| %s | %d | %.0f | %s | %s | %s | %s | %s | %s | %s |", name, per, float64(o.rounds)/float64(o.tables), share(o.wrong, o.tables),
-		share(o.unwarned, o.tables), share(o.same, o.rows), share(o.called, o.rows), share(o.covered, o.called), share(o.blocks, o.rows), share(o.found, o.tables))
+	return fmt.Sprintf("| %s | %d | %.0f | %s | %s | %s | %s | %s | %s | %s |", name, per,
+		float64(o.rounds)/float64(o.tables), share(o.wrong, o.tables),
+		share(o.unwarned, o.tables), share(o.same, o.rows), share(o.called, o.rows), share(o.covered, o.called),
+		share(o.blocks, o.rows), share(o.found, o.tables))
 }
 
 func share(n, of int) string {

@@ -12,7 +12,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// The table that is simulated: twenty figures, in bare, in bare again, in two settings and in the first of them again.
+// The table that is simulated: twenty figures, in bare, in bare again, in two settings and in the
+// first of them again.
 var (
 	tests    = []struct{ kind, figures string }{{"disk", "abc"}, {"net", "abc"}, {"cpu", "abcd"}, {"micro", "abcdefghij"}}
 	settings = []bundle.Setting{
@@ -94,7 +95,8 @@ func (w *world) round(round int) {
 
 // contents are the bundle so far.
 func (w *world) contents(width float64) *bundle.Contents {
-	h := bundle.Head{Format: bundle.Format, ID: w.id, Host: "simulated", State: bundle.Done, Width: width, Settings: settings}
+	h := bundle.Head{Format: bundle.Format, ID: w.id, Host: "simulated", State: bundle.Done, Width: width,
+		Settings: settings}
 	for _, t := range tests {
 		x := bundle.Test{Name: t.kind, Kind: t.kind, Copies: 1}
 		for _, f := range t.figures {

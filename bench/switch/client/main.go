@@ -1,5 +1,8 @@
-// Client asks nodes 1,000 times a second over UDP and by ping, and opens a TCP connection to each every 10 ms, and tells for how long none of
-// them answered. With a number, it asks that many times less often. A ping is answered by the kernel, so it shows the network alone, also where the service has to wait for a processor. It is told what to do on standard input, a line each, and says a line of JSON when that is done:
+// Client asks nodes 1,000 times a second over UDP and by ping, and opens a TCP connection to each
+// every 10 ms, and tells for how long none of them answered. With a number, it asks that many times
+// less often. A ping is answered by the kernel, so it shows the network alone, also where the
+// service has to wait for a processor. It is told what to do on standard input, a line each, and
+// says a line of JSON when that is done:
 //
 //	targets ADDRESS…   begin to ask these
 //	await              wait until all answer, in each way

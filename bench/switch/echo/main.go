@@ -1,6 +1,7 @@
-// Echo is the service of the nodes of bench/switch: it answers, on UDP and TCP, with a token that each start of it has of its own, so
-// that a client sees which instance of a node answers. Given the client's address, it calls there all the time, in vain as long as it
-// cannot reach it, as services call others that are not of their set.
+// Echo is the service of the nodes of bench/switch: it answers, on UDP and TCP, with a token that
+// each start of it has of its own, so that a client sees which instance of a node answers. Given
+// the client's address, it calls there all the time, in vain as long as it cannot reach it, as
+// services call others that are not of their set.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command plot draws the outages that bench/switch/run has measured as SVG: a dot for each switch and rollback, on a logarithmic scale.
+// Command plot draws the outages that bench/switch/run has measured as SVG: a dot for each switch
+// and rollback, on a logarithmic scale.
 //
 //	go run ./bench/switch/plot < bench/switch/recorded.jsonl > docs/images/outage.svg
 package main
@@ -20,10 +21,11 @@ import (
 type line struct {
 	Part, Orrery, Date, Model, Kernel string
 	Cpus                              int
-	Load                              json.RawMessage // of the machine at the start a number; of an outage, whether the host was kept busy
-	Peer, What                        string
-	N                                 int
-	UDP                               float64 // seconds
+	// of the machine at the start a number; of an outage, whether the host was kept busy
+	Load       json.RawMessage
+	Peer, What string
+	N          int
+	UDP        float64 // seconds
 }
 
 const (
@@ -78,14 +80,16 @@ func draw(in io.Reader, out io.Writer) error {
 				put(`<circle cx="%.1f" cy="%d" r="5"><title>%s</title></circle>`, at(s), y, duration(s))
 			}
 			put(`<path class="median" d="M%.1f %dv%d"/></g>`, at(middle), y-9, 18)
-			words = append(words, fmt.Sprintf("%s, %s: median %s, worst %s.", nodes(n), names[peer], duration(middle), duration(outages[len(outages)-1])))
+			words = append(words, fmt.Sprintf("%s, %s: median %s, worst %s.", nodes(n), names[peer], duration(middle),
+				duration(outages[len(outages)-1])))
 			y += row
 		}
 		y += gap
 	}
 	bottom := y - gap
 	for _, s := range []float64{0.001, 0.01, 0.1, 1, 10} {
-		put(`<path class="grid" d="M%.1f %dV%d"/><text class="small" x="%[1]f" y="%[4]d" text-anchor="middle">%[5]s</text>`, at(s), top-14, bottom, bottom+16, duration(s))
+		put(`<path class="grid" d="M%.1f %dV%d"/><text class="small" x="%[1]f" y="%[4]d" text-anchor="middle">%[5]s</text>`,
+			at(s), top-14, bottom, bottom+16, duration(s))
 	}
 	title := "How long a client gets no answer while nodes change to another release"
 	_, err = fmt.Fprintf(out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-labelledby="title about">
@@ -97,7 +101,8 @@ func draw(in io.Reader, out io.Writer) error {
 <text class="small" x="20" y="46">A dot for each switch and rollback: the longest time without an answer to UDP. The bar is the median. The scale is logarithmic.</text>
 %[6]s<text class="small" x="20" y="%[7]d">%[8]s</text>
 </svg>
-`, wide, bottom+48, title, html.EscapeString(strings.Join(words, " ")), style, body.String(), bottom+38, html.EscapeString(machine))
+`, wide, bottom+48, title, html.EscapeString(strings.Join(words, " ")), style, body.String(), bottom+38,
+		html.EscapeString(machine))
 	return err
 }
 
@@ -118,7 +123,8 @@ func read(in io.Reader) (machine string, rows map[key][]float64, sizes []int, er
 		case l.Part == "machine":
 			load := 0.0
 			_ = json.Unmarshal(l.Load, &load)
-			machine = fmt.Sprintf("bench/switch/run, Orrery %s, %s: %d × %s, Linux %s, load at the start %.1f", l.Orrery, l.Date, l.Cpus, l.Model, l.Kernel, load)
+			machine = fmt.Sprintf("bench/switch/run, Orrery %s, %s: %d × %s, Linux %s, load at the start %.1f", l.Orrery,
+				l.Date, l.Cpus, l.Model, l.Kernel, load)
 		case (l.What == "switch" || l.What == "rollback") && string(l.Load) != "true":
 			rows[key{l.Peer, l.N}] = append(rows[key{l.Peer, l.N}], l.UDP)
 			if !slices.Contains(sizes, l.N) {

@@ -1,4 +1,6 @@
-// Await waits for the agents of virtual machines, whose sockets are in the directories that are given, and prints a line for each directory when its agent has answered. It is the same for every peer.
+// Await waits for the agents of virtual machines, whose sockets are in the directories that are
+// given, and prints a line for each directory when its agent has answered. It is the same for every
+// peer.
 package main
 
 import (

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestTally: how many bytes have come is told now and then, each of them once, and the rest at the end; what comes after that nobody hears.
+// TestTally: how many bytes have come is told now and then, each of them once, and the rest at the
+// end; what comes after that nobody hears.
 func TestTally(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []int64

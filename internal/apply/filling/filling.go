@@ -59,7 +59,8 @@ func homesOf(ctx context.Context, f *apply.Fleet, s *site.Site) (func(n *site.No
 	}, nil
 }
 
-// Shares returns what each host is to copy. Home gives the host that has the data of a node of the original; "": none has.
+// Shares returns what each host is to copy. Home gives the host that has the data of a node of the
+// original; "": none has.
 func Shares(twin *site.Site, home func(n *site.Node) (string, error)) (map[string][]apply.Share, error) {
 	all := map[string][]apply.Share{}
 	ours, of := spec.NewMaker(twin), spec.NewMaker(twin.Original)
@@ -81,7 +82,9 @@ func Shares(twin *site.Site, home func(n *site.Node) (string, error)) (map[strin
 			return nil, err
 		}
 		if on != "" && n.Host != "" && on != n.Host {
-			return nil, problem.New(problem.Unable, "node %s is on host %s with its volumes, and its twin is to be on %s; volumes are copied where they are", n.Name, on, n.Host).
+			return nil, problem.New(problem.Unable,
+				"node %s is on host %s with its volumes, and its twin is to be on %s; volumes are copied where they are", n.Name,
+				on, n.Host).
 				Try("orrery move %s --to %s, and run the same command again", n.Name, n.Host)
 		}
 		all[on] = append(all[on], shares...)

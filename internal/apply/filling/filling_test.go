@@ -14,9 +14,11 @@ import (
 // original is a site of two nodes with volumes, and one without.
 func original() *site.Site {
 	s := &site.Site{
-		Name: "karoo", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}}, Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
+		Name: "karoo", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}},
+		Images:   []site.Image{{Name: "debian", Suite: "bookworm"}},
 		Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24")}},
-		Roles:    []site.Role{{Name: "db", Volumes: []site.VolumeUse{{Name: "rows", Path: "/srv"}, {Name: "log", Path: "/log"}}}},
+		Roles: []site.Role{{Name: "db", Volumes: []site.VolumeUse{{Name: "rows", Path: "/srv"},
+			{Name: "log", Path: "/log"}}}},
 	}
 	for i, name := range []string{"db", "ledger", "web"} {
 		n := site.Node{Name: name, ID: 11 + i, Image: "debian", Engine: "fake"}
@@ -28,7 +30,8 @@ func original() *site.Site {
 	return s
 }
 
-// TestShares: each host copies, for the nodes of a twin whose data it has, the volumes that both have; data does not go to another host.
+// TestShares: each host copies, for the nodes of a twin whose data it has, the volumes that both
+// have; data does not go to another host.
 func TestShares(t *testing.T) {
 	lost := errors.New("it is on two hosts")
 	at := map[string]string{"db": "sv1", "ledger": "sv2"}
@@ -38,13 +41,18 @@ func TestShares(t *testing.T) {
 		want   string
 		wrong  string
 	}{
-		"all":                     {want: "sv1: db log, db rows; sv2: ledger log, ledger rows"},
-		"some nodes":              {change: func(s *site.Site) { s.Nodes = s.Nodes[1:] }, want: "sv2: ledger log, ledger rows"},
-		"a node of its own":       {change: func(s *site.Site) { s.Nodes[0].Name = "new" }, want: "sv2: ledger log, ledger rows"},
-		"on the host that has it": {change: func(s *site.Site) { s.Nodes[0].Host = "sv1" }, want: "sv1: db log, db rows; sv2: ledger log, ledger rows"},
-		"on another host":         {change: func(s *site.Site) { s.Nodes[0].Host = "sv2" }, wrong: "node db is on host sv1 with its volumes, and its twin is to be on sv2"},
-		"nobody knows where":      {home: func(*site.Node) (string, error) { return "", lost }, wrong: lost.Error()},
-		"a volume less":           {change: func(s *site.Site) { s.Roles[0].Volumes = s.Roles[0].Volumes[:1] }, want: "sv1: db rows; sv2: ledger rows"},
+		"all": {want: "sv1: db log, db rows; sv2: ledger log, ledger rows"},
+		"some nodes": {change: func(s *site.Site) { s.Nodes = s.Nodes[1:] },
+			want: "sv2: ledger log, ledger rows"},
+		"a node of its own": {change: func(s *site.Site) { s.Nodes[0].Name = "new" },
+			want: "sv2: ledger log, ledger rows"},
+		"on the host that has it": {change: func(s *site.Site) { s.Nodes[0].Host = "sv1" },
+			want: "sv1: db log, db rows; sv2: ledger log, ledger rows"},
+		"on another host": {change: func(s *site.Site) { s.Nodes[0].Host = "sv2" },
+			wrong: "node db is on host sv1 with its volumes, and its twin is to be on sv2"},
+		"nobody knows where": {home: func(*site.Node) (string, error) { return "", lost }, wrong: lost.Error()},
+		"a volume less": {change: func(s *site.Site) { s.Roles[0].Volumes = s.Roles[0].Volumes[:1] },
+			want: "sv1: db rows; sv2: ledger rows"},
 	} {
 		twin := original()
 		twin.Twin, twin.Original = "dev", original()

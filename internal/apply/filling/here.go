@@ -23,7 +23,8 @@ type Original struct {
 	Still func(path string) volume.Still // makes all nodes stand still that write into a directory
 }
 
-// Fill fills the volumes of a twin, once: the record of the twin says when they have got it. A run that was killed left copies that are whole or not there.
+// Fill fills the volumes of a twin, once: the record of the twin says when they have got it. A run
+// that was killed left copies that are whole or not there.
 func (o Original) Fill(ctx context.Context, name string, of []apply.Share) (left []string, err error) {
 	if err := twin.Legal(name); err != nil {
 		return nil, err
@@ -81,7 +82,8 @@ func (o Original) copySecrets(key string) error {
 		if err != nil {
 			return err
 		}
-		if err := host.WriteFile(host.File{Path: filepath.Join(o.Dirs.Secrets(key), e.Name()), Content: text, Mode: 0o600}); err != nil {
+		if err := host.WriteFile(host.File{Path: filepath.Join(o.Dirs.Secrets(key), e.Name()), Content: text,
+			Mode: 0o600}); err != nil {
 			return fmt.Errorf("secret %s: %w", e.Name(), err)
 		}
 	}

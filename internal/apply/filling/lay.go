@@ -19,7 +19,8 @@ import (
 // Tree is what the only tree is called that comes for a volume.
 const Tree = "volume"
 
-// Lay takes in what comes along a stream (package treesync) as the volume of a node of a twin on this machine, which has nothing of it yet. It appears as a whole.
+// Lay takes in what comes along a stream (package treesync) as the volume of a node of a twin on
+// this machine, which has nothing of it yet. It appears as a whole.
 func Lay(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) error {
 	to, err := placeOf(dirs, key, d)
 	if err != nil {
@@ -27,12 +28,14 @@ func Lay(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) error
 	}
 	store := treesync.Receiver{Dir: filepath.Join(dirs.Arrivals(key), Tree)}
 	defer store.Remove() //nolint:errcheck // it goes with the twin at the latest
-	if err := store.Receive(way, treesync.State{Name: d.Node + "/" + d.Mount.Volume}, func(name string) bool { return name == Tree }); err != nil {
+	if err := store.Receive(way, treesync.State{Name: d.Node + "/" + d.Mount.Volume},
+		func(name string) bool { return name == Tree }); err != nil {
 		return err
 	}
 	from := store.Tree(Tree)
 	if has, err := store.Read(); err != nil || !has.Whole || has.Sum == "" || !tree.Exists(from) {
-		return problem.New(problem.Failed, "volume %s of node %s has not come as a whole", d.Mount.Volume, d.Node).Because(err)
+		return problem.New(problem.Failed, "volume %s of node %s has not come as a whole", d.Mount.Volume, d.Node).
+			Because(err)
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
@@ -40,7 +43,8 @@ func Lay(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) error
 	return os.Rename(from, to)
 }
 
-// placeOf returns where a volume is to be that comes from elsewhere: one that the twin has for itself, as its program has not filled all of them yet.
+// placeOf returns where a volume is to be that comes from elsewhere: one that the twin has for
+// itself, as its program has not filled all of them yet.
 func placeOf(dirs host.Dirs, key string, d apply.Directory) (string, error) {
 	r, err := twins.Read(dirs, key)
 	if err != nil {
@@ -55,7 +59,8 @@ func placeOf(dirs host.Dirs, key string, d apply.Directory) (string, error) {
 	}
 	to := d.At(dirs, key)
 	if tree.Exists(to) {
-		return "", problem.New(problem.Surprise, "volume %s of node %s is there already", m.Volume, d.Node).At(to).Try("orrery twin destroy %s, and create it anew", r.Options.Name)
+		return "", problem.New(problem.Surprise, "volume %s of node %s is there already", m.Volume, d.Node).At(to).
+			Try("orrery twin destroy %s, and create it anew", r.Options.Name)
 	}
 	return to, nil
 }

@@ -19,7 +19,8 @@ import (
 
 // laid sends a directory as the volume of a node, under the name of a tree, and tells what became of it.
 func laid(t *testing.T, dirs host.Dirs, tree string, d apply.Directory, from string) error {
-	return treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return sent(t.Context(), way, tree, from) }, func(way io.ReadWriter) error { return Lay(dirs, "s.dev", d, way) })
+	return treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return sent(t.Context(), way, tree, from) },
+		func(way io.ReadWriter) error { return Lay(dirs, "s.dev", d, way) })
 }
 
 func sent(ctx context.Context, way io.ReadWriter, tree, from string) error {
@@ -52,7 +53,8 @@ func TestLayRefuses(t *testing.T) {
 	}
 	refused("no record of a twin s.dev", apply.Directory{Node: "db", Mount: data})
 	filled := twin.Record{Site: "s", Volumes: "/fill.sh", Options: twin.Options{Name: "dev"}, Filled: true}
-	for _, r := range []twin.Record{filled, {Site: "s", Volumes: site.Snapshot, Options: filled.Options}, {Site: "s", Volumes: site.Empty, Options: filled.Options}} {
+	for _, r := range []twin.Record{filled, {Site: "s", Volumes: site.Snapshot, Options: filled.Options},
+		{Site: "s", Volumes: site.Empty, Options: filled.Options}} {
 		if err := twins.Write(dirs, r); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +71,8 @@ func TestLayRefuses(t *testing.T) {
 	refused("is there already", apply.Directory{Node: "db", Mount: data})
 }
 
-// TestLay: what comes is laid down as a volume that the twin has for itself and has not yet, and nowhere else; nothing is there of what does not come to its end.
+// TestLay: what comes is laid down as a volume that the twin has for itself and has not yet, and
+// nowhere else; nothing is there of what does not come to its end.
 func TestLay(t *testing.T) {
 	must := func(err error) {
 		t.Helper()
@@ -127,7 +130,8 @@ func TestLay(t *testing.T) {
 		t.Errorf("there is %v", there)
 	}
 	must(laid(t, dirs, Tree, good, from))
-	if text, err := os.ReadFile(filepath.Join(dirs.Volumes("s.dev"), "data", "db", "rows")); err != nil || string(text) != "1" {
+	if text, err := os.ReadFile(filepath.Join(dirs.Volumes("s.dev"), "data", "db", "rows")); err != nil ||
+		string(text) != "1" {
 		t.Errorf("it has %q, %v", text, err)
 	}
 	if err := laid(t, dirs, Tree, good, from); err == nil {

@@ -38,7 +38,8 @@ func (r renewer) Renew(context.Context, engine.Ref) (*engine.Renewal, error) {
 	return &engine.Renewal{Downtime: 30 * time.Millisecond, Bytes: 2_500_000, Took: 4 * time.Second}, nil
 }
 
-// TestRenew: for how long a node stood still that goes on in other programs is said; that it did not, or cannot, is the error.
+// TestRenew: for how long a node stood still that goes on in other programs is said; that it did
+// not, or cannot, is the error.
 func TestRenew(t *testing.T) {
 	lost := errors.New("the program is gone")
 	for what, c := range map[string]struct {
@@ -71,7 +72,8 @@ func (*claims) Claim(context.Context, string) error   { return nil }
 func (c *claims) Yield(_ context.Context, key string) { c.yielded = append(c.yielded, key) }
 func (claims) Elsewhere(string) error                 { return nil }
 
-// TestHold: a site is held by one at a time; whoever lets go of it, or could not have all of it, leaves nothing held.
+// TestHold: a site is held by one at a time; whoever lets go of it, or could not have all of it,
+// leaves nothing held.
 func TestHold(t *testing.T) {
 	run, err := os.MkdirTemp("/dev/shm", "orrery-test-")
 	must(t, err)
@@ -99,8 +101,8 @@ func TestHold(t *testing.T) {
 	letGo()
 }
 
-// TestShow: a node that boots a disk is given what others see of the host's, with its hosts file in its place; what is
-// not there is left out, and any other node gets nothing.
+// TestShow: a node that boots a disk is given what others see of the host's, with its hosts file in
+// its place; what is not there is left out, and any other node gets nothing.
 func TestShow(t *testing.T) {
 	m := newRemoval(t)
 	n := *m.node
@@ -115,7 +117,8 @@ func TestShow(t *testing.T) {
 		t.Error("a node that sees the host's is given them")
 	}
 	must(t, names.show(t.Context(), m.disk[0], &n))
-	for path, want := range map[string]string{"/etc/orrery/hosts": "10.0.0.1 db\n", "/etc/hosts": "10.0.0.1 db\n", "/etc/orrery/env": "A=1\n", "/etc/orrery/inventory.json": "", "/etc/env": ""} {
+	for path, want := range map[string]string{"/etc/orrery/hosts": "10.0.0.1 db\n", "/etc/hosts": "10.0.0.1 db\n",
+		"/etc/orrery/env": "A=1\n", "/etc/orrery/inventory.json": "", "/etc/env": ""} {
 		if f, there := m.disk[0].File(engine.RefOf(&n), path); there != (want != "") || string(f.Content) != want {
 			t.Errorf("%s: %t, %q", path, there, f.Content)
 		}
@@ -150,7 +153,8 @@ func TestNoErrand(t *testing.T) {
 		"a node":                 {apply.Errand{Node: &apply.NodeErrand{Step: step(plan.CopyNode)}}, false},
 		"a copy":                 {apply.Errand{Copy: &apply.CopyErrand{Host: "sv1", From: m.node, To: m.node}}, false},
 	} {
-		if err := m.on[1].Transfers.Receive(t.Context(), c.errand, meets{}, func(string) {}); errors.Is(err, errNoErrand) != c.none || err == nil {
+		if err := m.on[1].Transfers.Receive(t.Context(), c.errand, meets{}, func(string) {}); errors.Is(err,
+			errNoErrand) != c.none || err == nil {
 			t.Errorf("%s: whoever takes it says %v", what, err)
 		}
 	}
@@ -159,8 +163,8 @@ func TestNoErrand(t *testing.T) {
 	}
 }
 
-// TestCopyRounds: what a running node has written is copied again and again, until little is left; of one that stands
-// still there is one round.
+// TestCopyRounds: what a running node has written is copied again and again, until little is left;
+// of one that stands still there is one round.
 func TestCopyRounds(t *testing.T) {
 	for what, c := range map[string]struct {
 		bytes  int
@@ -196,20 +200,22 @@ func TestGiveNoErrand(t *testing.T) {
 	start, err := plan.Encode(&plan.Step{Kind: plan.StartNode, Host: "sv2", Subject: "db", Node: m.node, Was: m.node})
 	must(t, err)
 	for what, errand := range map[string]apply.Errand{
-		"nothing": {}, "a layer of nothing": {Layer: &apply.LayerErrand{}}, "a copy from nowhere": {Copy: &apply.CopyErrand{To: m.node}},
+		"nothing": {}, "a layer of nothing": {Layer: &apply.LayerErrand{}},
+		"a copy from nowhere":    {Copy: &apply.CopyErrand{To: m.node}},
 		"another step of a node": {Node: &apply.NodeErrand{Step: start}},
 	} {
 		taker, err := transfer.Open(netip.Addr{})
 		must(t, err)
-		_, err = m.on[0].Transfers.Send(t.Context(), errand, apply.Spot{Own: netip.MustParseAddr("127.0.0.2")}, func(card transfer.Card) (transfer.Card, error) {
-			go func() {
-				if c, err := taker.Dial(t.Context(), card); err == nil {
-					_, _ = io.Copy(io.Discard, c)
-					c.Close()
-				}
-			}()
-			return taker.Card(), nil
-		}, func(string) {})
+		_, err = m.on[0].Transfers.Send(t.Context(), errand, apply.Spot{Own: netip.MustParseAddr("127.0.0.2")},
+			func(card transfer.Card) (transfer.Card, error) {
+				go func() {
+					if c, err := taker.Dial(t.Context(), card); err == nil {
+						_, _ = io.Copy(io.Discard, c)
+						c.Close()
+					}
+				}()
+				return taker.Card(), nil
+			}, func(string) {})
 		taker.Close()
 		if !errors.Is(err, errNoErrand) {
 			t.Errorf("%s: %v", what, err)

@@ -94,12 +94,14 @@ func (w work) remount(ctx context.Context) error {
 	}
 	has, err := w.recorded(w.node)
 	if err == nil && !slices.Equal(has.Mounts, w.node.Mounts) { // else no plan asks that
-		return problem.New(problem.Surprise, "node %s: the engine %s cannot change the volumes of a running node", w.node.Name, w.node.Engine).Try("plan again")
+		return problem.New(problem.Surprise, "node %s: the engine %s cannot change the volumes of a running node",
+			w.node.Name, w.node.Engine).Try("plan again")
 	}
 	return err
 }
 
-// dropFormer removes copies that a node had before it had the volumes themselves, if a run was killed before it could: they are out of date.
+// dropFormer removes copies that a node had before it had the volumes themselves, if a run was
+// killed before it could: they are out of date.
 func (w work) dropFormer() error {
 	for _, m := range w.node.Mounts {
 		if m.Copy != spec.NoCopy || m.Shared {
@@ -112,8 +114,9 @@ func (w work) dropFormer() error {
 	return nil
 }
 
-// unsettle takes down, before services of a node stop or start, that it is not known which of them run, and that it may do what only a
-// live node does. If this process is killed meanwhile, the node is configured anew.
+// unsettle takes down, before services of a node stop or start, that it is not known which of them
+// run, and that it may do what only a live node does. If this process is killed meanwhile, the node
+// is configured anew.
 func (w work) unsettle(ctx context.Context) error {
 	was, err := w.recorded(w.node)
 	if err != nil {
@@ -127,10 +130,12 @@ func (w work) unsettle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.mark(ctx, engine.Mark{Config: was.Config, Proven: was.Proven, ProvenAt: was.ProvenAt, Active: was.Active || !w.node.Staged})
+	return w.mark(ctx, engine.Mark{Config: was.Config, Proven: was.Proven, ProvenAt: was.ProvenAt, Active: was.Active ||
+		!w.node.Staged})
 }
 
-// settle takes down that it is known again, and whether the node does what only a live node does, and what (nil: as before).
+// settle takes down that it is known again, and whether the node does what only a live node does,
+// and what (nil: as before).
 func (w work) settle(ctx context.Context, active bool, does spec.Parts) error {
 	was, err := w.recorded(w.node)
 	if err != nil {
@@ -148,7 +153,8 @@ func (w work) settle(ctx context.Context, active bool, does spec.Parts) error {
 	if came.Configured != nil {
 		configured = *came.Configured
 	}
-	err = w.mark(ctx, engine.Mark{Configured: configured, Config: config, Proven: was.Proven, ProvenAt: was.ProvenAt, Active: active})
+	err = w.mark(ctx, engine.Mark{Configured: configured, Config: config, Proven: was.Proven, ProvenAt: was.ProvenAt,
+		Active: active})
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,8 @@ func TestStillSharers(t *testing.T) {
 	}
 }
 
-// TestStillUnknown: where it cannot be told who runs, or who runs cannot be made to stand still, nothing is copied.
+// TestStillUnknown: where it cannot be told who runs, or who runs cannot be made to stand still,
+// nothing is copied.
 func TestStillUnknown(t *testing.T) {
 	h, e := sharers(t)
 	never := func(context.Context) error {
@@ -96,7 +97,8 @@ func TestStillUnknown(t *testing.T) {
 	}
 }
 
-// TestStillTogether: of two copies at the same time that one node has a part in, none lets it go on under the other.
+// TestStillTogether: of two copies at the same time that one node has a part in, none lets it go on
+// under the other.
 func TestStillTogether(t *testing.T) {
 	h, e := sharers(t)
 	var all sync.WaitGroup
@@ -117,7 +119,8 @@ func TestStillTogether(t *testing.T) {
 	all.Wait()
 }
 
-// TestVolumesOfRunningNode: an engine that cannot change which volumes a running node sees is not asked to, and says so if the node shall have others.
+// TestVolumesOfRunningNode: an engine that cannot change which volumes a running node sees is not
+// asked to, and says so if the node shall have others.
 func TestVolumesOfRunningNode(t *testing.T) {
 	need.SameIDs(t)
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}

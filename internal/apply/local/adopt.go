@@ -56,7 +56,8 @@ func (h volumeHost) Adopt(ctx context.Context, of apply.Heritage) (done []apply.
 		}
 	}
 	for i := range nodes {
-		if n := &nodes[i]; n.Name == of.Heir.Name && !n.Staged { // from before it has other data: roles prepare what they find
+		if n := &nodes[i]; n.Name == of.Heir.Name && !n.Staged {
+			// from before it has other data: roles prepare what they find
 			e, err := h.engine(&n.Node)
 			if err != nil {
 				return nil, err
@@ -69,7 +70,8 @@ func (h volumeHost) Adopt(ctx context.Context, of apply.Heritage) (done []apply.
 	for _, v := range all {
 		kept, err := v.Adopt()
 		if err != nil {
-			return done, problem.New(problem.Failed, "volume %s of %s was not given to %s", v.Volume, of.Former, of.Heir.Name).Because(err)
+			return done, problem.New(problem.Failed, "volume %s of %s was not given to %s", v.Volume, of.Former, of.Heir.Name).
+				Because(err)
 		}
 		done = append(done, apply.Adopted{Volume: v.Volume, To: v.To, Kept: kept})
 	}

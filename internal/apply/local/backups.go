@@ -57,9 +57,11 @@ func (h backupHost) AdvanceRestore(ctx context.Context, id, to string) ([]string
 		return nil, nil
 	}
 	if r == nil || r.ID != id && to != backup.ToGiveUp {
-		return nil, problem.New(problem.Surprise, "nothing of backup %s is laid down on this host", id).Try("run the same orrery restore again")
+		return nil, problem.New(problem.Surprise, "nothing of backup %s is laid down on this host", id).
+			Try("run the same orrery restore again")
 	}
-	lock, err := backup.TakeLock(ctx, h.Dirs, h.Key, host.NewHolder("root", "orrery restore")) // none is advanced that is being laid down
+	// none is advanced that is being laid down
+	lock, err := backup.TakeLock(ctx, h.Dirs, h.Key, host.NewHolder("root", "orrery restore"))
 	if err != nil {
 		return nil, err
 	}

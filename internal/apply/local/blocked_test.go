@@ -83,8 +83,8 @@ func twinOfKaroo() twin.Record {
 	return twin.Record{Site: "karoo", Options: twin.Options{Name: "dev"}, Expires: time.Now().Add(time.Hour)}
 }
 
-// TestBlocked: what a host cannot write is an error, and nothing is begun that was to follow from it. Without what
-// is in the way, the same call succeeds.
+// TestBlocked: what a host cannot write is an error, and nothing is begun that was to follow from
+// it. Without what is in the way, the same call succeeds.
 func TestBlocked(t *testing.T) {
 	m, w, later := keeping(t)
 	dirs, ctx := m.dirs[0], t.Context()
@@ -112,10 +112,13 @@ func TestBlocked(t *testing.T) {
 		"that the host is drained": {kept("drained.json"), func() error {
 			return w.State.SetCordoned(ctx, &observe.Drain{})
 		}},
-		"that it is so no longer":   {kept("drained.json"), func() error { return w.State.SetCordoned(ctx, nil) }},
-		"what follows a reboot":     {apply.UnattendedPath(dirs, "karoo", apply.AtBoot), saving(apply.UnattendedPlan{Trigger: apply.AtBoot, Steps: []json.RawMessage{[]byte("{}")}})},
-		"that nothing does":         {apply.UnattendedPath(dirs, "karoo", apply.AtBoot), saving(apply.UnattendedPlan{Trigger: apply.AtBoot})},
-		"the way back from a trial": {apply.UnattendedPath(dirs, "karoo", apply.OnTrial), saving(apply.UnattendedPlan{Trigger: apply.OnTrial, Watch: true})},
+		"that it is so no longer": {kept("drained.json"), func() error { return w.State.SetCordoned(ctx, nil) }},
+		"what follows a reboot": {apply.UnattendedPath(dirs, "karoo", apply.AtBoot),
+			saving(apply.UnattendedPlan{Trigger: apply.AtBoot, Steps: []json.RawMessage{[]byte("{}")}})},
+		"that nothing does": {apply.UnattendedPath(dirs, "karoo", apply.AtBoot),
+			saving(apply.UnattendedPlan{Trigger: apply.AtBoot})},
+		"the way back from a trial": {apply.UnattendedPath(dirs, "karoo", apply.OnTrial),
+			saving(apply.UnattendedPlan{Trigger: apply.OnTrial, Watch: true})},
 		"what is live": {kept("releases.json"), func() error {
 			return w.Releases.Write(t.Context(), observe.Releases{})
 		}},
@@ -140,7 +143,8 @@ func TestBlocked(t *testing.T) {
 		"which mirrors are kept": {apply.UnattendedPath(dirs, "karoo", apply.OnMirror), saving(apply.UnattendedPlan{
 			Trigger: apply.OnMirror, Every: map[string]time.Duration{"data": time.Hour}, Of: []apply.Directory{mirrored},
 		})},
-		"that none is":    {apply.UnattendedPath(dirs, "karoo", apply.OnMirror), saving(apply.UnattendedPlan{Trigger: apply.OnMirror})},
+		"that none is": {apply.UnattendedPath(dirs, "karoo", apply.OnMirror),
+			saving(apply.UnattendedPlan{Trigger: apply.OnMirror})},
 		"an SSH host key": {kept("keys", "db", "ssh_host_ed25519_key"), key},
 		"its public half": {kept("keys", "db", "ssh_host_ed25519_key.pub"), key},
 		"the key of a network": {kept("keys", ".wireguard"), func() error {

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestCheckAwaitsBoot: a node that has been started is asked for its health once it has booted, and one that ran is asked at once.
+// TestCheckAwaitsBoot: a node that has been started is asked for its health once it has booted, and
+// one that ran is asked at once.
 func TestCheckAwaitsBoot(t *testing.T) {
 	n := newServed(t)
 	var asked []string

@@ -23,9 +23,11 @@ type openNodes struct{ engine.Engine }
 
 func (openNodes) Runner(ref engine.Ref) host.Runner { return host.Local{Name: ref.Name} }
 
-// TestCopyAlongLanes: what is copied from a node to one of another host goes there directly, or by way of whoever steers, whole or not at all. Whichever end fails, what it says is told.
+// TestCopyAlongLanes: what is copied from a node to one of another host goes there directly, or by
+// way of whoever steers, whole or not at all. Whichever end fails, what it says is told.
 func TestCopyAlongLanes(t *testing.T) {
-	for addresses, relays := range map[[2]string]int32{{"root@127.0.0.2", "root@127.0.0.3"}: 0, {"one.example", "two.example"}: 2} {
+	for addresses, relays := range map[[2]string]int32{{"root@127.0.0.2", "root@127.0.0.3"}: 0,
+		{"one.example", "two.example"}: 2} {
 		s, f, dials := &site.Site{Name: "karoo"}, &apply.Fleet{}, new(atomic.Int32)
 		for i, address := range addresses {
 			name, dirs := fmt.Sprint("sv", i+1), host.Dirs{State: t.TempDir(), Run: t.TempDir()}
@@ -42,7 +44,8 @@ func TestCopyAlongLanes(t *testing.T) {
 		must(t, unix.Mkfifo(in("pipe"), 0o600))
 		must(t, os.Mkdir(in("to"), 0o755))
 		copied := func(from, into string, several bool) (bytes int64, err error) {
-			e := apply.CopyErrand{Host: "sv1", From: &spec.Node{Name: "a", Engine: "open"}, To: &spec.Node{Name: "b", Engine: "open"}, Path: in(from), Into: in(into), Several: several}
+			e := apply.CopyErrand{Host: "sv1", From: &spec.Node{Name: "a", Engine: "open"},
+				To: &spec.Node{Name: "b", Engine: "open"}, Path: in(from), Into: in(into), Several: several}
 			err = apply.CopyToNode(t.Context(), f, e, "sv2", func(n int64) { bytes += n })
 			return bytes, err
 		}
@@ -50,10 +53,12 @@ func TestCopyAlongLanes(t *testing.T) {
 		must(t, err)
 		text, err := os.ReadFile(in("to/from/link"))
 		if err != nil || len(text) != 5_000_000 || bytes != int64(len(text)) || dials.Load() != relays {
-			t.Errorf("%v: %d bytes are there, %d were told of and %d connections made: %v", addresses, len(text), bytes, dials.Load(), err)
+			t.Errorf("%v: %d bytes are there, %d were told of and %d connections made: %v", addresses, len(text), bytes,
+				dials.Load(), err)
 		}
 		if err := apply.CopyToNode(t.Context(), f, apply.CopyErrand{
-			Host: "sv2", From: &spec.Node{Name: "a", Engine: "open"}, To: &spec.Node{Name: "b", Engine: "open"}, Path: in("from/deep/big"), Into: in("beside"),
+			Host: "sv2", From: &spec.Node{Name: "a", Engine: "open"}, To: &spec.Node{Name: "b", Engine: "open"},
+			Path: in("from/deep/big"), Into: in("beside"),
 		}, "sv2", nil); err != nil || !tree.Exists(in("beside")) {
 			t.Errorf("on one host: %v", err)
 		}

@@ -14,7 +14,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// drainFile has the mark on this host that no node of the site comes to it any more. It is beside what the host keeps of the site, and survives a reboot and the end of all nodes.
+// drainFile has the mark on this host that no node of the site comes to it any more. It is beside
+// what the host keeps of the site, and survives a reboot and the end of all nodes.
 func (h stateHost) drainFile() string { return filepath.Join(h.Dirs.Site(h.Key), "drained.json") }
 
 // Cordoned reads the mark. One that cannot be read is no sign that there is none.
@@ -24,7 +25,8 @@ func (h stateHost) Cordoned(context.Context) (*observe.Drain, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, problem.New(problem.Failed, "the mark that this host is drained cannot be read").At(h.drainFile()).Because(err).
+		return nil, problem.New(problem.Failed, "the mark that this host is drained cannot be read").At(h.drainFile()).
+			Because(err).
 			Try("remove the file, and say orrery host drain again if that is so")
 	}
 	return &mark, nil

@@ -22,13 +22,15 @@ import (
 	"orrery/internal/tree"
 )
 
-// How long a look into one node may take besides its health checks: to ask its systemd, and to read what it has changed.
+// How long a look into one node may take besides its health checks: to ask its systemd, and to read
+// what it has changed.
 const (
 	askPatience  = 10 * time.Second
 	readPatience = 2 * time.Minute
 )
 
-// DetectDrift looks into nodes of which it is said what they shall be, and notes with each what has drifted since its roles were applied.
+// DetectDrift looks into nodes of which it is said what they shall be, and notes with each what has
+// drifted since its roles were applied.
 func (h nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
 	var round drift.Round
 	found := make([]atomic.Pointer[[]observe.Drift], len(nodes))
@@ -153,7 +155,8 @@ func (l *look) allowance() time.Duration {
 func (l *look) all(ctx context.Context) ([]observe.Drift, error) {
 	all, err := l.files(ctx)
 	in, sv := l.engine.Runner(engine.RefOf(&l.node.Node)), distro.Or(l.node.Distribution).Services
-	asked, cancel := context.WithTimeoutCause(ctx, askPatience, fmt.Errorf("its %s does not answer within %s", sv.Name, askPatience))
+	asked, cancel := context.WithTimeoutCause(ctx, askPatience,
+		fmt.Errorf("its %s does not answer within %s", sv.Name, askPatience))
 	defer cancel()
 	services, wrong := drift.Services(asked, l.node.Name, in, sv, l.units)
 	all = append(all, services...)
@@ -174,7 +177,8 @@ func (l *look) all(ctx context.Context) ([]observe.Drift, error) {
 
 // files looks at what the host can see of the node's files without asking it, where the engine lets it.
 func (l *look) files(ctx context.Context) ([]observe.Drift, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, readPatience, fmt.Errorf("what it has changed cannot be read within %s", readPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, readPatience,
+		fmt.Errorf("what it has changed cannot be read within %s", readPatience))
 	defer cancel()
 	var all []observe.Drift
 	keep := func(some []observe.Drift, err error) error {
@@ -202,7 +206,8 @@ type inner struct {
 	layers  drift.Stack
 }
 
-// inside lets somebody look at the files of a running node from the host. With an engine by which that cannot be done nothing is.
+// inside lets somebody look at the files of a running node from the host. With an engine by which
+// that cannot be done nothing is.
 func (p *Place) inside(e engine.Engine, n *spec.Node, do func(inner) error) error {
 	viewer, views := e.(engine.Viewer)
 	layered, stacks := e.(engine.Layered)

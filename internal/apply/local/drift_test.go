@@ -61,7 +61,8 @@ func newServed(t *testing.T) *served {
 				{Path: "/etc/state", Template: "s", Content: []byte("begun\n"), Owner: "root:root", Mode: 0o644},
 				{Path: "/srv/web.py", Source: "web.py", Content: []byte("serve()\n"), Owner: "root:root", Mode: 0o644},
 			},
-			Health: []site.HealthCheck{{Command: []string{"ask"}, Timeout: time.Second, Interval: time.Second, Within: time.Second}},
+			Health: []site.HealthCheck{{Command: []string{"ask"}, Timeout: time.Second, Interval: time.Second,
+				Within: time.Second}},
 		}},
 		Nodes: []site.Node{{Name: "one", ID: 1, Image: "debian", Engine: "fake", Host: "local", Roles: []string{"web"}}},
 	}
@@ -76,7 +77,8 @@ func newServed(t *testing.T) *served {
 	n.must(err)
 	n.node = spelt
 	for path, text := range map[string]string{
-		"root/etc/web.conf": "of one\n", "root/etc/state": "begun\n", "root/srv/web.py": "serve()\n", "root/usr/bin/tar": "tar", "upper/etc/web.conf": "of one\n",
+		"root/etc/web.conf": "of one\n", "root/etc/state": "begun\n", "root/srv/web.py": "serve()\n",
+		"root/usr/bin/tar": "tar", "upper/etc/web.conf": "of one\n",
 		"root/etc/passwd": "root:x:0:0::/:\n", "root/etc/group": "root:x:0:\n",
 	} {
 		n.write(path, text)
@@ -159,7 +161,8 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// TestProbe: what has drifted of a node is found, mended and then gone; what is on record meanwhile lets the next run make it good, if this one is killed.
+// TestProbe: what has drifted of a node is found, mended and then gone; what is on record meanwhile
+// lets the next run make it good, if this one is killed.
 func TestProbe(t *testing.T) {
 	needRoot(t)
 	n := newServed(t)
@@ -204,7 +207,8 @@ func TestProbe(t *testing.T) {
 	n.want()
 }
 
-// mend mends what has drifted, after a run that is killed half way: that leaves a node which is to be configured.
+// mend mends what has drifted, after a run that is killed half way: that leaves a node which is to
+// be configured.
 func (n *served) mend(all []observe.Drift) {
 	n.T.Helper()
 	mend := &plan.Step{Kind: plan.MendNode, Node: n.node, Was: n.node, Subject: "one", Drift: all}
@@ -235,18 +239,21 @@ func TestProbeRendered(t *testing.T) {
 		"health command ask is failing (one: ask: exit status 1), not passed",
 	)
 	n.mend(all)
-	if f, ok := n.engine.File(engine.RefOf(n.node), "/etc/web.conf"); !ok || string(f.Content) != "of one\n" || n.unit != "active" {
+	if f, ok := n.engine.File(engine.RefOf(n.node), "/etc/web.conf"); !ok || string(f.Content) != "of one\n" ||
+		n.unit != "active" {
 		t.Errorf("/etc/web.conf: %q; its service is %s", f.Content, n.unit)
 	}
 	n.write("root/etc/web.conf", "of one\n") // which is in memory only
 	n.want()
 	n.engine.Fail("Run", "one", 99, nil)
-	if all := n.drift(); len(all) == 0 || all[len(all)-1].Kind != observe.DriftNode || all[len(all)-1].How != observe.Silent {
+	if all := n.drift(); len(all) == 0 || all[len(all)-1].Kind != observe.DriftNode ||
+		all[len(all)-1].How != observe.Silent {
 		t.Errorf("of a node that does not answer: %v", all)
 	}
 }
 
-// TestProbeOther: what has not been applied yet is no drift, nor what is of nodes that nobody asked for, that are in quarantine or do not run.
+// TestProbeOther: what has not been applied yet is no drift, nor what is of nodes that nobody asked
+// for, that are in quarantine or do not run.
 func TestProbeOther(t *testing.T) {
 	needRoot(t)
 	n := newServed(t)

@@ -16,7 +16,8 @@ import (
 	"orrery/internal/treesync/sitearchive"
 )
 
-// Editions tells of which of some releases the host keeps a copy of the site directory, and gives their digests.
+// Editions tells of which of some releases the host keeps a copy of the site directory, and gives
+// their digests.
 func (h *releaseHost) Editions(_ context.Context, of []int) (map[int]string, error) {
 	all := map[int]string{}
 	for _, n := range of {
@@ -60,7 +61,8 @@ func (h *releaseHost) KeepEdition(ctx context.Context, release int, digest strin
 		err = fmt.Errorf("its digest is %s, and not %s", came, digest)
 	}
 	if err != nil {
-		return errors.Join(problem.New(problem.Failed, "the copy of the site directory of release %d has not come", release).At(fresh).Because(err), tree.RemoveAll(fresh))
+		return errors.Join(problem.New(problem.Failed, "the copy of the site directory of release %d has not come",
+			release).At(fresh).Because(err), tree.RemoveAll(fresh))
 	}
 	return host.ReplaceParts(fresh, to, sitearchive.Site, sitearchive.Record) // the copies of volumes beside them stay
 }

@@ -21,7 +21,8 @@ func (leftNetworks) Observe(string) ([]observe.Network, error) {
 	return make([]observe.Network, 1), nil
 }
 
-// TestHostAsBefore: a host has its own settings back once no site has a node or a network on it, and not before.
+// TestHostAsBefore: a host has its own settings back once no site has a node or a network on it,
+// and not before.
 func TestHostAsBefore(t *testing.T) {
 	w := newWorld(t)
 	own := fmt.Sprint(w.below.Kernel().Settings(nil))
@@ -74,8 +75,8 @@ var _ engine.Remounter = remounting{}
 
 func (remounting) Remount(context.Context, *spec.Node) error { return nil }
 
-// TestFormerCopies: a node that is retired keeps no copy of a volume that it once had for itself; what others have
-// in common with it stays, and so does a copy that it is to have.
+// TestFormerCopies: a node that is retired keeps no copy of a volume that it once had for itself;
+// what others have in common with it stays, and so does a copy that it is to have.
 func TestFormerCopies(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/plan"
 )
 
-// TestEnding: a node that does not shut down in its time is killed, and the user is told. One that is to be killed is not
-// waited for, and no word is lost about it.
+// TestEnding: a node that does not shut down in its time is killed, and the user is told. One that
+// is to be killed is not waited for, and no word is lost about it.
 func TestEnding(t *testing.T) {
 	w := newWorld(t)
 	w.reach(w.up())
@@ -28,7 +28,8 @@ func TestEnding(t *testing.T) {
 		if took := time.Since(begun); took > 20*time.Second {
 			t.Errorf("%+v: it took %v", c.ending, took)
 		}
-		if len(told) != c.told || c.told > 0 && !strings.Contains(told[0], "db had not shut down after 100ms, and was killed") {
+		if len(told) != c.told || c.told > 0 &&
+			!strings.Contains(told[0], "db had not shut down after 100ms, and was killed") {
 			t.Errorf("%+v: %q", c.ending, told)
 		}
 		for _, n := range w.observed()[0].Nodes {

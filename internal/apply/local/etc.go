@@ -9,7 +9,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// provideEtc writes what a node sees as /etc/orrery: names, the environment of its roles, its secrets and the files with secrets in them.
+// provideEtc writes what a node sees as /etc/orrery: names, the environment of its roles, its
+// secrets and the files with secrets in them.
 func (n *names) provideEtc(ctx context.Context, node *spec.Node, duties *spec.Duties, told *inventory.Names) error {
 	if err := n.tell(told); err != nil {
 		return err
@@ -25,8 +26,8 @@ func (n *names) provideEtc(ctx context.Context, node *spec.Node, duties *spec.Du
 	return n.own(node)
 }
 
-// own makes the node's root the owner of /etc/orrery and of all that is directly in it. Programs such as munged refuse a
-// secret below a directory that belongs neither to root nor to them.
+// own makes the node's root the owner of /etc/orrery and of all that is directly in it. Programs
+// such as munged refuse a secret below a directory that belongs neither to root nor to them.
 func (n *names) own(node *spec.Node) error {
 	first, err := n.rootOf(node)
 	if err != nil || first == 0 {
@@ -50,7 +51,8 @@ func (n *names) provideSecrets(ctx context.Context, node *spec.Node, duties *spe
 		if !f.Secret {
 			continue
 		}
-		text, err := n.Secrets.Text(ctx, spec.SecretText{Node: duties.Node, Release: duties.Release, Role: r.Name, Path: f.Path})
+		text, err := n.Secrets.Text(ctx, spec.SecretText{Node: duties.Node, Release: duties.Release, Role: r.Name,
+			Path: f.Path})
 		if err != nil {
 			return err
 		}

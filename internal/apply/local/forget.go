@@ -15,14 +15,16 @@ import (
 	"orrery/internal/tree"
 )
 
-// Forget removes all that this host keeps of the site, of which nothing may be there any more that somebody could miss. What other sites use as well stays, and is told.
+// Forget removes all that this host keeps of the site, of which nothing may be there any more that
+// somebody could miss. What other sites use as well stays, and is told.
 func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 	nodes, err := nodeHost{h.Place}.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(nodes) > 0 {
-		return nil, problem.New(problem.Surprise, "there is still node %s of the site on this host", nodes[0].Name).Try("orrery host drain moves the nodes of a host to others")
+		return nil, problem.New(problem.Surprise, "there is still node %s of the site on this host", nodes[0].Name).
+			Try("orrery host drain moves the nodes of a host to others")
 	}
 	for what, dir := range map[string]string{"volumes": h.Dirs.Volumes(h.Key), "snapshots": h.Dirs.Snapshots(h.Key)} {
 		names, err := namesIn(dir)
@@ -30,7 +32,8 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 			return nil, err
 		}
 		if len(names) > 0 {
-			return nil, problem.New(problem.Surprise, "there are still %s of the site on this host: %s", what, humanize.List(names, 12)).At(dir).Try("save what is needed of them, and take them down first")
+			return nil, problem.New(problem.Surprise, "there are still %s of the site on this host: %s", what,
+				humanize.List(names, 12)).At(dir).Try("save what is needed of them, and take them down first")
 		}
 	}
 	if err := h.forgetPlans(ctx); err != nil {
@@ -43,7 +46,8 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 	}
 	store := image.Open(h.Dirs.State)
 	if layers, err := store.Layers(); err == nil && len(layers) > 0 {
-		left = append(left, fmt.Sprintf("%s in %s, which the next site may use", humanize.Count(len(layers), "layer"), store.Dir))
+		left = append(left, fmt.Sprintf("%s in %s, which the next site may use", humanize.Count(len(layers), "layer"),
+			store.Dir))
 	}
 	helper := filepath.Join(h.Dirs.State, "helper")
 	others, err := namesIn(filepath.Join(h.Dirs.State, "sites"))
@@ -56,7 +60,8 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 	return left, tree.RemoveAll(helper)
 }
 
-// namesIn returns what is in a directory, which need not be there, but what is half made: its name begins with a dot.
+// namesIn returns what is in a directory, which need not be there, but what is half made: its name
+// begins with a dot.
 func namesIn(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Lock takes the site's lock, and says where its state is kept while nodes of it may be on this machine. The tmpfs with what nodes see of the host
-// stays in memory meanwhile.
+// Lock takes the site's lock, and says where its state is kept while nodes of it may be on this
+// machine. The tmpfs with what nodes see of the host stays in memory meanwhile.
 func (h runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	key := h.Key
 	lock, err := h.Dirs.TakeSite(ctx, key, by)
@@ -79,7 +79,8 @@ func (h nodeHost) Console(n *spec.Node) (host.Console, error) {
 	if of, has := e.(engine.Consoled); has {
 		return of.Console(engine.RefOf(n)), nil
 	}
-	return nil, problem.New(problem.Unable, "node %s has no serial console: its engine is %s, not one of virtual machines", n.Name, n.Engine).At(n.Site).
+	return nil, problem.New(problem.Unable,
+		"node %s has no serial console: its engine is %s, not one of virtual machines", n.Name, n.Engine).At(n.Site).
 		Try("orrery shell %s gives a terminal in it, and orrery logs %s shows what it logs", n.Name, n.Name)
 }
 
@@ -92,6 +93,8 @@ func (h nodeHost) Screen(n *spec.Node) (host.Screen, error) {
 	if of, has := e.(engine.Screened); has {
 		return of.Screen(engine.RefOf(n)), nil
 	}
-	return nil, problem.New(problem.Unable, "node %s has no screen: its engine is %s, and those of kvm have one that boot a disk image", n.Name, n.Engine).At(n.Site).
+	return nil, problem.New(problem.Unable,
+		"node %s has no screen: its engine is %s, and those of kvm have one that boot a disk image", n.Name, n.Engine).
+		At(n.Site).
 		Try("orrery shell %s gives a terminal in it", n.Name)
 }

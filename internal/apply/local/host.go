@@ -1,7 +1,8 @@
 // Package local carries out the steps of a plan on the machine on which Orrery runs.
 //
-// A Worker does them, and knows nothing of the site but its key: what a step takes comes with the step. What is beside the site, and packs steps, is in
-// package control. A host that is reached over SSH will have the encoding of steps in between.
+// A Worker does them, and knows nothing of the site but its key: what a step takes comes with the
+// step. What is beside the site, and packs steps, is in package control. A host that is reached
+// over SSH will have the encoding of steps in between.
 package local
 
 import (

@@ -14,14 +14,16 @@ import (
 	"orrery/internal/problem"
 )
 
-// hostKey returns the public SSH host key of a node; the pair is made once, at random, and outlives the node. The public half follows from the
-// private one: where it is missing or another, it is written again.
+// hostKey returns the public SSH host key of a node; the pair is made once, at random, and outlives
+// the node. The public half follows from the private one: where it is missing or another, it is
+// written again.
 func (n *names) hostKey(node string) (string, error) {
 	n.keys.Lock() // the first nodes that are made want those of all
 	defer n.keys.Unlock()
 	path := filepath.Join(n.Dirs.Keys(n.Key), node, "ssh_host_ed25519_key")
 	private, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(private) == 0 { // a power cut may leave an empty file of one that was never on disk
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(private) == 0 {
+		// a power cut may leave an empty file of one that was never on disk
 		name, _, _ := strings.Cut(n.Key, ".") // a twin's has its own behind
 		private, err = login.MakeKey(path, node+"."+name)
 	}

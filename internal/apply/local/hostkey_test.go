@@ -10,7 +10,8 @@ import (
 	"orrery/internal/host"
 )
 
-// TestHostKey: a key is made once and stays; the public half is that of the private one, also after one of them was lost or left empty.
+// TestHostKey: a key is made once and stays; the public half is that of the private one, also after
+// one of them was lost or left empty.
 func TestHostKey(t *testing.T) {
 	dir := t.TempDir()
 	h := New("local", "karoo", host.Dirs{State: dir, Run: dir}, nil, nil)
@@ -29,7 +30,8 @@ func TestHostKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if public, err := os.ReadFile(path + ".pub"); err != nil || string(public) != line || string(ssh.MarshalAuthorizedKey(key.PublicKey())) != line {
+		if public, err := os.ReadFile(path + ".pub"); err != nil || string(public) != line ||
+			string(ssh.MarshalAuthorizedKey(key.PublicKey())) != line {
 			t.Errorf("the halves are of two keys: %s and %s: %v", line, public, err)
 		}
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {

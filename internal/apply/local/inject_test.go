@@ -29,8 +29,8 @@ func (i injecting) Inject(_ context.Context, _ engine.Ref, files ...host.File) e
 	return nil
 }
 
-// TestInjectedOnce: files that a node has before it boots are not written into it again; where that cannot be done,
-// or has failed, they are written once it runs.
+// TestInjectedOnce: files that a node has before it boots are not written into it again; where that
+// cannot be done, or has failed, they are written once it runs.
 func TestInjectedOnce(t *testing.T) {
 	for what, fails := range map[string]error{"it works": nil, "it fails": errWeak} {
 		w := newWorld(t)

@@ -29,8 +29,8 @@ type life struct {
 	left     []string   // what is not in copies of volumes that were made, and why
 }
 
-// stop shuts a node down, and kills it if it has not ended when the time is over. The user is told, since what the node
-// had not written is lost. With no time at all, that was asked for.
+// stop shuts a node down, and kills it if it has not ended when the time is over. The user is told,
+// since what the node had not written is lost. With no time at all, that was asked for.
 func stop(ctx context.Context, e engine.Engine, ref engine.Ref, timeout time.Duration, say func(string)) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -66,7 +66,8 @@ func keeperOf(e engine.Engine, n *spec.Node) (engine.Keeper, error) {
 	if keeper, able := e.(engine.Keeper); able {
 		return keeper, nil
 	}
-	return nil, problem.New(problem.Surprise, "node %s: the engine %s keeps nothing of what it replaces", n.Name, n.Engine).Try("plan again")
+	return nil, problem.New(problem.Surprise, "node %s: the engine %s keeps nothing of what it replaces", n.Name,
+		n.Engine).Try("plan again")
 }
 
 // restore puts a replaced node back, unless it was never replaced.
@@ -82,13 +83,15 @@ func (l *life) restore(ctx context.Context, e engine.Engine, as *spec.Node) erro
 	return keeper.Restore(ctx, engine.RefOf(as))
 }
 
-// start provides what a node finds at boot, then boots it. A node that is no longer declared has all of that already.
+// start provides what a node finds at boot, then boots it. A node that is no longer declared has
+// all of that already.
 func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	n, run := s.Node, runOf(l.Dirs, l.Key)
 	if err := l.provide(ctx, n); err != nil {
 		return err
 	}
-	if err := (backupHost{l.Place}).fillRestored(ctx, e, n); err != nil { // whoever made it may have been killed before it was given that
+	if err := (backupHost{l.Place}).fillRestored(ctx, e, n); err != nil {
+		// whoever made it may have been killed before it was given that
 		return err
 	}
 	if s.Duties != nil {
@@ -130,11 +133,13 @@ func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 func (l *life) renew(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
 	renewer, able := e.(engine.Renewer)
 	if !able {
-		return problem.New(problem.Surprise, "node %s: the engine %s lets no node go on in other programs", n.Name, n.Engine).Try("plan again")
+		return problem.New(problem.Surprise, "node %s: the engine %s lets no node go on in other programs", n.Name,
+			n.Engine).Try("plan again")
 	}
 	how, err := renewer.Renew(ctx, engine.RefOf(n))
 	if err == nil {
-		say(fmt.Sprintf("stood still for %d ms; %.1f MB moved in %.1f s", how.Downtime.Milliseconds(), float64(how.Bytes)/1e6, how.Took.Seconds()))
+		say(fmt.Sprintf("stood still for %d ms; %.1f MB moved in %.1f s", how.Downtime.Milliseconds(),
+			float64(how.Bytes)/1e6, how.Took.Seconds()))
 	}
 	return err
 }
@@ -142,7 +147,8 @@ func (l *life) renew(ctx context.Context, e engine.Engine, n *spec.Node, say fun
 // quieten lets a node that does not run boot without what only a live node does.
 func (l *life) quieten(ctx context.Context, e engine.Engine, n *spec.Node, duties *spec.Duties) error {
 	if duties == nil {
-		return problem.New(problem.Surprise, "node %s is not declared any more, and would do what only a live node does", n.Name).Try("plan again")
+		return problem.New(problem.Surprise, "node %s is not declared any more, and would do what only a live node does",
+			n.Name).Try("plan again")
 	}
 	var units []string
 	for i := range duties.Roles {
@@ -153,14 +159,16 @@ func (l *life) quieten(ctx context.Context, e engine.Engine, n *spec.Node, dutie
 	}
 	f, able := e.(engine.Injector)
 	if !able {
-		return problem.New(problem.Unable, "engine %s cannot let node %s boot without %s, which are for a live node only", n.Engine, n.Name, strings.Join(units, ", ")).
+		return problem.New(problem.Unable, "engine %s cannot let node %s boot without %s, which are for a live node only",
+			n.Engine, n.Name, strings.Join(units, ", ")).
 			Try("orrery stage --release %d makes it anew", n.Release)
 	}
 	return f.Disable(ctx, engine.RefOf(n), units...)
 }
 
-// inject writes the files of a node's roles before it boots, which saves going into it afterwards. Where that cannot be
-// done they are written once it runs, and what is wrong with them is said then. In a node with volumes a file may belong on one.
+// inject writes the files of a node's roles before it boots, which saves going into it afterwards.
+// Where that cannot be done they are written once it runs, and what is wrong with them is said
+// then. In a node with volumes a file may belong on one.
 func (l *life) inject(ctx context.Context, e engine.Engine, n *spec.Node, duties *spec.Duties) error {
 	injector, able := e.(engine.Injector)
 	if !able || duties == nil || len(n.Mounts) > 0 {
@@ -245,7 +253,8 @@ func (l *life) provide(ctx context.Context, n *spec.Node) error {
 
 // provideCopy copies a volume for the quarantine, while all who write into it stand still.
 func (l *life) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account) error {
-	made, err := l.Ground.Volumes.ProvideCopy(ctx, n, m, account, l.still(volume.Path(l.Dirs, n.Site, n.Name, volume.Live(m))))
+	made, err := l.Ground.Volumes.ProvideCopy(ctx, n, m, account,
+		l.still(volume.Path(l.Dirs, n.Site, n.Name, volume.Live(m))))
 	l.leaving.Lock()
 	defer l.leaving.Unlock()
 	for _, what := range made.Left {
@@ -254,8 +263,9 @@ func (l *life) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, acco
 	return err
 }
 
-// still makes all nodes of the site that write into a directory of a volume stand still while it is copied. If one runs and cannot be made
-// to, or it is not known which of them run, nothing is copied.
+// still makes all nodes of the site that write into a directory of a volume stand still while it is
+// copied. If one runs and cannot be made to, or it is not known which of them run, nothing is
+// copied.
 func (l *life) still(path string) volume.Still {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		l.standing.Lock()

@@ -55,26 +55,32 @@ func newWorld(t *testing.T) *world {
 	me := fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid())
 	s := &site.Site{
 		Name: "karoo", Images: []site.Image{{Name: "debian", Suite: "bookworm"}}, Hosts: []site.Host{{Name: "sv1"}},
-		Networks: []site.Network{{Name: "cam", Subnet: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1"), MTU: 1500}},
+		Networks: []site.Network{{Name: "cam", Subnet: netip.MustParsePrefix("10.0.0.0/24"),
+			Gateway: netip.MustParseAddr("10.0.0.1"), MTU: 1500}},
 		Secrets:  []site.Secret{{Name: "password", File: filepath.Join(dir, "password")}},
 		Releases: []site.Release{{Number: 700, Requirements: site.Requirements{File: "a", Text: "p==1\n"}}},
 		Roles: []site.Role{{
-			Name: "web", Dir: "roles/web", Pip: []string{"p"}, Services: []string{"web.service"}, Active: []string{"dish.service"},
-			Env: map[string]string{"PORT": "80"}, Secrets: []site.SecretUse{{Name: "password", Owner: me, Mode: 0o400}},
+			Name: "web", Dir: "roles/web", Pip: []string{"p"}, Services: []string{"web.service"},
+			Active: []string{"dish.service"},
+			Env:    map[string]string{"PORT": "80"}, Secrets: []site.SecretUse{{Name: "password", Owner: me, Mode: 0o400}},
 			Files: []site.File{
 				{Path: "/etc/web", Template: "t", Content: []byte("first of {{.Node.Name}}\n"), Owner: "root:root", Mode: 0o644},
-				{Path: "/etc/key", Template: "k", Content: []byte(`key={{secret "password" | quote}}`), Owner: me, Mode: 0o644, Unsaid: true},
+				{Path: "/etc/key", Template: "k", Content: []byte(`key={{secret "password" | quote}}`), Owner: me, Mode: 0o644,
+					Unsaid: true},
 			},
 			Steps: []site.Step{
 				{Name: "seed", When: site.Boot, Script: []byte("seed"), Interpreter: []string{"/bin/sh"}, Timeout: time.Minute},
 				{Name: "show", When: site.Active, Script: []byte("show"), Interpreter: []string{"/bin/sh"}, Timeout: time.Minute},
 			},
-			Volumes: []site.VolumeUse{{Name: "rows", Path: "/srv", Owner: "root:root", Mode: 0o755, Exclusive: true, Quarantine: site.Snapshot}},
-			Health:  []site.HealthCheck{{Command: []string{"ask"}, Timeout: time.Minute, Interval: time.Second, Within: time.Minute}},
+			Volumes: []site.VolumeUse{{Name: "rows", Path: "/srv", Owner: "root:root", Mode: 0o755, Exclusive: true,
+				Quarantine: site.Snapshot}},
+			Health: []site.HealthCheck{{Command: []string{"ask"}, Timeout: time.Minute, Interval: time.Second,
+				Within: time.Minute}},
 		}},
 	}
 	for i, name := range []string{"db", "web"} {
-		n := site.Node{Name: name, ID: 101 + i, Image: "debian", Engine: "fake", Host: "sv1", Autostart: true, Roles: []string{"web"}}
+		n := site.Node{Name: name, ID: 101 + i, Image: "debian", Engine: "fake", Host: "sv1", Autostart: true,
+			Roles: []string{"web"}}
 		n.NICs = []site.NIC{{Network: "cam", Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(10 + i)})}}
 		s.Nodes = append(s.Nodes, n)
 	}
@@ -127,7 +133,8 @@ func (e tried) Try(context.Context) observe.Capabilities {
 type left struct{ tried }
 
 func (left) List(context.Context, string) ([]observe.Node, error) {
-	return []observe.Node{{Node: spec.Node{Site: "karoo", Name: "left", ID: 300, Engine: "kvm"}, State: observe.Stopped}}, nil
+	return []observe.Node{{Node: spec.Node{Site: "karoo", Name: "left", ID: 300, Engine: "kvm"},
+		State: observe.Stopped}}, nil
 }
 
 // TestTrial: an engine is put on trial only for a site that has nodes of it, or wants some.
@@ -223,7 +230,8 @@ func (w *world) spelt(name string) *spec.Node {
 	return nil
 }
 
-// TestEtc: what nodes are told, and their secrets, is in /etc/orrery; where a secret belongs in a file is a link to there.
+// TestEtc: what nodes are told, and their secrets, is in /etc/orrery; where a secret belongs in a
+// file is a link to there.
 func TestEtc(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))
@@ -232,19 +240,22 @@ func TestEtc(t *testing.T) {
 	}
 	n := w.spelt("web")
 	for name, want := range map[string]string{
-		"hosts": "10.0.0.10 db.karoo db db.cam.karoo", "inventory.json": `"db"`, "ssh_known_hosts": "web,web.karoo,web.cam.karoo,10.0.0.11 ssh-ed25519 ",
-		"env": `PORT="80"`, "secrets/password": password, role.SecretFile("/etc/key"): `key="` + password + `"`,
+		"hosts": "10.0.0.10 db.karoo db db.cam.karoo", "inventory.json": `"db"`,
+		"ssh_known_hosts": "web,web.karoo,web.cam.karoo,10.0.0.11 ssh-ed25519 ",
+		"env":             `PORT="80"`, "secrets/password": password, role.SecretFile("/etc/key"): `key="` + password + `"`,
 	} {
 		text, err := os.ReadFile(filepath.Join(w.host.Dirs.Etc("karoo", n.ID), name))
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %v: %s", name, err, text)
 		}
 	}
-	if info, err := os.Stat(filepath.Join(w.host.Dirs.Etc("karoo", n.ID), role.SecretFile("/etc/key"))); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(w.host.Dirs.Etc("karoo", n.ID), role.SecretFile("/etc/key"))); err != nil ||
+		info.Mode().Perm() != 0o600 {
 		t.Errorf("the file with a secret is open: %v", err)
 	}
 	ref := engine.RefOf(n)
-	if got := w.file(ref, "/etc/web") + w.file(ref, "/etc/key"); got != "first of web\n/etc/orrery/"+role.SecretFile("/etc/key") {
+	if got := w.file(ref, "/etc/web") + w.file(ref, "/etc/key"); got != "first of web\n/etc/orrery/"+
+		role.SecretFile("/etc/key") {
 		t.Errorf("the node has %q", got)
 	}
 	if got := w.Secrets.Redact("x " + password); got != "x <secret password>" {
@@ -252,7 +263,8 @@ func TestEtc(t *testing.T) {
 	}
 }
 
-// TestUndoByAnother: what a process has done that was killed, another one undoes that has nothing but what is on disk.
+// TestUndoByAnother: what a process has done that was killed, another one undoes that has nothing
+// but what is on disk.
 func TestUndoByAnother(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))
@@ -289,7 +301,8 @@ func TestUndoByAnother(t *testing.T) {
 	}
 	// Also what runs on live nodes only has read the files.
 	if all := w.below.Commands(engine.RefOf(db)); !slices.ContainsFunc(all, func(c host.Command) bool {
-		return slices.Contains(c.Args, "restart") && slices.Contains(c.Args, "web.service") && slices.Contains(c.Args, "dish.service")
+		return slices.Contains(c.Args, "restart") && slices.Contains(c.Args, "web.service") &&
+			slices.Contains(c.Args, "dish.service")
 	}) {
 		t.Errorf("services are not restarted by %+v", all[max(0, len(all)-5):])
 	}
@@ -316,7 +329,8 @@ func TestSwitchThere(t *testing.T) {
 		return all
 	}
 	was := live()
-	p, err := release.Switch(w.site, w.observed(), release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.releases()})
+	p, err := release.Switch(w.site, w.observed(),
+		release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.releases()})
 	w.reach(p, err)
 	if is := live(); !is["db700"] || !is["web700"] || is["db0"] || is["web0"] {
 		t.Errorf("live are %v after\n%v", is, p.Steps)
@@ -329,7 +343,8 @@ func TestSwitchThere(t *testing.T) {
 	if is := live(); fmt.Sprint(is) != fmt.Sprint(was) {
 		t.Errorf("live are %v, not %v", is, was)
 	}
-	w.settled(w.reach(release.Switch(w.site, w.observed(), release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.releases()})))
+	w.settled(w.reach(release.Switch(w.site, w.observed(),
+		release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.releases()})))
 	w.reach(w.up())
 	down := plan.Down(w.site, w.observed(), plan.Goal{Volumes: true, Releases: w.releases()})
 	w.settled(w.reach(down, nil))
@@ -364,7 +379,8 @@ func TestSick(t *testing.T) {
 	p, err := w.up()
 	w.must(err)
 	r := w.run(p)
-	if len(r.Failed) != 2 || !strings.Contains(r.Failed[0].Err.Error(), "is not healthy") || errors.Unwrap(r.Failed[0].Err) == nil {
+	if len(r.Failed) != 2 || !strings.Contains(r.Failed[0].Err.Error(), "is not healthy") ||
+		errors.Unwrap(r.Failed[0].Err) == nil {
 		t.Errorf("failed are %v", r.Failed)
 	}
 	for _, n := range w.observed()[0].Nodes {
@@ -427,7 +443,8 @@ func TestHostKeepsRecord(t *testing.T) {
 	}
 }
 
-// TestReplaceThereAndBack: a node of other layers has the former ones, and its files, once another process has undone it.
+// TestReplaceThereAndBack: a node of other layers has the former ones, and its files, once another
+// process has undone it.
 func TestReplaceThereAndBack(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))
@@ -491,7 +508,8 @@ func TestBareEngine(t *testing.T) {
 			t.Errorf("%s of a node that is not declared: %v", kind, err)
 		}
 	}
-	if err := w.host.Runs.Do(t.Context(), &plan.Step{Kind: plan.CheckNode, Host: "sv1", Node: n}, func(string) {}); err == nil {
+	if err := w.host.Runs.Do(t.Context(), &plan.Step{Kind: plan.CheckNode, Host: "sv1", Node: n},
+		func(string) {}); err == nil {
 		t.Error("a step without its load is done")
 	}
 	w.must(do(plan.RevertNode, n)) // it was not configured in this run
@@ -552,7 +570,8 @@ func TestPortsAreGuardedAgain(t *testing.T) {
 	}
 }
 
-// walls are networks that note which ports are guarded, and an engine that starts or changes no node whose ports are not.
+// walls are networks that note which ports are guarded, and an engine that starts or changes no
+// node whose ports are not.
 type walls struct {
 	backends.Networks
 	engine.Engine
@@ -598,7 +617,8 @@ func (w *walls) Change(ctx context.Context, n *spec.Node) error {
 	return w.Engine.Change(ctx, n)
 }
 
-// TestPortsAreGuarded: the ports of a node are guarded from before it starts until it is no more, also while it is stopped.
+// TestPortsAreGuarded: the ports of a node are guarded from before it starts until it is no more,
+// also while it is stopped.
 func TestPortsAreGuarded(t *testing.T) {
 	w := newWorld(t)
 	on := &walls{w.host.Ground.Networks, w.below.Engine, t, map[string]bool{}, w.host.Ground.Records}

@@ -14,8 +14,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// TestModes: what a host keeps of a site is for root alone. What nodes are told is for all of them to read, and for
-// none to write; of that, secrets are as open as their role says.
+// TestModes: what a host keeps of a site is for root alone. What nodes are told is for all of them
+// to read, and for none to write; of that, secrets are as open as their role says.
 func TestModes(t *testing.T) {
 	old := unix.Umask(0) // whatever it hides elsewhere
 	t.Cleanup(func() { unix.Umask(old) })

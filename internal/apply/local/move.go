@@ -26,7 +26,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// moves are nodes on their way to and from other hosts. What has been sent is remembered for one run only: whoever comes after sends all of it anew.
+// moves are nodes on their way to and from other hosts. What has been sent is remembered for one
+// run only: whoever comes after sends all of it anew.
 type moves struct {
 	*Place
 	mutex   sync.Mutex
@@ -48,12 +49,14 @@ func (m *moves) observe(seen *observe.Host) error {
 	}
 	for _, f := range away {
 		g, _ := m.dir(f.ID).Move().Given()
-		n := observe.Node{Node: f.Node, State: observe.Stopped, Configured: f.Configured, Active: f.Active, Resume: m.dir(f.ID).Move().Resumes()}
+		n := observe.Node{Node: f.Node, State: observe.Stopped, Configured: f.Configured, Active: f.Active,
+			Resume: m.dir(f.ID).Move().Resumes()}
 		seen.Given = append(seen.Given, observe.Given{Node: n, To: g.To, Sum: g.Sum})
 	}
 	all, err := treesync.States(m.Dirs.Arrivals(m.Key))
 	for _, r := range all {
-		seen.Arrivals = append(seen.Arrivals, observe.Arrival{Name: r.Name, ID: r.ID, From: r.From, Sum: r.Sum, Whole: r.Whole})
+		seen.Arrivals = append(seen.Arrivals, observe.Arrival{Name: r.Name, ID: r.ID, From: r.From, Sum: r.Sum,
+			Whole: r.Whole})
 	}
 	return err
 }
@@ -77,8 +80,9 @@ func (m *moves) sweep() error {
 	return err
 }
 
-// own returns the volumes of a node that are its own and kept with the state of this host, by the names under which they travel. In quarantine, these are copies; others, which it has in common with what is
-// live of it, are not its own, and neither are its keys.
+// own returns the volumes of a node that are its own and kept with the state of this host, by the
+// names under which they travel. In quarantine, these are copies; others, which it has in common
+// with what is live of it, are not its own, and neither are its keys.
 func (m *moves) own(n *spec.Node) map[string]string {
 	all := map[string]string{}
 	for _, at := range n.Mounts {
@@ -118,7 +122,8 @@ const (
 	often  = 8
 )
 
-// send sends what a node has written to another host, along a stream; of one that stands still the rest. It gives the sum of all that the other one has.
+// send sends what a node has written to another host, along a stream; of one that stands still the
+// rest. It gives the sum of all that the other one has.
 func (m *moves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say func(string)) (string, error) {
 	r, err := m.recorded(s.Was)
 	if err != nil {
@@ -186,7 +191,8 @@ func (m *moves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say f
 // free wants that a node is not there to which something comes.
 func (m *moves) free(s *plan.Step) error {
 	if dir := m.dir(s.Node.ID).Path(); tree.Exists(dir) {
-		return problem.New(problem.Surprise, "node %s (id %d) is there already", s.Node.Name, s.Node.ID).At(dir).Try("plan again")
+		return problem.New(problem.Surprise, "node %s (id %d) is there already", s.Node.Name, s.Node.ID).At(dir).
+			Try("plan again")
 	}
 	return nil
 }
@@ -197,10 +203,11 @@ func (m *moves) take(s *plan.Step, way io.ReadWriter) error {
 		return err
 	}
 	own := m.own(s.Node)
-	return m.store(s.Node.ID).Receive(way, treesync.State{Name: s.Node.Name, ID: s.Node.ID, From: s.Peer}, func(name string) bool {
-		_, is := own[name]
-		return is || name == "private" || name == "keys" && m.keys(s.Node) != ""
-	})
+	return m.store(s.Node.ID).Receive(way, treesync.State{Name: s.Node.Name, ID: s.Node.ID, From: s.Peer},
+		func(name string) bool {
+			_, is := own[name]
+			return is || name == "private" || name == "keys" && m.keys(s.Node) != ""
+		})
 }
 
 // do does a step of a move but the copying.
@@ -234,12 +241,14 @@ func (m *moves) give(ctx context.Context, s *plan.Step) error {
 	sum := m.sums[r.ID]
 	m.mutex.Unlock()
 	if runs, err := m.runs(ctx, e, &r.Node); err != nil || runs || sum == "" || sum != s.Sum {
-		return cmp.Or[error](err, problem.New(problem.Surprise, "node %s has not been sent to host %s as it is now", r.Name, s.Peer).Try("plan again"))
+		return cmp.Or[error](err, problem.New(problem.Surprise, "node %s has not been sent to host %s as it is now", r.Name,
+			s.Peer).Try("plan again"))
 	}
 	return m.dir(r.ID).Move().Give(nodedir.Giving{To: s.Peer, Sum: sum})
 }
 
-// receive makes a node of what has come. As long as that is under way, nothing whole has come: whoever finds it so lets it go, and the host that has given the node has it again.
+// receive makes a node of what has come. As long as that is under way, nothing whole has come:
+// whoever finds it so lets it go, and the host that has given the node has it again.
 func (m *moves) receive(ctx context.Context, s *plan.Step) error {
 	e, err := m.engine(s.Node)
 	if err != nil {
@@ -248,8 +257,10 @@ func (m *moves) receive(ctx context.Context, s *plan.Step) error {
 	of, able := e.(engine.Receiver)
 	store := m.store(s.Node.ID)
 	has, err := store.Read()
-	if err != nil || !able || !has.Whole || has.Sum == "" || has.Sum != s.Sum || has.From != s.Peer || has.Name != s.Node.Name {
-		return problem.New(problem.Surprise, "node %s: what has come from host %s is not what that has given", s.Node.Name, s.Peer).At(store.Dir).Try("plan again")
+	if err != nil || !able || !has.Whole || has.Sum == "" || has.Sum != s.Sum || has.From != s.Peer ||
+		has.Name != s.Node.Name {
+		return problem.New(problem.Surprise, "node %s: what has come from host %s is not what that has given", s.Node.Name,
+			s.Peer).At(store.Dir).Try("plan again")
 	}
 	has.Sum, has.Whole = "", false
 	if err := store.Write(has); err != nil {
@@ -288,7 +299,8 @@ func aside(path string) error {
 	return os.Rename(path, path+".before-"+time.Now().UTC().Format("20060102-150405.000"))
 }
 
-// takeKeys takes the SSH host keys of a node. Another host has sent them, so nothing but small files is taken, and these as new ones.
+// takeKeys takes the SSH host keys of a node. Another host has sent them, so nothing but small
+// files is taken, and these as new ones.
 func takeKeys(from treesync.Receiver, to string) error {
 	files, err := from.Files("keys")
 	if err != nil || len(files) == 0 { // it had none
@@ -316,10 +328,12 @@ func (m *moves) leave(ctx context.Context, s *plan.Step) error {
 		if !tree.Exists(m.dir(s.Was.ID).Path()) {
 			return nil // a run that was killed did it
 		}
-		return problem.New(problem.Surprise, "node %s was not given away", s.Was.Name).At(m.dir(s.Was.ID).Path()).Try("plan again")
+		return problem.New(problem.Surprise, "node %s was not given away", s.Was.Name).At(m.dir(s.Was.ID).Path()).
+			Try("plan again")
 	}
 	if g.To != s.Peer {
-		return problem.New(problem.Surprise, "node %s was given to host %s, and not to %s", s.Was.Name, g.To, s.Peer).Try("plan again")
+		return problem.New(problem.Surprise, "node %s was given to host %s, and not to %s", s.Was.Name, g.To, s.Peer).
+			Try("plan again")
 	}
 	return m.remove(ctx, s.Was)
 }

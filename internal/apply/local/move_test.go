@@ -46,7 +46,8 @@ func newMover(t *testing.T) *mover {
 	m := &mover{T: t, node: &spec.Node{
 		Site: "karoo", Name: "db", ID: 101, Engine: "kvm", MachineID: "0123456789abcdef0123456789abcdef",
 		Mounts: []spec.Mount{{Volume: "data", Path: "/data"}},
-		VM:     site.VM{Disk: site.QCow2, Size: 8 << 20, Disks: []site.Drive{{Name: "more", Disk: site.RawFile, Size: 64 << 20}}},
+		VM: site.VM{Disk: site.QCow2, Size: 8 << 20,
+			Disks: []site.Drive{{Name: "more", Disk: site.RawFile, Size: 64 << 20}}},
 	}}
 	for i := range m.dirs {
 		m.dirs[i] = host.Dirs{State: t.TempDir(), Run: t.TempDir()}
@@ -56,8 +57,10 @@ func newMover(t *testing.T) *mover {
 	private := m.engine(0).Private(engine.RefOf(m.node))
 	hold := filepath.Join(private, vm.Hold)
 	for path, text := range map[string]string{
-		filepath.Join(private, "root/f"): "written", filepath.Join(hold, "root.qcow2"): "root", filepath.Join(hold, vm.SeenFile): "{}",
-		filepath.Join(m.on[0].moves.own(m.node)["volumes/data"], "rows"): "rows", filepath.Join(m.dirs[0].Keys("karoo"), "db/ssh_host_key"): "key",
+		filepath.Join(private, "root/f"): "written", filepath.Join(hold, "root.qcow2"): "root",
+		filepath.Join(hold, vm.SeenFile):                                 "{}",
+		filepath.Join(m.on[0].moves.own(m.node)["volumes/data"], "rows"): "rows",
+		filepath.Join(m.dirs[0].Keys("karoo"), "db/ssh_host_key"):        "key",
 	} {
 		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		must(t, os.WriteFile(path, []byte(text), 0o600))
@@ -95,7 +98,8 @@ func (m *mover) engine(i int) *kvm.Engine { return m.on[i].Engines["kvm"].(*kvm.
 
 // do does a step of a move to the second host.
 func (m *mover) do(kind plan.Kind, cut int64) error {
-	s := &plan.Step{Kind: kind, Subject: m.node.Name, Host: moverNames[1], Peer: moverNames[0], Node: m.node, Was: m.node, Sum: m.sent}
+	s := &plan.Step{Kind: kind, Subject: m.node.Name, Host: moverNames[1], Peer: moverNames[0], Node: m.node,
+		Was: m.node, Sum: m.sent}
 	on := m.on[1]
 	switch kind {
 	case plan.CopyNode, plan.SendNode:
@@ -168,8 +172,10 @@ func (m *mover) holder() (host int) {
 // settle brings what was cut short to its end.
 func (m *mover) settle() {
 	m.Helper()
-	for _, h := range handover.Settle(m.seen(), func(string) bool { return true }, func(*observe.Host, *observe.Given) bool { return true }).All {
-		kinds := map[handover.End][]plan.Kind{handover.Receive: {plan.ReceiveNode, plan.LeaveNode}, handover.Leave: {plan.LeaveNode}, handover.Reclaim: {plan.ReclaimNode}}[h.End]
+	for _, h := range handover.Settle(m.seen(), func(string) bool { return true },
+		func(*observe.Host, *observe.Given) bool { return true }).All {
+		kinds := map[handover.End][]plan.Kind{handover.Receive: {plan.ReceiveNode, plan.LeaveNode},
+			handover.Leave: {plan.LeaveNode}, handover.Reclaim: {plan.ReclaimNode}}[h.End]
 		if h.Drops {
 			kinds = append([]plan.Kind{plan.DropNode}, kinds...)
 		}
@@ -194,8 +200,10 @@ func (m *mover) wantWhole(on int) {
 	private := m.engine(on).Private(engine.RefOf(m.node))
 	hold := filepath.Join(private, vm.Hold)
 	for path, want := range map[string]string{
-		filepath.Join(private, "root/f"): "written", filepath.Join(hold, "root.qcow2"): "root", filepath.Join(hold, vm.SeenFile): "{}",
-		filepath.Join(m.on[on].moves.own(m.node)["volumes/data"], "rows"): "rows", filepath.Join(m.dirs[on].Keys("karoo"), "db/ssh_host_key"): "key",
+		filepath.Join(private, "root/f"): "written", filepath.Join(hold, "root.qcow2"): "root",
+		filepath.Join(hold, vm.SeenFile):                                  "{}",
+		filepath.Join(m.on[on].moves.own(m.node)["volumes/data"], "rows"): "rows",
+		filepath.Join(m.dirs[on].Keys("karoo"), "db/ssh_host_key"):        "key",
 	} {
 		if text, err := os.ReadFile(path); err != nil || string(text) != want {
 			m.Errorf("%s says %q: %v", path, text, err)
@@ -205,20 +213,24 @@ func (m *mover) wantWhole(on int) {
 	if err != nil || len(disk) != 64<<20 || string(disk[32<<20:32<<20+4]) != "more" {
 		m.Errorf("the disk has %d bytes: %v", len(disk), err)
 	}
-	for _, what := range []string{"sites/karoo/nodes/*", "sites/karoo/arrivals/*", "sites/karoo/volumes/data/*", "sites/karoo/keys/*"} {
+	for _, what := range []string{"sites/karoo/nodes/*", "sites/karoo/arrivals/*", "sites/karoo/volumes/data/*",
+		"sites/karoo/keys/*"} {
 		if left, _ := filepath.Glob(filepath.Join(m.dirs[1-on].State, what)); len(left) > 0 {
 			m.Errorf("left is %q", left)
 		}
 	}
 }
 
-// TestQuarantineMoves: what is in quarantine goes with its copies of volumes, and what is live of it keeps its keys and volumes.
+// TestQuarantineMoves: what is in quarantine goes with its copies of volumes, and what is live of
+// it keeps its keys and volumes.
 func TestQuarantineMoves(t *testing.T) {
 	m := newMover(t)
 	live := m.node
 	staged := *m.node
 	staged.ID, staged.Release, staged.Staged = 7101, 7, true
-	staged.Mounts = []spec.Mount{{Volume: "data", Path: "/data"}, {Volume: "rare", Path: "/rare", Exclusive: true, Copy: site.Snapshot, Release: 7}, {Volume: "none", Path: "/none", Exclusive: true, Copy: spec.NoCopy, Release: 7}}
+	staged.Mounts = []spec.Mount{{Volume: "data", Path: "/data"},
+		{Volume: "rare", Path: "/rare", Exclusive: true, Copy: site.Snapshot, Release: 7},
+		{Volume: "none", Path: "/none", Exclusive: true, Copy: spec.NoCopy, Release: 7}}
 	m.node = &staged
 	must(t, m.engine(0).Create(t.Context(), m.node))
 	copied := func(on int) string { return filepath.Join(m.on[on].moves.own(m.node)["volumes/rare"], "rows") }
@@ -263,21 +275,25 @@ func (r relayed) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) 
 	return r.TransferHost.Dial(ctx, to)
 }
 
-// TestMoveAlongLanes: what goes from host to host does so directly where they reach one another, else by way of whoever steers. Whichever of them fails, what it says is told.
+// TestMoveAlongLanes: what goes from host to host does so directly where they reach one another,
+// else by way of whoever steers. Whichever of them fails, what it says is told.
 func TestMoveAlongLanes(t *testing.T) {
-	for addresses, times := range map[[2]string]int32{{"root@127.0.0.2", "root@127.0.0.3"}: 0, {"one.example", "two.example"}: 2 * 2} {
+	for addresses, times := range map[[2]string]int32{{"root@127.0.0.2", "root@127.0.0.3"}: 0,
+		{"one.example", "two.example"}: 2 * 2} {
 		m := newMover(t)
 		s := &site.Site{Name: "karoo"}
 		f := &apply.Fleet{}
 		var relays atomic.Int32
 		for i, address := range addresses {
 			s.Hosts = append(s.Hosts, site.Host{Name: moverNames[i], Address: address})
-			f.All = append(f.All, apply.Steer(moverNames[i], s, m.dirs[i], func(apply.Secrets) apply.Host { return counted(m.on[i], &relays) }))
+			f.All = append(f.All, apply.Steer(moverNames[i], s, m.dirs[i],
+				func(apply.Secrets) apply.Host { return counted(m.on[i], &relays) }))
 		}
 		workers := f.StartRun()
 		said := 0
 		do := func(kind plan.Kind) error {
-			step := &plan.Step{Kind: kind, Subject: m.node.Name, Host: moverNames[1], Peer: moverNames[0], Node: m.node, Was: m.node}
+			step := &plan.Step{Kind: kind, Subject: m.node.Name, Host: moverNames[1], Peer: moverNames[0], Node: m.node,
+				Was: m.node}
 			if kind == plan.GiveNode || kind == plan.LeaveNode {
 				step.Host, step.Peer = step.Peer, step.Host
 			}
@@ -302,7 +318,9 @@ func TestMoveAlongLanes(t *testing.T) {
 
 var way = []plan.Kind{plan.CopyNode, plan.SendNode, plan.GiveNode, plan.ReceiveNode, plan.LeaveNode}
 
-// TestMachineMoves: a virtual machine that does not run goes to another host with its disks, and wherever that is killed, between two steps or while bytes go, one host has it, and the next run brings that to its end.
+// TestMachineMoves: a virtual machine that does not run goes to another host with its disks, and
+// wherever that is killed, between two steps or while bytes go, one host has it, and the next run
+// brings that to its end.
 func TestMachineMoves(t *testing.T) {
 	for killed := range len(way) + 1 {
 		t.Run(fmt.Sprint("before ", killed), func(t *testing.T) {

@@ -40,10 +40,9 @@ func (c changed) Change(_ context.Context, n *spec.Node) error {
 	return nil
 }
 
-// TestLiveFirst: when links have moved, the nodes that are live now are recorded before those in quarantine, for
-// which no client waits.
-// A node that cannot be recorded is an error, and keeps no other from being recorded. If no link has moved,
-// nothing is recorded.
+// TestLiveFirst: when links have moved, the nodes that are live now are recorded before those in
+// quarantine, for which no client waits. A node that cannot be recorded is an error, and keeps no
+// other from being recorded. If no link has moved, nothing is recorded.
 func TestLiveFirst(t *testing.T) {
 	moves := []plan.Move{
 		{Is: &spec.Node{ID: 1, Name: "web", Engine: "fake", Staged: true}}, {Is: &spec.Node{ID: 7001,

@@ -20,8 +20,9 @@ type names struct {
 	keys sync.Mutex // held while an SSH host key is made
 }
 
-// write makes the SSH host keys of the site's nodes, if they are not there, and tells all live nodes of this host
-// of one another. Last it records what it told, so that a run that was killed does it again.
+// write makes the SSH host keys of the site's nodes, if they are not there, and tells all live
+// nodes of this host of one another. Last it records what it told, so that a run that was killed
+// does it again.
 func (n *names) write(ctx context.Context, digest string, told *inventory.Names) error {
 	if err := runOf(n.Dirs, n.Key).keepNames(n.former(told)); err != nil {
 		return err
@@ -58,7 +59,8 @@ func (n *names) former(told *inventory.Names) map[string][]byte {
 	paths := []string{n.knownHosts(), n.Dirs.Names(n.Key)}
 	for _, t := range told.Told {
 		dir := n.Dirs.Etc(t.Site, t.ID)
-		paths = append(paths, filepath.Join(dir, "hosts"), filepath.Join(dir, "inventory.json"), filepath.Join(dir, "ssh_known_hosts"))
+		paths = append(paths, filepath.Join(dir, "hosts"), filepath.Join(dir, "inventory.json"),
+			filepath.Join(dir, "ssh_known_hosts"))
 	}
 	files := map[string][]byte{}
 	for _, path := range paths {
@@ -109,7 +111,8 @@ func (n *names) tell(told *inventory.Names) error {
 	}
 	for _, t := range told.Told {
 		dir := n.Dirs.Etc(t.Site, t.ID)
-		for name, text := range map[string][]byte{"hosts": told.Hosts[t.Hosts], "inventory.json": told.Inventory, "ssh_known_hosts": known} {
+		for name, text := range map[string][]byte{"hosts": told.Hosts[t.Hosts], "inventory.json": told.Inventory,
+			"ssh_known_hosts": known} {
 			if err := quick(dir, name, text, 0o644); err != nil {
 				return err
 			}

@@ -32,9 +32,9 @@ func (h runHost) ports() (all []network.Port, err error) {
 	return all, err
 }
 
-// unguard forgets the ports of nodes that the site no longer has on this host, once for all nodes that a run has removed: the
-// kernel ends no such change before all processors have let go of what was there. A port stays guarded while its node is
-// stopped or reboots.
+// unguard forgets the ports of nodes that the site no longer has on this host, once for all nodes
+// that a run has removed: the kernel ends no such change before all processors have let go of what
+// was there. A port stays guarded while its node is stopped or reboots.
 func (h runHost) unguard(ctx context.Context, done []*plan.Step) error {
 	ended := slices.ContainsFunc(done, func(s *plan.Step) bool {
 		return s.Kind == plan.DestroyNode || s.Kind == plan.ReshapeNode || s.Kind == plan.LeaveNode

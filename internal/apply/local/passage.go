@@ -20,7 +20,8 @@ func (h layerHost) Word(_ context.Context, layer string) (image.Word, error) {
 }
 
 // Send opens an end of a lane, waits for the host that takes, and gives it what it asks for.
-func (h transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot, meet func(transfer.Card) (transfer.Card, error), say func(string)) (string, error) {
+func (h transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot,
+	meet func(transfer.Card) (transfer.Card, error), say func(string)) (string, error) {
 	own := at.Own
 	if !own.IsValid() {
 		own = transfer.Toward(at.Toward)
@@ -77,7 +78,8 @@ func (h transferHost) Receive(ctx context.Context, e apply.Errand, with apply.Me
 	}
 	from := make([]chunks.Source, len(e.Layer.From))
 	for i, g := range e.Layer.From {
-		from[i] = chunks.Source{Name: g.Host, Fallback: g.Reserve, Open: func(ctx context.Context) (net.Conn, error) { return apply.Along(ctx, with, g.Host) }}
+		from[i] = chunks.Source{Name: g.Host, Fallback: g.Reserve,
+			Open: func(ctx context.Context) (net.Conn, error) { return apply.Along(ctx, with, g.Host) }}
 	}
 	return h.Ground.Layers.Take(ctx, e.Layer.Layer, e.Layer.Content, from, say, with.Doubt)
 }

@@ -60,7 +60,8 @@ func (p *Place) trees(n *spec.Node) (trees []string) {
 	return trees
 }
 
-// put writes a file with an owner of the node's onto the tmpfs; nobody can read it before it has its owner and mode.
+// put writes a file with an owner of the node's onto the tmpfs; nobody can read it before it has
+// its owner and mode.
 func (p *Place) put(n *spec.Node, name string, content []byte, owner string, mode uint32) error {
 	uid, gid, err := image.Account(p.trees(n), owner)
 	if err != nil {
@@ -93,8 +94,8 @@ func (p *Place) rootOf(n *spec.Node) (int, error) {
 	return 0, nil
 }
 
-// quick writes a file below a directory where there is no disk to wait for, or no need to, whole or not at all. It belongs to
-// the owner of the directory that it is in.
+// quick writes a file below a directory where there is no disk to wait for, or no need to, whole or
+// not at all. It belongs to the owner of the directory that it is in.
 func quick(dir, name string, content []byte, mode os.FileMode) error {
 	path := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -17,7 +17,8 @@ func (besides) Pool(context.Context) *observe.Pool { return &observe.Pool{Total:
 
 // TestPool: of an engine that is wanted, the plan is told what memory its nodes can have.
 func TestPool(t *testing.T) {
-	if can := tried(t.Context(), besides{}); !can.Keep || can.Pool == nil || *can.Pool != (observe.Pool{Total: 2, Free: 1}) {
+	if can := tried(t.Context(), besides{}); !can.Keep || can.Pool == nil ||
+		*can.Pool != (observe.Pool{Total: 2, Free: 1}) {
 		t.Errorf("%+v", can)
 	}
 }

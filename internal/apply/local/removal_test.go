@@ -74,7 +74,8 @@ func (m *removal) wantText(path, want string) {
 
 // do does a step of the move; change makes it another than a plan has it.
 func (m *removal) do(kind plan.Kind, change ...func(*plan.Step)) error {
-	s := &plan.Step{Kind: kind, Subject: m.node.Name, Host: moverNames[1], Peer: moverNames[0], Node: m.node, Was: m.node, Sum: m.sum}
+	s := &plan.Step{Kind: kind, Subject: m.node.Name, Host: moverNames[1], Peer: moverNames[0], Node: m.node,
+		Was: m.node, Sum: m.sum}
 	on := m.on[1]
 	if kind == plan.GiveNode || kind == plan.LeaveNode || kind == plan.ReclaimNode {
 		s.Host, s.Peer, on = moverNames[0], moverNames[1], m.on[0]
@@ -111,8 +112,8 @@ func (m *removal) upTo(kind plan.Kind) {
 	}
 }
 
-// TestMoveSteps: a node is on the host to which it was given with all that is its own; what another node of that name
-// has left there is put aside, and nothing stays on the host that it has left.
+// TestMoveSteps: a node is on the host to which it was given with all that is its own; what another
+// node of that name has left there is put aside, and nothing stays on the host that it has left.
 func TestMoveSteps(t *testing.T) {
 	m := newRemoval(t)
 	m.write(filepath.Join(m.volume(1), "rows"), "old rows")
@@ -120,7 +121,8 @@ func TestMoveSteps(t *testing.T) {
 	m.upTo(plan.GiveNode)
 	must(t, m.do(plan.ReceiveNode, resumed))
 	nodes, err := m.disk[1].List(t.Context(), "karoo")
-	if err != nil || len(nodes) != 1 || nodes[0].Name != "db" || !nodes[0].Resume || !nodes[0].Configured || nodes[0].State != observe.Stopped {
+	if err != nil || len(nodes) != 1 || nodes[0].Name != "db" || !nodes[0].Resume || !nodes[0].Configured ||
+		nodes[0].State != observe.Stopped {
 		t.Errorf("the second host has %+v (%v)", nodes, err)
 	}
 	m.wantText(filepath.Join(m.disk[1].Private(engine.RefOf(m.node)), "f"), "written")
@@ -171,25 +173,43 @@ func TestMoveGuards(t *testing.T) {
 		kind   problem.Kind
 		says   string
 	}{
-		"what runs is not sent for good":    {then: run, do: plan.SendNode, kind: problem.Surprise, says: "node db runs"},
-		"what runs is copied":               {then: run, do: plan.CopyNode},
-		"what is gone is not sent":          {then: func(m *removal) { must(m.T, m.disk[0].Destroy(m.Context(), engine.RefOf(m.node))) }, do: plan.CopyNode, kind: problem.Surprise, says: "node db is gone"},
-		"nothing comes over what is there":  {then: func(m *removal) { must(m.T, m.disk[1].Create(m.Context(), m.node)) }, do: plan.CopyNode, kind: problem.Surprise, says: "is there already"},
-		"what was only copied is not given": {after: plan.CopyNode, then: none, do: plan.GiveNode, kind: problem.Surprise, says: "has not been sent to host sv2 as it is now"},
-		"nor what was not sent":             {then: none, do: plan.GiveNode, kind: problem.Surprise, says: "has not been sent"},
-		"nor what was sent otherwise":       {after: plan.SendNode, then: none, do: plan.GiveNode, change: sum, kind: problem.Surprise, says: "has not been sent"},
-		"nor what runs again":               {after: plan.SendNode, then: run, do: plan.GiveNode, kind: problem.Surprise, says: "has not been sent"},
-		"nor what was copied again":         {after: plan.SendNode, then: func(m *removal) { m.write(filepath.Join(m.volume(0), "more"), "x"); must(m.T, m.do(plan.CopyNode)) }, do: plan.GiveNode, kind: problem.Surprise, says: "has not been sent"},
-		"another host has given it":         {after: plan.GiveNode, then: none, do: plan.ReceiveNode, change: other, kind: problem.Surprise, says: "what has come from host sv3 is not what that has given"},
-		"something else was given":          {after: plan.GiveNode, then: none, do: plan.ReceiveNode, change: sum, kind: problem.Surprise, says: "is not what that has given"},
-		"another node was given":            {after: plan.GiveNode, then: none, do: plan.ReceiveNode, change: named, kind: problem.Surprise, says: "is not what that has given"},
-		"not all of it has come":            {after: plan.CopyNode, then: none, do: plan.ReceiveNode, kind: problem.Surprise, says: "is not what that has given"},
-		"nothing has come":                  {then: none, do: plan.ReceiveNode, kind: problem.Surprise, says: "is not what that has given"},
-		"what was not given is not removed": {after: plan.SendNode, then: none, do: plan.LeaveNode, kind: problem.Surprise, says: "node db was not given away"},
-		"nor what was given to another":     {after: plan.GiveNode, then: none, do: plan.LeaveNode, change: other, kind: problem.Surprise, says: "was given to host sv2, and not to sv3"},
-		"what has run is not dropped":       {after: plan.ReceiveNode, then: func(m *removal) { must(m.T, m.dir(1).Move().Runs()) }, do: plan.DropNode, kind: problem.Surprise, says: "node db has run on this host"},
-		"of what has come nothing is left":  {after: plan.SendNode, then: none, do: plan.DropNode},
-		"what was given is taken back":      {after: plan.GiveNode, then: none, do: plan.ReclaimNode},
+		"what runs is not sent for good": {then: run, do: plan.SendNode, kind: problem.Surprise, says: "node db runs"},
+		"what runs is copied":            {then: run, do: plan.CopyNode},
+		"what is gone is not sent": {then: func(m *removal) {
+			must(m.T, m.disk[0].Destroy(m.Context(), engine.RefOf(m.node)))
+		}, do: plan.CopyNode, kind: problem.Surprise, says: "node db is gone"},
+		"nothing comes over what is there": {then: func(m *removal) { must(m.T, m.disk[1].Create(m.Context(), m.node)) },
+			do: plan.CopyNode, kind: problem.Surprise, says: "is there already"},
+		"what was only copied is not given": {after: plan.CopyNode, then: none, do: plan.GiveNode, kind: problem.Surprise,
+			says: "has not been sent to host sv2 as it is now"},
+		"nor what was not sent": {then: none, do: plan.GiveNode, kind: problem.Surprise,
+			says: "has not been sent"},
+		"nor what was sent otherwise": {after: plan.SendNode, then: none, do: plan.GiveNode, change: sum,
+			kind: problem.Surprise, says: "has not been sent"},
+		"nor what runs again": {after: plan.SendNode, then: run, do: plan.GiveNode, kind: problem.Surprise,
+			says: "has not been sent"},
+		"nor what was copied again": {after: plan.SendNode,
+			then: func(m *removal) { m.write(filepath.Join(m.volume(0), "more"), "x"); must(m.T, m.do(plan.CopyNode)) },
+			do:   plan.GiveNode, kind: problem.Surprise, says: "has not been sent"},
+		"another host has given it": {after: plan.GiveNode, then: none, do: plan.ReceiveNode, change: other,
+			kind: problem.Surprise, says: "what has come from host sv3 is not what that has given"},
+		"something else was given": {after: plan.GiveNode, then: none, do: plan.ReceiveNode, change: sum,
+			kind: problem.Surprise, says: "is not what that has given"},
+		"another node was given": {after: plan.GiveNode, then: none, do: plan.ReceiveNode, change: named,
+			kind: problem.Surprise, says: "is not what that has given"},
+		"not all of it has come": {after: plan.CopyNode, then: none, do: plan.ReceiveNode,
+			kind: problem.Surprise, says: "is not what that has given"},
+		"nothing has come": {then: none, do: plan.ReceiveNode, kind: problem.Surprise,
+			says: "is not what that has given"},
+		"what was not given is not removed": {after: plan.SendNode, then: none, do: plan.LeaveNode, kind: problem.Surprise,
+			says: "node db was not given away"},
+		"nor what was given to another": {after: plan.GiveNode, then: none, do: plan.LeaveNode, change: other,
+			kind: problem.Surprise, says: "was given to host sv2, and not to sv3"},
+		"what has run is not dropped": {after: plan.ReceiveNode,
+			then: func(m *removal) { must(m.T, m.dir(1).Move().Runs()) }, do: plan.DropNode, kind: problem.Surprise,
+			says: "node db has run on this host"},
+		"of what has come nothing is left": {after: plan.SendNode, then: none, do: plan.DropNode},
+		"what was given is taken back":     {after: plan.GiveNode, then: none, do: plan.ReclaimNode},
 	} {
 		t.Run(what, func(t *testing.T) {
 			m := newRemoval(t)
@@ -245,7 +265,8 @@ func (m *removal) state() (all []string) {
 	return all
 }
 
-// TestMoveEnds: whichever way a move that was cut short ends, one host has the node, and the other nothing of it.
+// TestMoveEnds: whichever way a move that was cut short ends, one host has the node, and the other
+// nothing of it.
 func TestMoveEnds(t *testing.T) {
 	m := newRemoval(t)
 	m.upTo(plan.SendNode)
@@ -255,7 +276,8 @@ func TestMoveEnds(t *testing.T) {
 		t.Errorf("dropped, and there is %v", got)
 	}
 	m.upTo(plan.GiveNode)
-	if got := m.state(); !slices.Equal(got, []string{"sv1 has given db to sv2", "sv1 has its volume", "sv2 has all of db from sv1"}) {
+	if got := m.state(); !slices.Equal(got, []string{"sv1 has given db to sv2", "sv1 has its volume",
+		"sv2 has all of db from sv1"}) {
 		t.Errorf("given, and there is %v", got)
 	}
 	must(t, m.do(plan.ReclaimNode))
@@ -273,7 +295,8 @@ func TestMoveEnds(t *testing.T) {
 func TestMoveUnable(t *testing.T) {
 	m := newRemoval(t)
 	m.on[0].Engines["fake"] = struct{ engine.Engine }{m.disk[0]}
-	if err := m.do(plan.CopyNode); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "the engine fake moves no nodes") {
+	if err := m.do(plan.CopyNode); !problem.Is(err, problem.Unable) ||
+		!strings.Contains(err.Error(), "the engine fake moves no nodes") {
 		t.Errorf("%v", err)
 	}
 	if err := m.on[0].moves.do(t.Context(), &plan.Step{Kind: plan.StartNode, Subject: "db"}); err == nil {
@@ -281,7 +304,8 @@ func TestMoveUnable(t *testing.T) {
 	}
 }
 
-// TestMoveSweep: what has come stays for the move to go on; what is of a node that is here now, or of none, goes.
+// TestMoveSweep: what has come stays for the move to go on; what is of a node that is here now, or
+// of none, goes.
 func TestMoveSweep(t *testing.T) {
 	m := newRemoval(t)
 	arrival := func(dir string, s treesync.State) treesync.Receiver {
@@ -317,12 +341,13 @@ func TestMoveSweep(t *testing.T) {
 	must(t, m.on[0].moves.sweep()) // where nothing ever came
 }
 
-// TestMoveOwn: of a node in quarantine the copies of volumes go with it, of a live one its volumes that are kept on the
-// host, and of neither what others have in common with it.
+// TestMoveOwn: of a node in quarantine the copies of volumes go with it, of a live one its volumes
+// that are kept on the host, and of neither what others have in common with it.
 func TestMoveOwn(t *testing.T) {
 	m := newRemoval(t)
 	mounts := []spec.Mount{
-		{Volume: "data"}, {Volume: "host", Source: "/srv"}, {Volume: "shared", Shared: true}, {Volume: "copy", Copy: site.Snapshot}, {Volume: "none", Copy: spec.NoCopy},
+		{Volume: "data"}, {Volume: "host", Source: "/srv"}, {Volume: "shared", Shared: true},
+		{Volume: "copy", Copy: site.Snapshot}, {Volume: "none", Copy: spec.NoCopy},
 		{Volume: "common", Copy: site.Snapshot, Shared: true},
 	}
 	for staged, want := range map[bool][]string{false: {"volumes/data"}, true: {"volumes/copy"}} {

@@ -156,14 +156,17 @@ func (w work) check(ctx context.Context) error {
 	config := was.Config
 	config.Health = w.node.Config.Health
 	return w.mark(ctx, engine.Mark{
-		Configured: was.Configured, Config: config, Proven: w.node.Config.Health, ProvenAt: time.Now().UTC().Truncate(time.Second), Active: was.Active,
+		Configured: was.Configured, Config: config, Proven: w.node.Config.Health, ProvenAt: time.Now().UTC().
+				Truncate(time.Second), Active: was.Active,
 	})
 }
 
-// awaitBoot waits for the boot of a node that was started in this run as it is: a check may succeed by what is on a volume, before services have started.
+// awaitBoot waits for the boot of a node that was started in this run as it is: a check may succeed
+// by what is on a volume, before services have started.
 func (w work) awaitBoot(ctx context.Context) error {
 	came, err := w.run().progress(w.node.ID)
-	if err != nil || !came.Booting || w.node.Disk.Guest == site.NoGuest { // of such a one it is not known when it has booted
+	if err != nil || !came.Booting || w.node.Disk.Guest == site.NoGuest {
+		// of such a one it is not known when it has booted
 		return err
 	}
 	log, err := w.log(w.node.Name)
@@ -177,8 +180,9 @@ func (w work) awaitBoot(ctx context.Context) error {
 	return w.run().note(w.node.ID, func(p *progress) { p.Booting = false })
 }
 
-// mend puts right what has drifted. Until that is done the node is on record as not configured, and what proved it healthy is forgotten: a run
-// that is killed in between is made good by the next, whether that looks or not.
+// mend puts right what has drifted. Until that is done the node is on record as not configured, and
+// what proved it healthy is forgotten: a run that is killed in between is made good by the next,
+// whether that looks or not.
 func (w work) mend(ctx context.Context, all []observe.Drift) error {
 	was, err := w.recorded(w.node)
 	if err != nil {

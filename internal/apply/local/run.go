@@ -15,9 +15,10 @@ import (
 	"orrery/internal/role"
 )
 
-// A run is what is on disk of the steps that are being done on a site: what undoing them needs, and how far nodes have come. It is written before a
-// step changes anything, so that another process can undo what one has done that was killed; whoever begins the next run, or has brought this one to a
-// good end, removes it.
+// A run is what is on disk of the steps that are being done on a site: what undoing them needs, and
+// how far nodes have come. It is written before a step changes anything, so that another process
+// can undo what one has done that was killed; whoever begins the next run, or has brought this one
+// to a good end, removes it.
 type run struct{ dir string }
 
 func runOf(dirs host.Dirs, key string) run { return run{filepath.Join(dirs.Site(key), "undo")} }
@@ -62,7 +63,8 @@ func (r run) keep(id int, s role.Saved) error {
 	return r.write(filepath.Join(dir, fmt.Sprintf("%06d.json", len(there))), s)
 }
 
-// kept returns the files of a node as they were, what was kept last first; known is false if none were to be kept.
+// kept returns the files of a node as they were, what was kept last first; known is false if none
+// were to be kept.
 func (r run) kept(id int) (all []role.Saved, known bool, err error) {
 	dir := filepath.Join(strconv.Itoa(id), "files")
 	there, err := os.ReadDir(filepath.Join(r.dir, dir))

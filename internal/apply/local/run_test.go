@@ -9,8 +9,8 @@ import (
 	"orrery/internal/role"
 )
 
-// TestKeptFiles: the files of a node come back as they were kept, the last first; what cannot be read is an error, since
-// undoing without it would leave a node half as it was.
+// TestKeptFiles: the files of a node come back as they were kept, the last first; what cannot be
+// read is an error, since undoing without it would leave a node half as it was.
 func TestKeptFiles(t *testing.T) {
 	check := func(err error) {
 		t.Helper()

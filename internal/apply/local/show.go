@@ -14,7 +14,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// shown are the files of /etc/orrery that a node gets which does not see those of the host. There are no secrets among them.
+// shown are the files of /etc/orrery that a node gets which does not see those of the host. There
+// are no secrets among them.
 var shown = []string{"hosts", "inventory.json", "ssh_known_hosts", "env"}
 
 // show writes to a running node that boots a disk what others see of the host's.

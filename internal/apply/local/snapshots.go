@@ -35,7 +35,8 @@ func (h snapshotHost) Restoring(context.Context) (id string, nodes []string, err
 
 // Capture makes a part of a snapshot ready.
 func (h snapshotHost) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
-	o := snapshot.Options{Dirs: h.Dirs, Key: h.Key, Engines: h.Engines, Who: of.Who, Guard: h.Guard, Memory: of.Memory, ID: of.ID, Pace: with}
+	o := snapshot.Options{Dirs: h.Dirs, Key: h.Key, Engines: h.Engines, Who: of.Who, Guard: h.Guard, Memory: of.Memory,
+		ID: of.ID, Pace: with}
 	for _, id := range of.Nodes {
 		r, err := h.Ground.Records.Read(h.Key, id)
 		if err != nil {

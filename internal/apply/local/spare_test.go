@@ -16,8 +16,9 @@ import (
 	"orrery/test/need"
 )
 
-// TestRestartOnFullDisk: a node that could not start again is not stopped, whatever stops it; one that was stopped starts, though
-// the disk has become full meanwhile; and one that only stops needs no room.
+// TestRestartOnFullDisk: a node that could not start again is not stopped, whatever stops it; one
+// that was stopped starts, though the disk has become full meanwhile; and one that only stops needs
+// no room.
 func TestRestartOnFullDisk(t *testing.T) {
 	need.Integration(t)
 	small := t.TempDir()
@@ -58,7 +59,8 @@ func TestRestartOnFullDisk(t *testing.T) {
 			t.Fatalf("%s: running are %v, done was %v", ends, all, r.Done)
 		}
 		for _, f := range r.Failed {
-			if !problem.DiskFull(f.Err) || !strings.Contains(f.Err.Error(), "was not stopped, because there is no room to start it again") {
+			if !problem.DiskFull(f.Err) ||
+				!strings.Contains(f.Err.Error(), "was not stopped, because there is no room to start it again") {
 				t.Errorf("%s: %v", f.Step, f.Err)
 			}
 		}

@@ -8,11 +8,13 @@ import (
 	"orrery/internal/host"
 )
 
-// TestSweep: whoever holds the lock of a site next clears away what a killed build or snapshot left, a power cut's too.
+// TestSweep: whoever holds the lock of a site next clears away what a killed build or snapshot
+// left, a power cut's too.
 func TestSweep(t *testing.T) {
 	state := t.TempDir()
 	var left []string
-	for _, dir := range []string{"build/0123456789abcdef/rootfs", "store/.staging/0123456789abcdef/tree/etc", "store/fedcba9876543210/tree", "sites/karoo/snapshots/.20260730-120000-new/nodes"} {
+	for _, dir := range []string{"build/0123456789abcdef/rootfs", "store/.staging/0123456789abcdef/tree/etc",
+		"store/fedcba9876543210/tree", "sites/karoo/snapshots/.20260730-120000-new/nodes"} {
 		if err := os.MkdirAll(filepath.Join(state, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}

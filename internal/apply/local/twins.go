@@ -17,7 +17,8 @@ import (
 // List returns the records of all twins of which the host has something.
 func (h twinHost) List(context.Context) ([]twin.Record, error) { return twins.All(h.Dirs), nil }
 
-// Save keeps the record of a twin, and lets what is here of it end when its time is over. Somebody waits for that before there is anything.
+// Save keeps the record of a twin, and lets what is here of it end when its time is over. Somebody
+// waits for that before there is anything.
 func (h twinHost) Save(ctx context.Context, r twin.Record) error {
 	if r.Key() != h.Key {
 		return fmt.Errorf("the record of %s is not that of %s", r.Key(), h.Key)
@@ -25,7 +26,8 @@ func (h twinHost) Save(ctx context.Context, r twin.Record) error {
 	if err := twins.Write(h.Dirs, r); err != nil || r.Expires.IsZero() {
 		return err
 	}
-	_, err := stateHost{Place: h.Place}.SavePlan(ctx, apply.UnattendedPlan{Trigger: apply.AtExpiry, Host: h.Name, At: r.Expires})
+	_, err := stateHost{Place: h.Place}.SavePlan(ctx,
+		apply.UnattendedPlan{Trigger: apply.AtExpiry, Host: h.Name, At: r.Expires})
 	return err
 }
 

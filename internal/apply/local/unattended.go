@@ -14,7 +14,8 @@ type Waiter interface {
 	Cancel(name string) error
 }
 
-// SavePlan stores what the host does on its own, and sees to it that it does. An empty plan ends the former one.
+// SavePlan stores what the host does on its own, and sees to it that it does. An empty plan ends
+// the former one.
 func (h stateHost) SavePlan(ctx context.Context, p apply.UnattendedPlan) (notes []string, err error) {
 	if err := p.Write(h.Dirs, h.Key); err != nil {
 		return nil, err
@@ -39,7 +40,8 @@ func (h stateHost) setTimers() (notes []string, err error) {
 		return nil, err
 	}
 	for _, planned := range apply.Unattended(h.Dirs, h.Key) {
-		if p, err := apply.ReadUnattended(h.Dirs, h.Key, planned.Trigger); err == nil { // else the control host writes it anew
+		if p, err := apply.ReadUnattended(h.Dirs, h.Key, planned.Trigger); err == nil {
+			// else the control host writes it anew
 			t.All = append(t.All, p.Timers(h.Key)...)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // ReadUsage reads what nodes use.
-func (h nodeHost) ReadUsage(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading, error) {
+func (h nodeHost) ReadUsage(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading,
+	error) {
 	all := make([]apply.Reading, len(nodes))
 	for i := range nodes {
 		group := filepath.Join("orrery", "no such group")

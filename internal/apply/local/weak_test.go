@@ -275,8 +275,8 @@ func weakWorld(t *testing.T) (*world, *weak) {
 	return w, of
 }
 
-// A life is all that a worker does for a site, from its first up to the end: do does one thing of that, which has
-// a name.
+// A life is all that a worker does for a site, from its first up to the end: do does one thing of
+// that, which has a name.
 func (w *world) life(do func(name string, act func() error)) {
 	ctx := w.Context()
 	carry := func(what string, p *plan.Plan, err error) {

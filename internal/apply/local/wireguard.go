@@ -7,7 +7,8 @@ import (
 	"orrery/internal/network/wireguard"
 )
 
-// PublicKey returns the public key with which others encrypt what networks of the site send to this host. The pair is made once, at random; the private half never leaves the host.
+// PublicKey returns the public key with which others encrypt what networks of the site send to this
+// host. The pair is made once, at random; the private half never leaves the host.
 func (h stateHost) PublicKey(context.Context) (string, error) {
 	if err := h.Ground.Networks.Encrypts(); err != nil {
 		return "", err

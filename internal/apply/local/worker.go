@@ -30,8 +30,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Worker does steps on this machine. All that a step takes comes with it: nothing is known here of the site but its key, and nothing is kept in
-// memory between steps that undoing them needs.
+// A Worker does steps on this machine. All that a step takes comes with it: nothing is known here
+// of the site but its key, and nothing is kept in memory between steps that undoing them needs.
 type Worker struct {
 	apply.Host
 	*Place // which all parts of the host share
@@ -112,7 +112,8 @@ func (h nodeHost) ofAllSites(ctx context.Context) ([]observe.Node, error) {
 	return h.List(ctx)
 }
 
-// Observe looks at what is there of the site. An engine is put on trial only if the site has nodes of it, or is wanted to.
+// Observe looks at what is there of the site. An engine is put on trial only if the site has nodes
+// of it, or is wanted to.
 func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.Host, err error) {
 	seen = observe.Host{Name: h.Name, Cpus: runtime.NumCPU(), Online: host.Online(), Memory: host.TotalMemory()}
 	if err = h.Ground.Claims.Elsewhere(h.Key); err != nil {
@@ -154,7 +155,8 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 	if seen.Origin, err = h.origin(); err != nil {
 		return seen, err
 	}
-	if b, err := host.ReadJSON[apply.UnattendedPlan](apply.UnattendedPath(h.Dirs, h.Key, apply.AtBoot)); err == nil { // else the control host writes it anew
+	if b, err := host.ReadJSON[apply.UnattendedPlan](apply.UnattendedPath(h.Dirs, h.Key, apply.AtBoot)); err == nil {
+		// else the control host writes it anew
 		seen.Boot = b.Digest()
 	}
 	seen.Disk = h.disk()
@@ -162,7 +164,9 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 	if err := h.moves.observe(&seen); err != nil {
 		return seen, err
 	}
-	if seen.Restoring, err = (backupHost{h.Place}).Restoring(ctx); err != nil { // nobody can tell how far it has come; it must not keep anybody from looking, or from taking the site down
+	if seen.Restoring, err = (backupHost{h.Place}).Restoring(ctx); err != nil {
+		// nobody can tell how far it has come; it must not keep anybody from looking, or from taking the
+		// site down
 		seen.Restoring = &observe.Restoring{Staged: true, Going: true}
 	}
 	seen.Releases, err = h.releases.Read(ctx)
@@ -326,7 +330,8 @@ func (h runHost) doNode(ctx context.Context, s *plan.Step, say func(string)) err
 		return h.roles.revert(ctx, e, n)
 	}
 	if s.Duties == nil {
-		return problem.New(problem.Surprise, "node %s: what its roles do did not come with the step", n.Name).Try("plan again")
+		return problem.New(problem.Surprise, "node %s: what its roles do did not come with the step", n.Name).
+			Try("plan again")
 	}
 	job := work{h.roles, e, n, s.Duties, say}
 	switch s.Kind {
@@ -372,7 +377,8 @@ func (h runHost) restore(ctx context.Context) error {
 	return h.Ground.Kernel.Restore(ctx)
 }
 
-// forgetRelease removes what is kept of a release: the site as it was when it was staged, and copies of volumes.
+// forgetRelease removes what is kept of a release: the site as it was when it was staged, and
+// copies of volumes.
 func (h runHost) forgetRelease(number int) error {
 	err := h.Ground.Volumes.DropCopies(h.Key, number)
 	return errors.Join(err, tree.RemoveAll(h.Dirs.Release(h.Key, number)))
@@ -408,7 +414,8 @@ func (h runHost) SkippedFiles(context.Context) ([]string, error) {
 	return slices.Clone(h.life.left), nil
 }
 
-// LastDuration returns how long the last build of a layer of the same image and roles took, or 0 if none is on record.
+// LastDuration returns how long the last build of a layer of the same image and roles took, or 0 if
+// none is on record.
 func (h runHost) LastDuration(_ context.Context, s *plan.Step) (time.Duration, error) {
 	if s.Kind != plan.BuildLayer || h.Ground.Layers == nil {
 		return 0, nil

@@ -43,7 +43,8 @@ func (c Cellar) Describe(ctx context.Context, of []apply.Directory) ([]apply.Con
 			if is.Last != nil {
 				last = is.Last.At
 			}
-			is.Next, is.Idle = schedule.Timers{Key: c.key, Dirs: c.dirs}.NextRun(schedule.Timer{For: apply.OnMirror, Part: d.Mount.Volume, Every: d.Every}, last, time.Now())
+			is.Next, is.Idle = schedule.Timers{Key: c.key,
+				Dirs: c.dirs}.NextRun(schedule.Timer{For: apply.OnMirror, Part: d.Mount.Volume, Every: d.Every}, last, time.Now())
 		}
 	}
 	return all, ctx.Err()
@@ -54,7 +55,8 @@ func (c Cellar) mirror(d apply.Directory) volume.Mirror {
 }
 
 // Mirror brings mirrors up to date.
-func (c Cellar) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
+func (c Cellar) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun,
+	each func(volume.Mirrored)) error {
 	lock, err := volume.LockMirrors(ctx, c.dirs, c.key, with.By)
 	if err != nil {
 		return err

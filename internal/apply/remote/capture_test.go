@@ -20,7 +20,8 @@ func (halting) Copied(context.Context) (time.Time, error)                       
 func (h halting) Stood(context.Context, engine.Pause) error                      { return h.stood() }
 func (halting) Went(context.Context, engine.Pause) (all snapshot.All, err error) { return all, nil }
 
-// TestCaptureEnds: nodes that stand still go on, and nothing is left of the snapshot, when another host fails or whoever steers has gone.
+// TestCaptureEnds: nodes that stand still go on, and nothing is left of the snapshot, when another
+// host fails or whoever steers has gone.
 func TestCaptureEnds(t *testing.T) {
 	for what, wrong := range map[string]func(p *pair) error{
 		"another host fails": func(*pair) error { return errors.New("sv3 is full") },

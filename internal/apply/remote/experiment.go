@@ -26,14 +26,17 @@ type Experiment struct {
 
 // A Bench is a machine that does experiments.
 type Bench interface {
-	// Measure does one, and tells how it gets on: words that only the two ends of it know. What was measured it writes, as packed bundles are, also when the run was ended by its caller.
+	// Measure does one, and tells how it gets on: words that only the two ends of it know. What was
+	// measured it writes, as packed bundles are, also when the run was ended by its caller.
 	Measure(ctx context.Context, x Experiment, tell func(string), to io.Writer) error
 }
 
-// lettingGo is how long a host may take to end an experiment that its caller wants no more: its nodes are taken down, and what was measured is sent.
+// lettingGo is how long a host may take to end an experiment that its caller wants no more: its
+// nodes are taken down, and what was measured is sent.
 var lettingGo = 5 * time.Minute // but in tests
 
-// Measure lets the host do an experiment. When ctx ends, the host is to end the run, and what was measured still comes. An error of tell, or of whoever is written to, ends the talk.
+// Measure lets the host do an experiment. When ctx ends, the host is to end the run, and what was
+// measured still comes. An error of tell, or of whoever is written to, ends the talk.
 func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) error, to io.Writer) error {
 	_, err := experimentMethod.ask(ctx, l, place{}, x, func(_ *rpc.Talk, w *word) error {
 		if w.Detail != "" {
@@ -48,7 +51,8 @@ func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) erro
 		return err
 	})
 	if m := (*mute)(nil); errors.As(err, &m) && ctx.Err() != nil {
-		return problem.New(problem.Interrupted, "interrupted; within %v the host has not said that the run is over", lettingGo).At("host " + l.name).Try("orrery ls on that host shows whether orrery-lab is still there")
+		return problem.New(problem.Interrupted, "interrupted; within %v the host has not said that the run is over",
+			lettingGo).At("host " + l.name).Try("orrery ls on that host shows whether orrery-lab is still there")
 	}
 	return err
 }

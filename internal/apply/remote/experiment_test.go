@@ -23,11 +23,13 @@ func (b benched) Measure(ctx context.Context, x remote.Experiment, tell func(str
 	return b.measure(ctx, x, tell, to)
 }
 
-// TestMeasure: what is told of a run comes as it goes on, and what it leaves comes also when its caller has ended it.
+// TestMeasure: what is told of a run comes as it goes on, and what it leaves comes also when its
+// caller has ended it.
 func TestMeasure(t *testing.T) {
 	p := newPair(t)
 	x := remote.Experiment{Name: "x", Text: []byte("y"), Rounds: 7, By: "ada"}
-	if err := p.link.Measure(t.Context(), x, nil, nil); err == nil || !strings.Contains(err.Error(), "not done on this host") {
+	if err := p.link.Measure(t.Context(), x, nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "not done on this host") {
 		t.Errorf("a machine without a bench: %v", err)
 	}
 	large := strings.Repeat("z", 200_000)
@@ -68,7 +70,8 @@ func TestMeasureWithoutEnd(t *testing.T) {
 	}}, "1")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := l.Measure(ctx, remote.Experiment{}, func(string) error { cancel(); return nil }, io.Discard); !problem.Is(err, problem.Interrupted) || !strings.Contains(err.Error(), "has not said") {
+	if err := l.Measure(ctx, remote.Experiment{}, func(string) error { cancel(); return nil },
+		io.Discard); !problem.Is(err, problem.Interrupted) || !strings.Contains(err.Error(), "has not said") {
 		t.Error(err)
 	}
 }

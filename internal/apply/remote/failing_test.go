@@ -42,8 +42,8 @@ func toHelper(t *testing.T, is host.Runner) *Link {
 	return l
 }
 
-// TestFailsHere: whatever a host is asked and fails at, the call fails here, with what the host says of it and at
-// which host it was.
+// TestFailsHere: whatever a host is asked and fails at, the call fails here, with what the host
+// says of it and at which host it was.
 func TestFailsHere(t *testing.T) {
 	broken := fault{Problems: []trouble{{Kind: problem.Unable, What: "the disk is broken", Where: "/var/lib",
 		Cure: "get another"}}}

@@ -52,7 +52,8 @@ func faultOf(err error) *fault {
 	}
 	for _, p := range problem.All(err) {
 		t := trouble{p.Kind, p.What, p.Where, p.Cure, text(p.Err)}
-		if full := unix.ENOSPC.Error(); p.Cure == "" && problem.DiskFull(err) && (strings.Contains(t.What, full) || strings.Contains(t.Cause, full)) {
+		if full := unix.ENOSPC.Error(); p.Cure == "" && problem.DiskFull(err) &&
+			(strings.Contains(t.What, full) || strings.Contains(t.Cause, full)) {
 			t.fill()
 		}
 		f.Problems = append(f.Problems, t)
@@ -69,10 +70,11 @@ func (t *trouble) fill() {
 	t.Cure = "make room there, such as by orrery snapshot rm, orrery release prune or orrery image gc, and run the same command again"
 }
 
-// known returns the kind that a helper has sent if it is a kind of failure, else Failed. It becomes an exit status, of
-// which 0 would be success.
+// known returns the kind that a helper has sent if it is a kind of failure, else Failed. It becomes
+// an exit status, of which 0 would be success.
 func known(k problem.Kind) problem.Kind {
-	if k >= problem.Failed && k <= problem.Refused || k == problem.Reverted || k == problem.HalfWay || k == problem.Interrupted {
+	if k >= problem.Failed && k <= problem.Refused || k == problem.Reverted || k == problem.HalfWay ||
+		k == problem.Interrupted {
 		return k
 	}
 	return problem.Failed
@@ -121,7 +123,8 @@ func (m *marked) Is(target error) bool { return slices.Contains(m.is, target) }
 // told returns the error that the host described, or nil.
 func (f *fault) told() error {
 	if f.Run != nil {
-		e := &host.RunError{Place: f.Run.Place, Command: slices.Clone(f.Run.Command), Status: f.Run.Status, Output: f.Run.Output}
+		e := &host.RunError{Place: f.Run.Place, Command: slices.Clone(f.Run.Command), Status: f.Run.Status,
+			Output: f.Run.Output}
 		if f.Run.Cause != "" {
 			e.Err = errors.New(f.Run.Cause)
 		}

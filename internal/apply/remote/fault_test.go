@@ -34,7 +34,8 @@ func TestFault(t *testing.T) {
 			t.Errorf("%s: exit status %d, want %d", text, got, want)
 		}
 	}
-	for _, err := range []*host.RunError{{Place: "db", Command: []string{"false"}, Status: 1}, {Place: "db", Command: []string{"x"}, Status: -1, Err: errors.New("killed")}} {
+	for _, err := range []*host.RunError{{Place: "db", Command: []string{"false"}, Status: 1},
+		{Place: "db", Command: []string{"x"}, Status: -1, Err: errors.New("killed")}} {
 		got := faultOf(err).err()
 		var run *host.RunError
 		if !errors.As(got, &run) || got.Error() != err.Error() || (run.Err == nil) != (err.Err == nil) {
@@ -43,7 +44,8 @@ func TestFault(t *testing.T) {
 	}
 }
 
-// TestFullThere: that the disk over there is full is said with the host and a cure, whatever was written; what else went wrong there stays as it is.
+// TestFullThere: that the disk over there is full is said with the host and a cure, whatever was
+// written; what else went wrong there stays as it is.
 func TestFullThere(t *testing.T) {
 	full := &fs.PathError{Op: "mkdir", Path: "/var/lib/orrery/sites/s", Err: unix.ENOSPC}
 	l := &Link{name: "sv2"}
@@ -53,7 +55,8 @@ func TestFullThere(t *testing.T) {
 		"beside other": errors.Join(errors.New("something else"), full),
 	} {
 		got := l.there(faultOf(err).err())
-		if text := got.Error(); !strings.Contains(text, "host sv2: its disk is full: ") || !strings.Contains(text, "/var/lib/orrery/sites/s") || !strings.Contains(text, "make room there") {
+		if text := got.Error(); !strings.Contains(text, "host sv2: its disk is full: ") ||
+			!strings.Contains(text, "/var/lib/orrery/sites/s") || !strings.Contains(text, "make room there") {
 			t.Errorf("%s: %s", what, text)
 		}
 		all := problem.All(got)
@@ -70,22 +73,26 @@ func TestFullThere(t *testing.T) {
 	}
 }
 
-// TestAbsentThere: that a file is not there is still told apart over there, and still says which file, and of what, however
-// many hosts it has come through.
+// TestAbsentThere: that a file is not there is still told apart over there, and still says which
+// file, and of what, however many hosts it has come through.
 func TestAbsentThere(t *testing.T) {
 	absent := &fs.PathError{Op: "open", Path: "/etc/orrery/token", Err: fs.ErrNotExist}
 	for what, err := range map[string]error{
-		"plain":       absent,
-		"of a secret": problem.New(problem.Mistake, "secret token cannot be read").At("/etc/orrery/token").Because(absent).Try("put it there"),
-		"of several":  problem.List{problem.New(problem.Mistake, "secret token cannot be read").Because(absent), problem.New(problem.Unable, "no room")},
-		"of a run":    &host.RunError{Place: "web1", Command: []string{"cat"}, Status: -1, Err: absent},
-		"of a lane":   problem.New(problem.Failed, "host sv3: /etc/orrery/token").Because(errors.Join(transfer.ErrCut, fs.ErrNotExist)),
+		"plain": absent,
+		"of a secret": problem.New(problem.Mistake, "secret token cannot be read").At("/etc/orrery/token").Because(absent).
+			Try("put it there"),
+		"of several": problem.List{problem.New(problem.Mistake, "secret token cannot be read").Because(absent),
+			problem.New(problem.Unable, "no room")},
+		"of a run": &host.RunError{Place: "web1", Command: []string{"cat"}, Status: -1, Err: absent},
+		"of a lane": problem.New(problem.Failed, "host sv3: /etc/orrery/token").
+			Because(errors.Join(transfer.ErrCut, fs.ErrNotExist)),
 	} {
 		got := err
 		for range 3 {
 			got = faultOf(got).err()
 		}
-		if errors.Is(got, fs.ErrNotExist) != errors.Is(err, fs.ErrNotExist) || errors.Is(got, transfer.ErrCut) != errors.Is(err, transfer.ErrCut) {
+		if errors.Is(got, fs.ErrNotExist) != errors.Is(err, fs.ErrNotExist) ||
+			errors.Is(got, transfer.ErrCut) != errors.Is(err, transfer.ErrCut) {
 			t.Errorf("%s: it has become %#v", what, got)
 		}
 		if got.Error() != err.Error() || problem.Exit(got) != problem.Exit(err) {

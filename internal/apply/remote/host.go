@@ -275,7 +275,8 @@ func (f layerHost) Describe(ctx context.Context, layers []string) (all []image.R
 		return nil, err
 	}
 	if len(all) != len(layers) {
-		return nil, problem.New(problem.Failed, "host %s describes %d layers, and was asked for %d", f.at.Host, len(all), len(layers))
+		return nil, problem.New(problem.Failed, "host %s describes %d layers, and was asked for %d", f.at.Host, len(all),
+			len(layers))
 	}
 	return all, nil
 }

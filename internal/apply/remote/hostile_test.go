@@ -41,7 +41,8 @@ func lied(t *testing.T, about string, says ...any) *remote.Link {
 	t.Helper()
 	near, far := net.Pipe()
 	go func() {
-		_ = rpc.Serve(context.Background(), far, liar{says: map[string][]any{"greet": {said{"result": said{"version": "1"}}}, about: says}})
+		_ = rpc.Serve(context.Background(), far,
+			liar{says: map[string][]any{"greet": {said{"result": said{"version": "1"}}}, about: says}})
 	}()
 	l, err := remote.Open(t.Context(), "sv2", near, "1", func(err error) error { return fmt.Errorf("host sv2: %w", err) })
 	must(t, err)
@@ -55,23 +56,27 @@ func TestLongAnswers(t *testing.T) {
 	if _, err := lied(t, "releases", long(1<<19)).Host("s", nil).Releases.Read(t.Context()); err != nil {
 		t.Errorf("a long answer: %v", err)
 	}
-	if _, err := lied(t, "releases", long(1<<20)).Host("s", nil).Releases.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "sv2") {
+	if _, err := lied(t, "releases", long(1<<20)).Host("s", nil).Releases.Read(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "sv2") {
 		t.Errorf("one that is too long: %v", err)
 	}
 	names := func(n int) any { return said{"result": said{"names": strings.Repeat("x", n)}} }
 	if _, err := lied(t, "observe", names(15<<20)).Host("s", nil).State.Observe(t.Context(), nil); err != nil {
 		t.Errorf("what thousands of nodes are: %v", err)
 	}
-	if _, err := lied(t, "observe", names(16<<20)).Host("s", nil).State.Observe(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "sv2") {
+	if _, err := lied(t, "observe", names(16<<20)).Host("s", nil).State.Observe(t.Context(), nil); err == nil ||
+		!strings.Contains(err.Error(), "sv2") {
 		t.Errorf("what is too much of them: %v", err)
 	}
 }
 
-// TestHostileJournal: what another host says is its journal is read as lines of which any may be wrong, and no more of it than a journal has.
+// TestHostileJournal: what another host says is its journal is read as lines of which any may be
+// wrong, and no more of it than a journal has.
 func TestHostileJournal(t *testing.T) {
 	bytes := func(text string) any { return said{"bytes": []byte(text)} }
 	const good = `{"kind":"begin","run":"1","hosts":["sv1"]}` + "\n"
-	all, _, err := lied(t, "entries", bytes(good), said{"result": []int{3}}).Host("s", nil).Runs.ReadJournal(t.Context(), 0)
+	all, _, err := lied(t, "entries", bytes(good), said{"result": []int{3}}).Host("s", nil).
+		Runs.ReadJournal(t.Context(), 0)
 	if err != nil || len(all) != 1 || all[0].Hosts != nil {
 		t.Errorf("a good journal: %v, %v", all, err)
 	}
@@ -82,7 +87,8 @@ func TestHostileJournal(t *testing.T) {
 		"another result":     {bytes(good), said{"result": "yes"}},
 		"no bytes":           {said{"bytes": 7}},
 	} {
-		if all, _, err := lied(t, "entries", says...).Host("s", nil).Runs.ReadJournal(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "sv2") || len(all) > 0 {
+		if all, _, err := lied(t, "entries", says...).Host("s", nil).Runs.ReadJournal(t.Context(), 0); err == nil ||
+			!strings.Contains(err.Error(), "sv2") || len(all) > 0 {
 			t.Errorf("%s: %d entries, %v", what, len(all), err)
 		}
 	}
@@ -91,45 +97,57 @@ func TestHostileJournal(t *testing.T) {
 // TestHostileRecords: of so many layers as were asked for, a host says what is in them, and of no others.
 func TestHostileRecords(t *testing.T) {
 	for what, says := range map[string]any{"too few": []any{}, "too many": []any{said{}, said{}}, "none": "x"} {
-		if all, err := lied(t, "describe", said{"result": says}).Host("s", nil).Layers.Describe(t.Context(), []string{"a"}); err == nil || len(all) > 0 {
+		if all, err := lied(t, "describe", said{"result": says}).Host("s", nil).Layers.Describe(t.Context(),
+			[]string{"a"}); err == nil || len(all) > 0 {
 			t.Errorf("%s: %v, %v", what, all, err)
 		}
 	}
 }
 
-// TestHostileSecret: what another host says is a generated secret comes to nodes of other hosts, and has nothing in it but what is generated.
+// TestHostileSecret: what another host says is a generated secret comes to nodes of other hosts,
+// and has nothing in it but what is generated.
 func TestHostileSecret(t *testing.T) {
-	if v, err := lied(t, "secret", said{"result": "abcDEF123"}).Host("s", nil).Secrets.Read(t.Context(), "db"); v != "abcDEF123" || err != nil {
+	if v, err := lied(t, "secret", said{"result": "abcDEF123"}).Host("s", nil).Secrets.Read(t.Context(),
+		"db"); v != "abcDEF123" || err != nil {
 		t.Errorf("a good one: %q, %v", v, err)
 	}
 	for what, says := range map[string]any{
-		"nothing": "", "a line": "abcDEF123\nroot::0:0", "a quote": "abc'DEF", "a control character": "abc\x1b[2J", "too much": strings.Repeat("a", 4097), "a number": 7, "an umlaut": "abcDEFä",
+		"nothing": "", "a line": "abcDEF123\nroot::0:0", "a quote": "abc'DEF", "a control character": "abc\x1b[2J",
+		"too much": strings.Repeat("a", 4097), "a number": 7, "an umlaut": "abcDEFä",
 	} {
-		if v, err := lied(t, "secret", said{"result": says}).Host("s", nil).Secrets.Read(t.Context(), "db"); err == nil || v != "" {
+		if v, err := lied(t, "secret", said{"result": says}).Host("s", nil).Secrets.Read(t.Context(), "db"); err == nil ||
+			v != "" {
 			t.Errorf("%s: %q, %v", what, v, err)
 		}
 	}
 }
 
-// TestHostileSnapshots: what another host says of snapshots is shown, and some of it is the name of a directory on other hosts.
+// TestHostileSnapshots: what another host says of snapshots is shown, and some of it is the name of
+// a directory on other hosts.
 func TestHostileSnapshots(t *testing.T) {
 	kept := func(s said) any { return said{"result": said{"kept": []any{s}}} }
-	all, _, err := lied(t, "snapshots", kept(said{"id": "20260730-120000", "who": "ada\x1b[2J", "site": "other", "nodes": []any{said{"record": said{"name": "web1"}}}})).Host("s", nil).Snapshots.List(t.Context())
+	all, _, err := lied(t, "snapshots",
+		kept(said{"id": "20260730-120000", "who": "ada\x1b[2J", "site": "other",
+			"nodes": []any{said{"record": said{"name": "web1"}}}})).Host("s", nil).Snapshots.List(t.Context())
 	if err != nil || len(all) != 1 || strings.Contains(all[0].Who, "\x1b") || all[0].Site != "s" {
 		t.Errorf("a good one: %+v, %v", all, err)
 	}
 	for what, says := range map[string]any{
-		"a path": kept(said{"id": "../../x"}), "a hidden one": kept(said{"id": ".x"}), "no name": kept(said{}), "no node": kept(said{"id": "x", "nodes": []any{said{}}}),
+		"a path": kept(said{"id": "../../x"}), "a hidden one": kept(said{"id": ".x"}), "no name": kept(said{}),
+		"no node": kept(said{"id": "x", "nodes": []any{said{}}}),
 		"nothing": said{"result": said{"kept": []any{nil}}}, "ready is a path": said{"result": said{"ready": []any{"a/b"}}},
 	} {
-		if all, ready, err := lied(t, "snapshots", says).Host("s", nil).Snapshots.List(t.Context()); err == nil || !strings.Contains(err.Error(), "sv2") || all != nil || ready != nil {
+		if all, ready, err := lied(t, "snapshots", says).Host("s", nil).Snapshots.List(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "sv2") || all != nil || ready != nil {
 			t.Errorf("%s: %v, %v, %v", what, all, ready, err)
 		}
 	}
-	if id, _, err := lied(t, "restoring", said{"result": said{"id": "../x"}}).Host("s", nil).Snapshots.Restoring(t.Context()); err == nil {
+	if id, _, err := lied(t, "restoring", said{"result": said{"id": "../x"}}).Host("s",
+		nil).Snapshots.Restoring(t.Context()); err == nil {
 		t.Errorf("a restoring of %q", id)
 	}
-	if err := lied(t, "put back", said{"result": nil}, said{"result": 1}).Host("s", nil).Snapshots.Restore(t.Context(), "x", nil, func(apply.Back) error { return nil }); err == nil {
+	if err := lied(t, "put back", said{"result": nil}, said{"result": 1}).Host("s", nil).Snapshots.Restore(t.Context(),
+		"x", nil, func(apply.Back) error { return nil }); err == nil {
 		t.Error("nodes were put back, and nobody was asked whether they stay")
 	}
 }
@@ -137,7 +155,8 @@ func TestHostileSnapshots(t *testing.T) {
 // TestHostileVolumes: what another host says of volumes is shown, and is about those that it was asked for.
 func TestHostileVolumes(t *testing.T) {
 	of := []apply.Directory{{Node: "web1"}}
-	all, err := lied(t, "volumes", said{"result": []any{said{"path": "/x\x1b[2J", "last": said{"problem": "a\nb"}}}}).Host("s", nil).Volumes.Describe(t.Context(), of)
+	all, err := lied(t, "volumes", said{"result": []any{said{"path": "/x\x1b[2J", "last": said{"problem": "a\nb"}}}}).
+		Host("s", nil).Volumes.Describe(t.Context(), of)
 	if err != nil || len(all) != 1 || strings.ContainsAny(all[0].Path+all[0].Last.Problem, "\x1b\n") {
 		t.Errorf("told is %+v, %v", all, err)
 	}
@@ -151,7 +170,8 @@ func TestHostileVolumes(t *testing.T) {
 	}
 	var told []volume.Mirrored
 	made := said{"progress": said{"mirrored": said{"volume": "v\x1b", "problem": "p"}}}
-	err = lied(t, "mirror", made, made, made, said{"result": nil}, said{"result": 1}).Host("s", nil).Volumes.Mirror(t.Context(), of, apply.MirrorRun{}, func(m volume.Mirrored) { told = append(told, m) })
+	err = lied(t, "mirror", made, made, made, said{"result": nil}, said{"result": 1}).Host("s", nil).
+		Volumes.Mirror(t.Context(), of, apply.MirrorRun{}, func(m volume.Mirrored) { told = append(told, m) })
 	if err != nil || len(told) != 1 || strings.Contains(told[0].Volume, "\x1b") {
 		t.Errorf("told is %+v, %v", told, err)
 	}

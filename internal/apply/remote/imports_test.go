@@ -11,12 +11,15 @@ import (
 	"orrery/internal/treesync"
 )
 
-// receives sends files to be imported: an empty one, a short and a long one, one that is something else, and one that cannot be read.
+// receives sends files to be imported: an empty one, a short and a long one, one that is something
+// else, and one that cannot be read.
 func (p *pair) receives() {
 	p.Helper()
 	file := filepath.Join(p.TempDir(), "file")
 	send := func(digest string, send func(rw io.ReadWriter) error) error {
-		return treesync.Pipe(p.Context(), send, func(rw io.ReadWriter) error { return p.far.Layers.Receive(p.Context(), digest, rw) })
+		return treesync.Pipe(p.Context(), send, func(rw io.ReadWriter) error {
+			return p.far.Layers.Receive(p.Context(), digest, rw)
+		})
 	}
 	sendFile := func(rw io.ReadWriter) error { return imported.Send(p.Context(), file, rw) }
 	long := strings.Repeat("a line of a file\n", 100_000)
@@ -24,7 +27,8 @@ func (p *pair) receives() {
 		must(p, os.WriteFile(file, []byte(content), 0o600))
 		must(p, send(imported.DigestOf([]byte(content)), sendFile))
 	}
-	if err := send(imported.DigestOf([]byte("one")), sendFile); err == nil || !strings.Contains(err.Error(), "has come, and not") {
+	if err := send(imported.DigestOf([]byte("one")), sendFile); err == nil ||
+		!strings.Contains(err.Error(), "has come, and not") {
 		p.Errorf("another file: %v", err)
 	}
 	wrong := errors.New("the disk here is broken")

@@ -13,7 +13,8 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// ReadJournal returns what the journal has. It comes as lines, which are read as those of a file that anybody may have written.
+// ReadJournal returns what the journal has. It comes as lines, which are read as those of a file
+// that anybody may have written.
 func (f runHost) ReadJournal(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
 	l, err := entriesMethod.stream(ctx, f.far, runs)
 	if err != nil {
@@ -21,7 +22,8 @@ func (f runHost) ReadJournal(ctx context.Context, runs int) (all []journal.Entry
 	}
 	defer l.Close() //nolint:errcheck // it was only read
 	all, wrong, _, err := journal.Scan(io.LimitReader(l, maxJournalBytes))
-	if err == nil && (len(wrong) > 0 || jsonlimit.Unmarshal(l.result, &damaged) != nil) { // if it was cut off, there is no result
+	if err == nil && (len(wrong) > 0 || jsonlimit.Unmarshal(l.result, &damaged) != nil) {
+		// if it was cut off, there is no result
 		err = errors.New("it sends what is none")
 	}
 	switch {

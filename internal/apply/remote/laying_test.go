@@ -55,8 +55,9 @@ func (m *layingMachine) Host(_, key string, secrets apply.Secrets) apply.Host {
 	return h
 }
 
-// TestLayingEnds: what is laid down on a host is at rest when the call is over, also if the caller has interrupted it, or has nothing more to
-// send because the backup is damaged: what the caller removes then does not come back.
+// TestLayingEnds: what is laid down on a host is at rest when the call is over, also if the caller
+// has interrupted it, or has nothing more to send because the backup is damaged: what the caller
+// removes then does not come back.
 func TestLayingEnds(t *testing.T) {
 	calls := map[string]func(ctx context.Context, h apply.Host, way io.ReadWriter) error{
 		"backup": func(ctx context.Context, h apply.Host, way io.ReadWriter) error { return h.Backups.Receive(ctx, way) },

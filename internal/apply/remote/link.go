@@ -18,7 +18,8 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// How often a helper is asked for a sign of life, and how long nothing may come from it: a connection that stalls is given up within ten seconds.
+// How often a helper is asked for a sign of life, and how long nothing may come from it: a
+// connection that stalls is given up within ten seconds.
 const (
 	pulse    = 2 * time.Second
 	patience = 7 * time.Second
@@ -27,7 +28,9 @@ const (
 // A Link is a connection to a helper.
 type Link struct {
 	Greeting
-	Skew time.Duration // how far the clock over there is ahead of ours, and half of the time that asking took may be added or taken away
+	// how far the clock over there is ahead of ours, and half of the time that asking took may be
+	// added or taken away
+	Skew time.Duration
 	Took time.Duration // the time that asking took
 
 	name   string
@@ -36,9 +39,12 @@ type Link struct {
 	why    func(error) error
 }
 
-// Open greets the helper of a host that is called so. Why explains the end of the connection; it is given what is known of it at this end.
-func Open(ctx context.Context, name string, conn io.ReadWriteCloser, version string, why func(error) error) (*Link, error) {
-	greeted, cancel := context.WithTimeoutCause(ctx, greetTimeout, fmt.Errorf("it has not greeted within %v", greetTimeout))
+// Open greets the helper of a host that is called so. Why explains the end of the connection; it is
+// given what is known of it at this end.
+func Open(ctx context.Context, name string, conn io.ReadWriteCloser, version string, why func(error) error) (*Link,
+	error) {
+	greeted, cancel := context.WithTimeoutCause(ctx, greetTimeout,
+		fmt.Errorf("it has not greeted within %v", greetTimeout))
 	defer cancel()
 	client, err := rpc.Open(greeted, conn)
 	if err != nil {
@@ -64,11 +70,14 @@ func Open(ctx context.Context, name string, conn io.ReadWriteCloser, version str
 	return l, nil
 }
 
-// other says that a helper is of another version, which happens where the program of another architecture is another's.
+// other says that a helper is of another version, which happens where the program of another
+// architecture is another's.
 func other(name, has, version string) *problem.Problem {
-	p := problem.New(problem.Unable, "host %s: the helper there is of another version than this program, which is %s", name, version)
+	p := problem.New(problem.Unable, "host %s: the helper there is of another version than this program, which is %s",
+		name, version)
 	if has != "" {
-		p = problem.New(problem.Unable, "host %s: the helper there is of version %s, and this program of %s", name, has, version)
+		p = problem.New(problem.Unable, "host %s: the helper there is of version %s, and this program of %s", name, has,
+			version)
 	}
 	return p.Try("put the program of its architecture beside this one, of one build (make dist)")
 }
@@ -210,7 +219,9 @@ func (l *Link) unlessLost(ctx context.Context, err error) error {
 func (l *Link) Host(key string, secrets apply.Secrets) apply.Host {
 	f := &far{Link: l, at: place{Host: l.name, Key: key}, secrets: secrets}
 	return apply.Host{
-		Runs: runHost{f}, State: stateHost{f}, Nodes: nodeHost{f}, Releases: releaseHost{f}, Layers: layerHost{f}, Volumes: volumeHost{f},
-		Snapshots: snapshotHost{f}, Backups: backupHost{f}, Twins: twinHost{f}, Secrets: secretHost{f}, Transfers: transferHost{f},
+		Runs: runHost{f}, State: stateHost{f}, Nodes: nodeHost{f}, Releases: releaseHost{f}, Layers: layerHost{f},
+		Volumes:   volumeHost{f},
+		Snapshots: snapshotHost{f}, Backups: backupHost{f}, Twins: twinHost{f}, Secrets: secretHost{f},
+		Transfers: transferHost{f},
 	}
 }

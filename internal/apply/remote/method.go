@@ -7,8 +7,9 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A method is a question of type Q to a host, which it answers with an A. It is declared once, beside the call that asks it,
-// and listed in methods. The connection, its limits, and what the helper does come from the declaration.
+// A method is a question of type Q to a host, which it answers with an A. It is declared once,
+// beside the call that asks it, and listed in methods. The connection, its limits, and what the
+// helper does come from the declaration.
 type method[Q, A any] struct {
 	name string
 	traits
@@ -22,11 +23,13 @@ type none = struct{}
 type traits struct {
 	// maxBytes is how much a host may say at once, or 0 for defaultMaxBytes.
 	maxBytes int
-	// long calls may take as long as they like. The user sees how they get on, or is told that they are waited for.
+	// long calls may take as long as they like. The user sees how they get on, or is told that they
+	// are waited for.
 	long bool
-	// abandoned calls are not waited for once their caller has gone: they change nothing on the host, or half of them
-	// counts for nothing. All others may be doing something by then, and say what came of it: a caller who removes
-	// what has been received must not do so beside the call that still receives it.
+	// abandoned calls are not waited for once their caller has gone: they change nothing on the host,
+	// or half of them counts for nothing. All others may be doing something by then, and say what came
+	// of it: a caller who removes what has been received must not do so beside the call that still
+	// receives it.
 	abandoned bool
 	// displayed calls have their progress shown by their callers.
 	displayed bool
@@ -81,9 +84,11 @@ func (m *method[Q, A]) call(ctx context.Context, f *far, ask Q) (A, error) {
 	return m.ask(ctx, f.Link, f.at, ask, nil)
 }
 
-// ask asks a host and waits for the answer. When ctx ends, the helper must end the call, which is waited for, but no longer than
-// stopTimeout: what it did until then counts. Hear, unless it is nil, gets what is said on the way.
-func (m *method[Q, A]) ask(ctx context.Context, l *Link, at place, ask Q, hear func(*rpc.Talk, *word) error) (answer A, err error) {
+// ask asks a host and waits for the answer. When ctx ends, the helper must end the call, which is
+// waited for, but no longer than stopTimeout: what it did until then counts. Hear, unless it is
+// nil, gets what is said on the way.
+func (m *method[Q, A]) ask(ctx context.Context, l *Link, at place, ask Q,
+	hear func(*rpc.Talk, *word) error) (answer A, err error) {
 	t, err := m.begin(ctx, l, at, ask)
 	if err != nil {
 		return answer, err
@@ -105,11 +110,14 @@ func (m *method[Q, A]) begin(ctx context.Context, l *Link, at place, ask Q) (*ta
 func methods() []asked {
 	return []asked{
 		&greetMethod, &inspectMethod, &pathsMethod, &outfitMethod, &experimentMethod,
-		&holdMethod, &sweepMethod, &observeMethod, &setDrainedMethod, &drainedMethod, &forgetMethod, &markMethod, &publicKeyMethod,
+		&holdMethod, &sweepMethod, &observeMethod, &setDrainedMethod, &drainedMethod, &forgetMethod, &markMethod,
+		&publicKeyMethod,
 		&nodesMethod, &probeMethod, &describeMethod, &stepMethod, &settleMethod, &leftMethod, &tookMethod, &meterMethod,
-		&releasesMethod, &writeReleasesMethod, &copyReleasesMethod, &editionsMethod, &sendEditionMethod, &keepEditionMethod, &receiveMethod,
+		&releasesMethod, &writeReleasesMethod, &copyReleasesMethod, &editionsMethod, &sendEditionMethod, &keepEditionMethod,
+		&receiveMethod,
 		&secretMethod, &keepSecretMethod, &savePlanMethod, &twinsMethod, &keepTwinMethod, &forgetTwinMethod, &fillTwinMethod,
-		&snapshotsMethod, &snapshotSizeMethod, &restoringMethod, &captureMethod, &keepSnapshotMethod, &removeSnapshotMethod, &putBackMethod,
+		&snapshotsMethod, &snapshotSizeMethod, &restoringMethod, &captureMethod, &keepSnapshotMethod, &removeSnapshotMethod,
+		&putBackMethod,
 		&giveBackupMethod, &findBackupMethod, &layBackupMethod, &restorePartMethod, &advanceRestoreMethod,
 		&volumesMethod, &mirrorVolumesMethod, &verifyVolumesMethod, &layVolumeMethod, &adoptionsMethod, &adoptVolumesMethod,
 		&layersMethod, &verifyLayerMethod, &removeLayersMethod, &layerMethod, &giveMethod, &takeMethod,

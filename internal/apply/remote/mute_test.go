@@ -25,7 +25,8 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A deaf helper greets and gives signs of life. Of all else it takes the question, says what it likes, and never answers.
+// A deaf helper greets and gives signs of life. Of all else it takes the question, says what it
+// likes, and never answers.
 type deaf struct {
 	prepared
 	asked chan string // what it is asked about
@@ -62,7 +63,9 @@ func toDeaf(t *testing.T, d deaf, told func(string)) *Link {
 	t.Helper()
 	near, far := net.Pipe()
 	go rpc.Serve(context.Background(), far, d) //nolint:errcheck // it ends with the connection
-	l, err := Open(t.Context(), "sv2", near, "1", func(err error) error { return problem.New(problem.Failed, "host sv2: it is lost").Because(err) })
+	l, err := Open(t.Context(), "sv2", near, "1", func(err error) error {
+		return problem.New(problem.Failed, "host sv2: it is lost").Because(err)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,10 +74,13 @@ func toDeaf(t *testing.T, d deaf, told func(string)) *Link {
 	return l
 }
 
-// nearby are the methods of a host for which nothing is asked of it, or nothing but a greeting, or no talk is begun.
-var nearby = []string{"Secrets.Redact", "Nodes.Runner", "Nodes.Console", "Nodes.Screen", "Runs.LastDuration", "Transfers.Dial", "Runs.Clock"}
+// nearby are the methods of a host for which nothing is asked of it, or nothing but a greeting, or
+// no talk is begun.
+var nearby = []string{"Secrets.Redact", "Nodes.Runner", "Nodes.Console", "Nodes.Screen", "Runs.LastDuration",
+	"Transfers.Dial", "Runs.Clock"}
 
-// asksHost are all calls that ask a host, by name: the methods of apply.Host, with arguments that mean nothing, and those of a link.
+// asksHost are all calls that ask a host, by name: the methods of apply.Host, with arguments that
+// mean nothing, and those of a link.
 func asksHost() map[string]func(ctx context.Context, l *Link) error {
 	all := map[string]func(ctx context.Context, l *Link) error{
 		"Inspect": func(ctx context.Context, l *Link) error { _, err := l.Inspect(ctx); return err },
@@ -152,7 +158,8 @@ func shorten(t *testing.T, answer, stop, notice time.Duration) {
 
 const soon = 20 * time.Second // on a busy machine
 
-// TestEndsWithContext: whatever a host is asked, and whatever it says on the way, the call ends soon after its context.
+// TestEndsWithContext: whatever a host is asked, and whatever it says on the way, the call ends
+// soon after its context.
 func TestEndsWithContext(t *testing.T) {
 	shorten(t, time.Hour, 200*time.Millisecond, time.Hour)
 	drip := func(_ string, with *rpc.Caller) {
@@ -198,8 +205,9 @@ func TestEndsWithContext(t *testing.T) {
 	}
 }
 
-// TestAnswersInTime: a call either has a time within which it is answered, or the user is told who is waited for, or its
-// caller shows how it gets on. One that is not answered is told with the host and what it was asked, and ends the connection.
+// TestAnswersInTime: a call either has a time within which it is answered, or the user is told who
+// is waited for, or its caller shows how it gets on. One that is not answered is told with the host
+// and what it was asked, and ends the connection.
 func TestAnswersInTime(t *testing.T) {
 	shorten(t, 150*time.Millisecond, 150*time.Millisecond, 10*time.Millisecond)
 	for name, call := range asksHost() {
@@ -231,7 +239,8 @@ func TestAnswersInTime(t *testing.T) {
 			}
 			select {
 			case err := <-ended:
-				if err == nil || !strings.Contains(err.Error(), "host sv2 was given up") || !strings.Contains(err.Error(), `"`+about+`"`) || !errors.Is(err, ErrLost) {
+				if err == nil || !strings.Contains(err.Error(), "host sv2 was given up") ||
+					!strings.Contains(err.Error(), `"`+about+`"`) || !errors.Is(err, ErrLost) {
 					t.Errorf("it ended with %v", err)
 				}
 			case <-time.After(soon):
@@ -244,8 +253,9 @@ func TestAnswersInTime(t *testing.T) {
 	}
 }
 
-// TestWaitsGoOn: a host that says for whom it waits is not given up meanwhile, and the user is told of that and not, besides,
-// that the host is waited for. Once it says no more, it is given up like any other.
+// TestWaitsGoOn: a host that says for whom it waits is not given up meanwhile, and the user is told
+// of that and not, besides, that the host is waited for. Once it says no more, it is given up like
+// any other.
 func TestWaitsGoOn(t *testing.T) {
 	shorten(t, time.Second, time.Second, 300*time.Millisecond)
 	for name, call := range map[string]func(ctx context.Context, h apply.Host) error{
@@ -280,14 +290,16 @@ func TestWaitsGoOn(t *testing.T) {
 					t.Errorf("it ended with %v", err)
 				}
 				if told.Load() != 20 || notices.Load() > 0 {
-					t.Errorf("the user is told %d times for whom the host waits, and %d times that it is waited for", told.Load(), notices.Load())
+					t.Errorf("the user is told %d times for whom the host waits, and %d times that it is waited for", told.Load(),
+						notices.Load())
 				}
 			})
 		}
 	}
 }
 
-// TestHalfCalls: what has begun well does not end well by itself: a lock that is not let go of, a journal that takes no entry, a stream that stops.
+// TestHalfCalls: what has begun well does not end well by itself: a lock that is not let go of, a
+// journal that takes no entry, a stream that stops.
 func TestHalfCalls(t *testing.T) {
 	begins := func(about string, with *rpc.Caller) {
 		w := word{Detail: "held"}

@@ -22,8 +22,8 @@ var leapMethod = method[int, string]{
 	},
 }
 
-// TestNewQuestion: a question to a host is one declaration, and an entry in the list of methods. Its errors arrive as they are, and
-// its limits hold.
+// TestNewQuestion: a question to a host is one declaration, and an entry in the list of methods.
+// Its errors arrive as they are, and its limits hold.
 func TestNewQuestion(t *testing.T) {
 	here, there := net.Pipe()
 	h := newHelper(nil, Greeting{Version: "1"})

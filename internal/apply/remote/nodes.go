@@ -54,7 +54,8 @@ func (f *far) onlyThere(n *spec.Node, what string) error {
 }
 
 // ReadUsage reads what nodes use.
-func (f nodeHost) ReadUsage(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading, error) {
+func (f nodeHost) ReadUsage(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading,
+	error) {
 	all, err := meterMethod.call(ctx, f.far, metered{nodes, before})
 	if err == nil && len(all) != len(nodes) {
 		err = fmt.Errorf("%d of %d nodes were read", len(all), len(nodes))

@@ -19,7 +19,8 @@ type passed struct {
 	Moved int64    `json:"moved,omitempty"`
 }
 
-// A meeting is what a helper says of its end of a lane: that it is open for one who comes, or that it is to meet another host, or that the two do not reach one another.
+// A meeting is what a helper says of its end of a lane: that it is open for one who comes, or that
+// it is to meet another host, or that the two do not reach one another.
 type meeting struct {
 	Peer  string        `json:"peer,omitempty"`
 	Card  transfer.Card `json:"card"`
@@ -45,7 +46,8 @@ var layerMethod = method[string, image.Word]{
 }
 
 // Send does what a host that gives does.
-func (f transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot, meet func(transfer.Card) (transfer.Card, error), say func(string)) (sum string, err error) {
+func (f transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot,
+	meet func(transfer.Card) (transfer.Card, error), say func(string)) (sum string, err error) {
 	return giveMethod.ask(ctx, f.Link, f.at, gift{e, at}, func(t *rpc.Talk, w *word) error {
 		if w.Meet == nil {
 			say(w.Detail)
@@ -68,11 +70,14 @@ var giveMethod = method[gift, string]{
 	name: "give", traits: traits{long: true, displayed: true},
 	answer: func(ctx context.Context, c *received, g gift) (string, error) {
 		steers := &caller{with: c.Caller}
-		return c.host().Transfers.Send(ctx, g.Errand, g.At, func(mine transfer.Card) (transfer.Card, error) { return steers.ask(meeting{Card: mine}) }, c.detail)
+		return c.host().Transfers.Send(ctx, g.Errand, g.At, func(mine transfer.Card) (transfer.Card, error) {
+			return steers.ask(meeting{Card: mine})
+		}, c.detail)
 	},
 }
 
-// Receive does what a host that takes does. It may meet several others at the same time, and asks one after the other.
+// Receive does what a host that takes does. It may meet several others at the same time, and asks
+// one after the other.
 func (f transferHost) Receive(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
 	_, err := takeMethod.ask(ctx, f.Link, f.at, e, func(t *rpc.Talk, w *word) error {
 		switch {

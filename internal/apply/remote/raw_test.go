@@ -16,7 +16,8 @@ import (
 // hostileText is what a host says wherever it may say text.
 const hostileText = "a1\x1b[2J"
 
-// A hostile helper answers each question with an answer of the right form, whose texts are not fit for a terminal.
+// A hostile helper answers each question with an answer of the right form, whose texts are not fit
+// for a terminal.
 type hostile struct{ prepared }
 
 func (hostile) Talk(_ context.Context, about string, with *rpc.Caller) error {

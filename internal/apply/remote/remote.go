@@ -7,7 +7,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// maxPieceBytes bounds a piece of a stream in one message, and maxJournalBytes a journal, of which less is kept.
+// maxPieceBytes bounds a piece of a stream in one message, and maxJournalBytes a journal, of which
+// less is kept.
 const (
 	maxPieceBytes   = 64 << 10
 	maxJournalBytes = 64 << 20
@@ -32,7 +33,8 @@ type word struct {
 	Fault    *fault          `json:"fault,omitempty"`
 }
 
-// A want is the question of the helper for what a step refers to and has not with it: the value of a secret, or a file that has some in it.
+// A want is the question of the helper for what a step refers to and has not with it: the value of
+// a secret, or a file that has some in it.
 type want struct {
 	Secret string           `json:"secret,omitempty"`
 	Text   *spec.SecretText `json:"text,omitempty"`

@@ -119,7 +119,8 @@ func newPair(t *testing.T) *pair {
 	need.SameIDs(t)
 	p := &pair{T: t, machine: &machine{dir: t.TempDir(), hosts: map[string]*memory.Host{}}}
 	p.dirs = host.Dirs{State: p.machine.dir + "/state", Run: p.machine.dir + "/run"}
-	t.Cleanup(func() { _ = unix.Unmount(p.dirs.Run, unix.MNT_DETACH) }) // as root, a file system in memory may be there for secrets
+	// as root, a file system in memory may be there for secrets
+	t.Cleanup(func() { _ = unix.Unmount(p.dirs.Run, unix.MNT_DETACH) })
 	p.near = p.machine.of("s")
 	p.link = p.open("1")
 	p.far = p.link.Host("s", p.keyring())
@@ -130,7 +131,8 @@ func (p *pair) keyring() keys {
 	p.Helper()
 	path := filepath.Join(p.TempDir(), "password")
 	must(p, os.WriteFile(path, []byte("hunter22"), 0o600))
-	return keys{secret.NewKeyring(&site.Site{Name: "s", Secrets: []site.Secret{{Name: "password", File: path}}}, p.dirs), path}
+	return keys{secret.NewKeyring(&site.Site{Name: "s", Secrets: []site.Secret{{Name: "password", File: path}}}, p.dirs),
+		path}
 }
 
 // open connects to a helper of the machine.
@@ -185,7 +187,8 @@ func TestGreeting(t *testing.T) {
 	if l := p.link; l.Hostname != "far" || l.Machine != "m1" || l.Took <= 0 || l.Skew.Abs() > l.Took {
 		t.Errorf("the greeting is %+v", l)
 	}
-	if _, err := p.try("2"); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "host sv2: the helper there is of version 1, and this program of 2") {
+	if _, err := p.try("2"); !problem.Is(err, problem.Unable) ||
+		!strings.Contains(err.Error(), "host sv2: the helper there is of version 1, and this program of 2") {
 		t.Errorf("a helper of another version: %v", err)
 	}
 	ways := []path.Way{{From: netip.MustParseAddr("10.8.1.2"), To: netip.MustParseAddr("10.8.1.1"), Size: 1500}}
@@ -246,7 +249,8 @@ func (p *pair) up(s *site.Site) int {
 	return len(steps.Steps)
 }
 
-// TestSteps: a site comes up by way of a helper, what is seen there is the same from both ends, and a second plan is empty.
+// TestSteps: a site comes up by way of a helper, what is seen there is the same from both ends, and
+// a second plan is empty.
 func TestSteps(t *testing.T) {
 	p := newPair(t)
 	s := p.load()
@@ -307,14 +311,16 @@ func same[T any](t *testing.T, far, near T) {
 	}
 }
 
-// TestLock: the helper holds the lock, and who asks for it is told who has it. It goes when the connection does.
+// TestLock: the helper holds the lock, and who asks for it is told who has it. It goes when the
+// connection does.
 func TestLock(t *testing.T) {
 	p := newPair(t)
 	letGo, err := p.far.Runs.Lock(t.Context(), host.Holder{Who: "ada", Command: "orrery up"})
 	must(t, err)
 	other := p.open("1")
 	grace := other.Host("s", p.keyring())
-	if _, err := grace.Runs.Lock(t.Context(), host.Holder{Who: "grace"}); !problem.Is(err, problem.Locked) || !strings.Contains(err.Error(), "ada at ") || !strings.Contains(err.Error(), "host sv2: /") {
+	if _, err := grace.Runs.Lock(t.Context(), host.Holder{Who: "grace"}); !problem.Is(err, problem.Locked) ||
+		!strings.Contains(err.Error(), "ada at ") || !strings.Contains(err.Error(), "host sv2: /") {
 		t.Errorf("it is held: %v", err)
 	}
 	letGo()
@@ -366,7 +372,9 @@ func TestRecords(t *testing.T) {
 	digest, err := sitearchive.Digest(made)
 	must(t, err)
 	keep := func(release int, digest string, send func(io.ReadWriter) error) error {
-		return treesync.Pipe(t.Context(), send, func(rw io.ReadWriter) error { return p.far.Releases.KeepEdition(t.Context(), release, digest, rw) })
+		return treesync.Pipe(t.Context(), send, func(rw io.ReadWriter) error {
+			return p.far.Releases.KeepEdition(t.Context(), release, digest, rw)
+		})
 	}
 	send := func(rw io.ReadWriter) error { return sitearchive.Send(t.Context(), made, rw) }
 	if err := keep(700, "sha256:00", send); err == nil || !strings.Contains(err.Error(), "its digest is "+digest) {
@@ -427,24 +435,28 @@ func TestOutfit(t *testing.T) {
 		t.Errorf("%v, %q, %v", got, said, err)
 	}
 	p.machine.outfit = problem.New(problem.Failed, "apt-get install lxc failed").Try("by hand")
-	if _, err := p.link.Outfit(t.Context(), nil, func(string) {}); err == nil || !strings.Contains(err.Error(), "host sv2: apt-get install lxc failed (by hand)") {
+	if _, err := p.link.Outfit(t.Context(), nil, func(string) {}); err == nil ||
+		!strings.Contains(err.Error(), "host sv2: apt-get install lxc failed (by hand)") {
 		t.Errorf("that failed: %v", err)
 	}
 }
 
-// TestForget: what a host keeps of a site goes, but not as long as there is something of it that would be missed.
+// TestForget: what a host keeps of a site goes, but not as long as there is something of it that
+// would be missed.
 func TestForget(t *testing.T) {
 	p := newPair(t)
 	must(t, p.far.State.SetCordoned(t.Context(), &observe.Drain{Who: "ada"}))
 	must(t, os.MkdirAll(filepath.Join(p.dirs.State, "helper", "abc"), 0o755))
 	layer := filepath.Join(p.dirs.State, "store", "ab315c39")
-	for _, dir := range []string{layer, p.dirs.State + "/store/.lock", p.dirs.State + "/store/.staging", p.dirs.State + "/sites/.other-new"} {
+	for _, dir := range []string{layer, p.dirs.State + "/store/.lock", p.dirs.State + "/store/.staging",
+		p.dirs.State + "/sites/.other-new"} {
 		must(t, os.MkdirAll(dir, 0o755))
 	}
 	must(t, os.WriteFile(filepath.Join(layer, "layer.json"), []byte("{}"), 0o644))
 	for _, dir := range []string{p.dirs.Volumes("s") + "/data", p.dirs.Snapshots("s") + "/one"} {
 		must(t, os.MkdirAll(dir, 0o755))
-		if _, err := p.far.State.Forget(t.Context()); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), filepath.Base(dir)) {
+		if _, err := p.far.State.Forget(t.Context()); !problem.Is(err, problem.Surprise) ||
+			!strings.Contains(err.Error(), filepath.Base(dir)) {
 			t.Errorf("with %s: %v", dir, err)
 		}
 		must(t, os.RemoveAll(dir))
@@ -452,7 +464,8 @@ func TestForget(t *testing.T) {
 	other := p.dirs.Site("other")
 	must(t, os.MkdirAll(other, 0o755))
 	left, err := p.far.State.Forget(t.Context())
-	if err != nil || len(left) != 2 || !strings.Contains(left[0], "1 layer in "+p.dirs.State+"/store") || !strings.Contains(left[1], "helper") {
+	if err != nil || len(left) != 2 || !strings.Contains(left[0], "1 layer in "+p.dirs.State+"/store") ||
+		!strings.Contains(left[1], "helper") {
 		t.Errorf("left is %q: %v", left, err)
 	}
 	if _, err := os.Stat(p.dirs.Site("s")); !errors.Is(err, fs.ErrNotExist) {
@@ -468,7 +481,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestDrainMark: the mark that a host is drained is on that host, for the site: whoever asks is told so, until it is taken away. One that cannot be read is not taken for none.
+// TestDrainMark: the mark that a host is drained is on that host, for the site: whoever asks is
+// told so, until it is taken away. One that cannot be read is not taken for none.
 func TestDrainMark(t *testing.T) {
 	p := newPair(t)
 	wants := func(want *observe.Drain) {
@@ -522,7 +536,8 @@ func TestErrors(t *testing.T) {
 		t.Errorf("a step: %v", err)
 	}
 	p.near.Command = func(context.Context, engine.Ref, host.Command) error {
-		return &host.RunError{Place: "web1", Command: []string{"ask"}, Status: 3, Output: "no\n", Err: errors.New("exit status 3")}
+		return &host.RunError{Place: "web1", Command: []string{"ask"}, Status: 3, Output: "no\n",
+			Err: errors.New("exit status 3")}
 	}
 	in, err = p.far.Nodes.Runner(&nodes[0].Node)
 	must(t, err)
@@ -567,7 +582,8 @@ func (m *curiousMachine) Host(_, key string, secrets apply.Secrets) apply.Host {
 	return h
 }
 
-// TestSecrets: the helper asks for a secret when a step needs it, once, and knows what it must not show. Of what the step does not need it gets nothing, and without a step neither.
+// TestSecrets: the helper asks for a secret when a step needs it, once, and knows what it must not
+// show. Of what the step does not need it gets nothing, and without a step neither.
 func TestSecrets(t *testing.T) {
 	p := newPair(t)
 	m := &curiousMachine{machine{dir: p.machine.dir, hosts: map[string]*memory.Host{}}}
@@ -578,7 +594,8 @@ func TestSecrets(t *testing.T) {
 	h := l.Host("s", asked)
 	step := func(of string, needs ...string) *plan.Step {
 		s := &plan.Step{Kind: plan.CheckNode, Subject: of, Node: &spec.Node{Name: "web1"}}
-		r := spec.Duty{Role: &site.Role{Name: "web"}, Rendered: []spec.Rendered{{Path: "/etc/x", Secret: true}, {Path: "/etc/open"}}}
+		r := spec.Duty{Role: &site.Role{Name: "web"},
+			Rendered: []spec.Rendered{{Path: "/etc/x", Secret: true}, {Path: "/etc/open"}}}
 		for _, name := range needs {
 			r.Secrets = append(r.Secrets, site.SecretUse{Name: name})
 		}
@@ -587,7 +604,8 @@ func TestSecrets(t *testing.T) {
 	}
 	var said []string
 	must(t, h.Runs.Do(t.Context(), step("password", "password"), func(text string) { said = append(said, text) }))
-	if got, want := strings.Join(said, ", "), "hunter22, hunter22, rendered /etc/x, it is <secret password>"; got != want || asked.times != 1 {
+	if got, want := strings.Join(said, ", "),
+		"hunter22, hunter22, rendered /etc/x, it is <secret password>"; got != want || asked.times != 1 {
 		t.Errorf("asked %d times, the host got %s", asked.times, got)
 	}
 	if _, knows := m.secrets.Known()["foreign"]; knows {
@@ -596,7 +614,8 @@ func TestSecrets(t *testing.T) {
 	lacking := p.keyring()
 	must(t, os.Remove(lacking.file))
 	err := p.to(m, "1").Host("s", lacking).Runs.Do(t.Context(), step("password", "password"), func(string) {})
-	if want := "control host: " + lacking.file + ": secret password cannot be read"; !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), want) {
+	if want := "control host: " + lacking.file + ": secret password cannot be read"; !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("without the file of a secret: %v, not %s", err, want)
 	}
 	err = h.Runs.Do(t.Context(), step("other", "other"), func(string) {})
@@ -606,10 +625,12 @@ func TestSecrets(t *testing.T) {
 	m.secrets = nil
 	other := step("password", "password")
 	other.Duties.Roles[0].Rendered = other.Duties.Roles[0].Rendered[1:]
-	for what, s := range map[string]*plan.Step{"another secret": step("password"), "another file": other, "no role": {Kind: plan.ForgetNames, Subject: "password"}} {
+	for what, s := range map[string]*plan.Step{"another secret": step("password"), "another file": other,
+		"no role": {Kind: plan.ForgetNames, Subject: "password"}} {
 		said = nil
 		err := p.to(m, "1").Host("s", k).Runs.Do(t.Context(), s, func(text string) { said = append(said, text) })
-		if !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "the helper asks for what no step needs") || what != "another file" && said != nil {
+		if !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "the helper asks for what no step needs") ||
+			what != "another file" && said != nil {
 			t.Errorf("%s: the host got %s: %v", what, said, err)
 		}
 	}
@@ -678,10 +699,12 @@ func TestStops(t *testing.T) {
 	<-begun
 	must(t, p.line.Close())
 	<-ended
-	if err := <-went; !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), "host sv2: the connection has ended") {
+	if err := <-went; !problem.Is(err, problem.Failed) ||
+		!strings.Contains(err.Error(), "host sv2: the connection has ended") {
 		t.Errorf("the command ended with %v", err)
 	}
-	if err := p.far.Runs.Sweep(t.Context()); !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), "host sv2: the connection has ended") {
+	if err := p.far.Runs.Sweep(t.Context()); !problem.Is(err, problem.Failed) ||
+		!strings.Contains(err.Error(), "host sv2: the connection has ended") {
 		t.Errorf("what comes then: %v", err)
 	}
 }

@@ -15,15 +15,19 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// Read returns the host's copy of a generated secret. A host may say anything, and what it says comes to nodes of other hosts.
+// Read returns the host's copy of a generated secret. A host may say anything, and what it says
+// comes to nodes of other hosts.
 func (f secretHost) Read(ctx context.Context, name string) (value string, err error) {
 	value, err = secretMethod.call(ctx, f.far, name)
 	if err != nil {
 		return "", err
 	}
 	if !secret.Made(value) {
-		return "", problem.New(problem.Surprise, "what host %s keeps as the generated secret %s is none: those have letters and digits, and at most 4096 of them", f.at.Host, name).
-			Try("remove sites/%s/secrets/%s from its state directory, if it is kept on another host; --without %s leaves it out until then", f.at.Key, name, f.at.Host)
+		return "", problem.New(problem.Surprise,
+			"what host %s keeps as the generated secret %s is none: those have letters and digits, and at most 4096 of them",
+			f.at.Host, name).
+			Try("remove sites/%s/secrets/%s from its state directory, if it is kept on another host; --without %s leaves it out until then",
+				f.at.Key, name, f.at.Host)
 	}
 	return value, nil
 }
@@ -54,7 +58,8 @@ var keepSecretMethod = method[namedSecret, none]{
 	},
 }
 
-// give returns what a step refers to, and nothing else: a host is to know those secrets only that its nodes need.
+// give returns what a step refers to, and nothing else: a host is to know those secrets only that
+// its nodes need.
 func (f *far) give(ctx context.Context, s *plan.Step, w *want) given {
 	var g given
 	var err error
@@ -101,11 +106,13 @@ func needed(d *spec.Duties) map[string]bool {
 // refersTo reports whether a file is one of those that roles put on their node.
 func refersTo(d *spec.Duties, t spec.SecretText) bool {
 	return d != nil && t.Node == d.Node && t.Release == d.Release && slices.ContainsFunc(d.Roles, func(r spec.Duty) bool {
-		return r.Name == t.Role && slices.ContainsFunc(r.Rendered, func(f spec.Rendered) bool { return f.Secret && f.Path == t.Path })
+		return r.Name == t.Role && slices.ContainsFunc(r.Rendered,
+			func(f spec.Rendered) bool { return f.Secret && f.Path == t.Path })
 	})
 }
 
-// borrowed are the secrets of a site at the helper: whoever asked for the step is asked for each, once, and they stay in memory as long as the helper does, so that logs do not show them.
+// borrowed are the secrets of a site at the helper: whoever asked for the step is asked for each,
+// once, and they stay in memory as long as the helper does, so that logs do not show them.
 type borrowed struct {
 	*secret.Keyring
 	mutex  sync.Mutex

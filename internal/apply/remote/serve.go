@@ -31,11 +31,13 @@ type Machine interface {
 	// Try returns, for each way to another host, the size of the largest packet that came back from there, or 0
 	// if none did.
 	Try(ctx context.Context, ways []path.Way) []int
-	// Outfit installs what nodes of some engines need and the machine does not have. It gives the packages, and says what it does.
+	// Outfit installs what nodes of some engines need and the machine does not have. It gives the
+	// packages, and says what it does.
 	Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error)
 }
 
-// Serve does on a machine what is asked along a connection, until that ends or is silent for too long. All that was under way has ended then.
+// Serve does on a machine what is asked along a connection, until that ends or is silent for too
+// long. All that was under way has ended then.
 func Serve(ctx context.Context, conn io.ReadWriteCloser, m Machine, self Greeting) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -48,15 +50,17 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, m Machine, self Greetin
 	return err
 }
 
-// A vigil ends a connection on which nothing has come for long: whoever is at the other end asks for a sign of life every few seconds (wire.Demand), so he is gone, and a network that
-// has failed in between does not say so. He must not keep the site's lock.
+// A vigil ends a connection on which nothing has come for long: whoever is at the other end asks
+// for a sign of life every few seconds (wire.Demand), so he is gone, and a network that has failed
+// in between does not say so. He must not keep the site's lock.
 type vigil struct {
 	io.ReadWriteCloser
 	mutex sync.Mutex
 	last  time.Time
 }
 
-// silence is how long nothing may come; time must be up twice, because a machine that stood still finds that much time has gone, and has not read yet what was sent.
+// silence is how long nothing may come; time must be up twice, because a machine that stood still
+// finds that much time has gone, and has not read yet what was sent.
 var silence = 10 * time.Second // but in tests
 
 func (v *vigil) Read(p []byte) (int, error) {
@@ -152,7 +156,8 @@ func (h *helper) Talk(ctx context.Context, about string, with *rpc.Caller) error
 func (h *helper) answer(ctx context.Context, about string, with *rpc.Caller) (any, error) {
 	m, ok := h.methods[about]
 	if !ok {
-		return nil, problem.New(problem.Unable, "the helper on this host does not know %q", about).Try("install the same orrery on all control hosts of the site")
+		return nil, problem.New(problem.Unable, "the helper on this host does not know %q", about).
+			Try("install the same orrery on all control hosts of the site")
 	}
 	return m.serve(ctx, h, with)
 }

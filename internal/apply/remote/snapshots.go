@@ -37,7 +37,8 @@ type (
 	}
 )
 
-// What a host may say of a snapshot. It says it of its own nodes only, and gets no more back than what it has said.
+// What a host may say of a snapshot. It says it of its own nodes only, and gets no more back than
+// what it has said.
 const (
 	mostSnapshots = 10_000
 	mostInOne     = 100_000
@@ -75,12 +76,14 @@ var snapshotsMethod = method[none, shelf]{
 }
 
 func (f *far) no(what string) error {
-	return problem.New(problem.Surprise, "host %s %s", f.at.Host, what).Try("look at sites/%s/snapshots in its state directory; --without %s leaves it out until then", f.at.Key, f.at.Host)
+	return problem.New(problem.Surprise, "host %s %s", f.at.Host, what).
+		Try("look at sites/%s/snapshots in its state directory; --without %s leaves it out until then", f.at.Key, f.at.Host)
 }
 
 // fit makes of what a host says of a snapshot what may be shown, or says that it is none.
 func (f *far) fit(s *snapshot.Snapshot) error {
-	if s == nil || !snapshot.FitID(s.ID) || len(s.Nodes) > mostInOne || len(s.Volumes) > mostInOne || len(s.Omitted) > mostInOne || len(s.Left) > mostInOne || len(s.Hosts) > mostInOne {
+	if s == nil || !snapshot.FitID(s.ID) || len(s.Nodes) > mostInOne || len(s.Volumes) > mostInOne ||
+		len(s.Omitted) > mostInOne || len(s.Left) > mostInOne || len(s.Hosts) > mostInOne {
 		return f.no("has a snapshot that is none")
 	}
 	for _, n := range s.Nodes {
@@ -143,7 +146,8 @@ var restoringMethod = method[none, cut]{
 	},
 }
 
-// Capture makes a part ready. If the others fail, the helper is told, and has removed its part when this returns.
+// Capture makes a part ready. If the others fail, the helper is told, and has removed its part when
+// this returns.
 func (f snapshotHost) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
 	taken, err := captureMethod.ask(ctx, f.Link, f.at, of, func(t *rpc.Talk, w *word) error {
 		var next goOn

@@ -36,7 +36,8 @@ var verifyLayerMethod = method[string, none]{
 	},
 }
 
-// RemoveUnused removes what nobody uses over there. What it has removed, it says even if it could not remove all.
+// RemoveUnused removes what nobody uses over there. What it has removed, it says even if it could
+// not remove all.
 func (f layerHost) RemoveUnused(ctx context.Context) ([]image.Info, error) {
 	var gone []image.Info
 	_, err := removeLayersMethod.ask(ctx, f.Link, f.at, none{}, func(_ *rpc.Talk, w *word) error {
@@ -64,7 +65,8 @@ const maxRemoved = 10000
 
 // layerSaid makes what a host says of a layer fit to be shown.
 func layerSaid(i image.Info) image.Info {
-	i.Digest, i.Title, i.Base, i.Content, i.By = shown(i.Digest), shown(i.Title), shown(i.Base), shown(i.Content), shown(i.By)
+	i.Digest, i.Title, i.Base, i.Content, i.By = shown(i.Digest), shown(i.Title), shown(i.Base), shown(i.Content),
+		shown(i.By)
 	for _, all := range [][]string{i.Lower, i.UsedBy} {
 		for k := range all {
 			all[k] = shown(all[k])

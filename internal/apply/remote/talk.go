@@ -98,8 +98,9 @@ func (t *talk) answered() {
 	}
 }
 
-// wait leaves the host its time once more, because the user has been told for whom it waits. A host that still waits says so
-// again before that time is over. Until then, the user is not told that the host is waited for.
+// wait leaves the host its time once more, because the user has been told for whom it waits. A host
+// that still waits says so again before that time is over. Until then, the user is not told that
+// the host is waited for.
 func (t *talk) wait() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -187,7 +188,8 @@ func (t *talk) hearOne(ctx context.Context) (*word, error) {
 	return t.hear(ctx)
 }
 
-// failed explains why nothing more is heard: of a call that was ended here, the end of its context is the reason.
+// failed explains why nothing more is heard: of a call that was ended here, the end of its context
+// is the reason.
 func (t *talk) failed(ctx context.Context, err error) error {
 	if t.closed.Load() {
 		return context.Cause(ctx)

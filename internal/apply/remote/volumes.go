@@ -42,7 +42,8 @@ func said(w volume.Mirrored) volume.Mirrored {
 }
 
 // Mirror brings mirrors up to date.
-func (f volumeHost) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun, each func(volume.Mirrored)) error {
+func (f volumeHost) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun,
+	each func(volume.Mirrored)) error {
 	if name, err := os.Hostname(); err == nil {
 		with.By.Who += " at " + name
 	}

@@ -35,7 +35,8 @@ func (m *busyMachine) Host(_, key string, _ apply.Secrets) apply.Host {
 	return h
 }
 
-// TestWaits: for whom a host waits is told where the run is steered, as text and not at length, and is mistaken for nothing else.
+// TestWaits: for whom a host waits is told where the run is steered, as text and not at length, and
+// is mistaken for nothing else.
 func TestWaits(t *testing.T) {
 	p := newPair(t)
 	far := p.to(&busyMachine{machine{dir: p.machine.dir, hosts: p.machine.hosts}}, "1").Host("s", p.keyring())
@@ -48,8 +49,10 @@ func TestWaits(t *testing.T) {
 		t.Errorf("while the site's lock is taken, it is told %.700q", told)
 	}
 	var said []string
-	must(t, far.Runs.Do(ctx, &plan.Step{Kind: plan.RestoreHost, Host: "s"}, func(text string) { said = append(said, text) }))
-	if !slices.Equal(said, []string{"begins", "goes on"}) || len(told) != 2 || told[1] != "host sv2 waits for the networks" {
+	must(t, far.Runs.Do(ctx, &plan.Step{Kind: plan.RestoreHost, Host: "s"},
+		func(text string) { said = append(said, text) }))
+	if !slices.Equal(said, []string{"begins", "goes on"}) || len(told) != 2 ||
+		told[1] != "host sv2 waits for the networks" {
 		t.Errorf("in a step it says %q and is told %q", said, told)
 	}
 }

@@ -65,7 +65,8 @@ func (h hostile) block(content string) vault.Digest {
 // node sends a node of which a host may have something.
 func (h hostile) node() {
 	digest := strings.Repeat("0", 24)
-	h.must(h.tell(ofNodes, records{Nodes: []nodedir.Record{{Node: spec.Node{Name: "a", ID: 7, Base: digest}}}, Left: []string{"a\x1b[2J"}, Layers: []image.Record{{Digest: "abc", Content: "c0de"}}}))
+	h.must(h.tell(ofNodes, records{Nodes: []nodedir.Record{{Node: spec.Node{Name: "a", ID: 7, Base: digest}}},
+		Left: []string{"a\x1b[2J"}, Layers: []image.Record{{Digest: "abc", Content: "c0de"}}}))
 }
 
 // layers says which layers a host has, and hears which of them it gives.
@@ -92,7 +93,8 @@ func private() branch {
 func files(d vault.Digest) []vault.Entry {
 	return []vault.Entry{
 		{Entry: treesync.Entry{Name: ".", Mode: 0o40755}},
-		{Entry: treesync.Entry{Name: "f", Mode: 0o100644, Size: 4}, Data: []vault.Extent{{Size: 4, Pieces: []vault.Digest{d}}}},
+		{Entry: treesync.Entry{Name: "f", Mode: 0o100644, Size: 4},
+			Data: []vault.Extent{{Size: 4, Pieces: []vault.Digest{d}}}},
 	}
 }
 
@@ -110,18 +112,19 @@ func taken(t *testing.T, give func(h hostile)) (*Taking, error) {
 		t.Fatal(err)
 	}
 	take := &Taking{Host: "sv2", Site: s, Order: Order{Layers: true, Snapshots: true}, Into: b, Pace: alone{}}
-	err = treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return take.Run(t.Context(), way) }, func(way io.ReadWriter) error {
-		h := hostile{newLine(way), t}
-		for kind := byte(0); kind != ofStart; {
-			var err error
-			if kind, _, err = h.hear(); err != nil {
-				t.Error(err)
-				return err
+	err = treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return take.Run(t.Context(), way) },
+		func(way io.ReadWriter) error {
+			h := hostile{newLine(way), t}
+			for kind := byte(0); kind != ofStart; {
+				var err error
+				if kind, _, err = h.hear(); err != nil {
+					t.Error(err)
+					return err
+				}
 			}
-		}
-		give(h)
-		return nil
-	})
+			give(h)
+			return nil
+		})
 	_, _ = b.Finish(t.Context(), errors.New("it was tried"))
 	return take, err
 }
@@ -151,11 +154,14 @@ func TestHostileHost(t *testing.T) {
 			h.must(h.tell(ofTree, branch{Tree: vault.Tree{Name: "site", Kind: vault.SiteTree}}))
 		},
 		"a volume where none is": func(h hostile) {
-			h.must(h.tell(ofTree, branch{Tree: vault.Tree{Name: "volume/data", Kind: vault.VolumeTree, Volume: "data", Path: "/etc"}}))
+			h.must(h.tell(ofTree, branch{Tree: vault.Tree{Name: "volume/data", Kind: vault.VolumeTree, Volume: "data",
+				Path: "/etc"}}))
 		},
-		"a block that is none":  func(h hostile) { h.must(h.say(ofBlock, []byte("rubbish"))) },
-		"a block of any size":   func(h hostile) { h.must(h.say(ofBlock, make([]byte, vault.MostSent+1))) },
-		"secrets of others":     func(h hostile) { h.must(h.tell(ofSecrets, vault.Secrets{"keys/b/ssh_host_ed25519_key": nil})) },
+		"a block that is none": func(h hostile) { h.must(h.say(ofBlock, []byte("rubbish"))) },
+		"a block of any size":  func(h hostile) { h.must(h.say(ofBlock, make([]byte, vault.MostSent+1))) },
+		"secrets of others": func(h hostile) {
+			h.must(h.tell(ofSecrets, vault.Secrets{"keys/b/ssh_host_ed25519_key": nil}))
+		},
 		"secrets that are none": func(h hostile) { h.must(h.tell(ofSecrets, vault.Secrets{"../../etc/shadow": nil})) },
 		"a layer of another host": func(h hostile) {
 			h.layers(map[string]string{"abc": "c0de", others: "c0de"})
@@ -217,7 +223,8 @@ func TestHostileHost(t *testing.T) {
 		h.must(h.tell(ofSecrets, vault.Secrets{"secrets/admin": []byte("x"), "keys/a/ssh_host_ed25519_key": []byte("y")}))
 		h.must(h.say(ofDone, nil))
 	})
-	if err != nil || len(take.Nodes) != 1 || len(take.Secrets) != 2 || len(take.Left) != 1 || strings.Contains(take.Left[0], "\x1b") {
+	if err != nil || len(take.Nodes) != 1 || len(take.Secrets) != 2 || len(take.Left) != 1 ||
+		strings.Contains(take.Left[0], "\x1b") {
 		t.Errorf("%+v, %v", take, err)
 	}
 }

@@ -11,10 +11,12 @@ import (
 	"orrery/internal/backup/vault"
 )
 
-// A Search asks a host for pieces that a vault has lost. The host is told of nothing, and asked for nothing, but what it has given itself.
+// A Search asks a host for pieces that a vault has lost. The host is told of nothing, and asked for
+// nothing, but what it has given itself.
 type Search struct {
-	Host   string
-	Trees  map[string][]vault.Entry // in which something is lost, by the names by which the host knows them: what is whole of them
+	Host string
+	// in which something is lost, by the names by which the host knows them: what is whole of them
+	Trees  map[string][]vault.Entry
 	Wanted map[vault.Digest]bool
 }
 
@@ -52,7 +54,8 @@ func NewSearch(in *vault.Repository, key, host string, lost map[vault.Digest]boo
 }
 
 // survey returns the entries of a tree of which nothing is lost, and whether something else is.
-func (s *Search) survey(from *vault.Pieces, t *vault.Tree, lost map[vault.Digest]bool) (whole []vault.Entry, some bool) {
+func (s *Search) survey(from *vault.Pieces, t *vault.Tree, lost map[vault.Digest]bool) (whole []vault.Entry,
+	some bool) {
 	lacks := func(pieces []vault.Digest) (some bool) {
 		for _, d := range pieces {
 			if lost[d] {
@@ -130,7 +133,8 @@ func (s *Search) ask(l *line) error {
 	return l.say(ofStart, nil)
 }
 
-// Find reads trees of which a vault has lost something, and sends those pieces that are wanted. Nodes go on: what changes meanwhile is not what was lost.
+// Find reads trees of which a vault has lost something, and sends those pieces that are wanted.
+// Nodes go on: what changes meanwhile is not what was lost.
 func Find(ctx context.Context, at Place, way io.ReadWriter) error {
 	l := newLine(way)
 	var o Order

@@ -12,7 +12,8 @@ import (
 	"orrery/internal/treesync"
 )
 
-// TestHostileSearch: a host gives back what it was asked for, once, and nothing else. It is asked for nothing of others.
+// TestHostileSearch: a host gives back what it was asked for, once, and nothing else. It is asked
+// for nothing of others.
 func TestHostileSearch(t *testing.T) {
 	wanted := vault.Digest(sha256.Sum256([]byte("text")))
 	searched := func(give func(h hostile)) error {
@@ -22,22 +23,24 @@ func TestHostileSearch(t *testing.T) {
 		}
 		defer into.Close() //nolint:errcheck // of a test
 		pack := vault.NewPacker(into)
-		s := &Search{Host: "sv2", Trees: map[string][]vault.Entry{"private/7": nil}, Wanted: map[vault.Digest]bool{wanted: true}}
-		err = treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return s.Run(t.Context(), pack, way) }, func(way io.ReadWriter) error {
-			h := hostile{newLine(way), t}
-			for kind := byte(0); kind != ofStart; {
-				var content []byte
-				var err error
-				if kind, content, err = h.hear(); err != nil {
-					return err
+		s := &Search{Host: "sv2", Trees: map[string][]vault.Entry{"private/7": nil},
+			Wanted: map[vault.Digest]bool{wanted: true}}
+		err = treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return s.Run(t.Context(), pack, way) },
+			func(way io.ReadWriter) error {
+				h := hostile{newLine(way), t}
+				for kind := byte(0); kind != ofStart; {
+					var content []byte
+					var err error
+					if kind, content, err = h.hear(); err != nil {
+						return err
+					}
+					if kind == ofWanted && string(content) != string(wanted[:]) {
+						t.Errorf("wanted is %x", content)
+					}
 				}
-				if kind == ofWanted && string(content) != string(wanted[:]) {
-					t.Errorf("wanted is %x", content)
-				}
-			}
-			give(h)
-			return nil
-		})
+				give(h)
+				return nil
+			})
 		if wrong := pack.Close(); wrong != nil {
 			t.Fatal(wrong)
 		}

@@ -70,7 +70,8 @@ func Give(ctx context.Context, at Place, way io.ReadWriter) error {
 func giveTo(l *line, at Place, o Order) *giving {
 	g := &giving{line: l, Place: at, order: o}
 	g.set = &backup.Set{
-		Site: &site.Site{Name: at.Key}, Dirs: at.Dirs, Engines: at.Engines, Store: image.Open(at.Dirs.State), WithLayers: o.Layers, WithSnapshots: o.Snapshots,
+		Site: &site.Site{Name: at.Key}, Dirs: at.Dirs, Engines: at.Engines, Store: image.Open(at.Dirs.State),
+		WithLayers: o.Layers, WithSnapshots: o.Snapshots,
 	}
 	if !o.All {
 		g.set.Nodes = map[string]bool{}
@@ -97,7 +98,8 @@ type giving struct {
 	has     records
 }
 
-// before hears what was in the last backup, or what of it is still whole, and which pieces are wanted if not all are.
+// before hears what was in the last backup, or what of it is still whole, and which pieces are
+// wanted if not all are.
 func (g *giving) before() error {
 	for {
 		kind, name, err := g.hear()
@@ -136,7 +138,8 @@ func (g *giving) before() error {
 	}
 }
 
-// read reads all that the host has: while the nodes run, and what has changed while they stand still on all hosts.
+// read reads all that the host has: while the nodes run, and what has changed while they stand
+// still on all hosts.
 func (g *giving) read(ctx context.Context) error {
 	if _, err := g.share(); err != nil {
 		return err
@@ -222,7 +225,8 @@ type branch struct {
 	Lacks []string `json:"lacks,omitempty"`
 }
 
-// tellSecrets tells the generated secrets that the host keeps, and the SSH host keys of the nodes that it gives.
+// tellSecrets tells the generated secrets that the host keeps, and the SSH host keys of the nodes
+// that it gives.
 func (g *giving) tellSecrets() error {
 	all, err := g.set.Secrets()
 	if err != nil {
@@ -239,5 +243,6 @@ func (g *giving) tellSecrets() error {
 // ofThese reports whether a path is that of a secret that is no node's, or one of these nodes'.
 func ofThese(nodes []nodedir.Record, path string) bool {
 	node, is := nodeOfKey(path)
-	return vault.SecretPath(path) && path != "keys/known_hosts" && (!is || slices.ContainsFunc(nodes, func(n nodedir.Record) bool { return n.Name == node }))
+	return vault.SecretPath(path) && path != "keys/known_hosts" &&
+		(!is || slices.ContainsFunc(nodes, func(n nodedir.Record) bool { return n.Name == node }))
 }

@@ -24,27 +24,32 @@ const (
 	ofAsk    = 'a' // a tree that is wanted
 )
 
-// A Parcel is what a host gets of a backup: those trees of it that the host had, or that are of nodes which it is to have.
+// A Parcel is what a host gets of a backup: those trees of it that the host had, or that are of
+// nodes which it is to have.
 type Parcel struct {
-	ID       string                 `json:"id"`
-	Title    string                 `json:"title"`
-	Manifest *vault.Manifest        `json:"manifest"` // of the part
-	Secrets  vault.Secrets          `json:"secrets"`  // nil: they are made anew
-	Replace  bool                   `json:"replace,omitempty"`
-	Was      bool                   `json:"was,omitempty"`     // the site is on some host, and is taken down once all have laid down theirs
-	Without  []string               `json:"without,omitempty"` // hosts that get nothing, because they were left out
-	Sizes    map[string]backup.Size `json:"sizes"`             // of its trees, by their names
-	Trust    bool                   `json:"trust,omitempty"`   // layers in it come into the store, if that lacks them
-	Node     string                 `json:"node,omitempty"`    // that is there, and gets what it had; "": the part of a site
+	ID       string          `json:"id"`
+	Title    string          `json:"title"`
+	Manifest *vault.Manifest `json:"manifest"` // of the part
+	Secrets  vault.Secrets   `json:"secrets"`  // nil: they are made anew
+	Replace  bool            `json:"replace,omitempty"`
+	// the site is on some host, and is taken down once all have laid down theirs
+	Was     bool                   `json:"was,omitempty"`
+	Without []string               `json:"without,omitempty"` // hosts that get nothing, because they were left out
+	Sizes   map[string]backup.Size `json:"sizes"`             // of its trees, by their names
+	Trust   bool                   `json:"trust,omitempty"`   // layers in it come into the store, if that lacks them
+	// that is there, and gets what it had; "": the part of a site
+	Node string `json:"node,omitempty"`
 }
 
 // A Laid part is on a host.
 type Laid struct {
 	Lacked map[string]int `json:"lacked,omitempty"` // what is not taken there, and how often
-	Builds []string       `json:"builds,omitempty"` // titles of layers that the backup has, and that are built nevertheless
+	// titles of layers that the backup has, and that are built nevertheless
+	Builds []string `json:"builds,omitempty"`
 }
 
-// Send sends a part of a backup to a host, which lays it down: each of its trees that the host asks for, once. Of a part that lies there already, it asks for none.
+// Send sends a part of a backup to a host, which lays it down: each of its trees that the host asks
+// for, once. Of a part that lies there already, it asks for none.
 func Send(ctx context.Context, p *Parcel, from backup.Contents, saw func(int64), way io.ReadWriter) (*Laid, error) {
 	l := newLine(way)
 	straight(way, watched{from, saw})
@@ -137,7 +142,8 @@ func Lay(ctx context.Context, at Place, way io.ReadWriter) error {
 	r := &backup.Restore{
 		Part: backup.Part{
 			Layout: backup.Layout{Dirs: at.Dirs, Key: at.Key, Twin: p.Manifest.Twin != ""},
-			ID:     p.ID, Title: p.Title, Manifest: p.Manifest, Store: image.Open(at.Dirs.State), Replace: p.Replace, Without: p.Without,
+			ID:     p.ID, Title: p.Title, Manifest: p.Manifest, Store: image.Open(at.Dirs.State), Replace: p.Replace,
+			Without: p.Without,
 		},
 		Contents: contentsFrom(way, &coming{line: l, title: p.Title}), Secrets: p.Secrets, Sizes: p.Sizes,
 		TrustLayers: p.Trust, Was: p.Was, Saw: func(int64) {},
@@ -154,7 +160,8 @@ func Lay(ctx context.Context, at Place, way io.ReadWriter) error {
 	return l.tell(ofDone, Laid{r.Lacked, r.Distrusted()})
 }
 
-// layNode lays down what a node had as a snapshot of it, by which it can be put in the place of what it has now. One that a run has left which was killed is taken as it is.
+// layNode lays down what a node had as a snapshot of it, by which it can be put in the place of
+// what it has now. One that a run has left which was killed is taken as it is.
 func (l *line) layNode(ctx context.Context, at Place, p *Parcel) error {
 	all, err := nodedir.All(at.Dirs, at.Key)
 	if err != nil {
@@ -164,13 +171,15 @@ func (l *line) layNode(ctx context.Context, at Place, p *Parcel) error {
 		if !f.Whole || f.Record.Name != p.Node || f.Record.Staged {
 			continue
 		}
-		pick := &backup.Pick{From: &coming{line: l, title: p.Title}, Manifest: p.Manifest, Saw: func(int64) {}, Lacked: map[string]int{}}
+		pick := &backup.Pick{From: &coming{line: l, title: p.Title}, Manifest: p.Manifest, Saw: func(int64) {},
+			Lacked: map[string]int{}}
 		if _, err := pick.Snapshot(ctx, at.Dirs, at.Key, p.SnapshotID(), f.Record, at.Engines[f.Record.Engine]); err != nil {
 			return err
 		}
 		return l.tell(ofDone, Laid{Lacked: pick.Lacked})
 	}
-	return problem.New(problem.Failed, "node %s is not on this host, so it cannot be replaced", p.Node).Try("orrery up %s makes it; then run the same command again", p.Node)
+	return problem.New(problem.Failed, "node %s is not on this host, so it cannot be replaced", p.Node).
+		Try("orrery up %s makes it; then run the same command again", p.Node)
 }
 
 // SnapshotID returns the name of the snapshot that has what a node had.
@@ -187,14 +196,16 @@ func ready(at Place, r *backup.Restore) (lies bool, err error) {
 			return true, nil
 		}
 		if was.Going() {
-			return false, problem.New(problem.Left, "a restore of %s from %s was interrupted", at.Key, was.Title).Try("orrery restore %s", was.Title)
+			return false, problem.New(problem.Left, "a restore of %s from %s was interrupted", at.Key, was.Title).
+				Try("orrery restore %s", was.Title)
 		}
 		if err := was.Clear(); err != nil {
 			return false, err
 		}
 	}
 	if there := r.InTheWay(); len(there) > 0 && !r.Replace {
-		return false, problem.New(problem.Refused, "this host already has: %s; nothing was done", humanize.List(there, 8)).Try("replace it with --replace")
+		return false, problem.New(problem.Refused, "this host already has: %s; nothing was done", humanize.List(there, 8)).
+			Try("replace it with --replace")
 	}
 	return false, nil
 }
@@ -244,5 +255,6 @@ func (c *coming) Where() string { return c.title }
 
 // Damaged says what of it is damaged.
 func (c *coming) Damaged(what string, err error) error {
-	return problem.New(problem.Failed, "the backup is damaged: %s", strings.ToValidUTF8(what, "?")).At(c.title).Because(err)
+	return problem.New(problem.Failed, "the backup is damaged: %s", strings.ToValidUTF8(what, "?")).At(c.title).
+		Because(err)
 }

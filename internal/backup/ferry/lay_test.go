@@ -46,7 +46,8 @@ func TestHostileLaying(t *testing.T) {
 		})
 	}
 	for what, asks := range map[string][]string{
-		"a layer that is not trusted": {"layer/abc"}, "a tree twice": {"snapshot/x", "snapshot/x"}, "what another host kept": {"snapshot/x/sv2"}, "the site": {"site"},
+		"a layer that is not trusted": {"layer/abc"}, "a tree twice": {"snapshot/x", "snapshot/x"},
+		"what another host kept": {"snapshot/x/sv2"}, "the site": {"site"},
 	} {
 		if err := sent(false, asks...); !errors.Is(err, errStrange) {
 			t.Errorf("%s: %v", what, err)

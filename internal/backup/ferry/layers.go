@@ -9,9 +9,11 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// A layer is the same on all hosts that have it, and one of them gives it. Hosts say what they have, whoever takes the backup says who gives what, and takes a layer from nobody else.
+// A layer is the same on all hosts that have it, and one of them gives it. Hosts say what they
+// have, whoever takes the backup says who gives what, and takes a layer from nobody else.
 
-// share says which layers the nodes stand on, and hears which of them this host gives. It reports whether there are more than before.
+// share says which layers the nodes stand on, and hears which of them this host gives. It reports
+// whether there are more than before.
 func (g *giving) share() (more bool, err error) {
 	if !g.order.Layers {
 		return false, nil

@@ -13,8 +13,9 @@ type Pace interface {
 	snapshot.Pace
 	// Read says that all has been read once, which takes as long as it takes.
 	Read(ctx context.Context) error
-	// Layers says what is in the layers on which the nodes of this host stand, by their digests, and gives all that this host is to give, once all hosts have said so. It is asked at first, and once more when nobody
-	// else changes the site.
+	// Layers says what is in the layers on which the nodes of this host stand, by their digests, and
+	// gives all that this host is to give, once all hosts have said so. It is asked at first, and once
+	// more when nobody else changes the site.
 	Layers(ctx context.Context, held map[string]string) (give []string, err error)
 	// Ready says that little is left, and gives back when nobody else changes the site any more.
 	Ready(ctx context.Context) error

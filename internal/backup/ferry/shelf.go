@@ -23,7 +23,9 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Shelf is the snapshots in a backup of several hosts. Each has parts, which hosts kept of their nodes. By the time of a restore, nodes may be on other hosts: each host gets one part, of what is of its nodes.
+// A Shelf is the snapshots in a backup of several hosts. Each has parts, which hosts kept of their
+// nodes. By the time of a restore, nodes may be on other hosts: each host gets one part, of what is
+// of its nodes.
 type Shelf struct {
 	from  *vault.Pieces
 	books map[string][]*part  // by the names of snapshots
@@ -40,8 +42,10 @@ type part struct {
 // mostBook bounds what a part says of itself.
 const mostBook = 32 << 20
 
-// OpenShelf reads what the snapshots in a backup say of themselves. Home gives the host to which what a host kept of a node comes; "": to none.
-func OpenShelf(from *vault.Pieces, m *vault.Manifest, home func(node string, id int, kept string) string) (*Shelf, error) {
+// OpenShelf reads what the snapshots in a backup say of themselves. Home gives the host to which
+// what a host kept of a node comes; "": to none.
+func OpenShelf(from *vault.Pieces, m *vault.Manifest, home func(node string, id int, kept string) string) (*Shelf,
+	error) {
 	s := &Shelf{from: from, books: map[string][]*part{}, Stray: map[string][]string{}}
 	for i := range m.Trees {
 		t := &m.Trees[i]
@@ -157,7 +161,8 @@ type Lot struct {
 
 // Of returns what a host gets.
 func (s *Shelf) Of(host string) (*Lot, error) {
-	l := &Lot{Pieces: s.from, host: host, parts: map[string][]*part{}, files: map[string]*vault.Entry{}, texts: map[vault.Digest][]byte{}}
+	l := &Lot{Pieces: s.from, host: host, parts: map[string][]*part{}, files: map[string]*vault.Entry{},
+		texts: map[vault.Digest][]byte{}}
 	for _, id := range slices.Sorted(maps.Keys(s.books)) {
 		on := s.hosts(id)
 		if !slices.Contains(on, host) {
@@ -199,7 +204,8 @@ func (p *part) join(with *snapshot.Snapshot, host string) *snapshot.Snapshot {
 		}
 	}
 	with.Omitted, with.Left = slices.Concat(with.Omitted, p.is.Omitted), slices.Concat(with.Left, p.is.Left)
-	with.Pause, with.Skew, with.Seconds = max(with.Pause, p.is.Pause), max(with.Skew, p.is.Skew), max(with.Seconds, p.is.Seconds)
+	with.Pause, with.Skew, with.Seconds = max(with.Pause, p.is.Pause), max(with.Skew, p.is.Skew),
+		max(with.Seconds, p.is.Seconds)
 	return with
 }
 
@@ -209,7 +215,8 @@ func (l *Lot) describe(name string, s *snapshot.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	e := &vault.Entry{Entry: treesync.Entry{Name: snapshotFile, Mode: unix.S_IFREG | 0o600, Time: s.Time.UnixNano(), Size: int64(len(text))}}
+	e := &vault.Entry{Entry: treesync.Entry{Name: snapshotFile, Mode: unix.S_IFREG | 0o600, Time: s.Time.UnixNano(),
+		Size: int64(len(text))}}
 	x := vault.Extent{Size: e.Size}
 	for piece := range slices.Chunk(text, vault.PieceSize) {
 		d := vault.Digest(sha256.Sum256(piece))

@@ -27,7 +27,8 @@ func kept(nodes ...*nodedir.Record) *snapshot.Snapshot {
 }
 
 func node(name string, id int) *nodedir.Record {
-	return &nodedir.Record{Node: spec.Node{Name: name, ID: id, Mounts: []spec.Mount{{Volume: "own"}, {Volume: "both", Shared: true}}}}
+	return &nodedir.Record{Node: spec.Node{Name: name, ID: id,
+		Mounts: []spec.Mount{{Volume: "own"}, {Volume: "both", Shared: true}}}}
 }
 
 // A bound is a backup with snapshots that is being written.
@@ -56,7 +57,8 @@ func (b *bound) add(host string, is *snapshot.Snapshot, paths ...string) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			e = vault.Entry{Entry: treesync.Entry{Name: snapshotFile, Mode: 0o100600, Size: int64(len(text))}, Data: []vault.Extent{{Size: int64(len(text)), Pieces: []vault.Digest{d}}}}
+			e = vault.Entry{Entry: treesync.Entry{Name: snapshotFile, Mode: 0o100600, Size: int64(len(text))},
+				Data: []vault.Extent{{Size: int64(len(text)), Pieces: []vault.Digest{d}}}}
 		}
 		entries = append(entries, e)
 	}
@@ -117,12 +119,15 @@ func (b *bound) gets(s *Shelf, host string) (paths []string, is *snapshot.Snapsh
 	return paths, is, err
 }
 
-// TestShelf: each host gets of a snapshot what is of its nodes, whichever host kept it, in order, and nothing else.
+// TestShelf: each host gets of a snapshot what is of its nodes, whichever host kept it, in order,
+// and nothing else.
 func TestShelf(t *testing.T) {
 	b := newBound(t)
-	b.add("sv1", kept(node("a", 1), node("b", 12)), "nodes", "nodes/1", "nodes/1/upper", "nodes/12", "nodes/12/upper", "other", "volumes", "volumes/both", "volumes/both/@all", "volumes/both/@all/sv1",
+	b.add("sv1", kept(node("a", 1), node("b", 12)), "nodes", "nodes/1", "nodes/1/upper", "nodes/12", "nodes/12/upper",
+		"other", "volumes", "volumes/both", "volumes/both/@all", "volumes/both/@all/sv1",
 		"volumes/own", "volumes/own/a", "volumes/own/b")
-	b.add("sv2", kept(node("c", 11)), "nodes", "nodes/11", "nodes/11/upper", "nodes/12", "nodes/12/stolen", "volumes", "volumes/both", "volumes/both/@all", "volumes/both/@all/sv2", "volumes/own", "volumes/own/a", "volumes/own/c")
+	b.add("sv2", kept(node("c", 11)), "nodes", "nodes/11", "nodes/11/upper", "nodes/12", "nodes/12/stolen", "volumes",
+		"volumes/both", "volumes/both/@all", "volumes/both/@all/sv2", "volumes/own", "volumes/own/a", "volumes/own/c")
 	b.add("sv3", kept(node("a", 1)), "nodes", "nodes/1", "nodes/1/evil")
 	s, err := b.shelf(map[string]string{"a": "sv1", "b": "sv2", "c": "sv1"})
 	if err != nil {
@@ -140,7 +145,8 @@ func TestShelf(t *testing.T) {
 		if got := strings.Join(paths, " "); err != nil || got != want {
 			t.Errorf("%s gets %s: %v", host, got, err)
 		}
-		if is != nil && (!slices.Equal(is.Hosts, []string{"sv1", "sv2"}) || len(is.Nodes) != strings.Count(want, " nodes/")/2 || len(is.Volumes) != len(is.Nodes)+1) {
+		if is != nil && (!slices.Equal(is.Hosts, []string{"sv1", "sv2"}) ||
+			len(is.Nodes) != strings.Count(want, " nodes/")/2 || len(is.Volumes) != len(is.Nodes)+1) {
 			t.Errorf("%s is told %+v", host, is)
 		}
 	}

@@ -8,8 +8,9 @@ import (
 	"orrery/internal/treesync"
 )
 
-// straight lets a host that is this process use the vault itself, which saves packing and unpacking what is in it: it puts pieces into
-// a backup.Adder, and reads them from backup.Contents. A host that is another process gets nothing but the bytes of its end.
+// straight lets a host that is this process use the vault itself, which saves packing and unpacking
+// what is in it: it puts pieces into a backup.Adder, and reads them from backup.Contents. A host
+// that is another process gets nothing but the bytes of its end.
 func straight(near io.ReadWriter, own any) {
 	if shared := treesync.Shared(near); shared != nil {
 		*shared = own

@@ -20,7 +20,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A Taking takes what a host gives into a vault. The host may say anything: what of that cannot be so ends it, and nothing of it is named by any backup.
+// A Taking takes what a host gives into a vault. The host may say anything: what of that cannot be
+// so ends it, and nothing of it is named by any backup.
 type Taking struct {
 	Host  string // "": it is the only one, and nothing in the backup names it
 	Site  *site.Site
@@ -77,7 +78,8 @@ func (t *Taking) Add(content []byte) (vault.Digest, error) {
 	return d, err
 }
 
-// judged says why a host has not given what it was asked for: it or the way to it has failed, or it gives what none has.
+// judged says why a host has not given what it was asked for: it or the way to it has failed, or it
+// gives what none has.
 func judged(ctx context.Context, host string, err error) error {
 	var p *problem.Problem
 	if errors.As(err, &p) || ctx.Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) {
@@ -88,7 +90,8 @@ func judged(ctx context.Context, host string, err error) error {
 
 // strange says that a host gives what none has.
 func strange(host string, err error) error {
-	return problem.New(problem.Surprise, "host %s gives what is no part of a backup", host).Because(err).Try("look at that host; --without %s leaves it out", host)
+	return problem.New(problem.Surprise, "host %s gives what is no part of a backup", host).Because(err).
+		Try("look at that host; --without %s leaves it out", host)
 }
 
 // ask says what is wanted, and what there is already.
@@ -170,12 +173,14 @@ func (t *Taking) leave(all []string) error {
 	return nil
 }
 
-// take takes in a tree. It may name only pieces that the host has given: whoever lists a piece gets it when the site is restored.
+// take takes in a tree. It may name only pieces that the host has given: whoever lists a piece gets
+// it when the site is restored.
 func (t *Taking) take(of *branch) error {
 	if t.trees++; t.trees > mostTrees {
 		return vault.ErrBounds
 	}
-	is := vault.Tree{Name: of.Name, Kind: of.Kind, Node: of.Node, ID: of.ID, Volume: of.Volume, Path: of.Path, Layer: of.Layer, Host: t.Host}
+	is := vault.Tree{Name: of.Name, Kind: of.Kind, Node: of.Node, ID: of.ID, Volume: of.Volume, Path: of.Path,
+		Layer: of.Layer, Host: t.Host}
 	if err := t.mayHave(&is); err != nil {
 		return err
 	}
@@ -224,7 +229,8 @@ func prefixed(with string, all []string) (texts []string) {
 	return texts
 }
 
-// mayHave refuses a tree that the host cannot have: of a node that it does not give, or a volume where the site file does not say.
+// mayHave refuses a tree that the host cannot have: of a node that it does not give, or a volume
+// where the site file does not say.
 func (t *Taking) mayHave(is *vault.Tree) error {
 	switch is.Kind {
 	case vault.PrivateTree:
@@ -245,7 +251,8 @@ func (t *Taking) mayHave(is *vault.Tree) error {
 		return nil
 	case vault.VolumeTree:
 		if is.Path != "" && t.Site.Volume(is.Volume).Path != is.Path {
-			return problem.New(problem.Surprise, "host %s says that volume %s is at %s, and the site file does not", t.Host, sanitize.Line(is.Volume), sanitize.Line(is.Path)).
+			return problem.New(problem.Surprise, "host %s says that volume %s is at %s, and the site file does not", t.Host,
+				sanitize.Line(is.Volume), sanitize.Line(is.Path)).
 				Try("orrery up makes the host as the site file says; --without %s leaves it out", t.Host)
 		}
 		return nil
@@ -270,7 +277,8 @@ func (t *Taking) takeSecrets(content []byte) error {
 
 // check refuses records that are none.
 func (t *Taking) check() error {
-	m := vault.Manifest{Format: vault.Format, Site: t.Site.Name, Key: t.Site.Key(), Twin: t.Site.Twin, Nodes: t.Nodes, Layers: t.Layers, Left: t.Left}
+	m := vault.Manifest{Format: vault.Format, Site: t.Site.Name, Key: t.Site.Key(), Twin: t.Site.Twin, Nodes: t.Nodes,
+		Layers: t.Layers, Left: t.Left}
 	if err := m.Check(); err != nil {
 		return strange(t.Host, err)
 	}
@@ -291,7 +299,8 @@ func (t *Taking) former(name string) (known string, wanted bool) {
 	return name, true
 }
 
-// knownAs returns the name by which a host knows a tree that it gave: that of a snapshot has the host's own in it.
+// knownAs returns the name by which a host knows a tree that it gave: that of a snapshot has the
+// host's own in it.
 func knownAs(name, host string) string {
 	if strings.HasPrefix(name, "snapshot/") {
 		return strings.TrimSuffix(name, "/"+host)

@@ -21,9 +21,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// An Archive is one backup in one file: a tar archive of what a repository with that backup has in it, so that `tar -xf` makes one of
-// it. No byte of the file is without a check: blocks and the manifest have their digests for names, and headers and padding are what
-// they must be.
+// An Archive is one backup in one file: a tar archive of what a repository with that backup has in
+// it, so that `tar -xf` makes one of it. No byte of the file is without a check: blocks and the
+// manifest have their digests for names, and headers and padding are what they must be.
 type Archive struct {
 	path  string
 	file  *os.File
@@ -62,23 +62,28 @@ func OpenArchive(path string) (*Archive, error) {
 	return a, nil
 }
 
-// WriteArchive opens an archive for writing. It grows under another name, and what a run that was killed has left there is gone on with.
+// WriteArchive opens an archive for writing. It grows under another name, and what a run that was
+// killed has left there is gone on with.
 func WriteArchive(path string) (*Archive, error) {
 	if tree.Exists(path) {
-		return nil, problem.New(problem.Usage, "there is a file of this name already").At(path).Try("name another, or remove it")
+		return nil, problem.New(problem.Usage, "there is a file of this name already").At(path).
+			Try("name another, or remove it")
 	}
 	part := path + ".part"
 	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
-		return nil, problem.New(problem.Usage, "the backup cannot be written").At(part).Because(problem.Reason(err)).Try("name a place that can be written to")
+		return nil, problem.New(problem.Usage, "the backup cannot be written").At(part).Because(problem.Reason(err)).
+			Try("name a place that can be written to")
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		f.Close()
-		return nil, problem.New(problem.Usage, "the backup cannot be written: this is not a regular file").At(part).Because(err).Try("remove it")
+		return nil, problem.New(problem.Usage, "the backup cannot be written: this is not a regular file").At(part).
+			Because(err).Try("remove it")
 	}
 	if err := host.Flock(f, host.Alone); err != nil {
 		f.Close()
-		return nil, problem.New(problem.Locked, "another orrery writes this backup").At(part).Try("wait for it, or end that process")
+		return nil, problem.New(problem.Locked, "another orrery writes this backup").At(part).
+			Try("wait for it, or end that process")
 	}
 	a := &Archive{path: path, file: f, index: newIndex(), at: map[Digest]span{}}
 	// What is whole is kept; what comes after it was being written.
@@ -110,7 +115,8 @@ func (a *Archive) Sound(Digest) bool { return true }
 // header makes the header of a member. There is one way only to write it.
 func header(name string, size int64) ([]byte, error) {
 	var b bytes.Buffer
-	h := &tar.Header{Name: name, Size: size, Mode: 0o600, Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
+	h := &tar.Header{Name: name, Size: size, Mode: 0o600, Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0),
+		Format: tar.FormatUSTAR}
 	if size >= 1<<33 { // more than eight octal digits hold
 		h.Format = tar.FormatGNU
 	}
@@ -275,12 +281,14 @@ func (a *Archive) scan(ctx context.Context, visit func(member) error, read func(
 func (a *Archive) member(raw []byte) (member, error) {
 	h, err := tar.NewReader(bytes.NewReader(raw)).Next()
 	if err != nil {
-		return member{}, Damaged(a, "the header at byte "+strconv.FormatInt(a.end, 10), errors.New("it is no header of a backup"))
+		return member{}, Damaged(a, "the header at byte "+strconv.FormatInt(a.end, 10),
+			errors.New("it is no header of a backup"))
 	}
 	want, err := header(h.Name, h.Size)
 	first := a.end == 0
 	if err != nil || !bytes.Equal(want, raw) || first != (h.Name == markName) {
-		return member{}, Damaged(a, "the header at byte "+strconv.FormatInt(a.end, 10), errors.New("it is no header of a backup"))
+		return member{}, Damaged(a, "the header at byte "+strconv.FormatInt(a.end, 10),
+			errors.New("it is no header of a backup"))
 	}
 	m := member{h.Name, a.end + tarBlock, h.Size}
 	_, isBlock, err := a.named(m)
@@ -362,7 +370,8 @@ func (a *Archive) check(m member) error {
 		return a.note(block, m, pieces)
 	case m.name == markName:
 		if !bytes.Equal(content, mark()) {
-			return problem.New(problem.Unable, "this is not a backup, or it has another format").At(a.path).Try("use the version of Orrery that wrote it")
+			return problem.New(problem.Unable, "this is not a backup, or it has another format").At(a.path).
+				Try("use the version of Orrery that wrote it")
 		}
 	default:
 		a.id, a.text = strings.TrimSuffix(strings.TrimPrefix(m.name, "backups/"), ".json"), content

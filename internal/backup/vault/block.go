@@ -7,8 +7,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A block is a file of its own: a skippable frame of zstd with the digests and sizes of the pieces, then one frame with these in a
-// row. So `zstd -dc` gives the content, and what pieces there are can be told from the beginning of the file.
+// A block is a file of its own: a skippable frame of zstd with the digests and sizes of the pieces,
+// then one frame with these in a row. So `zstd -dc` gives the content, and what pieces there are
+// can be told from the beginning of the file.
 const (
 	PieceSize = 1 << 20 // at most
 	blockSize = 4 << 20 // about, before compression
@@ -32,8 +33,10 @@ type piece struct {
 var errBlock = errors.New("this is no block of a backup")
 
 var (
-	// The fastest level: it takes two thirds of the time of the next one, and makes a system's files smaller by 61% instead of 64%.
-	packing, _   = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(workers), zstd.WithEncoderCRC(false)) //nolint:errcheck // the options are right
+	// The fastest level: it takes two thirds of the time of the next one, and makes a system's files
+	// smaller by 61% instead of 64%.
+	packing, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(workers),
+		zstd.WithEncoderCRC(false)) //nolint:errcheck // the options are right
 	unpacking, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(mostContent))
 )
 
@@ -61,8 +64,8 @@ func headSize(first []byte) (int, error) {
 	return 8 + size, nil
 }
 
-// piecesOf reads which pieces are in a block. None is in it twice, and together they are what a block holds: so all that is remembered
-// of blocks was written by somebody, byte by byte.
+// piecesOf reads which pieces are in a block. None is in it twice, and together they are what a
+// block holds: so all that is remembered of blocks was written by somebody, byte by byte.
 func piecesOf(block []byte) ([]piece, error) {
 	size, err := headSize(block)
 	if err != nil || len(block) < size {

@@ -13,7 +13,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// A blockStore is the blocks of a repository: which there are, what is in them, and what of them was checked (sound.go).
+// A blockStore is the blocks of a repository: which there are, what is in them, and what of them
+// was checked (sound.go).
 type blockStore struct {
 	*directory
 	index *index
@@ -35,20 +36,21 @@ func (s *blockStore) list() error {
 		return Damaged(s.directory, "blocks", problem.Reason(err))
 	}
 	defer blocks.Close()
-	err = blocks.Walk(context.Background(), tree.Bounds{Depth: 2, Names: MostNames, All: tree.Ample.All}, func(e *tree.Entry) error {
-		part, name, inner := strings.Cut(e.Path, "/")
-		if !inner {
-			if e.Path != "." && len(part) != 2 {
-				return tree.SkipDir
+	err = blocks.Walk(context.Background(), tree.Bounds{Depth: 2, Names: MostNames, All: tree.Ample.All},
+		func(e *tree.Entry) error {
+			part, name, inner := strings.Cut(e.Path, "/")
+			if !inner {
+				if e.Path != "." && len(part) != 2 {
+					return tree.SkipDir
+				}
+				return nil
 			}
-			return nil
-		}
-		var d Digest
-		if d.UnmarshalText([]byte(strings.TrimSuffix(name, ".zst"))) == nil && blockName(d) == "blocks/"+e.Path {
-			s.files[d] = fileOf(&e.Stat)
-		}
-		return tree.SkipDir
-	})
+			var d Digest
+			if d.UnmarshalText([]byte(strings.TrimSuffix(name, ".zst"))) == nil && blockName(d) == "blocks/"+e.Path {
+				s.files[d] = fileOf(&e.Stat)
+			}
+			return tree.SkipDir
+		})
 	if err != nil {
 		return Damaged(s.directory, "blocks", problem.Reason(err))
 	}
@@ -63,7 +65,8 @@ func (s *blockStore) block(name Digest) ([]byte, error) {
 	return stored, nil
 }
 
-// put writes a block. It does not wait for the disk: a power cut leaves a block that no index tells of, and whose digest is looked at.
+// put writes a block. It does not wait for the disk: a power cut leaves a block that no index tells
+// of, and whose digest is looked at.
 func (s *blockStore) put(name Digest, block []byte) error {
 	fresh, path := "new/"+name.String(), blockName(name)
 	err := s.file(fresh, block, false)

@@ -9,8 +9,9 @@ import (
 	"reflect"
 )
 
-// What is bounded is a list that is read from JSON element by element, and only as far as it is in order: what encoding/json makes of `[1,1,1]`, three elements
-// that are empty, takes a hundred times the memory that the text does.
+// What is bounded is a list that is read from JSON element by element, and only as far as it is in
+// order: what encoding/json makes of `[1,1,1]`, three elements that are empty, takes a hundred
+// times the memory that the text does.
 type bounded[T any] []T
 
 // Bounds of a list, far beyond what a backup has.

@@ -10,7 +10,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// Open opens what a user named: an archive, a repository, or one of the backups in it as DIR@ID. The ID is "" if none was named.
+// Open opens what a user named: an archive, a repository, or one of the backups in it as DIR@ID.
+// The ID is "" if none was named.
 func Open(text string) (v Vault, id string, err error) {
 	path := text
 	if at := strings.LastIndex(text, "@"); !tree.Exists(text) && at > 0 {
@@ -29,8 +30,8 @@ func Open(text string) (v Vault, id string, err error) {
 	return v, id, err
 }
 
-// Write opens what a user named for a new backup: a directory that is there or whose name ends with "/" is a repository, all else
-// an archive.
+// Write opens what a user named for a new backup: a directory that is there or whose name ends with
+// "/" is a repository, all else an archive.
 func Write(text string) (Vault, error) {
 	if text == "" {
 		return nil, problem.New(problem.Usage, "the backup has no name").Try("name a file or directory")
@@ -52,7 +53,8 @@ func vaultOf[V interface {
 	return v, nil
 }
 
-// OpenOne opens the file or directory that a user has named, and finds the backup in it that he means. The caller closes the vault.
+// OpenOne opens the file or directory that a user has named, and finds the backup in it that he
+// means. The caller closes the vault.
 func OpenOne(text string) (v Vault, id string, m *Manifest, err error) {
 	if v, id, err = Open(text); err != nil {
 		return nil, "", nil, err
@@ -64,14 +66,16 @@ func OpenOne(text string) (v Vault, id string, m *Manifest, err error) {
 	return v, id, m, nil
 }
 
-// Choose finds the backup that an ID means, which may be the beginning of one; "": the last, if all are of one site.
+// Choose finds the backup that an ID means, which may be the beginning of one; "": the last, if all
+// are of one site.
 func Choose(v Vault, id string) (string, *Manifest, error) {
 	ids, err := v.Backups()
 	if err != nil {
 		return "", nil, err
 	}
 	if len(ids) == 0 {
-		return "", nil, problem.New(problem.Usage, "there is no backup in this directory yet").At(v.Where()).Try("orrery backup %s", v.Where())
+		return "", nil, problem.New(problem.Usage, "there is no backup in this directory yet").At(v.Where()).
+			Try("orrery backup %s", v.Where())
 	}
 	if id == "" {
 		return last(v, ids)

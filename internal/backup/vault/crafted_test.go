@@ -30,32 +30,37 @@ func TestEntriesOfStrangers(t *testing.T) {
 		line string
 		ok   bool
 	}{
-		"an empty file":                {file(""), true},
-		"a file":                       {file(`,"s":7,"c":[` + extent(0, 7, 1) + `]`), true},
-		"a hole":                       {file(`,"s":7,"c":[` + extent(0, 2, 1) + `,` + extent(5, 2, 1) + `]`), true},
-		"parts side by side":           {file(`,"s":7,"c":[` + extent(0, 2, 1) + `,` + extent(2, 5, 1) + `]`), true},
-		"two pieces":                   {file(fmt.Sprintf(`,"s":%d,"c":[%s]`, PieceSize+1, extent(0, PieceSize+1, 2))), true},
-		"one piece of the whole size":  {file(fmt.Sprintf(`,"s":%d,"c":[%s]`, PieceSize, extent(0, PieceSize, 1))), true},
-		"a piece too few":              {file(fmt.Sprintf(`,"s":%d,"c":[%s]`, PieceSize+1, extent(0, PieceSize+1, 1))), false},
-		"a piece too many":             {file(`,"s":7,"c":[` + extent(0, 7, 2) + `]`), false},
-		"over a cut":                   {file(fmt.Sprintf(`,"s":%d,"c":[%s]`, 2*PieceSize, extent(PieceSize-1, 2, 2))), true},
-		"over a cut, in one piece":     {file(fmt.Sprintf(`,"s":%d,"c":[%s]`, 2*PieceSize, extent(PieceSize-1, 2, 1))), false},
-		"overlapping parts":            {file(`,"s":7,"c":[` + extent(0, 3, 1) + `,` + extent(2, 2, 1) + `]`), false},
-		"parts in the wrong order":     {file(`,"s":7,"c":[` + extent(5, 2, 1) + `,` + extent(0, 2, 1) + `]`), false},
-		"more than the file":           {file(`,"s":7,"c":[` + extent(0, 8, 1) + `]`), false},
-		"behind the file":              {file(`,"s":7,"c":[` + extent(6, 2, 1) + `]`), false},
-		"an empty part":                {file(`,"s":7,"c":[` + extent(0, 0, 0) + `]`), false},
-		"a part of negative size":      {file(`,"s":7,"c":[` + extent(0, -1, 0) + `]`), false},
-		"a part before the file":       {file(`,"s":7,"c":[` + extent(-1, 2, 1) + `]`), false},
-		"a part beyond all files":      {file(`,"s":9223372036854775807,"c":[` + extent(9223372036854775807, 1, 1) + `]`), false},
-		"a negative size":              {file(`,"s":-1`), false},
-		"a directory with content":     {`{"p":"a","m":16877,"u":0,"g":0,"t":0,"s":1}`, false},
-		"another name with content":    {file(`,"s":7,"h":"b","c":[` + extent(0, 7, 1) + `]`), false},
-		"another name":                 {file(`,"h":"b"`), true},
-		"another name that leads out":  {file(`,"h":"../b"`), false},
-		"a link":                       {`{"p":"a","m":41471,"u":0,"g":0,"t":0,"l":"../x"}`, true},
-		"the longest link":             {`{"p":"a","m":41471,"u":0,"g":0,"t":0,"l":"` + strings.Repeat("x", unix.PathMax-1) + `"}`, true},
-		"a link that is too long":      {`{"p":"a","m":41471,"u":0,"g":0,"t":0,"l":"` + strings.Repeat("x", unix.PathMax) + `"}`, false},
+		"an empty file":               {file(""), true},
+		"a file":                      {file(`,"s":7,"c":[` + extent(0, 7, 1) + `]`), true},
+		"a hole":                      {file(`,"s":7,"c":[` + extent(0, 2, 1) + `,` + extent(5, 2, 1) + `]`), true},
+		"parts side by side":          {file(`,"s":7,"c":[` + extent(0, 2, 1) + `,` + extent(2, 5, 1) + `]`), true},
+		"two pieces":                  {file(fmt.Sprintf(`,"s":%d,"c":[%s]`, PieceSize+1, extent(0, PieceSize+1, 2))), true},
+		"one piece of the whole size": {file(fmt.Sprintf(`,"s":%d,"c":[%s]`, PieceSize, extent(0, PieceSize, 1))), true},
+		"a piece too few": {file(fmt.Sprintf(`,"s":%d,"c":[%s]`, PieceSize+1, extent(0, PieceSize+1, 1))),
+			false},
+		"a piece too many": {file(`,"s":7,"c":[` + extent(0, 7, 2) + `]`), false},
+		"over a cut":       {file(fmt.Sprintf(`,"s":%d,"c":[%s]`, 2*PieceSize, extent(PieceSize-1, 2, 2))), true},
+		"over a cut, in one piece": {file(fmt.Sprintf(`,"s":%d,"c":[%s]`, 2*PieceSize, extent(PieceSize-1, 2, 1))),
+			false},
+		"overlapping parts":        {file(`,"s":7,"c":[` + extent(0, 3, 1) + `,` + extent(2, 2, 1) + `]`), false},
+		"parts in the wrong order": {file(`,"s":7,"c":[` + extent(5, 2, 1) + `,` + extent(0, 2, 1) + `]`), false},
+		"more than the file":       {file(`,"s":7,"c":[` + extent(0, 8, 1) + `]`), false},
+		"behind the file":          {file(`,"s":7,"c":[` + extent(6, 2, 1) + `]`), false},
+		"an empty part":            {file(`,"s":7,"c":[` + extent(0, 0, 0) + `]`), false},
+		"a part of negative size":  {file(`,"s":7,"c":[` + extent(0, -1, 0) + `]`), false},
+		"a part before the file":   {file(`,"s":7,"c":[` + extent(-1, 2, 1) + `]`), false},
+		"a part beyond all files": {file(`,"s":9223372036854775807,"c":[` + extent(9223372036854775807, 1, 1) + `]`),
+			false},
+		"a negative size":             {file(`,"s":-1`), false},
+		"a directory with content":    {`{"p":"a","m":16877,"u":0,"g":0,"t":0,"s":1}`, false},
+		"another name with content":   {file(`,"s":7,"h":"b","c":[` + extent(0, 7, 1) + `]`), false},
+		"another name":                {file(`,"h":"b"`), true},
+		"another name that leads out": {file(`,"h":"../b"`), false},
+		"a link":                      {`{"p":"a","m":41471,"u":0,"g":0,"t":0,"l":"../x"}`, true},
+		"the longest link": {`{"p":"a","m":41471,"u":0,"g":0,"t":0,"l":"` +
+			strings.Repeat("x", unix.PathMax-1) + `"}`, true},
+		"a link that is too long": {`{"p":"a","m":41471,"u":0,"g":0,"t":0,"l":"` + strings.Repeat("x", unix.PathMax) +
+			`"}`, false},
 		"a link with a zero byte":      {`{"p":"a","m":41471,"u":0,"g":0,"t":0,"l":"a\u0000b"}`, false},
 		"a name with a zero byte":      {`{"p":"a\u0000b","m":33188,"u":0,"g":0,"t":0}`, false},
 		"a name that is no base64":     {`{"p":"base64:!","m":33188,"u":0,"g":0,"t":0}`, false},
@@ -71,13 +76,17 @@ func TestEntriesOfStrangers(t *testing.T) {
 // TestListRoundTrip: what is written of entries is read again, whatever bytes are in names.
 func TestListRoundTrip(t *testing.T) {
 	want := []Entry{
-		{Entry: treesync.Entry{Name: ".", Mode: unix.S_IFDIR | 0o755, Time: -5}}, {Entry: treesync.Entry{Name: "a\xff\n", Mode: unix.S_IFREG | 0o4755, Uid: 7, Gid: 8}, Ino: 9, Changed: 10},
-		{Entry: treesync.Entry{Name: "base64:x", Mode: unix.S_IFLNK | 0o777, Link: "\xfe"}}, {Entry: treesync.Entry{Name: "dev", Mode: unix.S_IFCHR, Major: 1, Minor: 3, Attrs: treesync.Attrs{"user.x": {0, 1}}}},
+		{Entry: treesync.Entry{Name: ".", Mode: unix.S_IFDIR | 0o755, Time: -5}},
+		{Entry: treesync.Entry{Name: "a\xff\n", Mode: unix.S_IFREG | 0o4755, Uid: 7, Gid: 8}, Ino: 9, Changed: 10},
+		{Entry: treesync.Entry{Name: "base64:x", Mode: unix.S_IFLNK | 0o777, Link: "\xfe"}},
+		{Entry: treesync.Entry{Name: "dev", Mode: unix.S_IFCHR, Major: 1, Minor: 3, Attrs: treesync.Attrs{"user.x": {0, 1}}}},
 	}
 	text, err := WriteList(want)
 	wanted(t, err)
-	const asKept = `{"p":"dev","m":8192,"u":0,"g":0,"t":0,"major":1,"minor":3,"x":{"user.x":"AAE="}}` // backups of others have it so
-	if lines := strings.Split(string(text), "\n"); lines[0] != `{"p":".","m":16877,"u":0,"g":0,"t":-5}` || lines[3] != asKept || !strings.HasSuffix(lines[1], `,"i":9,"k":10}`) {
+	// backups of others have it so
+	const asKept = `{"p":"dev","m":8192,"u":0,"g":0,"t":0,"major":1,"minor":3,"x":{"user.x":"AAE="}}`
+	if lines := strings.Split(string(text), "\n"); lines[0] != `{"p":".","m":16877,"u":0,"g":0,"t":-5}` ||
+		lines[3] != asKept || !strings.HasSuffix(lines[1], `,"i":9,"k":10}`) {
 		t.Errorf("the list is %s", text)
 	}
 	var got []Entry
@@ -93,8 +102,11 @@ func TestDigestLists(t *testing.T) {
 	d := `"` + digestOf([]byte("x")).String() + `"`
 	for text, want := range map[string]int{
 		"[]": 0, "null": 0, "[" + d + "]": 1, "[" + d + "," + d + "]": 2, " [ " + d + " ,\n" + d + " ] ": 2,
-		"[" + d + d + "]": -1, "[" + d + ",]": -1, "[,": -1, "[": -1, "7": -1, "{}": -1, `["ab"]`: -1, "[" + strings.Replace(d, `"`, `'`, 1) + "]": -1,
-		"[" + d[:len(d)-1] + "]": -1, "[" + d[:len(d)-1] + "f]": -1, "[" + strings.Replace(d, d[1:3], "zz", 1) + "]": -1, "[" + d[:10]: -1, "[" + d: -1,
+		"[" + d + d + "]": -1, "[" + d + ",]": -1, "[,": -1, "[": -1, "7": -1, "{}": -1, `["ab"]`: -1,
+		"[" + strings.Replace(d, `"`, `'`, 1) + "]": -1,
+		"[" + d[:len(d)-1] + "]":                    -1, "[" + d[:len(d)-1] + "f]": -1,
+		"[" + strings.Replace(d, d[1:3], "zz", 1) + "]": -1,
+		"[" + d[:10]: -1, "[" + d: -1,
 	} {
 		var got digests
 		err := json.Unmarshal([]byte(text), &got)
@@ -112,7 +124,8 @@ func TestDigestLists(t *testing.T) {
 	}
 }
 
-// TestUnseal: secrets come back as they were sealed; of what a stranger has sealed, only files that can be secrets do.
+// TestUnseal: secrets come back as they were sealed; of what a stranger has sealed, only files that
+// can be secrets do.
 func TestUnseal(t *testing.T) {
 	key, err := age.GenerateX25519Identity()
 	wanted(t, err)
@@ -141,7 +154,8 @@ func TestUnseal(t *testing.T) {
 		wanted(t, safe.Close())
 		return Unseal(&b, []age.Identity{key})
 	}
-	got, err = sealed(tar.Header{Name: "secrets/link", Typeflag: tar.TypeSymlink, Linkname: "/etc/shadow"}, tar.Header{Name: "secrets/dir", Typeflag: tar.TypeDir},
+	got, err = sealed(tar.Header{Name: "secrets/link", Typeflag: tar.TypeSymlink, Linkname: "/etc/shadow"},
+		tar.Header{Name: "secrets/dir", Typeflag: tar.TypeDir},
 		tar.Header{Name: "notes", Typeflag: tar.TypeReg}, tar.Header{Name: "secrets/good", Typeflag: tar.TypeReg})
 	wanted(t, err)
 	if names := got.Names(); !slices.Equal(names, []string{"secrets/good"}) {
@@ -152,8 +166,8 @@ func TestUnseal(t *testing.T) {
 	}
 }
 
-// TestPassphrase: secrets are for those who have the passphrase, and a stranger cannot make its derivation take all of
-// the memory.
+// TestPassphrase: secrets are for those who have the passphrase, and a stranger cannot make its
+// derivation take all of the memory.
 func TestPassphrase(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -183,11 +197,14 @@ func TestPassphrase(t *testing.T) {
 		t.Errorf("a key and a passphrase are %d, %v", len(both), err)
 	}
 	for what, call := range map[string]func() error{
-		"an empty passphrase":     func() error { _, err := Identities("", empty); return err },
-		"no such passphrase":      func() error { _, err := Identities("", filepath.Join(dir, "none")); return err },
-		"no such key":             func() error { _, err := Identities(filepath.Join(dir, "none"), ""); return err },
-		"no key":                  func() error { _, err := Identities(right, ""); return err },
-		"a passphrase and keys":   func() error { _, err := Recipients([]string{key.Recipient().String()}, right); return err },
+		"an empty passphrase": func() error { _, err := Identities("", empty); return err },
+		"no such passphrase":  func() error { _, err := Identities("", filepath.Join(dir, "none")); return err },
+		"no such key":         func() error { _, err := Identities(filepath.Join(dir, "none"), ""); return err },
+		"no key":              func() error { _, err := Identities(right, ""); return err },
+		"a passphrase and keys": func() error {
+			_, err := Recipients([]string{key.Recipient().String()}, right)
+			return err
+		},
 		"for an empty passphrase": func() error { _, err := Recipients(nil, empty); return err },
 		"for no public key":       func() error { _, err := Recipients([]string{"age1x"}, ""); return err },
 	} {
@@ -211,7 +228,8 @@ func filledWith(t *testing.T, v Vault, content string) Digest {
 	return d
 }
 
-// TestIndexesAreMerged: however many backups come, there are few index files, and together they tell of all blocks.
+// TestIndexesAreMerged: however many backups come, there are few index files, and together they
+// tell of all blocks.
 func TestIndexesAreMerged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "v")
 	var all []Digest

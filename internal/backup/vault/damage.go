@@ -25,7 +25,8 @@ func Damaged(v Whereabouts, what string, err error) error {
 	if errors.As(err, &p) {
 		return err
 	}
-	p = problem.New(problem.Failed, "the backup is damaged, and nothing of it is used: %s", what).At(v.Where()).Because(err)
+	p = problem.New(problem.Failed, "the backup is damaged, and nothing of it is used: %s", what).At(v.Where()).
+		Because(err)
 	switch v.(type) {
 	case *Repository, *directory:
 		return p.Try("orrery backup repair %s, another copy of it, or an older backup", v.Where())

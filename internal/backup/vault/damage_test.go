@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestDamageInDirectory: whatever is damaged in a directory of backups, the error names the command that repairs it.
+// TestDamageInDirectory: whatever is damaged in a directory of backups, the error names the command
+// that repairs it.
 func TestDamageInDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "v")
 	r := written(t, dir)
@@ -21,7 +22,8 @@ func TestDamageInDirectory(t *testing.T) {
 	wanted(t, os.RemoveAll(filepath.Join(dir, "blocks")))
 	wanted(t, os.WriteFile(filepath.Join(dir, "blocks"), nil, 0o600))
 	blocks := r.list()
-	for what, err := range map[string]error{"a manifest": manifest, "an unreadable manifest": unread, "a block": block, "all blocks": blocks} {
+	for what, err := range map[string]error{"a manifest": manifest, "an unreadable manifest": unread, "a block": block,
+		"all blocks": blocks} {
 		if err == nil || !strings.Contains(err.Error(), "orrery backup repair "+dir) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -29,7 +29,8 @@ func (d *directory) hold(how host.Sharing) (*os.File, error) {
 	}
 	if err := host.Flock(f, how); err != nil {
 		f.Close()
-		return nil, problem.New(problem.Locked, "another orrery is at work in this directory of backups").At(d.dir).Try("wait for it, or end that process")
+		return nil, problem.New(problem.Locked, "another orrery is at work in this directory of backups").At(d.dir).
+			Try("wait for it, or end that process")
 	}
 	return f, nil
 }
@@ -82,7 +83,8 @@ func (d *directory) write(name string, content []byte) error {
 	return unwritten(d.dir, d.file(name, content, true))
 }
 
-// clearing makes a file or directory, in the place of what nobody wrote: a directory where a file belongs, or a file where a directory does.
+// clearing makes a file or directory, in the place of what nobody wrote: a directory where a file
+// belongs, or a file where a directory does.
 func (d *directory) clearing(at string, make func() error) error {
 	err := make()
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTDIR) {

@@ -17,9 +17,10 @@ import (
 // An Entry is one path of a tree, with all that makes it what it is.
 type Entry struct {
 	treesync.Entry
-	Data    bounded[Extent] `json:"c,omitempty"` // what of a file is no hole
-	Ino     uint64          `json:"i,omitempty"`
-	Changed int64           `json:"k,omitempty"` // time of the last change of anything, in nanoseconds; 0: not to be relied upon
+	Data bounded[Extent] `json:"c,omitempty"` // what of a file is no hole
+	Ino  uint64          `json:"i,omitempty"`
+	// time of the last change of anything, in nanoseconds; 0: not to be relied upon
+	Changed int64 `json:"k,omitempty"`
 }
 
 // An Extent is a part of a file between holes.
@@ -52,8 +53,8 @@ const mostLine = 128 << 20
 // ErrBounds says that there is more of something than any backup has.
 var ErrBounds = errors.New("there is more of it than in any backup")
 
-// eachEntry reads what writeList wrote, one entry after another, and refuses what no walk of a tree can have given. Whoever wrote the
-// list decides how long it is, so it is not kept in memory.
+// eachEntry reads what writeList wrote, one entry after another, and refuses what no walk of a tree
+// can have given. Whoever wrote the list decides how long it is, so it is not kept in memory.
 func eachEntry(from io.Reader, visit func(*Entry) error) error {
 	lines := bufio.NewReaderSize(from, 1<<16)
 	var line []byte

@@ -82,7 +82,8 @@ func (x indexFiles) names() ([]string, error) {
 	}), err
 }
 
-// save tells of all blocks in one file, and removes those that tell of less. There is nothing to do if the files tell of all.
+// save tells of all blocks in one file, and removes those that tell of less. There is nothing to do
+// if the files tell of all.
 func (x indexFiles) save(index *index) error {
 	names, err := x.names()
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Whoever wrote a backup is a stranger: all names in it are checked by the rules by which a site file is, before anything is made of
-// them, and where a tree goes follows from its kind and these names.
+// Whoever wrote a backup is a stranger: all names in it are checked by the rules by which a site
+// file is, before anything is made of them, and where a tree goes follows from its kind and these
+// names.
 
 // Check refuses a manifest that no backup of a site has.
 func (m *Manifest) Check() error {
@@ -40,13 +41,15 @@ func (m *Manifest) Check() error {
 	}
 	for i := range m.Nodes {
 		n := &m.Nodes[i].Node
-		if !check.Label(n.Name) || n.ID <= 0 || !image.IsDigest(n.Base) || !allDigests(n.Below) || n.Layer != "" && !image.IsDigest(n.Layer) || n.Kernel != "" && !image.IsDigest(n.Kernel) {
+		if !check.Label(n.Name) || n.ID <= 0 || !image.IsDigest(n.Base) || !allDigests(n.Below) || n.Layer != "" &&
+			!image.IsDigest(n.Layer) || n.Kernel != "" && !image.IsDigest(n.Kernel) {
 			return Illegal("node", n.Name)
 		}
 	}
 	for i := range m.Layers {
 		l := &m.Layers[i]
-		if !image.IsDigest(l.Digest) || l.Base != "" && !image.IsDigest(l.Base) || !allDigests(l.Below) || sanitize.Line(l.Title) != l.Title {
+		if !image.IsDigest(l.Digest) || l.Base != "" && !image.IsDigest(l.Base) || !allDigests(l.Below) ||
+			sanitize.Line(l.Title) != l.Title {
 			return Illegal("layer", l.Digest)
 		}
 	}

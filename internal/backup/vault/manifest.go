@@ -13,8 +13,8 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// Format is the version of all that is written; it is in every manifest and beside the blocks. A backup of several hosts has one of its own: who does not know of hosts must not
-// restore it.
+// Format is the version of all that is written; it is in every manifest and beside the blocks. A
+// backup of several hosts has one of its own: who does not know of hosts must not restore it.
 const (
 	Format      = 1
 	FormatHosts = 2
@@ -22,8 +22,9 @@ const (
 
 // A Manifest says what is in a backup. It is written last: a backup without one is none.
 type Manifest struct {
-	Format     int                     `json:"format"`
-	Order      time.Time               `json:"order,omitzero"` // by which it is ordered, if not by Time; it must stand here: see orderIn
+	Format int `json:"format"`
+	// by which it is ordered, if not by Time; it must stand here: see orderIn
+	Order      time.Time               `json:"order,omitzero"`
 	Site       string                  `json:"site"`
 	Key        string                  `json:"key"`            // what its host kept it under
 	Twin       string                  `json:"twin,omitempty"` // of which it is
@@ -34,13 +35,14 @@ type Manifest struct {
 	Who        string                  `json:"who"`
 	Nodes      bounded[nodedir.Record] `json:"nodes"`
 	Partial    bool                    `json:"partial,omitempty"` // not all nodes of the site are in it
-	Layers     bounded[image.Record]   `json:"layers"`            // that the nodes stand on: recipes, contents, package versions
-	Trees      bounded[Tree]           `json:"trees"`
-	Releases   json.RawMessage         `json:"releases,omitempty"` // the host's releases.json
-	Secrets    *Sealed                 `json:"secrets,omitempty"`
-	Left       bounded[string]         `json:"left,omitempty"`  // what is not in it, and why
-	Pause      float64                 `json:"pause,omitempty"` // seconds for which the nodes stood still
-	Hosts      bounded[Host]           `json:"hosts,omitempty"` // of a site on several
+	// that the nodes stand on: recipes, contents, package versions
+	Layers   bounded[image.Record] `json:"layers"`
+	Trees    bounded[Tree]         `json:"trees"`
+	Releases json.RawMessage       `json:"releases,omitempty"` // the host's releases.json
+	Secrets  *Sealed               `json:"secrets,omitempty"`
+	Left     bounded[string]       `json:"left,omitempty"`  // what is not in it, and why
+	Pause    float64               `json:"pause,omitempty"` // seconds for which the nodes stood still
+	Hosts    bounded[Host]         `json:"hosts,omitempty"` // of a site on several
 }
 
 // A Host is one of those that a site was on.
@@ -124,7 +126,8 @@ func spell(m *Manifest) (text []byte, id string, err error) {
 	}
 	text = append(text, '\n')
 	if len(text) > MostManifest {
-		return nil, "", problem.New(problem.Unable, "the site is too large for one backup: what is in it takes %d MiB to tell", len(text)>>20).
+		return nil, "", problem.New(problem.Unable,
+			"the site is too large for one backup: what is in it takes %d MiB to tell", len(text)>>20).
 			Try("choose some of the nodes")
 	}
 	return text, nameOf(m, text), nil
@@ -147,7 +150,8 @@ func understand(v Whereabouts, id string, text []byte) (*Manifest, error) {
 	m := &Manifest{}
 	err := json.Unmarshal(text, m)
 	if err == nil && m.Format != Format && m.Format != FormatHosts {
-		return nil, problem.New(problem.Unable, "backup %s is of format %d; this Orrery reads formats %d and %d", id, m.Format, Format, FormatHosts).At(v.Where())
+		return nil, problem.New(problem.Unable, "backup %s is of format %d; this Orrery reads formats %d and %d", id,
+			m.Format, Format, FormatHosts).At(v.Where())
 	}
 	if err == nil && nameOf(m, text) != id {
 		err = errDigest

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// Backups are ordered by their clocks, as long as these can be right: one that was taken when another was there already comes after
-// it, whatever its own clock says. Its manifest then says behind which time it comes (Order). A number for each backup would do in one
-// directory, but not where two were put together, nor for backups of earlier versions.
+// Backups are ordered by their clocks, as long as these can be right: one that was taken when
+// another was there already comes after it, whatever its own clock says. Its manifest then says
+// behind which time it comes (Order). A number for each backup would do in one directory, but not
+// where two were put together, nor for backups of earlier versions.
 
 // nameTime is the form of the time in the name of a backup.
 const nameTime = "20060102-150405"
@@ -27,8 +28,9 @@ func (m *Manifest) put(after time.Time) {
 	}
 }
 
-// orderIn returns the time by which a backup is ordered: that of its name, unless the beginning of its manifest has a later one.
-// Whoever wrote the manifest may have written anything, which Manifest tells; here it has a place among the others.
+// orderIn returns the time by which a backup is ordered: that of its name, unless the beginning of
+// its manifest has a later one. Whoever wrote the manifest may have written anything, which
+// Manifest tells; here it has a place among the others.
 func orderIn(id string, head []byte) time.Time {
 	named, err := time.Parse(nameTime, id[:len(nameTime)])
 	if err != nil {

@@ -33,11 +33,13 @@ func backupsIn(t *testing.T, r *Repository) []string {
 
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
-// TestOrder: backups are in the order in which they were taken, even if the clock was ahead for some of them, or did not move.
+// TestOrder: backups are in the order in which they were taken, even if the clock was ahead for
+// some of them, or did not move.
 func TestOrder(t *testing.T) {
 	r := written(t, filepath.Join(t.TempDir(), "v"))
 	var want []string
-	for _, clock := range []time.Time{noon, noon.AddDate(1, 0, 0), noon.AddDate(0, 0, 1), noon.AddDate(0, 0, 1), noon.AddDate(0, 0, 2), noon.AddDate(2, 0, 0)} {
+	for _, clock := range []time.Time{noon, noon.AddDate(1, 0, 0), noon.AddDate(0, 0, 1), noon.AddDate(0, 0, 1),
+		noon.AddDate(0, 0, 2), noon.AddDate(2, 0, 0)} {
 		want = append(want, committed(t, r, "s", clock))
 	}
 	if got := backupsIn(t, r); !slices.Equal(got, want) {
@@ -72,7 +74,8 @@ func TestPruneByOrder(t *testing.T) {
 	}
 }
 
-// TestOrderOfCopies: where two directories were put together, a backup that was taken while no clock was ahead is where its time puts it.
+// TestOrderOfCopies: where two directories were put together, a backup that was taken while no
+// clock was ahead is where its time puts it.
 func TestOrderOfCopies(t *testing.T) {
 	dir := t.TempDir()
 	one, other := written(t, filepath.Join(dir, "one")), written(t, filepath.Join(dir, "other"))
@@ -86,14 +89,16 @@ func TestOrderOfCopies(t *testing.T) {
 	}
 }
 
-// TestOrderOfStrangers: a manifest that says nothing of its order, or what cannot be, is where the time in its name puts it.
+// TestOrderOfStrangers: a manifest that says nothing of its order, or what cannot be, is where the
+// time in its name puts it.
 func TestOrderOfStrangers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "v")
 	r := written(t, dir)
 	first, last := committed(t, r, "s", noon), committed(t, r, "s", noon.Add(2*time.Hour))
 	name := filepath.Join(dir, "backups", "20261125-130000-0123456789abcdef.json")
 	for _, text := range []string{
-		"", "{", "[1]", `{"format":1}`, `{"format":1,"order":"tomorrow"}`, `{"format":1,"order":"99999-01-01T00:00:00Z"}`, `{"format":1,"order":7}`,
+		"", "{", "[1]", `{"format":1}`, `{"format":1,"order":"tomorrow"}`, `{"format":1,"order":"99999-01-01T00:00:00Z"}`,
+		`{"format":1,"order":7}`,
 		`{"order":"2020-01-01T00:00:00Z","format":1}`,
 	} {
 		wanted(t, os.WriteFile(name, []byte(text), 0o600))

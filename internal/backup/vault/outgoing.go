@@ -6,7 +6,8 @@ import (
 	"io"
 )
 
-// Outgoing is the near end of a vault that somebody else has: blocks that are put into it are sent. What of a backup it lacks at the far end is for those who send to know.
+// Outgoing is the near end of a vault that somebody else has: blocks that are put into it are sent.
+// What of a backup it lacks at the far end is for those who send to know.
 type Outgoing struct {
 	send  func(block []byte) error
 	index *index
@@ -25,7 +26,8 @@ const MostSent = 8 + mostPieces*pieceLine + mostContent + mostContent>>7
 // MostParcel is how many bytes an entry of a list has at most, and a part of a manifest with secrets.
 const MostParcel = max(mostLine, MostManifest+mostSecrets)
 
-// Unpack passes the pieces of a received block to each, with the digest that each really has, whatever the block says.
+// Unpack passes the pieces of a received block to each, with the digest that each really has,
+// whatever the block says.
 func Unpack(block []byte, each func(d Digest, content []byte) error) error {
 	content, err := contentOf(block)
 	if err != nil {

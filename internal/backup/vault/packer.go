@@ -31,7 +31,8 @@ type job struct {
 
 // NewPacker begins to pack pieces into blocks of a vault.
 func NewPacker(v Vault) *Packer {
-	p := &Packer{vault: v, known: v.has(), coming: map[Digest]bool{}, jobs: make(chan job, workers), free: make(chan []byte, 2*workers+1)}
+	p := &Packer{vault: v, known: v.has(), coming: map[Digest]bool{}, jobs: make(chan job, workers),
+		free: make(chan []byte, 2*workers+1)}
 	for range cap(p.free) {
 		p.free <- make([]byte, 0, blockSize+PieceSize)
 	}

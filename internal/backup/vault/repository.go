@@ -27,7 +27,8 @@ import (
 //	rotten/              blocks that are no longer what their names say, and of which something was found nowhere else
 //	new/                 what is being written
 //
-// Whoever carries it about may have written it, so it is reached through package tree, and every name in it is a digest or ends with one.
+// Whoever carries it about may have written it, so it is reached through package tree, and every
+// name in it is a digest or ends with one.
 type Repository struct {
 	*directory
 	blockStore
@@ -60,7 +61,8 @@ func OpenRepository(dir string) (*Repository, error) {
 		err = problem.New(problem.Usage, "this directory holds no backups").At(dir).Because(problem.Reason(err)).
 			Try("name the directory that was given to orrery backup")
 	case string(text) != string(mark()):
-		err = problem.New(problem.Unable, "the backups in this directory are of another format: %q", strings.TrimSpace(string(text))).
+		err = problem.New(problem.Unable, "the backups in this directory are of another format: %q",
+			strings.TrimSpace(string(text))).
 			At(dir).Try("use the version of Orrery that wrote them")
 	default:
 		if r.lock, err = r.hold(host.Shared); err == nil {
@@ -121,12 +123,14 @@ func begin(dir string) error {
 	is, err := tree.ReadFile(at, 1<<10)
 	if err == nil {
 		if string(is) != string(mark()) {
-			return problem.New(problem.Unable, "the backups in this directory are of another format").At(dir).Try("name another directory")
+			return problem.New(problem.Unable, "the backups in this directory are of another format").At(dir).
+				Try("name another directory")
 		}
 		return nil
 	}
 	if slices.ContainsFunc(names, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), "."+markName) }) {
-		return problem.New(problem.Usage, "this directory holds other things than backups").At(dir).Try("name one that is empty, or new")
+		return problem.New(problem.Usage, "this directory holds other things than backups").At(dir).
+			Try("name one that is empty, or new")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return problem.New(problem.Failed, "the directory for backups cannot be made").At(dir).Because(problem.Reason(err))
@@ -138,8 +142,8 @@ func begin(dir string) error {
 	return err
 }
 
-// read finds out what is there. Blocks that no index tells of were written by a run that did not come to its end: they are
-// used if they are whole.
+// read finds out what is there. Blocks that no index tells of were written by a run that did not
+// come to its end: they are used if they are whole.
 func (r *Repository) read() error {
 	if err := r.list(); err != nil {
 		return err
@@ -180,7 +184,8 @@ func (r *Repository) read() error {
 	return nil
 }
 
-// Commit brings all blocks to disk, then the index, then the manifest. Only then do blocks go that are no longer whole.
+// Commit brings all blocks to disk, then the index, then the manifest. Only then do blocks go that
+// are no longer whole.
 func (r *Repository) Commit(m *Manifest) (string, error) {
 	if err := r.Settle(); err != nil {
 		return "", err

@@ -16,8 +16,8 @@ import (
 	"orrery/internal/treesync"
 )
 
-// Sealed are secrets, encrypted with age: generated ones and SSH host keys. Nobody who has not got the passphrase or key can read
-// them.
+// Sealed are secrets, encrypted with age: generated ones and SSH host keys. Nobody who has not got
+// the passphrase or key can read them.
 type Sealed struct {
 	Names  bounded[string] `json:"names"` // of what is in it
 	Pieces digests         `json:"pieces"`
@@ -38,7 +38,8 @@ func (s Secrets) Seal(to []age.Recipient) ([]byte, error) {
 	}
 	w := tar.NewWriter(safe)
 	for _, name := range s.Names() {
-		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(s[name])), Typeflag: tar.TypeReg}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(s[name])),
+			Typeflag: tar.TypeReg}); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write(s[name]); err != nil {
@@ -89,7 +90,8 @@ const mostSecrets = 256 << 20
 func Recipients(keys []string, passphraseFile string) ([]age.Recipient, error) {
 	if passphraseFile != "" {
 		if len(keys) > 0 {
-			return nil, problem.New(problem.Usage, "secrets are encrypted with a passphrase or for keys, not both").Try("leave one of them out")
+			return nil, problem.New(problem.Usage, "secrets are encrypted with a passphrase or for keys, not both").
+				Try("leave one of them out")
 		}
 		phrase, err := passphrase(passphraseFile)
 		if err != nil {
@@ -102,7 +104,8 @@ func Recipients(keys []string, passphraseFile string) ([]age.Recipient, error) {
 	for _, key := range keys {
 		to, err := age.ParseX25519Recipient(key)
 		if err != nil {
-			return nil, problem.New(problem.Usage, "%q is not a public key of age", key).Try("age-keygen makes a pair; the public key begins with age1")
+			return nil, problem.New(problem.Usage, "%q is not a public key of age", key).
+				Try("age-keygen makes a pair; the public key begins with age1")
 		}
 		all = append(all, to)
 	}
@@ -131,7 +134,8 @@ func Identities(keyFile, passphraseFile string) ([]age.Identity, error) {
 		}
 		keys, err := age.ParseIdentities(bytes.NewReader(text))
 		if err != nil {
-			return nil, problem.New(problem.Usage, "this file has no secret key of age").At(keyFile).Try("name the file that age-keygen wrote")
+			return nil, problem.New(problem.Usage, "this file has no secret key of age").At(keyFile).
+				Try("name the file that age-keygen wrote")
 		}
 		all = append(all, keys...)
 	}

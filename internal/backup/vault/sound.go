@@ -18,10 +18,12 @@ import (
 	"orrery/internal/tree"
 )
 
-// What a backup reuses of former ones may have rotted since, and then it would be no better than they. So no block is reused unless its file is as it was
-// when all of it was last read: its size, its inode, and its time of change, which nobody can set. Any other is read and compared with its digest, and so are, at
-// each backup, some of those that were read longest ago: a disk that forgets tells nobody. A block that is not whole is no longer used, so what was in it is
-// read from its source and written once more.
+// What a backup reuses of former ones may have rotted since, and then it would be no better than
+// they. So no block is reused unless its file is as it was when all of it was last read: its size,
+// its inode, and its time of change, which nobody can set. Any other is read and compared with its
+// digest, and so are, at each backup, some of those that were read longest ago: a disk that forgets
+// tells nobody. A block that is not whole is no longer used, so what was in it is read from its
+// source and written once more.
 
 // A blockFile is the file of a block.
 type blockFile struct {
@@ -153,7 +155,8 @@ const (
 	mostReread = 256 << 20
 )
 
-// Sample reads some of the blocks that are to be reused: those that were read longest ago, so that each comes round.
+// Sample reads some of the blocks that are to be reused: those that were read longest ago, so that
+// each comes round.
 func (s *blockStore) Sample(ctx context.Context, used []Digest) error {
 	type one struct {
 		block Digest
@@ -219,7 +222,8 @@ func (s *blockStore) replaced(b *Rotten) bool {
 	})
 }
 
-// Retire takes blocks that are not whole out of the way. One of which something is nowhere else is kept aside: whoever has nothing better may look into it.
+// Retire takes blocks that are not whole out of the way. One of which something is nowhere else is
+// kept aside: whoever has nothing better may look into it.
 func (s *blockStore) Retire() error {
 	for i := range s.checked.Rotten {
 		rotten := &s.checked.Rotten[i]
@@ -319,7 +323,8 @@ func (s *blockStore) recall() {
 	}
 }
 
-// RereadAll reads all blocks, and condemns those that are not whole. It tells how many there are, and what they take.
+// RereadAll reads all blocks, and condemns those that are not whole. It tells how many there are,
+// and what they take.
 func (s *blockStore) RereadAll(ctx context.Context, saw func(bytes int64)) (blocks int, bytes int64, err error) {
 	sizes := map[Digest]int64{}
 	for block, file := range s.files {

@@ -36,7 +36,8 @@ func FuzzSecrets(f *testing.F) {
 	f.Add("secrets/token")
 	f.Add("keys/n/../../x")
 	f.Fuzz(func(t *testing.T, path string) {
-		if isSecret(path) && (strings.Contains(path, "..") && strings.Contains(filepath.Clean("/"+path), "..") || filepath.Clean("/" + path)[1:] != path || len(path) > 300) {
+		if isSecret(path) && (strings.Contains(path, "..") && strings.Contains(filepath.Clean("/"+path), "..") ||
+			filepath.Clean("/" + path)[1:] != path || len(path) > 300) {
 			t.Errorf("%q is one", path)
 		}
 	})
@@ -71,8 +72,10 @@ func TestIndexOfStrangers(t *testing.T) {
 // TestSecretsOfStrangers: only what is named like a secret comes out.
 func TestSecretsOfStrangers(t *testing.T) {
 	for path, is := range map[string]bool{
-		"secrets/token": true, "keys/n1/ssh_host_ed25519_key": true, "keys/n1/ssh_host_ed25519_key.pub": true, "keys/known_hosts": true,
-		"secrets/../../x": false, "secrets/a/b": false, "secrets/.x": false, "keys/../n1/ssh_host_x": false, "keys/n1/authorized_keys": false, "x": false,
+		"secrets/token": true, "keys/n1/ssh_host_ed25519_key": true, "keys/n1/ssh_host_ed25519_key.pub": true,
+		"keys/known_hosts": true,
+		"secrets/../../x":  false, "secrets/a/b": false, "secrets/.x": false, "keys/../n1/ssh_host_x": false,
+		"keys/n1/authorized_keys": false, "x": false,
 		"secrets/": false, "keys/N/ssh_host_x": false, "secrets/a\nb": false,
 	} {
 		if isSecret(path) != is {
@@ -90,7 +93,8 @@ func TestListRefusesWhatLeadsOut(t *testing.T) {
 	}
 }
 
-// TestBegun: what a run leaves that is killed while it makes the repository, or writes into it, is gone after the next one.
+// TestBegun: what a run leaves that is killed while it makes the repository, or writes into it, is
+// gone after the next one.
 func TestBegun(t *testing.T) {
 	dir := t.TempDir()
 	left := []string{"." + markName + "123456"}

@@ -20,7 +20,8 @@ type Vault interface {
 	Backups() ([]string, error)
 	// Manifest reads what a backup has in it.
 	Manifest(id string) (*Manifest, error)
-	// Verify reads all that a backup consists of and compares it with its digests. The problem names the file that is damaged.
+	// Verify reads all that a backup consists of and compares it with its digests. The problem names
+	// the file that is damaged.
 	Verify(ctx context.Context, id string, read func(bytes int64)) error
 	Close() error
 
@@ -31,7 +32,8 @@ type Vault interface {
 	Commit(m *Manifest) (id string, err error)
 }
 
-// Pieces reads pieces out of a vault. It remembers the blocks that were opened last, because neighbours lie in one block.
+// Pieces reads pieces out of a vault. It remembers the blocks that were opened last, because
+// neighbours lie in one block.
 type Pieces struct {
 	vault Vault
 	mu    sync.Mutex

@@ -37,8 +37,8 @@ type Writer struct {
 	moved   chan struct{} // closed whenever the stream has taken something
 }
 
-// New returns a writer to a stream. Locked reports whether this process holds a lock for which others wait. When ctx is over, nothing waits
-// for the reader any more.
+// New returns a writer to a stream. Locked reports whether this process holds a lock for which
+// others wait. When ctx is over, nothing waits for the reader any more.
 func New(ctx context.Context, stream *os.File, locked func() bool) *Writer {
 	w := &Writer{ctx: ctx, stream: stream, locked: locked, wake: make(chan struct{}, 1), moved: make(chan struct{})}
 	go w.carry()
@@ -48,7 +48,8 @@ func New(ctx context.Context, stream *os.File, locked func() bool) *Writer {
 // Fd returns the descriptor of the stream, by which it is known for a terminal.
 func (w *Writer) Fd() uintptr { return w.stream.Fd() }
 
-// Write takes p as a whole, or drops it as a whole. The error is that of the stream, which may be of what was written before.
+// Write takes p as a whole, or drops it as a whole. The error is that of the stream, which may be
+// of what was written before.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -76,7 +77,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 
 func (w *Writer) tellDropped() {
 	if w.dropped > 0 {
-		w.add(fmt.Appendf(nil, "orrery: %d bytes of output were dropped here: nobody read them while a lock was held.\n", w.dropped))
+		w.add(fmt.Appendf(nil, "orrery: %d bytes of output were dropped here: nobody read them while a lock was held.\n",
+			w.dropped))
 		w.dropped = 0
 	}
 }
@@ -90,7 +92,8 @@ func (w *Writer) add(p []byte) {
 	}
 }
 
-// wait waits until the stream has taken something, and reports whether waiting goes on to be allowed. The mutex is free meanwhile.
+// wait waits until the stream has taken something, and reports whether waiting goes on to be
+// allowed. The mutex is free meanwhile.
 func (w *Writer) wait() bool {
 	if w.ctx.Err() != nil {
 		return false

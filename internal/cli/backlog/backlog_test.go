@@ -53,8 +53,8 @@ func (p *pair) write(text []byte, within time.Duration) bool {
 
 var line = append(bytes.Repeat([]byte{'x'}, 4095), '\n')
 
-// TestReaderIsAwaited: without a lock, a writer goes at the pace of its reader, and nothing is lost; also if the reader was slow while
-// a lock was held, up to a limit.
+// TestReaderIsAwaited: without a lock, a writer goes at the pace of its reader, and nothing is
+// lost; also if the reader was slow while a lock was held, up to a limit.
 func TestReaderIsAwaited(t *testing.T) {
 	p := newPair(t)
 	if p.write(bytes.Repeat(line, 100), 50*time.Millisecond) {
@@ -77,8 +77,8 @@ func TestReaderIsAwaited(t *testing.T) {
 	}
 }
 
-// TestNobodyReads: while a lock is held, all writes together wait for a moment, however many they are, and what is kept is bounded. Who
-// reads later is told what is missing.
+// TestNobodyReads: while a lock is held, all writes together wait for a moment, however many they
+// are, and what is kept is bounded. Who reads later is told what is missing.
 func TestNobodyReads(t *testing.T) {
 	p := newPair(t)
 	p.locked.Store(true)
@@ -104,7 +104,8 @@ func TestNobodyReads(t *testing.T) {
 	}()
 	text, _ := io.ReadAll(p.reader)
 	kept := bytes.Count(text, line)
-	if kept < 200 || kept > 300 || !strings.HasSuffix(string(text), "bytes of output were dropped here: nobody read them while a lock was held.\nthe end\n") {
+	if kept < 200 || kept > 300 || !strings.HasSuffix(string(text),
+		"bytes of output were dropped here: nobody read them while a lock was held.\nthe end\n") {
 		t.Errorf("the reader got %d lines, and %q", kept, text[max(0, len(text)-120):])
 	}
 }

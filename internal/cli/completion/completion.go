@@ -27,8 +27,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// An Offer returns to the shell the words that may stand in a place of the command line. A word may have a description
-// behind a tab.
+// An Offer returns to the shell the words that may stand in a place of the command line. A word may
+// have a description behind a tab.
 type Offer func(words) ([]string, cobra.ShellCompDirective)
 
 // words are those that may stand where something has been typed already.
@@ -43,20 +43,31 @@ const (
 	goesOn  = cobra.ShellCompDirectiveNoSpace
 )
 
-// Places are what the arguments of each verb may be, in their order; of a verb that takes any number, the last is of all that follow.
+// Places are what the arguments of each verb may be, in their order; of a verb that takes any
+// number, the last is of all that follow.
 var Places = map[string][]Offer{
-	"query": {words.selectors}, "graph": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors}, "down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors}, "restart": {words.selectors}, "move": {words.selectors},
-	"renew": {words.selectors}, "stage": {words.selectors}, "switch": {words.selectors}, "rollback": {words.selectors}, "status": {words.selectors}, "exec": {words.selectors}, "logs": {words.selectors, words.units},
-	"shell": {words.nodes}, "console": {words.nodes}, "screen": {words.nodes}, "forward": {words.ports}, "cp": {words.copied},
-	"release show": {words.releases, words.selectors}, "release diff": {words.releases, words.releases, words.selectors}, "release trust": {words.releases},
-	"twin create": {words.sites, words.nothing}, "twin destroy": {words.twins},
-	"twin status": {words.twins, words.selectors}, "twin exec": {words.twins, words.selectors}, "twin shell": {words.twins, words.nodes}, "twin forward": {words.twins, words.ports}, "ci": {words.sites},
-	"snapshot": {words.selectors}, "snapshot restore": {words.snapshots, words.selectors}, "snapshot rm": {words.snapshots},
-	"volume mirror": {words.mirrored}, "volume verify": {words.mirrored}, "volume adopt": {words.formers, words.nodes, words.nothing},
-	"image build": {words.selectors}, "image verify": {words.layers},
-	"backup": {words.selectorsOrFiles}, "backup ls": {words.files}, "backup verify": {words.files}, "backup prune": {words.directories}, "backup repair": {words.directories},
+	"query": {words.selectors}, "graph": {words.selectors}, "plan": {words.selectors}, "up": {words.selectors},
+	"down": {words.selectors}, "start": {words.selectors}, "stop": {words.selectors}, "restart": {words.selectors},
+	"move":  {words.selectors},
+	"renew": {words.selectors}, "stage": {words.selectors}, "switch": {words.selectors}, "rollback": {words.selectors},
+	"status": {words.selectors}, "exec": {words.selectors}, "logs": {words.selectors, words.units},
+	"shell": {words.nodes}, "console": {words.nodes}, "screen": {words.nodes}, "forward": {words.ports},
+	"cp":           {words.copied},
+	"release show": {words.releases, words.selectors}, "release diff": {words.releases, words.releases, words.selectors},
+	"release trust": {words.releases},
+	"twin create":   {words.sites, words.nothing}, "twin destroy": {words.twins},
+	"twin status": {words.twins, words.selectors}, "twin exec": {words.twins, words.selectors},
+	"twin shell": {words.twins, words.nodes}, "twin forward": {words.twins, words.ports}, "ci": {words.sites},
+	"snapshot": {words.selectors}, "snapshot restore": {words.snapshots, words.selectors},
+	"snapshot rm":   {words.snapshots},
+	"volume mirror": {words.mirrored}, "volume verify": {words.mirrored},
+	"volume adopt": {words.formers, words.nodes, words.nothing},
+	"image build":  {words.selectors}, "image verify": {words.layers},
+	"backup": {words.selectorsOrFiles}, "backup ls": {words.files}, "backup verify": {words.files},
+	"backup prune": {words.directories}, "backup repair": {words.directories},
 	"restore": {words.files}, "import": {words.files}, "init": {words.directories}, "mirror pull": {words.directories},
-	"host facts": {words.hosts}, "host drain": {words.hosts}, "host undrain": {words.hosts}, "host remove": {words.hosts}, "host add": {words.nothing, oneOf("local")},
+	"host facts": {words.hosts}, "host drain": {words.hosts}, "host undrain": {words.hosts},
+	"host remove": {words.hosts}, "host add": {words.nothing, oneOf("local")},
 
 	"rehearse":        {words.nothing},
 	"rehearse boot":   {words.hosts},
@@ -67,14 +78,19 @@ var Places = map[string][]Offer{
 	"rehearse pause":  {words.hosts},
 	"rehearse resume": {words.hosts},
 	"rehearse slow":   {words.hosts, words.nothing},
-	"lab run":         {words.files}, "lab check": {words.files}, "lab compare": {words.files}, "lab history": {words.files}, "lab report": {words.files}, "lab ls": {words.directories},
+	"lab run":         {words.files}, "lab check": {words.files}, "lab compare": {words.files},
+	"lab history": {words.files}, "lab report": {words.files}, "lab ls": {words.directories},
 }
 
-// values are what flags may be, of whatever verb they are. What is a file's name is completed by the shell itself.
+// values are what flags may be, of whatever verb they are. What is a file's name is completed by
+// the shell itself.
 var values = map[string]Offer{
-	"site": words.directories, "twin": words.twins, "release": words.releases, "only": words.selectors, "host": words.nodes, "without": words.hosts, "to": words.hosts, "node": words.nodes, "layer": words.layers,
-	"confirm-by": oneOf("checks", "hand"), "owner": words.nothing, "user": words.nothing, "scale": oneOf("cpus=", "memory="),
-	"yes-production": words.nothing, "yes-volumes": words.nothing, "yes-restore": words.nothing, "yes-replace": words.nothing, "yes-moves": words.nothing,
+	"site": words.directories, "twin": words.twins, "release": words.releases, "only": words.selectors,
+	"host": words.nodes, "without": words.hosts, "to": words.hosts, "node": words.nodes, "layer": words.layers,
+	"confirm-by": oneOf("checks", "hand"), "owner": words.nothing, "user": words.nothing,
+	"scale":          oneOf("cpus=", "memory="),
+	"yes-production": words.nothing, "yes-volumes": words.nothing, "yes-restore": words.nothing,
+	"yes-replace": words.nothing, "yes-moves": words.nothing,
 }
 
 // Asked reports whether a command line is the shell's question what may stand there.
@@ -94,12 +110,14 @@ func Add(c *cobra.Command, a *control.Session) {
 		if c.LocalNonPersistentFlags().Lookup(name) == nil && (c.HasParent() || c.PersistentFlags().Lookup(name) == nil) {
 			continue
 		}
-		_ = c.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		_ = c.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, _ []string, typed string) ([]string,
+			cobra.ShellCompDirective) {
 			return gives(words{a, typed})
 		})
 	}
 	if verb == "lab run" || verb == "release trust" { // whose host is no node
-		_ = c.RegisterFlagCompletionFunc("host", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		_ = c.RegisterFlagCompletionFunc("host", func(_ *cobra.Command, _ []string, typed string) ([]string,
+			cobra.ShellCompDirective) {
 			return words{a, typed}.hosts()
 		})
 	}
@@ -114,7 +132,8 @@ func Add(c *cobra.Command, a *control.Session) {
 }
 
 // offers returns the words for the next argument of a verb.
-func offers(a *control.Session, c *cobra.Command, verb string, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func offers(a *control.Session, c *cobra.Command, verb string, args []string, typed string) ([]string,
+	cobra.ShellCompDirective) {
 	of := Places[verb]
 	if strings.Contains(a.Command, " -- ") { // cobra does not tell whether it was typed
 		return nil, orFiles // a command
@@ -234,7 +253,8 @@ func (a words) copied() ([]string, cobra.ShellCompDirective) {
 	return some, noFiles | goesOn
 }
 
-// pathsIn returns the paths in a node that begin so; directories end in a slash. A node that does not answer soon has none.
+// pathsIn returns the paths in a node that begin so; directories end in a slash. A node that does
+// not answer soon has none.
 func (a words) pathsIn(name, begin string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -269,7 +289,8 @@ func pathsIn(ctx context.Context, in host.Runner, begin string) []string {
 	return all
 }
 
-// isPlain reports whether a name has only what stands for itself in a shell and on a terminal: names are a node's to choose.
+// isPlain reports whether a name has only what stands for itself in a shell and on a terminal:
+// names are a node's to choose.
 func isPlain(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-+@%,=/", r)
@@ -345,7 +366,8 @@ func (a words) snapshots() ([]string, cobra.ShellCompDirective) {
 	near.Without = hosts.Elsewhere(s) // a key is no reason to log in somewhere
 	all, _ := snapshots.List(context.Background(), &near, s)
 	for _, each := range all {
-		some = append(some, each.ID+"\t"+humanize.Count(len(each.Nodes), "node")+", "+humanize.Count(len(each.Volumes), "volume"))
+		some = append(some, each.ID+"\t"+humanize.Count(len(each.Nodes), "node")+", "+
+			humanize.Count(len(each.Volumes), "volume"))
 	}
 	return some, noFiles
 }

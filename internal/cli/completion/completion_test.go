@@ -22,7 +22,8 @@ func TestPathsIn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for begin, want := range map[string]string{"/lo": "/log /logs.d/", "/": "/.hidden /log /logs.d/ /other", "/logs.d/": "/logs.d/x", "/none/": ""} {
+	for begin, want := range map[string]string{"/lo": "/log /logs.d/", "/": "/.hidden /log /logs.d/ /other",
+		"/logs.d/": "/logs.d/x", "/none/": ""} {
 		got := pathsIn(t.Context(), host.Local{}, dir+begin)
 		for i := range got {
 			got[i] = strings.TrimPrefix(got[i], dir)

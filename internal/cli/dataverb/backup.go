@@ -54,7 +54,8 @@ Generated secrets and SSH host keys are included only if you say how to encrypt 
 
 func printTaken(out io.Writer, b *backups.Taken) {
 	fmt.Fprintf(out, "%s: %s and %s, %s, in %s (%.1f s; %s read, %s added).\n", b.Name, humanize.Count(b.Nodes, "node"),
-		humanize.Count(b.Volumes, "volume"), humanize.Bytes(b.Bytes), b.Where, b.Took, humanize.Bytes(b.Read), humanize.Bytes(b.Added))
+		humanize.Count(b.Volumes, "volume"), humanize.Bytes(b.Bytes), b.Where, b.Took, humanize.Bytes(b.Read),
+		humanize.Bytes(b.Added))
 	if b.Blocks > 0 {
 		fmt.Fprintf(out, "It shares %s (%s) with earlier backups; %d of them (%s) were read again and are whole.\n",
 			humanize.Count(b.Blocks, "block"), humanize.Bytes(b.Shared), b.Reread, humanize.Bytes(b.Checked))
@@ -79,24 +80,27 @@ func backupList(call *verb.Call) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return table.List(call.Out, all, "ID\tSITE\tTIME\tHOST\tWHO\tNODES\tVOLUMES\tSIZE\tWITH", func(b backups.Backup) []any {
-				var with []string
-				if b.Layers {
-					with = append(with, "layers")
-				}
-				if b.Secrets {
-					with = append(with, "secrets")
-				}
-				return []any{b.ID, b.Site, b.Time.Local().Format(time.DateTime), b.Host, b.Who, b.Nodes, b.Volumes, humanize.Bytes(b.Bytes),
-					cmp.Or(strings.Join(with, ", "), "-")}
-			})
+			return table.List(call.Out, all, "ID\tSITE\tTIME\tHOST\tWHO\tNODES\tVOLUMES\tSIZE\tWITH",
+				func(b backups.Backup) []any {
+					var with []string
+					if b.Layers {
+						with = append(with, "layers")
+					}
+					if b.Secrets {
+						with = append(with, "secrets")
+					}
+					return []any{b.ID, b.Site, b.Time.Local().Format(time.DateTime), b.Host, b.Who, b.Nodes, b.Volumes,
+						humanize.Bytes(b.Bytes),
+						cmp.Or(strings.Join(with, ", "), "-")}
+				})
 		},
 	}, "print JSON")
 }
 
 func backupVerify(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
-		Use: "verify FILE|DIR[@ID]", Short: "Read a backup, or all of a directory, and compare it with its digests", Args: cobra.ExactArgs(1),
+		Use: "verify FILE|DIR[@ID]", Short: "Read a backup, or all of a directory, and compare it with its digests",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var failed error
 			err := backups.Verify(c.Context(), call.Session, args[0], func(id string, damage error) {
@@ -160,7 +164,8 @@ backup that was not in it. At the end you see which backups are whole, and which
 
 // printRepaired says of each backup whether it is whole.
 func printRepaired(out io.Writer, done *backups.Repaired) error {
-	fmt.Fprintf(out, "%s (%s) read, %d of them damaged; %s added.\n", humanize.Count(done.Blocks, "block"), humanize.Bytes(done.Bytes), len(done.Rotten), humanize.Bytes(done.Wrote))
+	fmt.Fprintf(out, "%s (%s) read, %d of them damaged; %s added.\n", humanize.Count(done.Blocks, "block"),
+		humanize.Bytes(done.Bytes), len(done.Rotten), humanize.Bytes(done.Wrote))
 	for i := range done.Backups {
 		b := &done.Backups[i]
 		switch {
@@ -176,6 +181,7 @@ func printRepaired(out io.Writer, done *backups.Repaired) error {
 	if lost == 0 {
 		return nil
 	}
-	p := problem.New(problem.Failed, "%d of %s are still damaged", lost, humanize.Count(len(done.Backups), "backup")).At(done.Where)
+	p := problem.New(problem.Failed, "%d of %s are still damaged", lost, humanize.Count(len(done.Backups), "backup")).
+		At(done.Where)
 	return p.Try("name another copy with --from, and the site of the backups with -C; orrery restore --file and --node restore what is whole")
 }

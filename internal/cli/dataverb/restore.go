@@ -55,13 +55,19 @@ Over several hosts, all of them must answer. Without one of them (--without), on
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Dir, "dir", "", "where the site `directory` goes (default: one with the site's name; of a twin: with its state)")
-	f.StringArrayVar(&o.files, "file", nil, "only this file or directory, as `NODE:PATH`, into the current directory or --dir; may be repeated")
-	f.StringVar(&o.node, "node", "", "only what the node of this `name` has, into a new directory (./NAME or --dir) or, with --replace, into the node")
+	f.StringVar(&o.Dir, "dir", "",
+		"where the site `directory` goes (default: one with the site's name; of a twin: with its state)")
+	f.StringArrayVar(&o.files, "file", nil,
+		"only this file or directory, as `NODE:PATH`, into the current directory or --dir; may be repeated")
+	f.StringVar(&o.node, "node", "",
+		"only what the node of this `name` has, into a new directory (./NAME or --dir) or, with --replace, into the node")
 	f.StringVar(&o.To, "to", "", "restore a twin of that `name`")
-	f.BoolVar(&o.Replace, "replace", false, "replace the site on this host and its data, or with --node what that node has (asks for the site's name)")
-	f.BoolVar(&o.TrustLayers, "trust-layers", false, "use the layers in the backup instead of building them (only if you made it)")
-	call.AgreeFlag(c, control.Paths, "the `name` of the site whose volumes are restored to directories that its site file names, so that you are not asked for it")
+	f.BoolVar(&o.Replace, "replace", false,
+		"replace the site on this host and its data, or with --node what that node has (asks for the site's name)")
+	f.BoolVar(&o.TrustLayers, "trust-layers", false,
+		"use the layers in the backup instead of building them (only if you made it)")
+	call.AgreeFlag(c, control.Paths,
+		"the `name` of the site whose volumes are restored to directories that its site file names, so that you are not asked for it")
 	call.AgreeFlag(c, control.Replace, "the `name` of the site whose data is deleted, so that you are not asked for it")
 	f.StringVar(&o.Identity, "secrets-identity", "", "decrypt the secrets with the secret key of age in this `file`")
 	f.StringVar(&o.Passphrase, "secrets-passphrase-file", "", "decrypt the secrets with the passphrase in this `file`")
@@ -71,7 +77,8 @@ Over several hosts, all of them must answer. Without one of them (--without), on
 	return c
 }
 
-func restoreSite(ctx context.Context, session *control.Session, out io.Writer, text string, o control.RestoreOptions) error {
+func restoreSite(ctx context.Context, session *control.Session, out io.Writer, text string,
+	o control.RestoreOptions) error {
 	r, err := backups.Restore(ctx, session, text, o)
 	if err != nil {
 		return err
@@ -86,7 +93,8 @@ func pick(session *control.Session, to verb.Output, c *cobra.Command, text strin
 	if o.node != "" && len(o.files) > 0 {
 		return problem.New(problem.Usage, "--file and --node cannot be used together").Try("leave one of them out")
 	}
-	if err := refuse(c, "applies to a whole site, not to --file and --node", "to", "replace", "trust-layers", "yes-paths", "yes-replace", "yes-production",
+	if err := refuse(c, "applies to a whole site, not to --file and --node", "to", "replace", "trust-layers",
+		"yes-paths", "yes-replace", "yes-production",
 		"secrets-identity", "secrets-passphrase-file", "parallel", "without"); err != nil {
 		return err
 	}
@@ -107,7 +115,8 @@ func pick(session *control.Session, to verb.Output, c *cobra.Command, text strin
 // replaceNode puts one node of the site back as it was backed up, in the place of what it is now.
 func replaceNode(session *control.Session, to verb.Output, c *cobra.Command, text string, o restoreOptions) error {
 	if err := refuse(c, "does not go with --node and --replace, which put one node back in its place",
-		"dir", "file", "to", "trust-layers", "yes-paths", "secrets-identity", "secrets-passphrase-file", "parallel"); err != nil {
+		"dir", "file", "to", "trust-layers", "yes-paths", "secrets-identity", "secrets-passphrase-file",
+		"parallel"); err != nil {
 		return err
 	}
 	done, err := backups.ReplaceNode(c.Context(), session, text, o.node)
@@ -134,6 +143,7 @@ func refuse(c *cobra.Command, why string, flags ...string) error {
 // printLacked says what does not come back because of where it goes.
 func printLacked(errs io.Writer, lacked map[string]int) {
 	for what, n := range lacked {
-		fmt.Fprintf(errs, "orrery: not restored, because this host does not accept them: %s (%s)\n", sanitize.Line(what), humanize.Count(n, "file"))
+		fmt.Fprintf(errs, "orrery: not restored, because this host does not accept them: %s (%s)\n", sanitize.Line(what),
+			humanize.Count(n, "file"))
 	}
 }

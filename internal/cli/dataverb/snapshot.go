@@ -40,13 +40,15 @@ are not included. Snapshots are kept with the state of the site, on each host th
 	call.ReleaseFlag(c)
 	call.WithoutFlag(c)
 	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // what is beneath it has it, too
-	c.Flags().BoolVar(&with.Memory, "memory", false, "also keep the memory of virtual machines, which go on from there when they are restored")
+	c.Flags().BoolVar(&with.Memory, "memory", false,
+		"also keep the memory of virtual machines, which go on from there when they are restored")
 	c.AddCommand(snapshotList(call), snapshotRemove(call), snapshotRestore(call))
 	return verb.WithJSON(c, "print JSON")
 }
 
 func printSnapshot(out io.Writer, s *site.Site, t *snapshots.Snapshot) {
-	fmt.Fprintf(out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Name, t.ID, humanize.Count(len(t.Nodes), "node"), humanize.Count(len(t.Volumes), "volume"), t.Seconds)
+	fmt.Fprintf(out, "%s: snapshot %s of %s and %s in %.2f s.\n", s.Name, t.ID, humanize.Count(len(t.Nodes), "node"),
+		humanize.Count(len(t.Volumes), "volume"), t.Seconds)
 	if t.Pause > 0 {
 		fmt.Fprintf(out, "Pause: %s. Skew between nodes: %s.\n", milliseconds(t.Pause), milliseconds(t.Skew))
 	}
@@ -77,10 +79,11 @@ func snapshotList(call *verb.Call) *cobra.Command {
 				unread = cmp.Or(unread, err)
 				return atLeast(size.Disk, size.Partial)
 			}
-			err = table.List(call.Out, all, "ID\tTIME\tWHO\tNODES\tVOLUMES\tPAUSE\tSKEW\tSIZE", func(taken *snapshots.Snapshot) []any {
-				return []any{taken.ID, taken.Time.Local().Format(time.DateTime), taken.Who, len(taken.Nodes), len(taken.Volumes),
-					milliseconds(taken.Pause), milliseconds(taken.Skew), size(taken)}
-			})
+			err = table.List(call.Out, all, "ID\tTIME\tWHO\tNODES\tVOLUMES\tPAUSE\tSKEW\tSIZE",
+				func(taken *snapshots.Snapshot) []any {
+					return []any{taken.ID, taken.Time.Local().Format(time.DateTime), taken.Who, len(taken.Nodes), len(taken.Volumes),
+						milliseconds(taken.Pause), milliseconds(taken.Skew), size(taken)}
+				})
 			return cmp.Or(err, unread)
 		}),
 	}, "print JSON")

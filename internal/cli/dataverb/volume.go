@@ -22,7 +22,8 @@ import (
 
 // Volume is `orrery volume`.
 func Volume(call *verb.Call) *cobra.Command {
-	c := verb.Group("volume", "Manage persistent data of nodes, and its mirrors", volumeList(call), volumeMirror(call), volumeVerify(call), volumeAdopt(call))
+	c := verb.Group("volume", "Manage persistent data of nodes, and its mirrors", volumeList(call), volumeMirror(call),
+		volumeVerify(call), volumeAdopt(call))
 	call.WithoutFlag(c)
 	c.PersistentFlags().AddFlag(c.Flags().Lookup("without")) // what is beneath it has it, too
 	return c
@@ -38,18 +39,19 @@ func volumeList(call *verb.Call) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = table.List(call.Out, all, "VOLUME\tNODE\tSIZE\tON DISK\tPATH\tMIRROR\tLAST\tRESULT\tNEXT", func(r volumes.Row) []any {
-				size, disk := "-", "-"
-				if r.There {
-					size, disk = atLeast(r.Size.Apparent, r.Size.Partial), atLeast(r.Size.Disk, r.Size.Partial)
-				}
-				last, result, next := lastMirrored(&r)
-				node := r.Node
-				if r.Orphan {
-					node += " (unused)"
-				}
-				return []any{r.Volume, node, size, disk, r.Path, cmp.Or(r.Mirror, "-"), last, result, next}
-			})
+			err = table.List(call.Out, all, "VOLUME\tNODE\tSIZE\tON DISK\tPATH\tMIRROR\tLAST\tRESULT\tNEXT",
+				func(r volumes.Row) []any {
+					size, disk := "-", "-"
+					if r.There {
+						size, disk = atLeast(r.Size.Apparent, r.Size.Partial), atLeast(r.Size.Disk, r.Size.Partial)
+					}
+					last, result, next := lastMirrored(&r)
+					node := r.Node
+					if r.Orphan {
+						node += " (unused)"
+					}
+					return []any{r.Volume, node, size, disk, r.Path, cmp.Or(r.Mirror, "-"), last, result, next}
+				})
 			if err == nil && !reply.Wanted(call.Out) {
 				screen.Orphans(call.Out, orphans)
 			}
@@ -109,7 +111,8 @@ compares everything on both sides and takes what differs from the volume. Make s
 	}
 	c.Flags().StringVar(&key, "key", "", "on this host of several: what it has of the site that is known by this")
 	_ = c.Flags().MarkHidden("key")
-	c.Flags().BoolVar(&o.Contents, "contents", false, "compare contents instead of sizes and times, which repairs files that rotted in the mirror")
+	c.Flags().BoolVar(&o.Contents, "contents", false,
+		"compare contents instead of sizes and times, which repairs files that rotted in the mirror")
 	return c
 }
 

@@ -28,35 +28,40 @@ The login must work without a question, and must be root or become root by sudo 
 }
 
 func hostLs(call *verb.Call) *cobra.Command {
-	c := hostsVerb(call, "ls", "List the hosts of the site, whether they answer, and how many nodes they have", (*hosts.Call).States, table.Hosts)
+	c := hostsVerb(call, "ls", "List the hosts of the site, whether they answer, and how many nodes they have",
+		(*hosts.Call).States, table.Hosts)
 	c.Long = "Lists the hosts of the site, whether they answer and how quickly, and how many of its nodes they have. The exit status is 4 if one does not answer."
 	return c
 }
 
 func hostCheck(call *verb.Call) *cobra.Command {
-	c := hostsVerb(call, "check", "Check that the hosts of the site are reached, and fit for nodes", (*hosts.Call).Check, table.HostsFit)
+	c := hostsVerb(call, "check", "Check that the hosts of the site are reached, and fit for nodes", (*hosts.Call).Check,
+		table.HostsFit)
 	c.Long = `Logs in to each host of the site and checks there what "orrery doctor" checks on this machine; that no two hosts are one machine; that the clocks
 are not more than two seconds apart; and that packets arrive from host to host as large as networks send them. The exit status is 4 if something is wrong.`
 	return c
 }
 
 // hostsVerb tells how all hosts are: to programs as JSON, otherwise as a table.
-func hostsVerb(call *verb.Call, use, short string, look func(*hosts.Call, context.Context) []hosts.State, show func(io.Writer, []hosts.State) error) *cobra.Command {
-	return verb.WithJSON(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: call.OnHosts(func(ctx context.Context, s *site.Site, _ []string) error {
-		all := look(call.Session.Call(s), ctx)
-		if err := show(call.Out, all); err != nil {
-			return err
-		}
-		if !table.HostsWrong(call.Err, all) {
-			return problem.Status(problem.Unable)
-		}
-		return nil
-	})}, "print JSON")
+func hostsVerb(call *verb.Call, use, short string, look func(*hosts.Call, context.Context) []hosts.State,
+	show func(io.Writer, []hosts.State) error) *cobra.Command {
+	return verb.WithJSON(&cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, _ []string) error {
+			all := look(call.Session.Call(s), ctx)
+			if err := show(call.Out, all); err != nil {
+				return err
+			}
+			if !table.HostsWrong(call.Err, all) {
+				return problem.Status(problem.Unable)
+			}
+			return nil
+		})}, "print JSON")
 }
 
 func hostFacts(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use: "facts HOST", Short: "Show what a host has that nodes need, as doctor does on this machine", Args: cobra.ExactArgs(1),
+		Use: "facts HOST", Short: "Show what a host has that nodes need, as doctor does on this machine",
+		Args: cobra.ExactArgs(1),
 		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
 			facts, err := call.Session.Call(s).Facts(ctx, args[0])
 			if err != nil {
@@ -96,7 +101,8 @@ func printAdded(out io.Writer, a *roster.Added) {
 	case a.Written && a.Block == "":
 		fmt.Fprintf(out, "%s is a host of the site already, and well.\n", a.Host)
 	case a.Written:
-		fmt.Fprintf(out, "%s is a host of the site; site.toml says so now. New nodes may come to it; orrery rebalance moves others there.\n", a.Host)
+		fmt.Fprintf(out, "%s is a host of the site; site.toml says so now. New nodes may come to it; orrery rebalance moves others there.\n",
+			a.Host)
 	}
 }
 

@@ -14,12 +14,14 @@ import (
 
 // Image returns the verb for layers.
 func Image(call *verb.Call) *cobra.Command {
-	return verb.Group("image", "Manage the base images and role layers on this host", imageBuild(call), imageList(call), imageGC(call), imageVerify(call))
+	return verb.Group("image", "Manage the base images and role layers on this host", imageBuild(call), imageList(call),
+		imageGC(call), imageVerify(call))
 }
 
 // hostsFlag lets a verb be about hosts of the site.
 func hostsFlag(c *cobra.Command, names *[]string) {
-	c.Flags().StringSliceVar(names, "host", nil, "the store of this `host` of the site, or of \"all\" hosts (default: that of this machine)")
+	c.Flags().StringSliceVar(names, "host", nil,
+		"the store of this `host` of the site, or of \"all\" hosts (default: that of this machine)")
 }
 
 func imageList(call *verb.Call) *cobra.Command {

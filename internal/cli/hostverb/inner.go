@@ -31,7 +31,8 @@ func helper(s *control.Session) *cobra.Command {
 	}
 }
 
-// hooks tells the hooks of a site what waits to be told. It is begun by whoever has something to tell, who does not wait for it.
+// hooks tells the hooks of a site what waits to be told. It is begun by whoever has something to
+// tell, who does not wait for it.
 func hooks(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "hook SITE", Hidden: true, Args: cobra.ExactArgs(1),
@@ -53,7 +54,8 @@ func thaw(call *verb.Call) *cobra.Command {
 	}
 }
 
-// hostRun carries out what this host has planned for a trigger. It is begun by timers, and by whoever finds that nobody watches.
+// hostRun carries out what this host has planned for a trigger. It is begun by timers, and by
+// whoever finds that nobody watches.
 func hostRun(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "host-run SITE TRIGGER [PART]", Hidden: true, Args: cobra.RangeArgs(2, 3),

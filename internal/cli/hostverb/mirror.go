@@ -48,7 +48,8 @@ func printPulled(out io.Writer, p *layers.Pulled) {
 	}
 	all := humanize.Count(p.Debian, "Debian package") + " and " + humanize.Count(p.Python, "Python package")
 	if p.New() {
-		fmt.Fprintf(out, "%s: %s; %d were fetched and %d copied from this host's cache, %d MiB.\n", p.Dir, all, p.Fetched, p.Cached, p.Bytes>>20)
+		fmt.Fprintf(out, "%s: %s; %d were fetched and %d copied from this host's cache, %d MiB.\n", p.Dir, all, p.Fetched,
+			p.Cached, p.Bytes>>20)
 	} else {
 		fmt.Fprintf(out, "%s: nothing to fetch: %s are there.\n", p.Dir, all)
 	}

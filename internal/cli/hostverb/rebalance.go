@@ -21,7 +21,8 @@ import (
 func Rebalance(call *verb.Call) *cobra.Command {
 	dry := false
 	c := &cobra.Command{
-		Use: "rebalance", Short: "Move nodes so that groups are spread and hosts are about as full as one another", Args: cobra.NoArgs,
+		Use: "rebalance", Short: "Move nodes so that groups are spread and hosts are about as full as one another",
+		Args: cobra.NoArgs,
 		Long: `Proposes which nodes of the site to move to other hosts, and why: first those of groups with spread = "host" that are too many on one host, then those that make one host fuller than others. They are as few as may
 be, since each node that moves stands still for a moment. Nodes with host = in the site file, and those that a device of their host ties to it, are left where they are. You are asked before anything is done.
 With --dry-run, nothing is; the exit status is 0 then if there is nothing to move and 10 if there is.`,

@@ -28,9 +28,11 @@ func Version(call *verb.Call) *cobra.Command {
 				}
 			}
 			if reply.Wanted(call.Out) {
-				return reply.JSON(call.Out, map[string]string{"version": call.Session.Version, "revision": strings.TrimSpace(revision), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+				return reply.JSON(call.Out, map[string]string{"version": call.Session.Version,
+					"revision": strings.TrimSpace(revision), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
-			fmt.Fprintf(call.Out, "orrery %s%s %s %s/%s\n", call.Session.Version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(call.Out, "orrery %s%s %s %s/%s\n", call.Session.Version, revision, runtime.Version(), runtime.GOOS,
+				runtime.GOARCH)
 			return nil
 		},
 	}

@@ -34,7 +34,8 @@ func addGoal(c *cobra.Command) *goalFlags {
 	return f
 }
 
-// readExperiment reads the one that is named, for a host of the site or for this machine, or returns the one that comes with Orrery.
+// readExperiment reads the one that is named, for a host of the site or for this machine, or
+// returns the one that comes with Orrery.
 func readExperiment(args []string, on string) (*experiment.Experiment, error) {
 	if len(args) == 0 {
 		return experiment.Default(), nil
@@ -57,7 +58,8 @@ func (f *goalFlags) asked() (g lab.Goal, err error) {
 	return g, g.Check()
 }
 
-// repeated runs an experiment as often as was asked for, each time into a bundle of its own, and says how to compare several.
+// repeated runs an experiment as often as was asked for, each time into a bundle of its own, and
+// says how to compare several.
 func (f *goalFlags) repeated(out io.Writer, o lab.Options, run func(lab.Options) (*lab.Written, error)) error {
 	var made []string
 	to, asked := o.To, *o.Experiment
@@ -74,7 +76,8 @@ func (f *goalFlags) repeated(out io.Writer, o lab.Options, run func(lab.Options)
 		made = append(made, one.Dir)
 	}
 	if f.repeat > 1 {
-		_, _ = fmt.Fprintf(out, "\n%d runs. Compare them with runs after a change:\n  orrery lab compare %s -- AFTER…\n", f.repeat, strings.Join(made, " "))
+		_, _ = fmt.Fprintf(out, "\n%d runs. Compare them with runs after a change:\n  orrery lab compare %s -- AFTER…\n",
+			f.repeat, strings.Join(made, " "))
 	}
 	return nil
 }

@@ -18,8 +18,10 @@ import (
 // TestGoal: what flags ask for, and what they cannot.
 func TestGoal(t *testing.T) {
 	for line, want := range map[string]*lab.Goal{
-		"": {}, "--rounds=20": {Keep: 20}, "--until=10%": {Until: 0.1}, "--until=7.5": {Until: 0.075}, "--time=30m": {Budget: 30 * time.Minute},
-		"--rounds=0": nil, "--rounds=4": nil, "--until=5%": nil, "--until=x": nil, "--until=NaN": nil, "--until=-10%": nil, "--until=200%": nil, "--time=-1s": nil, "--repeat=0": nil,
+		"": {}, "--rounds=20": {Keep: 20}, "--until=10%": {Until: 0.1}, "--until=7.5": {Until: 0.075},
+		"--time=30m": {Budget: 30 * time.Minute},
+		"--rounds=0": nil, "--rounds=4": nil, "--until=5%": nil, "--until=x": nil, "--until=NaN": nil, "--until=-10%": nil,
+		"--until=200%": nil, "--time=-1s": nil, "--repeat=0": nil,
 	} {
 		c := &cobra.Command{}
 		f := addGoal(c)
@@ -58,7 +60,9 @@ func TestRun(t *testing.T) {
 	}
 	o := lab.Options{Experiment: &experiment.Experiment{Rounds: 10}, To: "/srv/x"}
 	var out bytes.Buffer
-	if err := f.repeated(&out, o, run); err != nil || !strings.Contains(out.String(), "orrery lab compare /srv/x-1 /srv/x-2 /srv/x-3 -- ") || !slices.Equal(to, []string{"/srv/x-1", "/srv/x-2", "/srv/x-3"}) {
+	if err := f.repeated(&out, o, run); err != nil ||
+		!strings.Contains(out.String(), "orrery lab compare /srv/x-1 /srv/x-2 /srv/x-3 -- ") ||
+		!slices.Equal(to, []string{"/srv/x-1", "/srv/x-2", "/srv/x-3"}) {
 		t.Errorf("%v, %q, %v", to, out.String(), err)
 	}
 	if err := f.repeated(&out, o, run); err == nil || len(to) != 5 {

@@ -1,5 +1,5 @@
-// Package labverb has the verbs of `orrery lab`, which measure what virtualization costs, and a sender and a receiver of
-// SPEAD heaps, by which the lab measures capture.
+// Package labverb has the verbs of `orrery lab`, which measure what virtualization costs, and a
+// sender and a receiver of SPEAD heaps, by which the lab measures capture.
 package labverb
 
 import (
@@ -45,9 +45,11 @@ func list(call *verb.Call) *cobra.Command {
 				fmt.Fprintf(call.Out, "No bundles in %s. orrery lab run makes one.\n", dir)
 				return err
 			}
-			return errors.Join(table.List(call.Out, heads, "BUNDLE\tBEGAN\tWHO\tROUNDS\tSTATE\tTITLE", func(h bundle.Head) []any {
-				return []any{h.ID, table.Minute(h.Began), h.Who, max(0, h.Rounds-1), lab.State(h, filepath.Join(dir, h.ID)), h.Title}
-			}), err)
+			return errors.Join(table.List(call.Out, heads, "BUNDLE\tBEGAN\tWHO\tROUNDS\tSTATE\tTITLE",
+				func(h bundle.Head) []any {
+					return []any{h.ID, table.Minute(h.Began), h.Who, max(0, h.Rounds-1), lab.State(h, filepath.Join(dir, h.ID)),
+						h.Title}
+				}), err)
 		},
 	}, "print JSON")
 }

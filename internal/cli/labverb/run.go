@@ -40,7 +40,8 @@ If a run was interrupted or killed, run the same command to resume.`,
 			if err != nil {
 				return err
 			}
-			return flags.repeated(call.Out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh, Orrery: call.Session.Version}, func(o lab.Options) (*lab.Written, error) {
+			return flags.repeated(call.Out, lab.Options{Experiment: e, To: to, Goal: goal, Fresh: fresh,
+				Orrery: call.Session.Version}, func(o lab.Options) (*lab.Written, error) {
 				made, err := lab.RunOn(c.Context(), call.Session, labWatch{screen.NewExperiment(call.Err), call.Output}, on, o)
 				return made, errors.Join(err, printWritten(call.Out, made))
 			})

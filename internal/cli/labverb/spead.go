@@ -38,7 +38,8 @@ With --session each line of standard input, such as {"rate": 1e9, "seconds": 0.1
 				return err
 			}
 			if rate < 0 || length <= 0 || heaps < 0 {
-				return problem.New(problem.Usage, "a rate, duration or number of heaps is negative").Try("%s --help", c.CommandPath())
+				return problem.New(problem.Usage, "a rate, duration or number of heaps is negative").
+					Try("%s --help", c.CommandPath())
 			}
 			s, err := spead.Connect(o)
 			if err != nil {

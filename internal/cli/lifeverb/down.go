@@ -48,9 +48,11 @@ With --name you need no site directory: the host knows what belongs to the site.
 }
 
 // downNamed takes down a site by what is known of it on this host.
-func downNamed(ctx context.Context, session *control.Session, out io.Writer, name string, selectors []string, volumes bool) error {
+func downNamed(ctx context.Context, session *control.Session, out io.Writer, name string, selectors []string,
+	volumes bool) error {
 	if len(selectors) > 0 || session.SiteDir != "" {
-		return problem.New(problem.Usage, "--name takes down all of a site, from what this host knows of it").Try("leave out selectors and -C, or leave out --name")
+		return problem.New(problem.Usage, "--name takes down all of a site, from what this host knows of it").
+			Try("leave out selectors and -C, or leave out --name")
 	}
 	result, err := sites.DownNamed(ctx, session, name, volumes)
 	return printDown(out, name, result, err)
@@ -63,7 +65,8 @@ func printDown(out io.Writer, name string, r *apply.Result, err error) error {
 	case r == nil:
 		fmt.Fprintf(out, "%s: nothing to take down.\n", name)
 	default:
-		fmt.Fprintf(out, "%s: %s taken down.%s\n", name, humanize.Count(done(r.Done, plan.DestroyNode), "node"), kept(done(r.Done, plan.RemoveVolume)))
+		fmt.Fprintf(out, "%s: %s taken down.%s\n", name, humanize.Count(done(r.Done, plan.DestroyNode), "node"),
+			kept(done(r.Done, plan.RemoveVolume)))
 	}
 	return nil
 }
@@ -75,7 +78,8 @@ func done(steps []*plan.Step, kind plan.Kind) int {
 
 func kept(removed int) string {
 	if removed > 0 {
-		return fmt.Sprintf(" %s deleted permanently. Layers, host keys and the journal are kept.", humanize.Count(removed, "volume"))
+		return fmt.Sprintf(" %s deleted permanently. Layers, host keys and the journal are kept.",
+			humanize.Count(removed, "volume"))
 	}
 	return " Volumes, layers, host keys and the journal are kept."
 }

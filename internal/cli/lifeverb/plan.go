@@ -38,7 +38,8 @@ The exit status is 0 if there is nothing to do and 10 if there is.`,
 }
 
 // preview shows what up or down would do.
-func preview(ctx context.Context, session *control.Session, out io.Writer, selectors []string, o sites.PreviewOptions) error {
+func preview(ctx context.Context, session *control.Session, out io.Writer, selectors []string,
+	o sites.PreviewOptions) error {
 	p, err := sites.Preview(ctx, session, selectors, o)
 	if err != nil {
 		return err

@@ -13,7 +13,8 @@ import (
 )
 
 // stateVerb returns a verb that brings nodes into a state.
-func stateVerb(call *verb.Call, name, short, state string, set func(context.Context, *control.Session, *site.Site, []string) (*apply.Result, error)) *cobra.Command {
+func stateVerb(call *verb.Call, name, short, state string,
+	set func(context.Context, *control.Session, *site.Site, []string) (*apply.Result, error)) *cobra.Command {
 	c := &cobra.Command{
 		Use:   name + " [SELECTOR...]",
 		Short: short,

@@ -45,10 +45,12 @@ fails, its nodes are put back as they were, and no other begins.`,
 	return c
 }
 
-func bringUp(ctx context.Context, session *control.Session, to verb.Output, s *site.Site, selectors []string, how sites.UpOptions) error {
+func bringUp(ctx context.Context, session *control.Session, to verb.Output, s *site.Site, selectors []string,
+	how sites.UpOptions) error {
 	result, elsewhere, err := sites.Up(ctx, session, s, selectors, how)
 	if elsewhere != "" {
-		fmt.Fprintf(to.Err, "orrery: %s is up from %s, and not from the directory where this command was given.\n", s.Key(), elsewhere)
+		fmt.Fprintf(to.Err, "orrery: %s is up from %s, and not from the directory where this command was given.\n", s.Key(),
+			elsewhere)
 		return nil
 	}
 	return verb.PrintUp(ctx, session, to.Out, s, selectors, result, err)

@@ -33,7 +33,8 @@ and "error" says why) and the first MiB of its output.`,
 			o.Command, o.Stdin, o.Fixed = args[dash:], call.In, c.Flags().Changed("parallel")
 			to := call.Raw(raw)
 			return call.OnHosts(func(ctx context.Context, s *site.Site, selectors []string) error {
-				endings, err := nodes.Exec(ctx, call.Session, s, selectors, o, func(of []*site.Node) nodes.Speech { return speech.Of(to.Out, to.Err, of, grouped) })
+				endings, err := nodes.Exec(ctx, call.Session, s, selectors, o,
+					func(of []*site.Node) nodes.Speech { return speech.Of(to.Out, to.Err, of, grouped) })
 				return speech.Tally(to.Err, endings, err)
 			})(c, args[:dash])
 		},
@@ -43,12 +44,14 @@ and "error" says why) and the first MiB of its output.`,
 	rawFlag(c, &raw)
 	f.IntVar(&o.Parallel, "parallel", 16, "how many nodes at once, at most")
 	f.DurationVar(&o.Timeout, "timeout", 0, "stop the command on a node after this time (default: never)")
-	f.BoolVar(&grouped, "group", false, "print the output of each node together when it has finished (at most 1 MiB of each)")
+	f.BoolVar(&grouped, "group", false,
+		"print the output of each node together when it has finished (at most 1 MiB of each)")
 	call.ReleaseFlag(c)
 	call.WithoutFlag(c)
 	return verb.WithJSON(c, "print a list in JSON")
 }
 
 func rawFlag(c *cobra.Command, raw *bool) {
-	c.Flags().BoolVar(raw, "raw", false, "pass on terminal escape sequences, such as colours (default: show them as \\x1b)")
+	c.Flags().BoolVar(raw, "raw", false,
+		"pass on terminal escape sequences, such as colours (default: show them as \\x1b)")
 }

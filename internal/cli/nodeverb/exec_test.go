@@ -58,7 +58,8 @@ type paper struct{ host.Console }
 
 func (paper) Printed() ([]byte, error) { return []byte("\x1b[1mKernel panic\r\n" + hostile), nil }
 
-// What was printed on a console before somebody comes to it reaches a terminal as text, unless he wants it raw, and a pipe as it is.
+// What was printed on a console before somebody comes to it reaches a terminal as text, unless he
+// wants it raw, and a pipe as it is.
 func TestConsoleOnScreen(t *testing.T) {
 	at := &nodes.Console{Console: paper{}, Node: "db"}
 	print := func(out io.Writer) { _ = printLast(out, at, 10) }
@@ -84,7 +85,9 @@ func TestExecOnScreen(t *testing.T) {
 	node := []*site.Node{{Name: "n"}}
 	runners := map[string]host.Runner{"n": talker{text: hostile + "\nwhole\n"}}
 	print := func(to verb.Output) { sayAll(t, to, node, runners) }
-	sent := need.OnScreen(t, func(terminal *os.File) { print(verb.Output{Out: screen.Shown(terminal), Err: screen.Shown(terminal)}) })
+	sent := need.OnScreen(t, func(terminal *os.File) {
+		print(verb.Output{Out: screen.Shown(terminal), Err: screen.Shown(terminal)})
+	})
 	wantPlain(t, sent)
 	if !strings.HasPrefix(sent, "n | "+sanitize.Text(hostile)+"\nn | whole\n") {
 		t.Errorf("the terminal is sent %q", sent)
@@ -136,7 +139,8 @@ func (w *widest) Write(p []byte) (int, error) {
 func TestExecEndlessLine(t *testing.T) {
 	w := &widest{}
 	size := need.Times(64<<20, 1<<30)
-	sayAll(t, verb.Output{Out: w, Err: io.Discard}, []*site.Node{{Name: "n"}}, map[string]host.Runner{"n": gush{size: size}})
+	sayAll(t, verb.Output{Out: w, Err: io.Discard}, []*site.Node{{Name: "n"}},
+		map[string]host.Runner{"n": gush{size: size}})
 	if w.all < size || w.most > 256<<10+100 {
 		t.Errorf("%d bytes were printed, at most %d at once", w.all, w.most)
 	}

@@ -39,7 +39,8 @@ func Forward(call *verb.Call) *cobra.Command {
 			return nil
 		}),
 	}
-	c.Flags().StringVar(&listen, "listen", "", "loopback `ADDRESS:PORT` (default: 127.0.0.1 and the node's port; port 0: any that is free)")
+	c.Flags().StringVar(&listen, "listen", "",
+		"loopback `ADDRESS:PORT` (default: 127.0.0.1 and the node's port; port 0: any that is free)")
 	call.ReleaseFlag(c)
 	return c
 }

@@ -32,7 +32,8 @@ func Journal(call *verb.Call) *cobra.Command {
 			}
 			for _, name := range slices.Sorted(maps.Keys(h.Damaged)) {
 				bad := h.Damaged[name]
-				fmt.Fprintf(call.Err, "orrery: host %s: %s of its journal cannot be read and are left out: %s.\n", name, humanize.Count(len(bad), "line"), humanize.List(bad, 8))
+				fmt.Fprintf(call.Err, "orrery: host %s: %s of its journal cannot be read and are left out: %s.\n", name,
+					humanize.Count(len(bad), "line"), humanize.List(bad, 8))
 			}
 			return errors.Join(reply.Answer(call.Out, h.Entries, func() { table.Journal(call.Out, h.Entries, steps) }), h.Silent)
 		}),

@@ -46,7 +46,8 @@ The exit status is 11 if a node is not as declared.`,
 	}
 	c.Flags().BoolVarP(&how.watch, "watch", "w", false, "show it again every second")
 	c.Flags().BoolVar(&how.probe, "probe", false, "run the health checks now, and look for drift")
-	c.Flags().BoolVar(&how.usage, "usage", false, "show the processors, memory and disk that each node uses now, instead of addresses and roles")
+	c.Flags().BoolVar(&how.usage, "usage", false,
+		"show the processors, memory and disk that each node uses now, instead of addresses and roles")
 	call.WithoutFlag(c)
 	return verb.WithJSON(c, "print JSON")
 }
@@ -103,7 +104,8 @@ func verdict(rows []status.Node) error {
 // everySecond is how often status --watch looks.
 const everySecond = time.Second
 
-// again shows how the nodes are again and again, until it is interrupted: on a terminal in place, else one below the other.
+// again shows how the nodes are again and again, until it is interrupted: on a terminal in place,
+// else one below the other.
 func (v *survey) again(ctx context.Context, in io.Reader) error {
 	if terminal, ok := screen.Of(v.Out); ok {
 		return screen.Watch(ctx, in, terminal, everySecond, func(width int) ([]string, error) { return v.frame(ctx, width) })

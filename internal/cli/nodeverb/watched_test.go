@@ -33,7 +33,8 @@ func (f film) Open(context.Context) (net.Conn, error) {
 
 func (film) Picture(context.Context) ([]byte, error) { return []byte("\x89PNG"), nil }
 
-// TestServeScreen: viewers get what the screen says until the command is interrupted; then nothing is left. A screen that does not answer is told before.
+// TestServeScreen: viewers get what the screen says until the command is interrupted; then nothing
+// is left. A screen that does not answer is told before.
 func TestServeScreen(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	from, to := io.Pipe()
@@ -63,7 +64,8 @@ func TestServeScreen(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(path)); err == nil {
 		t.Errorf("%s is left", path)
 	}
-	if err := serveScreen(t.Context(), call.Output, "win", film{broken: true}); err == nil || !strings.Contains(err.Error(), "does not answer") {
+	if err := serveScreen(t.Context(), call.Output, "win", film{broken: true}); err == nil ||
+		!strings.Contains(err.Error(), "does not answer") {
 		t.Error(err)
 	}
 }
@@ -73,7 +75,8 @@ func TestPaint(t *testing.T) {
 	var out bytes.Buffer
 	call := &verb.Call{Output: verb.Output{Out: &out}}
 	file := filepath.Join(t.TempDir(), "win.png")
-	if err := errors.Join(paint(t.Context(), call.Out, film{}, file), paint(t.Context(), call.Out, film{}, "-")); err != nil {
+	if err := errors.Join(paint(t.Context(), call.Out, film{}, file),
+		paint(t.Context(), call.Out, film{}, "-")); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "\x89PNG" || out.String() != "\x89PNG" {

@@ -34,7 +34,8 @@ that are played; all of it goes when the command ends.
 The verbs below do to hosts what befalls hosts. They work in that shell, and in another terminal.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 && c.ArgsLenAtDash() != 0 {
-				return problem.New(problem.Usage, "rehearse has no verb %q", args[0]).Try("a command comes after two dashes: orrery rehearse -- %s", args[0])
+				return problem.New(problem.Usage, "rehearse has no verb %q", args[0]).
+					Try("a command comes after two dashes: orrery rehearse -- %s", args[0])
 			}
 			return nil
 		},
@@ -56,7 +57,8 @@ The verbs below do to hosts what befalls hosts. They work in that shell, and in 
 
 // befall does something to a host.
 func befall(call *verb.Call, use, short string, do func(rehearsal.Host) error) *cobra.Command {
-	return &cobra.Command{Use: use + " HOST", Short: short, Args: cobra.ExactArgs(1), RunE: onHost(call, func(h rehearsal.Host, _ []string) error { return do(h) })}
+	return &cobra.Command{Use: use + " HOST", Short: short, Args: cobra.ExactArgs(1),
+		RunE: onHost(call, func(h rehearsal.Host, _ []string) error { return do(h) })}
 }
 
 // onHost does something with the host that the first argument names.
@@ -74,7 +76,8 @@ func onHost(call *verb.Call, do func(h rehearsal.Host, args []string) error) fun
 }
 
 // played does something with the hosts that are played for the site.
-func played(call *verb.Call, do func(context.Context, *site.Site, *rehearsal.Hosts, []string) error) func(*cobra.Command, []string) error {
+func played(call *verb.Call, do func(context.Context, *site.Site, *rehearsal.Hosts,
+	[]string) error) func(*cobra.Command, []string) error {
 	return call.AsRoot(call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
 		all, err := rehearsals.Under(call.Session, s)
 		if err != nil {
@@ -88,7 +91,8 @@ func played(call *verb.Call, do func(context.Context, *site.Site, *rehearsal.Hos
 func cut(call *verb.Call) *cobra.Command {
 	only := ""
 	c := &cobra.Command{Use: "cut HOST", Short: "Cut a host off from the others", Args: cobra.ExactArgs(1)}
-	c.Flags().StringVar(&only, "only", "", "lose only what is sent `to` the host, or what comes from it, and tell nobody (default: its link is down)")
+	c.Flags().StringVar(&only, "only", "",
+		"lose only what is sent `to` the host, or what comes from it, and tell nobody (default: its link is down)")
 	c.RunE = onHost(call, func(h rehearsal.Host, _ []string) error {
 		switch way := rehearsal.Way(only); way {
 		case "":
@@ -103,7 +107,8 @@ func cut(call *verb.Call) *cobra.Command {
 
 func slow(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
-		Use: "slow HOST SIZE", Short: `Bound the disk of a host to so much a second, such as "1MiB"; 0 ends that`, Args: cobra.ExactArgs(2),
+		Use: "slow HOST SIZE", Short: `Bound the disk of a host to so much a second, such as "1MiB"; 0 ends that`,
+		Args: cobra.ExactArgs(2),
 		RunE: onHost(call, func(h rehearsal.Host, args []string) error {
 			var rate strict.Size
 			if p := rate.Parse(args[0]); p != nil && args[0] != "0" {
@@ -116,9 +121,11 @@ func slow(call *verb.Call) *cobra.Command {
 
 func gaps(call *verb.Call) *cobra.Command {
 	c := &cobra.Command{
-		Use: "gaps -- COMMAND...", Short: "Run a command, and tell how long nodes did not answer those on other hosts meanwhile", Args: cobra.MinimumNArgs(1),
+		Use: "gaps -- COMMAND...", Short: "Run a command, and tell how long nodes did not answer those on other hosts meanwhile",
+		Args: cobra.MinimumNArgs(1),
 		Long: fmt.Sprintf(`Runs a command, and tells how long each address of a node answered nobody on other hosts meanwhile. Two nodes of each host ask all others every %s;
-less than %s without an answer is no gap. A node that goes with its host asks no more, and counts no more.`, rehearsal.Often, rehearsal.Long),
+less than %s without an answer is no gap. A node that goes with its host asks no more, and counts no more.`,
+			rehearsal.Often, rehearsal.Long),
 		RunE: played(call, func(ctx context.Context, s *site.Site, all *rehearsal.Hosts, args []string) error {
 			gaps, err := rehearsals.Gaps(all, s, func() error {
 				return host.Local{}.Run(ctx, host.Command{Args: args, Stdin: call.In, Stdout: call.Err, Stderr: call.Err})

@@ -49,7 +49,8 @@ the twin, whatever happens. Name the site by its directory or, if it is up on th
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Release, "release", "", `the site as this release makes it; "next": the highest (default: the site as declared)`)
+	f.StringVar(&o.Release, "release", "",
+		`the site as this release makes it; "next": the highest (default: the site as declared)`)
 	f.StringVar(&o.JUnit, "junit", "", "write the report to this `file` as JUnit's XML")
 	f.StringArrayVar(&o.Only, "only", nil, "only the nodes that this `selector` means, and their tests; may be repeated")
 	f.BoolVar(&o.Keep, "keep", false, "keep the twin, so that you can see what went wrong")
@@ -57,7 +58,8 @@ the twin, whatever happens. Name the site by its directory or, if it is up on th
 	return c
 }
 
-// A proofWatcher shows how a proof goes: nothing but results on standard output, and what is shown meanwhile is kept for the report.
+// A proofWatcher shows how a proof goes: nothing but results on standard output, and what is shown
+// meanwhile is kept for the report.
 type proofWatcher struct {
 	control.Watcher
 	verb.Output

@@ -25,7 +25,8 @@ import (
 
 // Release is `orrery release`.
 func Release(call *verb.Call) *cobra.Command {
-	return verb.Group("release", "List releases, show what is in them, and how they differ", releaseList(call), releaseShow(call), releaseDiff(call), releaseTrust(call), releasePrune(call))
+	return verb.Group("release", "List releases, show what is in them, and how they differ", releaseList(call),
+		releaseShow(call), releaseDiff(call), releaseTrust(call), releasePrune(call))
 }
 
 func releaseList(call *verb.Call) *cobra.Command {
@@ -41,7 +42,8 @@ func releaseList(call *verb.Call) *cobra.Command {
 				if !i.Staged.IsZero() {
 					staged = table.Minute(i.Staged)
 				}
-				return []any{site.ReleaseName(i.Number), i.State(), len(i.Live), len(i.Quarantine), staged, cmp.Or(i.Who, "-"), i.Notes}
+				return []any{site.ReleaseName(i.Number), i.State(), len(i.Live), len(i.Quarantine), staged, cmp.Or(i.Who, "-"),
+					i.Notes}
 			})
 			if err != nil || reply.Wanted(call.Out) {
 				return err
@@ -53,7 +55,8 @@ func releaseList(call *verb.Call) *cobra.Command {
 
 func releaseShow(call *verb.Call) *cobra.Command {
 	return verb.WithJSON(&cobra.Command{
-		Use: "show NUMBER [SELECTOR...]", Short: "What a release consists of: layers and package versions, node by node", Args: cobra.MinimumNArgs(1),
+		Use: "show NUMBER [SELECTOR...]", Short: "What a release consists of: layers and package versions, node by node",
+		Args: cobra.MinimumNArgs(1),
 		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
 			all, err := contents(ctx, call.Session, s, args[0], args[1:])
 			if err != nil {
@@ -65,7 +68,8 @@ func releaseShow(call *verb.Call) *cobra.Command {
 }
 
 // contents returns what the nodes of a release consist of.
-func contents(ctx context.Context, session *control.Session, s *site.Site, release string, selectors []string) ([]releases.Contents, error) {
+func contents(ctx context.Context, session *control.Session, s *site.Site, release string,
+	selectors []string) ([]releases.Contents, error) {
 	number, err := register.ReleaseNumber(s, release)
 	if err != nil {
 		return nil, err
@@ -78,8 +82,10 @@ func printContents(out io.Writer, all []releases.Contents) {
 	var t table.Told
 	for _, n := range all {
 		var b strings.Builder
-		fmt.Fprintf(&b, "  roles %s\n  layers %s\n  content %s\n  %s, %s\n", strings.Join(n.Roles, ", "), strings.TrimSpace(n.Base+" "+n.Layer),
-			strings.Join(n.Content, " "), humanize.Count(len(n.Packages), "Debian package"), humanize.Count(len(n.Python), "Python package"))
+		fmt.Fprintf(&b, "  roles %s\n  layers %s\n  content %s\n  %s, %s\n", strings.Join(n.Roles, ", "),
+			strings.TrimSpace(n.Base+" "+n.Layer),
+			strings.Join(n.Content, " "), humanize.Count(len(n.Packages), "Debian package"),
+			humanize.Count(len(n.Python), "Python package"))
 		for _, name := range slices.Sorted(maps.Keys(n.Python)) {
 			fmt.Fprintf(&b, "    %s==%s\n", name, n.Python[name])
 		}
@@ -144,7 +150,8 @@ the newest of the others.`,
 				fmt.Fprintf(call.Out, "%s: nothing to prune.\n", s.Key())
 				return nil
 			}
-			fmt.Fprintf(call.Out, "%s: %s of releases removed (%s).\n", s.Key(), humanize.Count(gone.Nodes, "node"), humanize.List(gone.Releases, len(gone.Releases)))
+			fmt.Fprintf(call.Out, "%s: %s of releases removed (%s).\n", s.Key(), humanize.Count(gone.Nodes, "node"),
+				humanize.List(gone.Releases, len(gone.Releases)))
 			return nil
 		}),
 	}

@@ -42,12 +42,14 @@ you give up that way back with --give-up-rollback.`,
 		}),
 	}
 	c.Flags().StringVar(&text, "release", "", `the release's number, or "next": the highest that is declared`)
-	c.Flags().BoolVar(&how.GiveUp, "give-up-rollback", false, "also stage again what rollback would return to, which makes that impossible")
+	c.Flags().BoolVar(&how.GiveUp, "give-up-rollback", false,
+		"also stage again what rollback would return to, which makes that impossible")
 	verb.ParallelFlag(c, &how.Parallel)
 	return c
 }
 
-func printStaged(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, selectors []string, number int, staged *releases.Staged) error {
+func printStaged(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, selectors []string,
+	number int, staged *releases.Staged) error {
 	if staged.Result == nil {
 		fmt.Fprintf(out, "release %d of %s is staged: nothing to do.\n", number, s.Key())
 		printSpared(out, staged.Spared, number)

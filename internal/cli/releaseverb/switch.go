@@ -42,7 +42,8 @@ when it is not wholly at one release.`,
 			if !known {
 				return problem.New(problem.Usage, "--confirm-by %q", by).Try("checks or hand")
 			}
-			made, err := releases.Switch(ctx, call.Session, s, selectors, releases.SwitchOptions{Release: number, Within: within, ByHand: byHand})
+			made, err := releases.Switch(ctx, call.Session, s, selectors,
+				releases.SwitchOptions{Release: number, Within: within, ByHand: byHand})
 			if err != nil {
 				return err
 			}
@@ -59,9 +60,11 @@ when it is not wholly at one release.`,
 		}),
 	}
 	call.ProductionFlag(c)
-	c.Flags().StringVar(&text, "release", "", `the release's number, "next" for the highest that is declared, or 0 for what is of no release`)
+	c.Flags().StringVar(&text, "release", "",
+		`the release's number, "next" for the highest that is declared, or 0 for what is of no release`)
 	c.Flags().DurationVar(&within, "confirm-within", 0, "return to the former release after this time unless confirmed")
-	c.Flags().StringVar(&by, "confirm-by", "checks", `what confirms: "checks" that pass for the whole time, or only "orrery confirm" ("hand")`)
+	c.Flags().StringVar(&by, "confirm-by", "checks",
+		`what confirms: "checks" that pass for the whole time, or only "orrery confirm" ("hand")`)
 	c.Flags().BoolVar(&wait, "wait", false, "with --confirm-within: wait until the trial ends")
 	return c
 }
@@ -71,10 +74,12 @@ func printSwitched(out io.Writer, made *releases.Switched) {
 		fmt.Fprintf(out, "%s: release %s is live already.\n", made.Site, register.ReleaseNames(made.To))
 		return
 	}
-	fmt.Fprintf(out, "%s: %s at release %s, formerly %s, switched in %s.\n", made.Site, humanize.Count(len(made.To), "node"),
+	fmt.Fprintf(out, "%s: %s at release %s, formerly %s, switched in %s.\n", made.Site,
+		humanize.Count(len(made.To), "node"),
 		register.ReleaseNames(made.To), register.ReleaseNames(made.From), made.Took.Round(time.Millisecond))
 	if made.Outage > 0 {
-		fmt.Fprintf(out, "Links of all hosts had moved within %s; from the first disturbance until all was healthy it took %s.\n", made.Skew.Round(100*time.Microsecond), made.Outage.Round(time.Millisecond))
+		fmt.Fprintf(out, "Links of all hosts had moved within %s; from the first disturbance until all was healthy it took %s.\n",
+			made.Skew.Round(100*time.Microsecond), made.Outage.Round(time.Millisecond))
 	}
 	if made.Kept {
 		fmt.Fprintln(out, "The former release is kept: orrery rollback returns to it.")

@@ -34,7 +34,8 @@ were staged by an Orrery without releases.lock, or whose line is lost. Whoever w
 			}
 			switch {
 			case o.Into != "":
-				fmt.Fprintf(call.Out, "%s has what %s of release %d.\nTo accept it: orrery release trust %[3]d --digest %s\n", o.Into, keepers(kept), kept.Release, kept.Digest)
+				fmt.Fprintf(call.Out, "%s has what %s of release %d.\nTo accept it: orrery release trust %[3]d --digest %s\n",
+					o.Into, keepers(kept), kept.Release, kept.Digest)
 			case kept.Locked == kept.Digest:
 				fmt.Fprintf(call.Out, "releases.lock has the digest of release %d already.\n", kept.Release)
 			}

@@ -25,7 +25,8 @@ import (
 
 // Twin is `orrery twin`.
 func Twin(call *verb.Call) *cobra.Command {
-	c := verb.Group("twin", "Manage twins: isolated copies of a site at its own names and addresses", twinCreate(call), twinList(call), twinDestroy(call))
+	c := verb.Group("twin", "Manage twins: isolated copies of a site at its own names and addresses", twinCreate(call),
+		twinList(call), twinDestroy(call))
 	c.Long = `Twins are copies of a site with the same names, addresses, MACs and roles, on isolated networks of their own. They share all layers with the
 original. Every command works on a twin with --twin NAME.`
 	for _, verb := range []struct{ name, use, short string }{
@@ -88,7 +89,8 @@ func (n *creation) record(original *site.Site, dir string) (r twin.Record, err e
 			return r, err
 		}
 	}
-	r = twin.Record{Site: original.Name, Dir: dir, Options: n.Options, Volumes: n.volumes, Created: time.Now().UTC().Truncate(time.Second)}
+	r = twin.Record{Site: original.Name, Dir: dir, Options: n.Options, Volumes: n.volumes,
+		Created: time.Now().UTC().Truncate(time.Second)}
 	if n.expires > 0 {
 		r.Expires = r.Created.Add(n.expires)
 	}
@@ -125,7 +127,8 @@ simulator ("simulated_by") are replaced by it. A twin has no way out unless you 
 	f := c.Flags()
 	f.StringArrayVar(&n.only, "only", nil, "only the nodes that this `selector` means; may be repeated")
 	f.StringVar(&n.scale, "scale", "", "share of the limits of nodes, as in cpus=0.5,memory=0.5")
-	f.StringVar(&n.volumes, "volumes", site.Empty, `what volumes begin with: "empty", "snapshot" of the original's, or the path of a script, called with volume, node and directory`)
+	f.StringVar(&n.volumes, "volumes", site.Empty,
+		`what volumes begin with: "empty", "snapshot" of the original's, or the path of a script, called with volume, node and directory`)
 	f.StringVar(&n.release, "release", "", `the site as this release makes it; "next": the highest`)
 	f.StringVar(&n.Owner, "owner", "", "who owns it (default: you)")
 	f.DurationVar(&n.expires, "expires", 0, "destroy it after this time")
@@ -142,17 +145,19 @@ func twinList(call *verb.Call) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = table.List(call.Out, all, "TWIN\tSITE\tOWNER\tNODES\tRELEASE\tCREATED\tEXPIRES\tHOSTS\tDIRECTORY", func(t *hosts.Twin) []any {
-				expires := "-"
-				if !t.Expires.IsZero() {
-					expires = table.Minute(t.Expires)
-					if _, so := overdue.Forgotten(call.Session, t.Key()); so {
-						expires += " (nobody waits for it)"
+			err = table.List(call.Out, all, "TWIN\tSITE\tOWNER\tNODES\tRELEASE\tCREATED\tEXPIRES\tHOSTS\tDIRECTORY",
+				func(t *hosts.Twin) []any {
+					expires := "-"
+					if !t.Expires.IsZero() {
+						expires = table.Minute(t.Expires)
+						if _, so := overdue.Forgotten(call.Session, t.Key()); so {
+							expires += " (nobody waits for it)"
+						}
 					}
-				}
-				return []any{t.Options.Name, t.Site, t.Options.Owner, fmt.Sprintf("%d of %d run", t.Running, t.Nodes),
-					site.ReleaseName(t.Options.Release), table.Minute(t.Created), expires, cmp.Or(strings.Join(t.On, "+"), "-"), t.Dir}
-			})
+					return []any{t.Options.Name, t.Site, t.Options.Owner, fmt.Sprintf("%d of %d run", t.Running, t.Nodes),
+						site.ReleaseName(t.Options.Release), table.Minute(t.Created), expires, cmp.Or(strings.Join(t.On, "+"), "-"),
+						t.Dir}
+				})
 			return cmp.Or(err, silent)
 		},
 	}
@@ -173,7 +178,8 @@ func twinDestroy(call *verb.Call) *cobra.Command {
 	}
 	c.Flags().BoolVar(&call.Session.Patient, "wait", false, "wait until nobody else is changing it")
 	value.Ending(c, &call.Session.Ending)
-	c.Flags().BoolVar(&here, "here", false, "only what is on this machine of a twin that is on several hosts; TWIN is SITE.TWIN then")
+	c.Flags().BoolVar(&here, "here", false,
+		"only what is on this machine of a twin that is on several hosts; TWIN is SITE.TWIN then")
 	call.WithoutFlag(c)
 	return c
 }

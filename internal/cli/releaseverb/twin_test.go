@@ -12,13 +12,16 @@ import (
 
 // TestCreation: what flags say of a new twin is in its record, and what they cannot say is refused.
 func TestCreation(t *testing.T) {
-	original := &site.Site{Name: "s", Nodes: []site.Node{{Name: "one"}, {Name: "two"}}, Releases: []site.Release{{Number: 7}, {Number: 8}}}
-	n := creation{Options: twin.Options{Name: "dev", Owner: "ada"}, only: []string{"two"}, scale: "cpus=0.5", volumes: "fill", release: "next", expires: time.Hour}
+	original := &site.Site{Name: "s", Nodes: []site.Node{{Name: "one"}, {Name: "two"}},
+		Releases: []site.Release{{Number: 7}, {Number: 8}}}
+	n := creation{Options: twin.Options{Name: "dev", Owner: "ada"}, only: []string{"two"}, scale: "cpus=0.5",
+		volumes: "fill", release: "next", expires: time.Hour}
 	r, err := n.record(original, "/srv/s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Site != "s" || r.Dir != "/srv/s" || r.Options.Release != 8 || len(r.Options.Only) != 1 || !r.Expires.Equal(r.Created.Add(time.Hour)) || !filepath.IsAbs(r.Volumes) {
+	if r.Site != "s" || r.Dir != "/srv/s" || r.Options.Release != 8 || len(r.Options.Only) != 1 ||
+		!r.Expires.Equal(r.Created.Add(time.Hour)) || !filepath.IsAbs(r.Volumes) {
 		t.Errorf("%+v", r)
 	}
 	for name, n := range map[string]creation{

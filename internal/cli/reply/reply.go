@@ -16,8 +16,9 @@ import (
 // version is that of the object which --json prints: it changes when what a program may rely on does.
 const version = 1
 
-// A Reply is one object on standard output with the result of the verb, what went wrong, and the exit status.
-// A verb that gives JSON writes it through JSON or Result. Of one that does not, the result is the text that it would have printed.
+// A Reply is one object on standard output with the result of the verb, what went wrong, and the
+// exit status. A verb that gives JSON writes it through JSON or Result. Of one that does not, the
+// result is the text that it would have printed.
 type Reply struct {
 	Beginning // of what is meant for people
 	out, errs io.Writer
@@ -45,7 +46,8 @@ func (b *Beginning) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Asked reports whether --json is among the arguments, wherever the verb may stand; what is behind "--" is another program's.
+// Asked reports whether --json is among the arguments, wherever the verb may stand; what is behind
+// "--" is another program's.
 func Asked(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]

@@ -12,7 +12,8 @@ import (
 // TestAsked: --json is asked for as the flag is read, and what stands behind "--" is another program's.
 func TestAsked(t *testing.T) {
 	for line, want := range map[string]bool{
-		"status --json": true, "--json=true status": true, "status --json=1": true, "status --json=false": false, "status": false, "status --jsonx": false,
+		"status --json": true, "--json=true status": true, "status --json=1": true, "status --json=false": false,
+		"status": false, "status --jsonx": false,
 		"exec db -- jq --json": false, "exec db --json -- ls": true, "status --json=much": false,
 	} {
 		if got := Asked(strings.Fields(line)); got != want {
@@ -21,7 +22,8 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestReply: a program gets one object, whether the verb gives JSON, text or nothing, with what went wrong and the exit status.
+// TestReply: a program gets one object, whether the verb gives JSON, text or nothing, with what
+// went wrong and the exit status.
 func TestReply(t *testing.T) {
 	type object struct {
 		Version, Status int

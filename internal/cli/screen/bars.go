@@ -37,11 +37,12 @@ func newBars(t Terminal, p *plan.Plan, took outlook) *bars {
 func (b *bars) Begin(s *plan.Step) {
 	began, estimate, l := time.Now(), b.took(s), &line{text: string(s.Kind)}
 	l.bar = b.all.New(0, mpb.NopStyle(), mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.Name("  "+sanitize.Line(s.Title()), decor.WCSyncSpaceR), decor.Any(func(decor.Statistics) string {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			return " " + l.text + left(estimate, time.Since(began))
-		})))
+		mpb.PrependDecorators(decor.Name("  "+sanitize.Line(s.Title()), decor.WCSyncSpaceR),
+			decor.Any(func(decor.Statistics) string {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				return " " + l.text + left(estimate, time.Since(began))
+			})))
 	b.mu.Lock()
 	b.lines[s.N] = l
 	b.mu.Unlock()

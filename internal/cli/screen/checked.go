@@ -10,8 +10,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Checked is a stream that remembers whether all that was written to it has come there: most of what is printed is printed
-// by those who have no use for an error.
+// Checked is a stream that remembers whether all that was written to it has come there: most of
+// what is printed is printed by those who have no use for an error.
 type Checked struct {
 	to    io.Writer
 	mutex sync.Mutex

@@ -10,7 +10,8 @@ import (
 	"orrery/internal/host"
 )
 
-// TestConsole: whatever a node has done to the terminal, it is undone when who sits there leaves, and nothing of the node's comes after that.
+// TestConsole: whatever a node has done to the terminal, it is undone when who sits there leaves,
+// and nothing of the node's comes after that.
 func TestConsole(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()

@@ -39,7 +39,8 @@ func TestBarsBehind(t *testing.T) {
 		shown <- string(text)
 	}()
 	step := &plan.Step{Kind: plan.StartNode, Subject: "web"}
-	bars := NewProgress(out, &plan.Plan{Site: "karoo", Steps: []*plan.Step{step}}, func(*plan.Step) time.Duration { return 0 })
+	bars := NewProgress(out, &plan.Plan{Site: "karoo", Steps: []*plan.Step{step}},
+		func(*plan.Step) time.Duration { return 0 })
 	bars.Begin(step)
 	bars.Waits(step, "waits for the networks")
 	time.Sleep(250 * time.Millisecond) // two pictures

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// An Experiment shows how an experiment gets on: one line that changes on a terminal, otherwise a line for each round.
+// An Experiment shows how an experiment gets on: one line that changes on a terminal, otherwise a
+// line for each round.
 type Experiment struct {
 	w      io.Writer
 	live   Terminal // the terminal; nil: there is none
@@ -46,7 +47,8 @@ func (l *Experiment) title() string {
 // Trial is called when a trial begins; left is about what the whole run still takes.
 func (l *Experiment) Trial(test, setting string, left time.Duration) {
 	if l.live != nil {
-		fmt.Fprintf(l.live, "\r\033[K%s: %s, %s; %s left", l.title(), sanitize.Line(test), sanitize.Line(setting), roughly(left))
+		fmt.Fprintf(l.live, "\r\033[K%s: %s, %s; %s left", l.title(), sanitize.Line(test), sanitize.Line(setting),
+			roughly(left))
 	}
 }
 
@@ -57,7 +59,8 @@ func (l *Experiment) Renewing(n int) {
 	}
 }
 
-// Waiting is called while others use the host. On a terminal the line changes; otherwise it is told once for each round.
+// Waiting is called while others use the host. On a terminal the line changes; otherwise it is told
+// once for each round.
 func (l *Experiment) Waiting(why string, patience time.Duration) {
 	text := fmt.Sprintf("waiting for a quiet host: %s; at most %s more in all", why, roughly(patience))
 	switch {
@@ -69,7 +72,8 @@ func (l *Experiment) Waiting(why string, patience time.Duration) {
 	l.waits = true
 }
 
-// Failed is called when a test gave nothing in a setting. It is told once: the report has every reason, and what was printed.
+// Failed is called when a test gave nothing in a setting. It is told once: the report has every
+// reason, and what was printed.
 func (l *Experiment) Failed(test, setting string, err error) {
 	cell := fmt.Sprintf("test %s, setting %s", test, setting)
 	if l.told[cell] {
@@ -94,7 +98,8 @@ func (l *Experiment) Resumed(dir string, rounds int) {
 
 // Apart tells that a run is not gone on with.
 func (l *Experiment) Apart(dir, why string) {
-	fmt.Fprintf(l.w, "not resuming %s, which began under other conditions (%s); this run has a bundle of its own\n", dir, why)
+	fmt.Fprintf(l.w, "not resuming %s, which began under other conditions (%s); this run has a bundle of its own\n", dir,
+		why)
 }
 
 // Watched tells what it took to watch the host.

@@ -52,7 +52,8 @@ func (l *lines) Detail(s *plan.Step, text string) {
 	}
 }
 
-// Waits says at once that a step waits for somebody else: it may be long, and he has to be told what to look at.
+// Waits says at once that a step waits for somebody else: it may be long, and he has to be told
+// what to look at.
 func (l *lines) Waits(s *plan.Step, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,12 +89,14 @@ func (l *lines) End(s *plan.Step, err error) {
 	if err != nil {
 		result = "FAILED"
 	}
-	fmt.Fprintf(l.w, "[%d/%d] %s: %s: %s (%.2f s)\n", l.done, l.total, s.Title(), s.Kind, result, time.Since(u.began).Seconds())
+	fmt.Fprintf(l.w, "[%d/%d] %s: %s: %s (%.2f s)\n", l.done, l.total, s.Title(), s.Kind, result,
+		time.Since(u.began).Seconds())
 }
 
 func (l *lines) Close() {}
 
-// left says how much of an estimate is left, as ", about 50 s left"; nothing if there is none, or it has proven too short.
+// left says how much of an estimate is left, as ", about 50 s left"; nothing if there is none, or
+// it has proven too short.
 func left(estimate, elapsed time.Duration) string {
 	if more := estimate - elapsed; more > 0 {
 		step := time.Second

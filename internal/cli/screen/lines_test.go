@@ -15,7 +15,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestLines: without a terminal a line says when a step begins and one when it ends, and every ten seconds one that it goes on.
+// TestLines: without a terminal a line says when a step begins and one when it ends, and every ten
+// seconds one that it goes on.
 func TestLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -52,7 +53,8 @@ func TestLines(t *testing.T) {
 }
 
 func TestSeconds(t *testing.T) {
-	for d, want := range map[time.Duration]string{0: "0 s", 1500 * time.Millisecond: "2 s", 119 * time.Second: "119 s", 125 * time.Second: "2 min 5 s", time.Hour: "60 min 0 s"} {
+	for d, want := range map[time.Duration]string{0: "0 s", 1500 * time.Millisecond: "2 s", 119 * time.Second: "119 s",
+		125 * time.Second: "2 min 5 s", time.Hour: "60 min 0 s"} {
 		if got := seconds(d); got != want {
 			t.Errorf("%s is %q, not %q", d, got, want)
 		}
@@ -62,7 +64,8 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// TestMeterWithoutTerminal: what takes long says every ten seconds how far it has come, and what is short says nothing.
+// TestMeterWithoutTerminal: what takes long says every ten seconds how far it has come, and what is
+// short says nothing.
 func TestMeterWithoutTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -34,7 +34,8 @@ func NewMeter(w io.Writer, what string) control.ByteWatcher {
 	}
 	all, width := newContainer(f, 20)
 	bar := all.New(0, mpb.SpinnerStyle(), width, mpb.PrependDecorators(decor.Name(sanitize.Line(what)+" ")),
-		mpb.AppendDecorators(decor.CurrentKibiByte("% .1f "), decor.AverageSpeed(decor.SizeB1024(0), "% .1f "), decor.Elapsed(decor.ET_STYLE_GO)))
+		mpb.AppendDecorators(decor.CurrentKibiByte("% .1f "), decor.AverageSpeed(decor.SizeB1024(0), "% .1f "),
+			decor.Elapsed(decor.ET_STYLE_GO)))
 	return &meter{all: all, bar: bar}
 }
 

@@ -21,8 +21,10 @@ type frame struct {
 	err   error
 }
 
-// Watch shows on a terminal, in place, what look gives for a width, again and again until ctx ends or q is typed. An error is shown in its place, but ends it if it is the first.
-func Watch(ctx context.Context, in io.Reader, terminal Terminal, every time.Duration, look func(width int) ([]string, error)) error {
+// Watch shows on a terminal, in place, what look gives for a width, again and again until ctx ends
+// or q is typed. An error is shown in its place, but ends it if it is the first.
+func Watch(ctx context.Context, in io.Reader, terminal Terminal, every time.Duration,
+	look func(width int) ([]string, error)) error {
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, unix.SIGWINCH)
 	defer signal.Stop(resized)
@@ -38,7 +40,7 @@ func Watch(ctx context.Context, in io.Reader, terminal Terminal, every time.Dura
 	frames := make(chan frame)
 	go show(ctx, terminal, every, look, frames)
 	p := pager{}
-	defer io.WriteString(terminal, "\r\n") //nolint:errcheck // there is nothing else to be done about a terminal that is gone
+	defer io.WriteString(terminal, "\r\n") //nolint:errcheck // nothing can be done about a terminal that is gone
 	for {
 		select {
 		case f := <-frames:
@@ -69,7 +71,8 @@ func Watch(ctx context.Context, in io.Reader, terminal Terminal, every time.Dura
 }
 
 // show looks again and again.
-func show(ctx context.Context, terminal Terminal, every time.Duration, look func(width int) ([]string, error), to chan<- frame) {
+func show(ctx context.Context, terminal Terminal, every time.Duration, look func(width int) ([]string, error),
+	to chan<- frame) {
 	for ctx.Err() == nil {
 		lines, err := look(Width(terminal))
 		select {
@@ -115,7 +118,8 @@ func (p *pager) show(height int) []string {
 	rest := p.lines[1:]
 	p.top = max(0, min(p.top, len(rest)-p.page))
 	shown := append([]string{p.lines[0]}, rest[p.top:p.top+p.page]...)
-	return append(shown, fmt.Sprintf("lines %d to %d of %d; arrows, PgUp and PgDn scroll, q quits", p.top+1, p.top+p.page, len(rest)))
+	return append(shown, fmt.Sprintf("lines %d to %d of %d; arrows, PgUp and PgDn scroll, q quits", p.top+1,
+		p.top+p.page, len(rest)))
 }
 
 // draw returns what a terminal is sent: each line in the place of what was there, and nothing beyond the last.

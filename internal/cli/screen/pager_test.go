@@ -10,7 +10,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestPager: what does not fit on a terminal can be moved into sight, below the heading, and nothing is drawn beyond its last line.
+// TestPager: what does not fit on a terminal can be moved into sight, below the heading, and
+// nothing is drawn beyond its last line.
 func TestPager(t *testing.T) {
 	p := pager{}
 	for n := range 31 {

@@ -20,7 +20,8 @@ func PlanJSON(p *plan.Plan) any {
 		p.Orphans = []orphan.Orphan{}
 	}
 	return map[string]any{
-		"site": p.Site, "steps": p.Steps, "batches": p.Batches, "counts": p.Counts(), "disturbs": p.Disturbed(), "orphans": p.Orphans,
+		"site": p.Site, "steps": p.Steps, "batches": p.Batches, "counts": p.Counts(), "disturbs": p.Disturbed(),
+		"orphans":  p.Orphans,
 		"warnings": p.Warnings,
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Shown returns the way to a stream: on a terminal all that is written is shown as text, whatever a node, a file or an archive had to do with it.
+// Shown returns the way to a stream: on a terminal all that is written is shown as text, whatever a
+// node, a file or an archive had to do with it.
 func Shown(stream io.Writer) io.Writer {
 	if host.IsTerminal(stream) {
 		return sanitize.NewWriter(stream)
@@ -23,7 +24,8 @@ func Shown(stream io.Writer) io.Writer {
 	return stream
 }
 
-// Unshown returns the stream itself, for what is made of our own words only, with sequences for the terminal in it.
+// Unshown returns the stream itself, for what is made of our own words only, with sequences for the
+// terminal in it.
 func Unshown(w io.Writer) io.Writer {
 	if v, ok := w.(*sanitize.Writer); ok {
 		return v.Raw()
@@ -31,7 +33,8 @@ func Unshown(w io.Writer) io.Writer {
 	return w
 }
 
-// A Terminal is what is written to a terminal by, perhaps through something that does not wait for who sits there.
+// A Terminal is what is written to a terminal by, perhaps through something that does not wait for
+// who sits there.
 type Terminal interface {
 	io.Writer
 	Fd() uintptr

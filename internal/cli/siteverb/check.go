@@ -37,11 +37,13 @@ func Check(call *verb.Call) *cobra.Command {
 			counts := map[string]any{"site": s.Name, "nodes": len(s.Nodes), "roles": len(s.Roles), "networks": len(s.Networks)}
 			return reply.Answer(call.Out, counts, func() {
 				fmt.Fprintf(call.Out, "%s: %s, %s, %s: no mistakes.\n", s.Name,
-					humanize.Count(len(s.Nodes), "node"), humanize.Count(len(s.Roles), "role"), humanize.Count(len(s.Networks), "network"))
+					humanize.Count(len(s.Nodes), "node"), humanize.Count(len(s.Roles), "role"),
+					humanize.Count(len(s.Networks), "network"))
 			})
 		}),
 	}
-	c.Flags().IntVar(&survive, "survive", 0, "ask the hosts, and prove on paper that the others have room for all nodes, whichever `n` of them are lost")
+	c.Flags().IntVar(&survive, "survive", 0,
+		"ask the hosts, and prove on paper that the others have room for all nodes, whichever `n` of them are lost")
 	return c
 }
 

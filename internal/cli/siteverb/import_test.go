@@ -26,7 +26,8 @@ func TestImportStatus(t *testing.T) {
 		if problem.Exit(err) != want || !strings.Contains(out.String(), "[node.a]") {
 			t.Errorf("%q: %v\n%s%s", text, err, errs.String(), out.String())
 		}
-		if lost := strings.Count(errs.String(), "orrery: not recognised: "); (lost > 0) != (want != 0) || want != 0 && !strings.Contains(err.Error(), "not recognised") {
+		if lost := strings.Count(errs.String(), "orrery: not recognised: "); (lost > 0) != (want != 0) || want != 0 &&
+			!strings.Contains(err.Error(), "not recognised") {
 			t.Errorf("%q: %d lost: %s, %v", text, lost, errs.String(), err)
 		}
 	}

@@ -28,7 +28,8 @@ format, as "orrery import" reads it, with an empty role for each role that it na
 			if from == "" {
 				files, err := draft.Small(dir, name)
 				if err == nil {
-					fmt.Fprintf(call.Out, "wrote %s and %s\n\n  orrery -C %s check\n  sudo orrery -C %s up\n", files[0], files[1], dir, dir)
+					fmt.Fprintf(call.Out, "wrote %s and %s\n\n  orrery -C %s check\n  sudo orrery -C %s up\n", files[0], files[1],
+						dir, dir)
 				}
 				return err
 			}
@@ -36,11 +37,13 @@ format, as "orrery import" reads it, with an empty role for each role that it na
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(call.Out, "wrote %s, of site %s, and %s\n\n  orrery -C %[4]s check\n  orrery -C %[4]s graph > site.svg\n", files[0], made.Site, humanize.Count(len(files)-1, "empty role"), dir)
+			fmt.Fprintf(call.Out, "wrote %s, of site %s, and %s\n\n  orrery -C %[4]s check\n  orrery -C %[4]s graph > site.svg\n",
+				files[0], made.Site, humanize.Count(len(files)-1, "empty role"), dir)
 			return printImport(call.Err, made, from)
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "make the site of this host database in INI format, a `file`")
-	c.Flags().StringVar(&name, "name", "", "what the `site` is called (default: as the directory or, with --from, as that file)")
+	c.Flags().StringVar(&name, "name", "",
+		"what the `site` is called (default: as the directory or, with --from, as that file)")
 	return c
 }

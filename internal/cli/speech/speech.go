@@ -42,7 +42,8 @@ func Of(out, errs io.Writer, of []*site.Node, grouped bool) nodes.Speech {
 	return Prefixed(out, errs, of, grouped)
 }
 
-// Prefixed shows lines of nodes as they come or, if they are to be grouped, when their node has ended. How that was goes to own.
+// Prefixed shows lines of nodes as they come or, if they are to be grouped, when their node has
+// ended. How that was goes to own.
 func Prefixed(lines, own io.Writer, of []*site.Node, grouped bool) nodes.Speech {
 	p := &prefixed{lines: lines, own: own, grouped: grouped}
 	for _, n := range of {
@@ -162,7 +163,8 @@ func (r *recording) Out() io.Writer  { return &r.said }
 func (r *recording) Errs() io.Writer { return &r.erring }
 
 func (r *recording) End(e nodes.Ending) {
-	one := answer{Node: e.Node, Output: r.said.Text.String(), Errors: r.erring.Text.String(), Cut: r.said.Cut || r.erring.Cut, Seconds: e.Took.Seconds()}
+	one := answer{Node: e.Node, Output: r.said.Text.String(), Errors: r.erring.Text.String(), Cut: r.said.Cut ||
+		r.erring.Cut, Seconds: e.Took.Seconds()}
 	var run *host.RunError
 	switch {
 	case e.Err == nil:
@@ -183,8 +185,8 @@ func brief(err error) string {
 	return err.Error()
 }
 
-// Tally says on how many nodes something succeeded, and returns the exit status of what is done on many. If err says
-// more than a status, it was not done, and Tally returns err.
+// Tally says on how many nodes something succeeded, and returns the exit status of what is done on
+// many. If err says more than a status, it was not done, and Tally returns err.
 func Tally(w io.Writer, endings []nodes.Ending, err error) error {
 	var status problem.Status
 	if err != nil && !errors.As(err, &status) {

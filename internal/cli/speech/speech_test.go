@@ -79,7 +79,8 @@ func TestReported(t *testing.T) {
 	if one := of["d"]; one.Status != -1 || !strings.Contains(one.Error, "does not run") {
 		t.Errorf("d: %+v", one)
 	}
-	if err := Tally(&errs, endings, nil); problem.Exit(err) != 103 || !strings.Contains(errs.String(), "1 of 4 nodes succeeded; failed: b, c, d.") {
+	if err := Tally(&errs, endings, nil); problem.Exit(err) != 103 ||
+		!strings.Contains(errs.String(), "1 of 4 nodes succeeded; failed: b, c, d.") {
 		t.Errorf("status %d: %s", problem.Exit(err), errs.String())
 	}
 	out.Reset()
@@ -98,7 +99,8 @@ func TestGrouped(t *testing.T) {
 	if !strings.Contains(out.String(), "a | one\na | two\n") || out.Len() > mostKept+1<<10 {
 		t.Errorf("%d bytes are printed: %.200s", out.Len(), out.String())
 	}
-	if !regexp.MustCompile(`b \| … and \d+ bytes more, which are left out\nb \| exit status 3\n`).MatchString(errs.String()) {
+	if !regexp.MustCompile(`b \| … and \d+ bytes more, which are left out\nb \| exit status 3\n`).MatchString(
+		errs.String()) {
 		t.Errorf("%s", errs.String())
 	}
 	if strings.Contains(regexp.MustCompile(`(?s)b \| .*b \| much\n`).FindString(out.String()), "a | ") {
@@ -114,7 +116,8 @@ func TestInterrupted(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, stop)
 	var errs bytes.Buffer
 	_, err := c.Speak(ctx, Prefixed(io.Discard, &errs, c.Nodes, false), prints)
-	if problem.Exit(err) != int(problem.Interrupted) || !strings.Contains(err.Error(), "same command") || !strings.Contains(errs.String(), "c | interrupted\n") {
+	if problem.Exit(err) != int(problem.Interrupted) || !strings.Contains(err.Error(), "same command") ||
+		!strings.Contains(errs.String(), "c | interrupted\n") {
 		t.Errorf("%v\n%s", err, errs.String())
 	}
 }

@@ -10,10 +10,12 @@ import (
 	"orrery/internal/observe"
 )
 
-// TestEmulated: there is one warning for a host, however many of its virtual machines and of their releases are emulated.
+// TestEmulated: there is one warning for a host, however many of its virtual machines and of their
+// releases are emulated.
 func TestEmulated(t *testing.T) {
 	rows := []status.Node{
-		{Node: "a", Host: "sv1", Accel: observe.TCG}, {Node: "a", Host: "sv1", Accel: observe.TCG, Quarantine: true}, {Node: "b", Host: "sv1", Accel: observe.TCG},
+		{Node: "a", Host: "sv1", Accel: observe.TCG}, {Node: "a", Host: "sv1", Accel: observe.TCG, Quarantine: true},
+		{Node: "b", Host: "sv1", Accel: observe.TCG},
 		{Node: "c", Host: "sv1"}, {Node: "d", Host: "sv2", Accel: observe.KVM},
 	}
 	var out bytes.Buffer
@@ -32,8 +34,9 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// TestMishap: of a machine whose kernel has panicked, and of a node that has lost a link, the list says so, and what to do. What a
-// guest has printed is shown on one line, without control characters.
+// TestMishap: of a machine whose kernel has panicked, and of a node that has lost a link, the list
+// says so, and what to do. What a guest has printed is shown on one line, without control
+// characters.
 func TestMishap(t *testing.T) {
 	rows := []status.Node{
 		{Node: "db", Panic: "Kernel panic - not syncing: no root\x1b[2J\ntrace"}, {Node: "web", Unlinked: []string{"lan"}},

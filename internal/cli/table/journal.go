@@ -10,7 +10,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Journal prints entries: runs with how they ended, and the steps that failed, or all. Where there are several hosts, each line says of which it is.
+// Journal prints entries: runs with how they ended, and the steps that failed, or all. Where there
+// are several hosts, each line says of which it is.
 func Journal(to io.Writer, entries []journal.Entry, steps bool) {
 	for _, e := range entries {
 		when := e.Time.Local().Format(time.DateTime)

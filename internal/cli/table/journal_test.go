@@ -7,7 +7,8 @@ import (
 	"orrery/internal/journal"
 )
 
-// TestJournal: each line says of which hosts it is, and nothing that somebody has noted can be taken for a line.
+// TestJournal: each line says of which hosts it is, and nothing that somebody has noted can be
+// taken for a line.
 func TestJournal(t *testing.T) {
 	var out strings.Builder
 	on := []string{"sv1", "sv2"}
@@ -21,7 +22,8 @@ func TestJournal(t *testing.T) {
 	if len(lines) != 7 {
 		t.Fatalf("it prints\n%s", out.String())
 	}
-	for i, want := range []string{"  sv1, sv2  ada", "    2020: orrery up", "  sv2    node b", "    forged: create: no room", "    forged (0.00 s)", "  sv1, sv2  ended after 0.0 s: it", "    failed"} {
+	for i, want := range []string{"  sv1, sv2  ada", "    2020: orrery up", "  sv2    node b",
+		"    forged: create: no room", "    forged (0.00 s)", "  sv1, sv2  ended after 0.0 s: it", "    failed"} {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("line %d is %q and has no %q", i, lines[i], want)
 		}

@@ -12,7 +12,8 @@ import (
 // Losses tells what comes of each loss of hosts.
 func Losses(w io.Writer, all []place.Loss) {
 	for _, l := range all {
-		fmt.Fprintf(w, "without %s: of %s, %d find room on the others\n", strings.Join(l.Hosts, ", "), humanize.Count(len(l.Moved)+len(l.Lost), "node"), len(l.Moved))
+		fmt.Fprintf(w, "without %s: of %s, %d find room on the others\n", strings.Join(l.Hosts, ", "),
+			humanize.Count(len(l.Moved)+len(l.Lost), "node"), len(l.Moved))
 		for _, n := range l.Lost {
 			fmt.Fprintf(w, "  %s does not: %s (%s)\n", n.Node, n.Why, n.Cure)
 		}

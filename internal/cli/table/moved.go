@@ -15,9 +15,11 @@ func Moved(w io.Writer, site string, all []nodes.Moved, failed error) {
 	for _, m := range all {
 		switch {
 		case m.Quarantine != "":
-			fmt.Fprintf(w, "Release %s of %s has gone to host %s with it, and stands still there in quarantine.\n", m.Quarantine, m.Node, m.Host)
+			fmt.Fprintf(w, "Release %s of %s has gone to host %s with it, and stands still there in quarantine.\n",
+				m.Quarantine, m.Node, m.Host)
 		case m.Healthy > 0:
-			fmt.Fprintf(w, "%s is on host %s; it was away for %.1f s, and healthy after %.1f s.\n", m.Node, m.Host, m.Away, m.Healthy)
+			fmt.Fprintf(w, "%s is on host %s; it was away for %.1f s, and healthy after %.1f s.\n", m.Node, m.Host, m.Away,
+				m.Healthy)
 		case m.Away > 0:
 			fmt.Fprintf(w, "%s is on host %s; it was away for %.1f s.\n", m.Node, m.Host, m.Away)
 		default:

@@ -16,8 +16,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Nodes shows how nodes are, or with usage what they use: to programs as JSON, otherwise in lines of at most width
-// columns, or of any width if it is 0.
+// Nodes shows how nodes are, or with usage what they use: to programs as JSON, otherwise in lines
+// of at most width columns, or of any width if it is 0.
 func Nodes(w io.Writer, rows []status.Node, usage bool, width int) error {
 	if reply.Wanted(w) {
 		return reply.JSON(w, rows)
@@ -64,10 +64,12 @@ func remarks(r status.Node) []string {
 		all = append(all, "has lost its link to "+humanize.List(r.Unlinked, 8)+": orrery up "+r.Node)
 	}
 	if len(r.Outdated) > 0 {
-		all = append(all, "runs in programs that have been replaced on its host ("+humanize.List(r.Outdated, 2)+"): orrery renew "+r.Node)
+		all = append(all, "runs in programs that have been replaced on its host ("+humanize.List(r.Outdated, 2)+
+			"): orrery renew "+r.Node)
 	}
 	if len(r.Doubt) > 0 {
-		all = append(all, "may have the network "+humanize.List(r.Doubt, 8)+" or not, as a run that changed that was killed: orrery up "+r.Node)
+		all = append(all, "may have the network "+humanize.List(r.Doubt, 8)+
+			" or not, as a run that changed that was killed: orrery up "+r.Node)
 	}
 	for _, d := range r.Drift {
 		all = append(all, d.String())

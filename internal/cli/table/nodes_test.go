@@ -19,23 +19,25 @@ func twelve() []status.Node {
 	var rows []status.Node
 	for n := range 12 {
 		r := status.Node{
-			Node: fmt.Sprintf("receptor%d", n+1), ID: 101 + n, Host: "local", State: "running", Health: status.Healthy, ProvenAt: noon.Add(-time.Duration(n) * 3 * time.Minute),
-			Roles: []string{"cam-base", "receptor", "digitiser"}, Networks: []string{"cam", "data"},
+			Node: fmt.Sprintf("receptor%d", n+1), ID: 101 + n, Host: "local", State: "running", Health: status.Healthy,
+			ProvenAt: noon.Add(-time.Duration(n) * 3 * time.Minute),
+			Roles:    []string{"cam-base", "receptor", "digitiser"}, Networks: []string{"cam", "data"},
 			Addresses: map[string]string{"cam": fmt.Sprintf("10.8.70.%d", 101+n), "data": fmt.Sprintf("10.8.71.%d", 101+n)},
 		}
 		switch n {
 		case 4:
 			r.State, r.Health = "stopped", "-"
 		case 9:
-			r.Health, r.Detail = status.Unhealthy, "role receptor: tcp 7147: dial tcp 127.0.0.1:7147: connect: connection refused, and more than goes onto one line of a terminal"
+			r.Health, r.Detail = status.Unhealthy,
+				"role receptor: tcp 7147: dial tcp 127.0.0.1:7147: connect: connection refused, and more than goes onto one line of a terminal"
 		}
 		rows = append(rows, r)
 	}
 	return rows
 }
 
-// TestTableFits: twelve nodes are shown on a terminal of 80 by 24, those first that are not as declared, and no line wraps; where there is no terminal
-// nothing is cut.
+// TestTableFits: twelve nodes are shown on a terminal of 80 by 24, those first that are not as
+// declared, and no line wraps; where there is no terminal nothing is cut.
 func TestTableFits(t *testing.T) {
 	all := &status.Status{Nodes: twelve()}
 	all.SickFirst()
@@ -53,7 +55,8 @@ func TestTableFits(t *testing.T) {
 			t.Errorf("line %d is %q", i, shown[i])
 		}
 	}
-	for _, want := range []string{"healthy now", "healthy 3 min ago", "cam=10.8.70.101 dat…", "…", "receptor10: role receptor: tcp 7147"} {
+	for _, want := range []string{"healthy now", "healthy 3 min ago", "cam=10.8.70.101 dat…", "…",
+		"receptor10: role receptor: tcp 7147"} {
 		if !strings.Contains(strings.Join(shown, ""), want) {
 			t.Errorf("%q is not in\n%s", want, strings.Join(shown, ""))
 		}
@@ -74,12 +77,14 @@ func TestTableFits(t *testing.T) {
 func TestUsageFits(t *testing.T) {
 	rows := twelve()
 	for i := range rows {
-		rows[i].Usage = &apply.Usage{Processors: 1.5, Memory: 100 << 20, Pids: 40, Disk: 12 << 20, Volumes: 3 << 30, Limits: site.Limits{Cpus: 2, Memory: 256 << 20}}
+		rows[i].Usage = &apply.Usage{Processors: 1.5, Memory: 100 << 20, Pids: 40, Disk: 12 << 20, Volumes: 3 << 30,
+			Limits: site.Limits{Cpus: 2, Memory: 256 << 20}}
 	}
 	rows[1].Usage = &apply.Usage{Processors: -1, Memory: -1, Pids: -1, Disk: -1}
 	rows[2].Usage, rows[2].State, rows[2].Health = nil, "absent", "-"
 	shown := lines(rows, true, 120, noon)
-	if !strings.Contains(shown[1], "1.50 of 2") || !strings.Contains(shown[1], "100 of 256 ") || !strings.Contains(shown[1], "3.0 GiB") {
+	if !strings.Contains(shown[1], "1.50 of 2") || !strings.Contains(shown[1], "100 of 256 ") ||
+		!strings.Contains(shown[1], "3.0 GiB") {
 		t.Errorf("%q", shown[1])
 	}
 	if strings.Contains(shown[2], " of ") {
@@ -98,7 +103,8 @@ func TestUsageFits(t *testing.T) {
 // TestWord: a word about a node's health says how old it is.
 func TestWord(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "now", -time.Hour: "now", 59 * time.Second: "59 s ago", 3*time.Minute + 59*time.Second: "3 min ago", 47 * time.Hour: "47 h ago", 49 * time.Hour: "2 days ago",
+		0: "now", -time.Hour: "now", 59 * time.Second: "59 s ago", 3*time.Minute + 59*time.Second: "3 min ago",
+		47 * time.Hour: "47 h ago", 49 * time.Hour: "2 days ago",
 	} {
 		r := status.Node{Health: status.Healthy, ProvenAt: noon.Add(-d)}
 		if got := health(r, noon); got != "healthy "+want {

@@ -14,8 +14,8 @@ import (
 
 const gap = 2 // between two columns
 
-// List prints the result of a verb that lists something: to programs as JSON, otherwise as a table below a heading of
-// words with tabs between.
+// List prints the result of a verb that lists something: to programs as JSON, otherwise as a table
+// below a heading of words with tabs between.
 func List[T any](w io.Writer, all []T, heading string, cells func(T) []any) error {
 	if reply.Wanted(w) {
 		return reply.JSON(w, all)
@@ -35,7 +35,8 @@ func List[T any](w io.Writer, all []T, heading string, cells func(T) []any) erro
 // Minute writes a time in a cell.
 func Minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
-// fit sets rows of cells in columns. Where they are wider than a width, the last columns are made narrower first, none to less than its heading.
+// fit sets rows of cells in columns. Where they are wider than a width, the last columns are made
+// narrower first, none to less than its heading.
 func fit(cells [][]string, width int) []string {
 	wide := make([]int, len(cells[0]))
 	for _, line := range cells {

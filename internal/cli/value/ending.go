@@ -12,7 +12,8 @@ import (
 // Ending lets a verb be told how running nodes end.
 func Ending(c *cobra.Command, e *plan.Ending) *cobra.Command {
 	c.Flags().BoolVar(&e.Hard, "hard", false, "end nodes at once, as a power cut would: unwritten data is lost")
-	c.Flags().Var((*timeout)(&e.Timeout), "timeout", "kill nodes that have not shut down after this `time` (default 1m30s)")
+	c.Flags().Var((*timeout)(&e.Timeout), "timeout",
+		"kill nodes that have not shut down after this `time` (default 1m30s)")
 	c.MarkFlagsMutuallyExclusive("hard", "timeout")
 	return c
 }

@@ -25,7 +25,8 @@ func TestEnding(t *testing.T) {
 		{[]string{"--hard", "--timeout", "5m"}, plan.Ending{}, false},
 	} {
 		var got plan.Ending
-		v := Ending(&cobra.Command{SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error { return nil }}, &got)
+		v := Ending(&cobra.Command{SilenceErrors: true, SilenceUsage: true,
+			RunE: func(*cobra.Command, []string) error { return nil }}, &got)
 		v.SetArgs(append([]string{}, c.args...))
 		if err := v.Execute(); (err == nil) != c.ok || c.ok && got != c.want {
 			t.Errorf("%q: %+v, %v", c.args, got, err)

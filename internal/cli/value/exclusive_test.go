@@ -28,7 +28,8 @@ func TestExclusive(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := Exclusive(v)
-		if (err == nil) != (c.want == "") || err != nil && (err.Error() != c.want || problem.Exit(err) != int(problem.Usage)) {
+		if (err == nil) != (c.want == "") || err != nil &&
+			(err.Error() != c.want || problem.Exit(err) != int(problem.Usage)) {
 			t.Errorf("%q: %v", c.args, err)
 		}
 	}

@@ -31,7 +31,8 @@ func (call *Call) ProductionFlag(c *cobra.Command) {
 }
 
 var flagOf = map[control.Consent]string{
-	control.Production: "yes-production", control.Volumes: "yes-volumes", control.Replace: "yes-replace", control.Paths: "yes-paths", control.Restore: "yes-restore", control.Moves: "yes-moves",
+	control.Production: "yes-production", control.Volumes: "yes-volumes", control.Replace: "yes-replace",
+	control.Paths: "yes-paths", control.Restore: "yes-restore", control.Moves: "yes-moves",
 }
 
 // An asker lets the user type the name of the site, unless it was given beforehand.
@@ -46,7 +47,8 @@ func (a asker) Ask(q control.Question) (asked bool, err error) {
 	if given := a.given[q.About]; given != nil && *given == q.Site {
 		return false, nil
 	}
-	refused := problem.New(problem.Refused, "not confirmed; nothing was done").Try("type %s when asked, or use --%s %s", q.Site, flagOf[q.About], q.Site)
+	refused := problem.New(problem.Refused, "not confirmed; nothing was done").
+		Try("type %s when asked, or use --%s %s", q.Site, flagOf[q.About], q.Site)
 	if f, ok := a.in.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		return false, refused
 	}

@@ -18,7 +18,8 @@ func newTestCall() (call *Call, out, errs *bytes.Buffer) {
 	return New(&control.Session{}, strings.NewReader("prod\n"), out, errs), out, errs
 }
 
-// TestAgree: the site's name agrees only to what its flag is about, and is never read from what is not a terminal.
+// TestAgree: the site's name agrees only to what its flag is about, and is never read from what is
+// not a terminal.
 func TestAgree(t *testing.T) {
 	call, _, errs := newTestCall()
 	c := &cobra.Command{}
@@ -27,7 +28,8 @@ func TestAgree(t *testing.T) {
 	if err := c.ParseFlags([]string{"--yes-production", "prod"}); err != nil {
 		t.Fatal(err)
 	}
-	for about, want := range map[control.Consent]bool{control.Production: true, control.Volumes: false, control.Moves: false} {
+	for about, want := range map[control.Consent]bool{control.Production: true, control.Volumes: false,
+		control.Moves: false} {
 		asked, err := call.Session.Asker.Ask(control.Question{About: about, Site: "prod"})
 		if asked || (err == nil) != want || err != nil && !problem.Is(err, problem.Refused) {
 			t.Errorf("%s: asked %t, %v", about, asked, err)

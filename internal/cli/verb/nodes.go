@@ -25,7 +25,8 @@ func ShowNodes(ctx context.Context, session *control.Session, out io.Writer, s *
 }
 
 // PrintUp shows how the nodes of a site are that has been brought up, if so.
-func PrintUp(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, selectors []string, result *apply.Result, err error) error {
+func PrintUp(ctx context.Context, session *control.Session, out io.Writer, s *site.Site, selectors []string,
+	result *apply.Result, err error) error {
 	if err != nil {
 		return err
 	}
@@ -53,6 +54,7 @@ func howToGoOn(out io.Writer, s *site.Site) {
 		down, end = "orrery twin destroy "+s.Twin, "end it all"
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "\n  %s shell %s\ta terminal in a node\n  %s status\thow the nodes are\n  %s\t%s\n", orrery, first, orrery, down, end)
+	fmt.Fprintf(t, "\n  %s shell %s\ta terminal in a node\n  %s status\thow the nodes are\n  %s\t%s\n", orrery, first,
+		orrery, down, end)
 	_ = t.Flush()
 }

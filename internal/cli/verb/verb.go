@@ -1,5 +1,6 @@
-// Package verb has what the verbs of the command line share: the call that they belong to, with its session and its
-// streams; who may run them, and on which site; the flags that several have; and how they print what several print.
+// Package verb has what the verbs of the command line share: the call that they belong to, with its
+// session and its streams; who may run them, and on which site; the flags that several have; and
+// how they print what several print.
 package verb
 
 import (
@@ -49,7 +50,8 @@ func (call *Call) OnHosts(do func(ctx context.Context, s *site.Site, args []stri
 
 // Group returns a verb that has only others below it.
 func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: SomeVerb, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c := &cobra.Command{Use: use, Short: short, Args: SomeVerb,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(verbs...)
 	return c
 }
@@ -83,15 +85,18 @@ func ParallelFlag(c *cobra.Command, parallel *int) {
 
 // BatchFlag lets a verb be told how many nodes are disturbed at once.
 func BatchFlag(c *cobra.Command, b *site.Batch) {
-	c.Flags().Var((*value.Batch)(b), "batch", "disturb this many nodes at once, or this share of them (\"25%\"), and continue only when they are healthy\n(default: as groups say, else all at once)")
+	c.Flags().Var((*value.Batch)(b), "batch",
+		"disturb this many nodes at once, or this share of them (\"25%\"), and continue only when they are healthy\n(default: as groups say, else all at once)")
 }
 
 // ReleaseFlag lets a verb work with nodes of a release that is not live.
 func (call *Call) ReleaseFlag(c *cobra.Command) {
-	c.Flags().Var((*value.Release)(&call.Session.Release), "release", "use the nodes of this release `number`, live or in quarantine (default: the live nodes)")
+	c.Flags().Var((*value.Release)(&call.Session.Release), "release",
+		"use the nodes of this release `number`, live or in quarantine (default: the live nodes)")
 }
 
 // WithoutFlag lets a verb go on without some hosts.
 func (call *Call) WithoutFlag(c *cobra.Command) {
-	c.Flags().StringSliceVar(&call.Session.Without, "without", nil, "leave this `host` out: what is there is taken for unknown, and nothing is done that it could contradict")
+	c.Flags().StringSliceVar(&call.Session.Without, "without", nil,
+		"leave this `host` out: what is there is taken for unknown, and nothing is done that it could contradict")
 }

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Watcher shows how an operation goes: its steps and what is to be known at once on standard error, what was done on the way on standard output.
+// A Watcher shows how an operation goes: its steps and what is to be known at once on standard
+// error, what was done on the way on standard output.
 type Watcher struct{ Output }
 
 // Steps shows the steps of a plan.

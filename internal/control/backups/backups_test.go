@@ -79,7 +79,8 @@ func (y *yard) take(t *testing.T) Backup {
 		t.Fatal(err)
 	}
 	defer into.Close() //nolint:errcheck // of a test
-	set := &backup.Set{Site: y.site, Dir: y.dir, Dirs: y.Dirs, Engines: map[string]engine.Engine{}, Store: image.Open(y.Dirs.State), Target: y.at}
+	set := &backup.Set{Site: y.site, Dir: y.dir, Dirs: y.Dirs, Engines: map[string]engine.Engine{},
+		Store: image.Open(y.Dirs.State), Target: y.at}
 	b := &backup.Backup{Set: set, Into: into, By: "test", Who: "somebody", Saw: y.Add}
 	all, err := b.Begin(t.Context())
 	if err != nil {
@@ -140,7 +141,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestVerifyAndRepair: each backup of a directory is told of, one that is damaged too; what is damaged is taken from a copy again.
+// TestVerifyAndRepair: each backup of a directory is told of, one that is damaged too; what is
+// damaged is taken from a copy again.
 func TestVerifyAndRepair(t *testing.T) {
 	y := newYard(t)
 	is := y.take(t)
@@ -192,7 +194,8 @@ func TestVerifyAndRepair(t *testing.T) {
 func TestPick(t *testing.T) {
 	y := newYard(t)
 	y.take(t)
-	for _, o := range []PickOptions{{Files: []string{"etc/motd"}}, {Files: []string{"db:etc/motd"}}, {Files: []string{"db:/etc/motd"}}, {Node: "db"}} {
+	for _, o := range []PickOptions{{Files: []string{"etc/motd"}}, {Files: []string{"db:etc/motd"}},
+		{Files: []string{"db:/etc/motd"}}, {Node: "db"}} {
 		o.Dir = t.TempDir()
 		done, err := Pick(t.Context(), y.Session, y.at, o)
 		if problem.Exit(err) != int(problem.Usage) || done == nil || len(done.Paths) > 0 {

@@ -16,7 +16,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A sharing says which host gives which layer: each is given once, by a host that has what is taken for its content (decision 42).
+// A sharing says which host gives which layer: each is given once, by a host that has what is taken
+// for its content (decision 42).
 type sharing struct {
 	fleet *apply.Fleet
 	gave  func(layer string) (host string) // in the last backup
@@ -29,7 +30,8 @@ type sharing struct {
 }
 
 func share(f *apply.Fleet, gave func(layer string) string) *sharing {
-	s := &sharing{fleet: f, gave: gave, turn: map[string]int{}, held: map[string]map[string]string{}, gives: map[string][]string{}}
+	s := &sharing{fleet: f, gave: gave, turn: map[string]int{}, held: map[string]map[string]string{},
+		gives: map[string][]string{}}
 	for range 2 {
 		s.turns = append(s.turns, snapshots.Gather(f.Names(), s.decide))
 	}
@@ -63,7 +65,8 @@ func (s *sharing) end(err error) {
 	}
 }
 
-// decide chooses a host for each layer that has none: who gave it to the last backup need not send it again; else who has the least to give.
+// decide chooses a host for each layer that has none: who gave it to the last backup need not send
+// it again; else who has the least to give.
 func (s *sharing) decide() error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -130,15 +133,18 @@ func (t *together) mergeLayers() {
 			case !t.order.Layers:
 			case !given && !lacks[l.Digest]:
 				lacks[l.Digest] = true
-				m.Left = append(m.Left, fmt.Sprintf("layer %s: no host gave it, and it is built from its recipe", sanitize.Line(l.Title)))
+				m.Left = append(m.Left, fmt.Sprintf("layer %s: no host gave it, and it is built from its recipe",
+					sanitize.Line(l.Title)))
 			case given && content != l.Content:
-				m.Left = append(m.Left, fmt.Sprintf("layer %s as host %s has it: another content of the same recipe is taken", sanitize.Line(l.Title), p.Host))
+				m.Left = append(m.Left, fmt.Sprintf("layer %s as host %s has it: another content of the same recipe is taken",
+					sanitize.Line(l.Title), p.Host))
 			}
 		}
 	}
 }
 
-// layers returns the layers of a backup that nodes stand on: what is known of them, and their trees as far as they are in it.
+// layers returns the layers of a backup that nodes stand on: what is known of them, and their trees
+// as far as they are in it.
 func (h *homes) layers(nodes []nodedir.Record) (records []image.Record, trees []vault.Tree) {
 	needs := map[string]bool{}
 	for i := range nodes {
@@ -159,7 +165,8 @@ func (h *homes) layers(nodes []nodedir.Record) (records []image.Record, trees []
 	return records, trees
 }
 
-// distrusted tells of layers that hosts do not take from the backup. What a host calls a layer is not shown, unless the backup does.
+// distrusted tells of layers that hosts do not take from the backup. What a host calls a layer is
+// not shown, unless the backup does.
 func (r *restoring) distrusted(builds []string) {
 	var titles []string
 	for i := range r.manifest.Layers {
@@ -169,6 +176,7 @@ func (r *restoring) distrusted(builds []string) {
 	}
 	if len(titles) > 0 {
 		slices.Sort(titles)
-		r.notice("built from their recipes, or taken from host to host, and not from the backup: %s (--trust-layers takes those of a backup that you made)", sanitize.Line(humanize.List(slices.Compact(titles), 4)))
+		r.notice("built from their recipes, or taken from host to host, and not from the backup: %s (--trust-layers takes those of a backup that you made)",
+			sanitize.Line(humanize.List(slices.Compact(titles), 4)))
 	}
 }

@@ -25,8 +25,9 @@ type Replaced struct {
 	Lacked              map[string]int // what is not taken where it goes, and of how many files
 }
 
-// ReplaceNode puts one node of the site back as it was backed up, in the place of what it is now, on whichever host that is: what the backup has of it becomes a snapshot there, and
-// that is put back. The rest of the site goes on.
+// ReplaceNode puts one node of the site back as it was backed up, in the place of what it is now,
+// on whichever host that is: what the backup has of it becomes a snapshot there, and that is put
+// back. The rest of the site goes on.
 func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*Replaced, error) {
 	v, id, m, err := vault.OpenOne(where)
 	if err != nil {
@@ -38,7 +39,8 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 		return nil, err
 	}
 	if m.Site != s.Name {
-		return nil, problem.New(problem.Refused, "this is a backup of site %s, not of %s; nothing was done", m.Site, s.Name).At(v.Where()).Try("name another backup, or another site with -C")
+		return nil, problem.New(problem.Refused, "this is a backup of site %s, not of %s; nothing was done", m.Site,
+			s.Name).At(v.Where()).Try("name another backup, or another site with -C")
 	}
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
@@ -52,9 +54,11 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 		}
 		part := ofNode(m, s, node)
 		if len(part.Nodes) == 0 {
-			return problem.New(problem.Usage, "there is no node %s in this backup", node).At(v.Where()).Try("in it are %s", humanize.List(nodesIn(m), 12))
+			return problem.New(problem.Usage, "there is no node %s in this backup", node).At(v.Where()).
+				Try("in it are %s", humanize.List(nodesIn(m), 12))
 		}
-		why := fmt.Sprintf("What node %s and its volumes have written since %s would be lost.", node, m.Time.Local().Format(time.DateTime))
+		why := fmt.Sprintf("What node %s and its volumes have written since %s would be lost.", node,
+			m.Time.Local().Format(time.DateTime))
 		if _, err := c.Asker.Ask(control.Question{About: control.Replace, Site: s.Name, Why: why}); err != nil {
 			return err
 		}
@@ -71,7 +75,8 @@ func ReplaceNode(ctx context.Context, c *control.Session, where, node string) (*
 		done.Lacked = laid.Lacked
 		taken, err := shelved(ctx, h, p.SnapshotID())
 		if err == nil {
-			done.Restored, err = snapshots.Once(ctx, c, account, s, f, h, taken, fmt.Sprintf("node %s in %s", node, vault.Title(v, id)))
+			done.Restored, err = snapshots.Once(ctx, c, account, s, f, h, taken,
+				fmt.Sprintf("node %s in %s", node, vault.Title(v, id)))
 		}
 		return err
 	})
@@ -85,7 +90,10 @@ func hostOf(ctx context.Context, s *site.Site, f *apply.Fleet, name string) (*ap
 		return nil, err
 	}
 	for i, h := range f.All {
-		if slices.ContainsFunc(seen[i].Nodes, func(n observe.Node) bool { return n.Name == name && !n.Staged && n.State != observe.Broken }) {
+		if slices.ContainsFunc(seen[i].Nodes, func(n observe.Node) bool {
+			return n.Name == name && !n.Staged &&
+				n.State != observe.Broken
+		}) {
 			return h, nil
 		}
 	}
@@ -93,15 +101,19 @@ func hostOf(ctx context.Context, s *site.Site, f *apply.Fleet, name string) (*ap
 		return nil, problem.New(problem.Usage, "%s has no node %s", s.Name, name).Try("orrery ls lists its nodes")
 	}
 	if len(f.Unknown) > 0 {
-		return nil, problem.New(problem.Unable, "node %s is on no host that answers, and may be on %s", name, humanize.List(f.Unknown, 12)).Try("restore it when all hosts answer")
+		return nil, problem.New(problem.Unable, "node %s is on no host that answers, and may be on %s", name,
+			humanize.List(f.Unknown, 12)).Try("restore it when all hosts answer")
 	}
-	return nil, problem.New(problem.Failed, "node %s is not there, so it cannot be replaced", name).Try("orrery up %s makes it; then run the same command again", name)
+	return nil, problem.New(problem.Failed, "node %s is not there, so it cannot be replaced", name).
+		Try("orrery up %s makes it; then run the same command again", name)
 }
 
-// ofNode returns what a backup has of one node: of volumes, those that were its own on the host on which it was. Its host gets nothing else.
+// ofNode returns what a backup has of one node: of volumes, those that were its own on the host on
+// which it was. Its host gets nothing else.
 func ofNode(m *vault.Manifest, s *site.Site, name string) *vault.Manifest {
 	part := *m
-	part.Format, part.Hosts, part.Trees, part.Nodes, part.Secrets, part.Releases, part.Left, part.Layers = vault.Format, nil, nil, nil, nil, nil, nil, nil
+	part.Format, part.Hosts, part.Trees, part.Nodes, part.Secrets, part.Releases, part.Left, part.Layers = vault.Format,
+		nil, nil, nil, nil, nil, nil, nil
 	part.Key, part.Twin = s.Key(), s.Twin
 	was := ""
 	for i := range m.Nodes {
@@ -140,7 +152,8 @@ func shelved(ctx context.Context, h *apply.Steered, id string) (*snapshot.Snapsh
 	}
 	i := slices.IndexFunc(kept, func(s *snapshot.Snapshot) bool { return s.ID == id })
 	if i < 0 {
-		return nil, problem.New(problem.Surprise, "host %s does not have what it was sent", h.Name).Try("run the same command again")
+		return nil, problem.New(problem.Surprise, "host %s does not have what it was sent", h.Name).
+			Try("run the same command again")
 	}
 	return kept[i], nil
 }

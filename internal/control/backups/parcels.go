@@ -21,7 +21,8 @@ type homes struct {
 	nodes    map[string]string // hosts of nodes
 }
 
-// findHomes chooses the host of each node of the backup: where the site file says, else where it was, else where there is room.
+// findHomes chooses the host of each node of the backup: where the site file says, else where it
+// was, else where there is room.
 func findHomes(s *site.Site, m *vault.Manifest, f *apply.Fleet, seen []observe.Host) (*homes, error) {
 	were := map[string]string{}
 	for i := range m.Trees {
@@ -107,14 +108,16 @@ func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parc
 	}
 	records, trees := r.homes.layers(m.Nodes)
 	m.Layers, m.Trees = records, slices.Concat(m.Trees, trees, snapshots)
-	p := &ferry.Parcel{ID: r.id, Title: r.again(), Manifest: &m, Replace: r.o.Replace, Was: r.was, Without: r.fleet.Unknown, Trust: r.o.TrustLayers}
+	p := &ferry.Parcel{ID: r.id, Title: r.again(), Manifest: &m, Replace: r.o.Replace, Was: r.was,
+		Without: r.fleet.Unknown, Trust: r.o.TrustLayers}
 	if r.secrets == nil {
 		return p
 	}
 	p.Secrets = vault.Secrets{}
 	for path, value := range r.secrets {
 		name, generated := strings.CutPrefix(path, "secrets/")
-		if r.homes.only() != "" || generated && h.MayNeed(name) || !generated && slices.ContainsFunc(m.Nodes, func(n nodedir.Record) bool { return strings.HasPrefix(path, "keys/"+n.Name+"/") }) {
+		if r.homes.only() != "" || generated && h.MayNeed(name) || !generated &&
+			slices.ContainsFunc(m.Nodes, func(n nodedir.Record) bool { return strings.HasPrefix(path, "keys/"+n.Name+"/") }) {
 			p.Secrets[path] = value
 		}
 	}
@@ -125,7 +128,8 @@ func (r *restoring) parcel(h *apply.Steered, snapshots []vault.Tree) *ferry.Parc
 func (r *restoring) astray() {
 	for i := range r.manifest.Trees {
 		t := &r.manifest.Trees[i]
-		if (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) && r.homes.of(t) == "" && !slices.Contains(r.spared, t.Node) {
+		if (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) && r.homes.of(t) == "" &&
+			!slices.Contains(r.spared, t.Node) {
 			why := "which the site no longer declares"
 			if len(r.fleet.Unknown) > 0 {
 				why = "which no node has that comes back"

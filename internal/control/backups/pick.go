@@ -24,7 +24,8 @@ type Picked struct {
 	Without []string       // volumes of the node that are not in the backup
 }
 
-// Pick takes single files, or what one node has, out of a backup. What it gives is there, also if there is an error.
+// Pick takes single files, or what one node has, out of a backup. What it gives is there, also if
+// there is an error.
 func Pick(ctx context.Context, c *control.Session, where string, o PickOptions) (*Picked, error) {
 	v, _, m, err := vault.OpenOne(where)
 	if err != nil {
@@ -41,7 +42,8 @@ func Pick(ctx context.Context, c *control.Session, where string, o PickOptions) 
 	}
 	watch.Close()
 	if err == nil && !p.Lost.Whole() {
-		err = problem.New(problem.Failed, "the backup is damaged; these are left out: %s", p.Lost.String()).At(v.Where()).Try("orrery backup repair, or an older backup")
+		err = problem.New(problem.Failed, "the backup is damaged; these are left out: %s", p.Lost.String()).At(v.Where()).
+			Try("orrery backup repair, or an older backup")
 	}
 	return done, err
 }

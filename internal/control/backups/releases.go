@@ -12,8 +12,8 @@ import (
 	"orrery/internal/treesync/sitearchive"
 )
 
-// liveReleases returns what hosts will have on record of releases: those that were live. What was under way then is not now. While a host is
-// left out, the others keep what they have.
+// liveReleases returns what hosts will have on record of releases: those that were live. What was
+// under way then is not now. While a host is left out, the others keep what they have.
 func (r *restoring) liveReleases(ctx context.Context) (json.RawMessage, error) {
 	if len(r.manifest.Releases) == 0 || len(r.fleet.Unknown) > 0 {
 		return nil, nil
@@ -29,7 +29,8 @@ func (r *restoring) liveReleases(ctx context.Context) (json.RawMessage, error) {
 	return json.Marshal(known)
 }
 
-// editions calls do with the copy of the site directory of each release in the backup, in a directory of its own.
+// editions calls do with the copy of the site directory of each release in the backup, in a
+// directory of its own.
 func (r *restoring) editions(ctx context.Context, do func(number int, dir string) error) error {
 	dir, err := os.MkdirTemp("", "orrery-restore-")
 	if err != nil {

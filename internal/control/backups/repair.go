@@ -30,7 +30,8 @@ func (r *Repaired) Damaged() int {
 	return n
 }
 
-// Repair takes what is damaged in a directory of backups again: from copies, and from the site that is meant, if there is one, on all its hosts that answer.
+// Repair takes what is damaged in a directory of backups again: from copies, and from the site that
+// is meant, if there is one, on all its hosts that answer.
 func Repair(ctx context.Context, c *control.Session, dir string, copies []string) (*Repaired, error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
@@ -39,7 +40,8 @@ func Repair(ctx context.Context, c *control.Session, dir string, copies []string
 }
 
 // repair does it; from says of which site something may be taken.
-func repair(ctx context.Context, c *control.Session, dir string, copies []string, from func(*backup.Repair) error) (*Repaired, error) {
+func repair(ctx context.Context, c *control.Session, dir string, copies []string,
+	from func(*backup.Repair) error) (*Repaired, error) {
 	into, err := writable(dir)
 	if err != nil {
 		return nil, err
@@ -71,7 +73,8 @@ func repair(ctx context.Context, c *control.Session, dir string, copies []string
 // meant says of which site something may be taken: of that which is meant, if one is.
 func meant(ctx context.Context, c *control.Session, r *backup.Repair, target string) (err error) {
 	if _, err := c.Directory(); err != nil {
-		c.Watcher.Tell(control.Event{Kind: control.Trouble, Text: "no site is meant (-C DIRECTORY): what is damaged is sought in copies only"})
+		c.Watcher.Tell(control.Event{Kind: control.Trouble,
+			Text: "no site is meant (-C DIRECTORY): what is damaged is sought in copies only"})
 		return nil
 	}
 	s, err := c.Load()
@@ -86,7 +89,8 @@ func meant(ctx context.Context, c *control.Session, r *backup.Repair, target str
 		return err
 	}
 	if silent != nil {
-		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: fmt.Sprintf("what is damaged is not sought on all hosts: %v", silent)})
+		c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(),
+			Text: fmt.Sprintf("what is damaged is not sought on all hosts: %v", silent)})
 	}
 	r.Ask = (&search{c, s.Key(), f, r.Into}).ask
 	return nil
@@ -108,7 +112,8 @@ func (s *search) ask(ctx context.Context, wanted map[vault.Digest]bool, into bac
 		if err != nil || len(one.Wanted) == 0 {
 			return err
 		}
-		failed[i] = treesync.Pipe(ctx, func(way io.ReadWriter) error { return one.Run(ctx, into, way) }, func(way io.ReadWriter) error { return h.Backups.SendMissing(ctx, way) })
+		failed[i] = treesync.Pipe(ctx, func(way io.ReadWriter) error { return one.Run(ctx, into, way) },
+			func(way io.ReadWriter) error { return h.Backups.SendMissing(ctx, way) })
 		return nil
 	})
 	if err == nil && ctx.Err() != nil {
@@ -116,7 +121,8 @@ func (s *search) ask(ctx context.Context, wanted map[vault.Digest]bool, into bac
 	}
 	for i, why := range failed {
 		if why != nil && err == nil {
-			s.Session.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.key, Text: fmt.Sprintf("host %s gives back nothing more of what is damaged: %v", s.fleet.All[i].Name, why)})
+			s.Session.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.key,
+				Text: fmt.Sprintf("host %s gives back nothing more of what is damaged: %v", s.fleet.All[i].Name, why)})
 		}
 	}
 	return err

@@ -29,14 +29,16 @@ import (
 )
 
 // Restore brings back a site that was backed up, from a file or directory of backups.
-func Restore(ctx context.Context, c *control.Session, text string, o control.RestoreOptions) (*control.Restored, error) {
+func Restore(ctx context.Context, c *control.Session, text string, o control.RestoreOptions) (*control.Restored,
+	error) {
 	v, id, m, err := vault.OpenOne(text)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close() //nolint:errcheck // it was only read
 	if len(m.Hosts) == 0 && len(c.Without) > 0 {
-		return nil, problem.New(problem.Usage, "it is a backup of one host, and there is no other to leave out").At(v.Where()).Try("leave --without out")
+		return nil, problem.New(problem.Usage, "it is a backup of one host, and there is no other to leave out").
+			At(v.Where()).Try("leave --without out")
 	}
 	if len(m.Hosts) == 0 {
 		if err := c.Allowed(); err != nil {
@@ -51,7 +53,8 @@ func Restore(ctx context.Context, c *control.Session, text string, o control.Res
 		}
 	}
 	if r.twin != "" && len(c.Without) > 0 {
-		return nil, problem.New(problem.Usage, "a twin is restored on all hosts of its site").At(v.Where()).Try("leave --without out")
+		return nil, problem.New(problem.Usage, "a twin is restored on all hosts of its site").At(v.Where()).
+			Try("leave --without out")
 	}
 	return r.run(ctx)
 }
@@ -150,8 +153,9 @@ func (r *restoring) run(ctx context.Context) (done *control.Restored, err error)
 	return r.bring(ctx)
 }
 
-// settle moves the site directory to its place. Before that all hosts have laid down their parts, so that whoever brings the site up
-// from it after a kill goes on with the restore, and makes no node without what it had written.
+// settle moves the site directory to its place. Before that all hosts have laid down their parts,
+// so that whoever brings the site up from it after a kill goes on with the restore, and makes no
+// node without what it had written.
 func (r *restoring) settle() error {
 	if r.laid == "" {
 		return nil
@@ -168,7 +172,8 @@ func (r *restoring) settle() error {
 	return err
 }
 
-// declare lays down the site directory, unless there is one, and loads the site. A directory that is there says which hosts there are now.
+// declare lays down the site directory, unless there is one, and loads the site. A directory that
+// is there says which hosts there are now.
 func (r *restoring) declare(ctx context.Context) error {
 	dir := r.o.Dir
 	switch {
@@ -198,7 +203,8 @@ func (r *restoring) declare(ctx context.Context) error {
 		return r.other // it is of no site
 	}
 	if err == nil && r.site.Name != r.manifest.Site {
-		err = problem.New(problem.Refused, "this is a backup of site %s, and the directory is of site %s; nothing was done", r.manifest.Site, r.site.Name).At(dir).Try("name another with --dir")
+		err = problem.New(problem.Refused, "this is a backup of site %s, and the directory is of site %s; nothing was done",
+			r.manifest.Site, r.site.Name).At(dir).Try("name another with --dir")
 	}
 	if err == nil && r.twin != "" {
 		err = r.asTwin(ctx)
@@ -214,7 +220,8 @@ func (r *restoring) look(ctx context.Context) (seen []observe.Host, err error) {
 	return r.fleet.Observe(ctx)
 }
 
-// underWay reports whether a restore of this backup has touched something already, and is to be brought to its end, by the hosts that have a part of it.
+// underWay reports whether a restore of this backup has touched something already, and is to be
+// brought to its end, by the hosts that have a part of it.
 func (r *restoring) underWay(seen []observe.Host) (going bool, err error) {
 	for i := range seen {
 		part := seen[i].Restoring
@@ -222,7 +229,8 @@ func (r *restoring) underWay(seen []observe.Host) (going bool, err error) {
 			continue
 		}
 		if part.ID != r.id {
-			return false, problem.New(problem.Left, "another restore of %s was interrupted", r.key()).At("host "+seen[i].Name).Try("orrery restore %s", part.From)
+			return false, problem.New(problem.Left, "another restore of %s was interrupted", r.key()).At("host "+seen[i].Name).
+				Try("orrery restore %s", part.From)
 		}
 		going = true
 	}
@@ -251,7 +259,8 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 	if r.was = nodes+volumes > 0 || r.known && r.record.Volumes != r.begins(); r.was {
 		there := fmt.Sprintf("%s and %s of %s", humanize.Count(nodes, "node"), humanize.Count(volumes, "volume"), r.key())
 		if !r.o.Replace {
-			return problem.New(problem.Refused, "its hosts already have: %s; nothing was done", there).Try("restore a twin beside it with --to NAME, or replace it with --replace")
+			return problem.New(problem.Refused, "its hosts already have: %s; nothing was done", there).
+				Try("restore a twin beside it with --to NAME, or replace it with --replace")
 		}
 		why := fmt.Sprintf("The hosts already have: %s. Their data would be deleted permanently.", there)
 		if missing := r.manifest.Missing(); len(missing) > 0 {
@@ -275,9 +284,12 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 		}
 	}
 	if len(outside) > 0 {
-		why := fmt.Sprintf("Volumes in the backup would go to directories outside %s: %s.", r.Session.Dirs.State, humanize.List(outside, 100))
+		why := fmt.Sprintf("Volumes in the backup would go to directories outside %s: %s.", r.Session.Dirs.State,
+			humanize.List(outside, 100))
 		if _, err := r.Session.Asker.Ask(control.Question{About: control.Paths, Site: r.site.Name, Why: why}); err != nil {
-			return problem.New(problem.Refused, "volumes in the backup would go to directories outside %s: %s; nothing was done", r.Session.Dirs.State, humanize.List(outside, 8)).
+			return problem.New(problem.Refused,
+				"volumes in the backup would go to directories outside %s: %s; nothing was done", r.Session.Dirs.State,
+				humanize.List(outside, 8)).
 				Try("type %s when asked, or say --yes-paths %s", r.site.Name, r.site.Name)
 		}
 	}
@@ -328,7 +340,8 @@ func (r *restoring) stage(ctx context.Context) error {
 	for i, laid := range lacked {
 		builds = append(builds, laid.Builds...)
 		for what, n := range laid.Lacked {
-			r.notice("not restored, because they are not taken on host %s: %s (%s)", r.fleet.All[i].Name, sanitize.Line(what), humanize.Count(n, "file"))
+			r.notice("not restored, because they are not taken on host %s: %s (%s)", r.fleet.All[i].Name, sanitize.Line(what),
+				humanize.Count(n, "file"))
 		}
 	}
 	r.distrusted(builds)
@@ -336,7 +349,8 @@ func (r *restoring) stage(ctx context.Context) error {
 }
 
 // lay lets one host lay down its part.
-func lay(ctx context.Context, h *apply.Steered, p *ferry.Parcel, from backup.Contents, saw func(int64)) (laid *ferry.Laid, err error) {
+func lay(ctx context.Context, h *apply.Steered, p *ferry.Parcel, from backup.Contents,
+	saw func(int64)) (laid *ferry.Laid, err error) {
 	send := func(way io.ReadWriter) (err error) {
 		laid, err = ferry.Send(ctx, p, from, saw, way)
 		return err
@@ -349,7 +363,10 @@ func lay(ctx context.Context, h *apply.Steered, p *ferry.Parcel, from backup.Con
 func (r *restoring) bring(ctx context.Context) (*control.Restored, error) {
 	var names []string
 	if r.manifest.Partial {
-		names = slices.DeleteFunc(nodesIn(r.manifest), func(name string) bool { _, declared := r.site.Node(name); return !declared })
+		names = slices.DeleteFunc(nodesIn(r.manifest), func(name string) bool {
+			_, declared := r.site.Node(name)
+			return !declared
+		})
 	}
 	_, _, err := sites.Up(ctx, r.Session, r.site, names, sites.UpOptions{Parallel: r.o.Parallel, Backup: r.id})
 	if err != nil {

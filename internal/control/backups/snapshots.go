@@ -9,8 +9,9 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// shelve returns the snapshots of the backup as hosts get them: what is of a node comes to the host to which the node comes, if it was kept by the one that had the node when the backup was taken. What others say of
-// a node that was not theirs any more, nobody puts back (decision 43).
+// shelve returns the snapshots of the backup as hosts get them: what is of a node comes to the host
+// to which the node comes, if it was kept by the one that had the node when the backup was taken.
+// What others say of a node that was not theirs any more, nobody puts back (decision 43).
 func (r *restoring) shelve(from *vault.Pieces) (*ferry.Shelf, error) {
 	m := *r.manifest
 	if r.twin != "" {
@@ -32,7 +33,8 @@ func (r *restoring) shelve(from *vault.Pieces) (*ferry.Shelf, error) {
 		return nil, err
 	}
 	for _, id := range slices.Sorted(maps.Keys(shelf.Stray)) {
-		r.notice("not restored of snapshot %s: what is of %s, which come to no host, or were on another one than in the snapshot when the backup was taken", id, humanize.List(shelf.Stray[id], 12))
+		r.notice("not restored of snapshot %s: what is of %s, which come to no host, or were on another one than in the snapshot when the backup was taken",
+			id, humanize.List(shelf.Stray[id], 12))
 	}
 	return shelf, nil
 }

@@ -55,13 +55,15 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 	defer into.Close() //nolint:errcheck // what is written has been synced by then
 	began := time.Now()
 	watch := c.Watcher.Bytes(set.Site.Name)
-	r, err := takeTogether(ctx, c, &backup.Backup{Set: set, Into: into, To: to, By: o.By, Who: control.Who(), Saw: watch.Add}, f)
+	r, err := takeTogether(ctx, c, &backup.Backup{Set: set, Into: into, To: to, By: o.By, Who: control.Who(),
+		Saw: watch.Add}, f)
 	watch.Close()
 	if err != nil {
 		return nil, err
 	}
 	taken := &Taken{
-		Backup: described(into.Where(), r.ID, r.Manifest), Name: set.Site.Name, Title: vault.Title(into, r.ID), Took: time.Since(began).Seconds(),
+		Backup: described(into.Where(), r.ID, r.Manifest), Name: set.Site.Name, Title: vault.Title(into, r.ID),
+		Took:   time.Since(began).Seconds(),
 		Blocks: r.Checked.Blocks, Reread: r.Checked.Read, Mended: len(r.Checked.Rotten) > 0,
 	}
 	taken.found(r)
@@ -71,7 +73,8 @@ func Take(ctx context.Context, c *control.Session, selectors []string, target st
 }
 
 // chosen returns what a backup is of, and the hosts on which that is.
-func chosen(ctx context.Context, c *control.Session, selectors []string, target string) (*backup.Set, *apply.Fleet, error) {
+func chosen(ctx context.Context, c *control.Session, selectors []string, target string) (*backup.Set, *apply.Fleet,
+	error) {
 	s, err := c.Load()
 	if err != nil {
 		return nil, nil, err

@@ -42,7 +42,9 @@ func takeTogether(ctx context.Context, c *control.Session, b *backup.Backup, f *
 	if err != nil {
 		return nil, err
 	}
-	t := &together{Session: c, fleet: f, into: all, order: ferry.Order{All: b.Set.Nodes == nil, Secrets: len(b.To) > 0, Layers: b.Set.WithLayers, Snapshots: b.Set.WithSnapshots}}
+	t := &together{Session: c, fleet: f, into: all,
+		order: ferry.Order{All: b.Set.Nodes == nil, Secrets: len(b.To) > 0, Layers: b.Set.WithLayers,
+			Snapshots: b.Set.WithSnapshots}}
 	t.order.Nodes = slices.Sorted(maps.Keys(b.Set.Nodes))
 	dir, err := os.MkdirTemp("", "orrery-backup-")
 	if err == nil {
@@ -91,7 +93,8 @@ func (t *together) gather(ctx context.Context) error {
 	}
 	t.parts = make([]*ferry.Taking, len(t.fleet.All))
 	_ = t.fleet.Each(func(i int, h *apply.Steered) error {
-		t.parts[i] = &ferry.Taking{Host: h.Label, Site: t.into.Set.Site, Order: t.order, Into: t.into, Pace: &pace{t.tempo.Of(h), t, h.Name}}
+		t.parts[i] = &ferry.Taking{Host: h.Label, Site: t.into.Set.Site, Order: t.order, Into: t.into,
+			Pace: &pace{t.tempo.Of(h), t, h.Name}}
 		if err := t.from(ctx, h, t.parts[i]); err != nil {
 			fail(err)
 		}
@@ -102,7 +105,8 @@ func (t *together) gather(ctx context.Context) error {
 
 // from takes what one host gives.
 func (t *together) from(ctx context.Context, h *apply.Steered, take *ferry.Taking) error {
-	return treesync.Pipe(ctx, func(way io.ReadWriter) error { return take.Run(ctx, way) }, func(way io.ReadWriter) error { return h.Backups.Send(ctx, way) })
+	return treesync.Pipe(ctx, func(way io.ReadWriter) error { return take.Run(ctx, way) },
+		func(way io.ReadWriter) error { return h.Backups.Send(ctx, way) })
 }
 
 // A pace is that of all hosts, as one of them sees it.
@@ -138,14 +142,16 @@ func (t *together) merge() error {
 				name += "*"
 			}
 			if other := by[name]; other != nil && other != p {
-				return problem.New(problem.Surprise, "hosts %s and %s both have node %s", other.Host, p.Host, n.Name).Try("orrery status shows what is where; orrery up clears away what is left over")
+				return problem.New(problem.Surprise, "hosts %s and %s both have node %s", other.Host, p.Host, n.Name).
+					Try("orrery status shows what is where; orrery up clears away what is left over")
 			}
 			at[name], by[name] = p.Host, p
 			m.Nodes = append(m.Nodes, *n)
 		}
 		for path, value := range p.Secrets {
 			if was, has := t.into.Secrets[path]; has && string(was) != string(value) {
-				return problem.New(problem.Surprise, "host %s keeps another value of %s than others", p.Host, path).Try("decide which is right, and remove it from the state directory of the other; --without leaves one out until then")
+				return problem.New(problem.Surprise, "host %s keeps another value of %s than others", p.Host, path).
+					Try("decide which is right, and remove it from the state directory of the other; --without leaves one out until then")
 			}
 			t.into.Secrets[path] = value
 		}
@@ -165,14 +171,16 @@ func (t *together) missing(host string, at map[string]string) string {
 	var names []string
 	s := t.into.Set.Site
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; at[n.Name] == "" && (n.Host == "" || n.Host == host) && (t.into.Set.Nodes == nil || t.into.Set.Nodes[n.Name]) {
+		if n := &s.Nodes[i]; at[n.Name] == "" && (n.Host == "" || n.Host == host) &&
+			(t.into.Set.Nodes == nil || t.into.Set.Nodes[n.Name]) {
 			names = append(names, n.Name)
 		}
 	}
 	if len(names) == 0 {
 		return "host " + host + ": it was left out"
 	}
-	return "host " + host + ": it was left out, with what these nodes have that are on no other: " + humanize.List(names, 12)
+	return "host " + host + ": it was left out, with what these nodes have that are on no other: " +
+		humanize.List(names, 12)
 }
 
 // releases takes what hosts keep of the releases that nodes are of, from one whose copy is as all have it.
@@ -197,7 +205,8 @@ func (t *together) releases(ctx context.Context, dir string) error {
 	for _, number := range slices.Sorted(maps.Keys(needed)) {
 		at, err := t.Session.Call(t.into.Set.Site).Releases(t.fleet).Edition(ctx, number, dir)
 		if err != nil && !needed[number] {
-			t.into.Manifest.Left = append(t.into.Manifest.Left, fmt.Sprintf("release %d, of which no node is: %s", number, problem.Short(err.Error(), 300)))
+			t.into.Manifest.Left = append(t.into.Manifest.Left,
+				fmt.Sprintf("release %d, of which no node is: %s", number, problem.Short(err.Error(), 300)))
 			continue
 		}
 		if err != nil {

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// A twin that is restored is one of the site in the site directory, on its hosts, and each of them keeps its record. That is written before anything of the twin is there.
+// A twin that is restored is one of the site in the site directory, on its hosts, and each of them
+// keeps its record. That is written before anything of the twin is there.
 
 // asTwin makes of the site in the site directory the twin that is restored.
 func (r *restoring) asTwin(ctx context.Context) error {
@@ -23,7 +24,8 @@ func (r *restoring) asTwin(ctx context.Context) error {
 		record, r.known = is.Record, true
 	case problem.Is(err, problem.Mistake): // there is none
 		record = twin.Record{
-			Site: r.original.Name, Dir: r.files.Path, Options: twin.Options{Name: r.twin, Owner: control.Who()}, Volumes: r.begins(), Filled: true, Created: time.Now().UTC().Truncate(time.Second),
+			Site: r.original.Name, Dir: r.files.Path, Options: twin.Options{Name: r.twin, Owner: control.Who()},
+			Volumes: r.begins(), Filled: true, Created: time.Now().UTC().Truncate(time.Second),
 		}
 		record.Hosts = hosts.Names(r.original)
 		if r.manifest.Partial {
@@ -41,7 +43,8 @@ func (r *restoring) asTwin(ctx context.Context) error {
 // begins says what the volumes of the twin begin with.
 func (r *restoring) begins() string { return "backup " + r.id }
 
-// note lets hosts have the record of the twin. Undo removes it, with all that has been laid down for it, where there was none.
+// note lets hosts have the record of the twin. Undo removes it, with all that has been laid down
+// for it, where there was none.
 func (r *restoring) note(ctx context.Context) (undo func() error, err error) {
 	nothing := func() error { return nil }
 	if r.twin == "" {

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Verify reads a backup, or all of a directory, and compares it with its digests. Each is told of, with what is wrong with it, when it has been read.
+// Verify reads a backup, or all of a directory, and compares it with its digests. Each is told of,
+// with what is wrong with it, when it has been read.
 func Verify(ctx context.Context, c *control.Session, where string, each func(id string, damage error)) error {
 	v, id, err := vault.Open(where)
 	if err != nil {

@@ -11,9 +11,12 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A restore while a host is left out brings back what is on the others for certain, as up would make it: a node that is there. All else may be on that host, and would have two holders of its addresses.
+// A restore while a host is left out brings back what is on the others for certain, as up would
+// make it: a node that is there. All else may be on that host, and would have two holders of its
+// addresses.
 
-// spare leaves alone what may be on a host of which nothing is known. Of what is there on the others, all has to come back: it is taken down before.
+// spare leaves alone what may be on a host of which nothing is known. Of what is there on the
+// others, all has to come back: it is taken down before.
 func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 	if len(r.fleet.Unknown) == 0 {
 		return nil
@@ -30,8 +33,10 @@ func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 		}
 	}
 	if len(stay) > 0 {
-		return problem.New(problem.Refused, "while %s is left out, nothing may be taken down that cannot be made again, and that would be so of nodes that are not in the backup, or that belong elsewhere: %s; nothing was done",
-			silent, humanize.List(stay, 12)).At(r.title).Try("restore single nodes with --node NAME --replace, or the site when all hosts answer")
+		return problem.New(problem.Refused,
+			"while %s is left out, nothing may be taken down that cannot be made again, and that would be so of nodes that are not in the backup, or that belong elsewhere: %s; nothing was done",
+			silent, humanize.List(stay, 12)).At(r.title).
+			Try("restore single nodes with --node NAME --replace, or the site when all hosts answer")
 	}
 	for _, name := range has {
 		if len(there[name]) == 0 {
@@ -40,16 +45,20 @@ func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 		}
 	}
 	if len(r.spared) == len(has) {
-		return problem.New(problem.Refused, "no node of the backup is on a host that answers, and none is made that may be on %s; nothing was done", silent).At(r.title).
+		return problem.New(problem.Refused,
+			"no node of the backup is on a host that answers, and none is made that may be on %s; nothing was done", silent).
+			At(r.title).
 			Try("bring %s back; %s", silent, hosts.OutOfFile)
 	}
 	if len(r.spared) > 0 {
-		r.notice("not restored, because they may be on %s, of which nothing is known: %s (when it is back: --node NAME --replace)", silent, humanize.List(r.spared, 12))
+		r.notice("not restored, because they may be on %s, of which nothing is known: %s (when it is back: --node NAME --replace)",
+			silent, humanize.List(r.spared, 12))
 	}
 	return nil
 }
 
-// sameReleases refuses to bring back other releases than those that are live: a host that is left out would still have these.
+// sameReleases refuses to bring back other releases than those that are live: a host that is left
+// out would still have these.
 func (r *restoring) sameReleases(ctx context.Context) error {
 	now, err := r.fleet.Records().Read(ctx)
 	if err != nil {
@@ -63,6 +72,8 @@ func (r *restoring) sameReleases(ctx context.Context) error {
 		return nil
 	}
 	silent := humanize.List(r.fleet.Unknown, 12)
-	return problem.New(problem.Refused, "other releases are live than when the backup was taken, or one is on trial, and %s would still have them; nothing was done", silent).At(r.title).
+	return problem.New(problem.Refused,
+		"other releases are live than when the backup was taken, or one is on trial, and %s would still have them; nothing was done",
+		silent).At(r.title).
 		Try("restore the site when all hosts answer; %s", hosts.OutOfFile)
 }

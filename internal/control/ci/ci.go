@@ -54,7 +54,8 @@ type Proof struct {
 	keys     *secret.Keyring
 }
 
-// New finds out what is to be proven; whatever is wrong with that or with the site file is said before anything is done.
+// New finds out what is to be proven; whatever is wrong with that or with the site file is said
+// before anything is done.
 func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
@@ -73,7 +74,8 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 		return nil, err
 	}
 	if len(s.Tests) == 0 {
-		return nil, problem.New(problem.Mistake, "site %s declares no test", s.Name).At(filepath.Join(dir, "site.toml")).Try("[test.NAME] node = …, command = […]")
+		return nil, problem.New(problem.Mistake, "site %s declares no test", s.Name).At(filepath.Join(dir, "site.toml")).
+			Try("[test.NAME] node = …, command = […]")
 	}
 	t := twin.Options{Name: newName(time.Now(), os.Getpid()), Owner: control.Who()}
 	if o.Release != "" {
@@ -89,7 +91,8 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 		return nil, err
 	}
 	if len(made.Tests) == 0 {
-		return nil, problem.New(problem.Usage, "none of the %s is on a node of --only", humanize.Count(len(s.Tests), "test")).Try("orrery query all lists the nodes")
+		return nil, problem.New(problem.Usage, "none of the %s is on a node of --only",
+			humanize.Count(len(s.Tests), "test")).Try("orrery query all lists the nodes")
 	}
 	name, err := os.Hostname()
 	if err != nil {
@@ -102,8 +105,10 @@ func New(c *control.Session, w Watcher, o Options) (*Proof, error) {
 		expires = time.Now().Add(o.Timeout + time.Hour).UTC().Truncate(time.Second)
 	}
 	return &Proof{
-		Report:  testrun.Report{Site: s.Name, Host: name, Began: time.Now(), Properties: properties(made, t.Release, o.Orrery)},
-		Twin:    twin.Record{Site: s.Name, Dir: dir, Options: t, Volumes: site.Empty, Created: time.Now().UTC().Truncate(time.Second), Expires: expires},
+		Report: testrun.Report{Site: s.Name, Host: name, Began: time.Now(),
+			Properties: properties(made, t.Release, o.Orrery)},
+		Twin: twin.Record{Site: s.Name, Dir: dir, Options: t, Volumes: site.Empty,
+			Created: time.Now().UTC().Truncate(time.Second), Expires: expires},
 		Session: &mine, options: o, watcher: w, original: s, site: made, keys: secret.NewKeyring(made, c.Dirs),
 	}, nil
 }

@@ -19,7 +19,8 @@ import (
 	"orrery/internal/site"
 )
 
-// Run makes the twin, runs the tests and ends the twin, whatever happens. What the tests found is in the report, and no error.
+// Run makes the twin, runs the tests and ends the twin, whatever happens. What the tests found is
+// in the report, and no error.
 func (p *Proof) Run(ctx context.Context) error {
 	if err := p.sweep(ctx); err != nil {
 		return err
@@ -33,7 +34,8 @@ func (p *Proof) Run(ctx context.Context) error {
 	within, cancel := context.WithTimeoutCause(ctx, p.options.Timeout, fmt.Errorf("not done within %s", p.options.Timeout))
 	wrong := p.prove(within)
 	if late := context.Cause(within); wrong != nil && late != nil && ctx.Err() == nil {
-		wrong = problem.New(problem.Failed, "site %s did not pass", p.Report.Site).Because(late).Try("use a longer --timeout, or see in the report what took so long")
+		wrong = problem.New(problem.Failed, "site %s did not pass", p.Report.Site).Because(late).
+			Try("use a longer --timeout, or see in the report what took so long")
 	}
 	cancel()
 	p.Report.Took = time.Since(p.Report.Began)
@@ -78,15 +80,17 @@ func (p *Proof) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	testrun.Run(ctx, p.site.Tests, testrun.Place{Redact: p.keys.Redact, Env: p.env, In: func(node string) (host.Runner, error) {
-		if in, ok := runners[node]; ok {
-			return in, nil
-		}
-		return nil, way.NotRunning(node)
-	}}, p.tested)
+	testrun.Run(ctx, p.site.Tests, testrun.Place{Redact: p.keys.Redact, Env: p.env,
+		In: func(node string) (host.Runner, error) {
+			if in, ok := runners[node]; ok {
+				return in, nil
+			}
+			return nil, way.NotRunning(node)
+		}}, p.tested)
 	for _, t := range p.original.Tests {
 		if !slices.ContainsFunc(p.site.Tests, func(x site.Test) bool { return x.Name == t.Name }) {
-			p.tested(testrun.Result{Name: t.Name, Node: t.Node, Outcome: testrun.Skipped, Reason: "its node is not among those of --only"})
+			p.tested(testrun.Result{Name: t.Name, Node: t.Node, Outcome: testrun.Skipped,
+				Reason: "its node is not among those of --only"})
 		}
 	}
 	return nil
@@ -100,7 +104,8 @@ func (p *Proof) tested(result testrun.Result) {
 // env is what a test sees besides a small standard environment.
 func (p *Proof) env(t site.Test) []string {
 	return []string{
-		"PATH=" + role.Venv + "/bin:" + host.Path, "ORRERY_TEST=" + t.Name, "ORRERY_SITE=" + p.site.Name, "ORRERY_NODE=" + t.Node,
+		"PATH=" + role.Venv + "/bin:" + host.Path, "ORRERY_TEST=" + t.Name, "ORRERY_SITE=" + p.site.Name,
+		"ORRERY_NODE=" + t.Node,
 		"ORRERY_INVENTORY=/etc/orrery/inventory.json", "ORRERY_SECRETS=/etc/orrery/secrets",
 	}
 }

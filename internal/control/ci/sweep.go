@@ -52,7 +52,8 @@ func (p *Proof) sweepOne(ctx context.Context, key string) error {
 func (p *Proof) end(ctx context.Context, r twin.Record) error {
 	b := *p.Session
 	b.Force = true
-	if err := twins.Destroy(ctx, &b, r.Options.Name); err != nil && !problem.Is(err, problem.Mistake) { // there may be none yet
+	if err := twins.Destroy(ctx, &b, r.Options.Name); err != nil && !problem.Is(err, problem.Mistake) {
+		// there may be none yet
 		return err
 	}
 	return p.Session.Dirs.RemoveSite(r.Key()) // with the lock of this run

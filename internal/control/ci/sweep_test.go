@@ -10,10 +10,12 @@ import (
 	"orrery/internal/site"
 )
 
-// TestSweep: what a run left that was killed before there was a twin goes; what another run is about to make, what was left on purpose and what is no run's stays.
+// TestSweep: what a run left that was killed before there was a twin goes; what another run is
+// about to make, what was left on purpose and what is no run's stays.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
-	p := &Proof{Session: &control.Session{Dirs: host.Dirs{State: dir, Run: dir}, Command: "orrery ci"}, original: &site.Site{Name: "karoo"}}
+	p := &Proof{Session: &control.Session{Dirs: host.Dirs{State: dir, Run: dir}, Command: "orrery ci"},
+		original: &site.Site{Name: "karoo"}}
 	for _, key := range []string{"karoo.ci-dead", "karoo.ci-alive", "karoo.ci-kept", "karoo.dev", "other.ci-dead"} {
 		if err := os.MkdirAll(p.Session.Dirs.Site(key), 0o700); err != nil {
 			t.Fatal(err)
@@ -37,7 +39,8 @@ func TestSweep(t *testing.T) {
 	for i := range left {
 		left[i] = filepath.Base(left[i])
 	}
-	if len(left) != 4 || left[0] != "karoo.ci-alive" || left[1] != "karoo.ci-kept" || left[2] != "karoo.dev" || left[3] != "other.ci-dead" {
+	if len(left) != 4 || left[0] != "karoo.ci-alive" || left[1] != "karoo.ci-kept" || left[2] != "karoo.dev" ||
+		left[3] != "other.ci-dead" {
 		t.Errorf("left are %v", left)
 	}
 }

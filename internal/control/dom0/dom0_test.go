@@ -8,7 +8,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestRun: what the toolstack runs is not taken for a verb of users, nor the other way round, and it says in its log what went wrong.
+// TestRun: what the toolstack runs is not taken for a verb of users, nor the other way round, and
+// it says in its log what went wrong.
 func TestRun(t *testing.T) {
 	for _, args := range [][]string{nil, {"up"}, {"xen"}, {"--help"}} {
 		if Asked(args) {
@@ -20,8 +21,10 @@ func TestRun(t *testing.T) {
 		exit problem.Kind
 		want string
 	}{
-		{[]string{"xen-model"}, problem.Usage, "not understood"}, {[]string{"xen-link", "/x", "y", "vif1.0"}, problem.Usage, "number of an interface"},
-		{[]string{"xen-link", t.TempDir(), "0", "vif1.0"}, problem.Failed, "node.json"}, {[]string{"xen-model", t.TempDir() + "/none", "-x"}, problem.Failed, "none"},
+		{[]string{"xen-model"}, problem.Usage, "not understood"},
+		{[]string{"xen-link", "/x", "y", "vif1.0"}, problem.Usage, "number of an interface"},
+		{[]string{"xen-link", t.TempDir(), "0", "vif1.0"}, problem.Failed, "node.json"},
+		{[]string{"xen-model", t.TempDir() + "/none", "-x"}, problem.Failed, "none"},
 	} {
 		var said bytes.Buffer
 		if got := Run(c.args, &said); !Asked(c.args) || got != int(c.exit) || !strings.Contains(said.String(), c.want) {

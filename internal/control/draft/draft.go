@@ -24,8 +24,8 @@ var smallRole string
 
 const emptyRole = "# What nodes of this role are for: packages, files, services, health. See docs/roles.md.\ndescription = \"\"\n"
 
-// Small writes a small site with comments: two nodes and a role. It returns the paths of its files. A site that is not named is
-// called as its directory.
+// Small writes a small site with comments: two nodes and a role. It returns the paths of its files.
+// A site that is not named is called as its directory.
 func Small(dir, name string) (paths []string, err error) {
 	if name == "" {
 		name, err = nameFor(dir)
@@ -36,13 +36,15 @@ func Small(dir, name string) (paths []string, err error) {
 		return nil, err
 	}
 	return write([]host.File{
-		{Path: filepath.Join(dir, sitefile.Name), Content: []byte(strings.NewReplacer("SITE", name, "IDENTITY", apply.NewID()).Replace(smallSite)), Mode: 0o644},
+		{Path: filepath.Join(dir, sitefile.Name),
+			Content: []byte(strings.NewReplacer("SITE", name, "IDENTITY", apply.NewID()).Replace(smallSite)), Mode: 0o644},
 		{Path: filepath.Join(dir, "roles/hello/role.toml"), Content: []byte(smallRole), Mode: 0o644},
 	})
 }
 
-// Imported writes the site of a host database, with roles that do nothing yet. It returns the paths of its files. A site that is
-// not named is called as the database or, if that is a stream, as its directory.
+// Imported writes the site of a host database, with roles that do nothing yet. It returns the paths
+// of its files. A site that is not named is called as the database or, if that is a stream, as its
+// directory.
 func Imported(dir, database string, in io.Reader, name string) (made *sitefile.Imported, paths []string, err error) {
 	ofDir, err := nameFor(dir)
 	if err != nil {

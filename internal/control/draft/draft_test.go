@@ -91,11 +91,13 @@ func TestImported(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(dir, "roles/db"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "roles/db/role.toml"), []byte("description = \"mine\"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "roles/db/role.toml"), []byte("description = \"mine\"\n"),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		made, paths, err := Imported(dir, c.from, strings.NewReader(database), c.name)
-		if err != nil || made.Site != c.want || !slices.Equal(within(dir, paths), []string{"site.toml", "roles/web/role.toml"}) {
+		if err != nil || made.Site != c.want ||
+			!slices.Equal(within(dir, paths), []string{"site.toml", "roles/web/role.toml"}) {
 			t.Errorf("%s: %+v, written are %v (%v)", what, made, paths, err)
 			continue
 		}
@@ -131,9 +133,10 @@ func TestNotWritten(t *testing.T) {
 		"a site is there":              {small(there), problem.Usage, "already a site"},
 		"a site is there, of a stream": {imported(there, stream, database), problem.Usage, "already a site"},
 		"a file is in the way":         {small(file), problem.Failed, "cannot be written"},
-		"no such database":             {imported(t.TempDir(), filepath.Join(there, "none.ini"), ""), problem.Usage, "cannot be read"},
-		"no database":                  {imported(t.TempDir(), stream, "[web1\n"), problem.Mistake, "INI"},
-		"no room for an import":        {imported(file, stream, database), problem.Failed, "cannot be written"},
+		"no such database": {imported(t.TempDir(), filepath.Join(there, "none.ini"), ""), problem.Usage,
+			"cannot be read"},
+		"no database":           {imported(t.TempDir(), stream, "[web1\n"), problem.Mistake, "INI"},
+		"no room for an import": {imported(file, stream, database), problem.Failed, "cannot be written"},
 	} {
 		if problem.Exit(c.err) != int(c.kind) || !strings.Contains(c.err.Error(), c.word) {
 			t.Errorf("%s: %v", what, c.err)

@@ -19,7 +19,8 @@ func sent(ctx context.Context, program string, h *apply.Steered, d apply.Directo
 	in := cmp.Or(os.Getenv("TMPDIR"), "/var/tmp") // /tmp may be memory
 	work, err := staging.New(in)
 	if err != nil {
-		return nil, problem.New(problem.Failed, "a volume cannot be made on this machine before it is sent").At(in).Because(err).Try("TMPDIR names another directory")
+		return nil, problem.New(problem.Failed, "a volume cannot be made on this machine before it is sent").At(in).
+			Because(err).Try("TMPDIR names another directory")
 	}
 	defer work.Remove()
 	dir := filepath.Join(work.Path, d.Mount.Volume)
@@ -38,7 +39,8 @@ func sent(ctx context.Context, program string, h *apply.Steered, d apply.Directo
 		return err
 	}, func(way io.ReadWriter) error { return h.Volumes.Receive(ctx, d, way) })
 	if err != nil {
-		err = problem.New(problem.Failed, "volume %s of node %s has not come to its host", d.Mount.Volume, d.Node).At("host " + h.Name).Because(err)
+		err = problem.New(problem.Failed, "volume %s of node %s has not come to its host", d.Mount.Volume, d.Node).
+			At("host " + h.Name).Because(err)
 	}
 	return left, err
 }

@@ -25,13 +25,16 @@ func Possible(how string) error {
 		return nil
 	}
 	if info, err := os.Stat(how); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
-		return problem.New(problem.Usage, "--volumes %s: there is no such program", how).Try("empty, snapshot, or the path of a script")
+		return problem.New(problem.Usage, "--volumes %s: there is no such program", how).
+			Try("empty, snapshot, or the path of a script")
 	}
 	return nil
 }
 
-// all lets a program fill the volumes of a twin, one after the other. It tells what was made and is not in them.
-func all(ctx context.Context, program string, f *apply.Fleet, dirs host.Dirs, s *site.Site, tell func(left string)) error {
+// all lets a program fill the volumes of a twin, one after the other. It tells what was made and is
+// not in them.
+func all(ctx context.Context, program string, f *apply.Fleet, dirs host.Dirs, s *site.Site,
+	tell func(left string)) error {
 	seen, err := f.Observe(ctx)
 	if err != nil {
 		return err
@@ -48,7 +51,8 @@ func all(ctx context.Context, program string, f *apply.Fleet, dirs host.Dirs, s 
 		n, _ := placed.Node(d.Node)
 		h, ok := f.Host(n.Host)
 		if !ok {
-			return problem.New(problem.Failed, "nothing is known of host %s, to which node %s comes", n.Host, n.Name).Try("see that it answers: orrery host check")
+			return problem.New(problem.Failed, "nothing is known of host %s, to which node %s comes", n.Host, n.Name).
+				Try("see that it answers: orrery host check")
 		}
 		fill := func() ([]string, error) { return sent(ctx, program, h, d) }
 		if h.Local() {
@@ -98,8 +102,10 @@ func made(ctx context.Context, program string, d apply.Directory, dir string) er
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := (host.Local{Name: "host"}).Run(ctx, host.Command{Args: []string{path, d.Mount.Volume, d.Node, dir}}); err != nil {
-		return problem.New(problem.Failed, "the script %s did not fill volume %s of node %s", program, d.Mount.Volume, d.Node).Because(err).
+	if err := (host.Local{Name: "host"}).Run(ctx,
+		host.Command{Args: []string{path, d.Mount.Volume, d.Node, dir}}); err != nil {
+		return problem.New(problem.Failed, "the script %s did not fill volume %s of node %s", program, d.Mount.Volume,
+			d.Node).Because(err).
 			Try("it is called with the volume, the node and the directory")
 	}
 	return nil

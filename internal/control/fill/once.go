@@ -44,7 +44,9 @@ func Once(ctx context.Context, c *control.Session, s *site.Site, fresh bool) err
 		return err
 	}
 	defer letGo()
-	if err := all(ctx, r.Volumes, f, c.Dirs, s, func(left string) { c.Outcome(s.Key(), "Not in the twin: %s", left) }); err != nil {
+	if err := all(ctx, r.Volumes, f, c.Dirs, s, func(left string) {
+		c.Outcome(s.Key(), "Not in the twin: %s", left)
+	}); err != nil {
 		p := problem.New(problem.Failed, "the volumes of twin %s are not filled", s.Twin).Because(err)
 		if untrusted != nil {
 			return p.Try("mend the cause; orrery twin destroy %s, and create it anew", s.Twin)

@@ -17,8 +17,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Start starts a process that lets nodes go on if this one is killed while they stand still; nobody else might come for hours. It
-// ends when it is let go.
+// Start starts a process that lets nodes go on if this one is killed while they stand still; nobody
+// else might come for hours. It ends when it is let go.
 func Start(dirs host.Dirs, nodes []*spec.Node) (letGo func(), err error) {
 	args := []string{"thaw"}
 	for _, n := range nodes {
@@ -43,8 +43,8 @@ func Start(dirs host.Dirs, nodes []*spec.Node) (letGo func(), err error) {
 // allGoOn is what the guard reads if it has nothing to do.
 const allGoOn = "done"
 
-// Thaw is what the guard does: it waits until the process that has started it says, by from, that all nodes go on, or has ended; then it lets them go on. Nodes are named as
-// ENGINE/SITE/ID/NAME.
+// Thaw is what the guard does: it waits until the process that has started it says, by from, that
+// all nodes go on, or has ended; then it lets them go on. Nodes are named as ENGINE/SITE/ID/NAME.
 func Thaw(ctx context.Context, dirs host.Dirs, from io.Reader, nodes []string) error {
 	said, _ := io.ReadAll(from)
 	if string(said) == allGoOn {

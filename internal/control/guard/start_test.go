@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 // TestStart: the guard knows which nodes stand still, and has ended, with nothing to do, once it is let go.
 func TestStart(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
-	letGo, err := Start(dirs, []*spec.Node{{Engine: "lxc", Site: "karoo", ID: 7, Name: "web"}, {Engine: "kvm", Site: "karoo", ID: 8, Name: "db"}})
+	letGo, err := Start(dirs, []*spec.Node{{Engine: "lxc", Site: "karoo", ID: 7, Name: "web"},
+		{Engine: "kvm", Site: "karoo", ID: 8, Name: "db"}})
 	if err != nil {
 		t.Fatal(err)
 	}

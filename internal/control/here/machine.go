@@ -25,7 +25,8 @@ import (
 type Machine interface {
 	// Allowed returns an Unable problem if the caller may not change what is on the machine, nor see all of it.
 	Allowed() error
-	// Host returns the machine as a site with this key has it, which calls it by this name. What secrets steps refer to, it asks for.
+	// Host returns the machine as a site with this key has it, which calls it by this name. What
+	// secrets steps refer to, it asks for.
 	Host(name, key string, secrets apply.Secrets) apply.Host
 	// Reach returns the connection to another host of a site.
 	Reach(ctx context.Context, h site.Host) (*remote.Link, error)
@@ -34,7 +35,8 @@ type Machine interface {
 	// Try returns, for each way to another host, the size of the largest packet that came back from there, or 0
 	// if none did.
 	Try(ctx context.Context, ways []path.Way) []int
-	// Outfit installs what nodes of some engines need and the machine does not have. It gives the packages, and says what it does.
+	// Outfit installs what nodes of some engines need and the machine does not have. It gives the
+	// packages, and says what it does.
 	Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error)
 	// Self tells what the machine is, as it tells others that reach it.
 	Self() remote.Greeting
@@ -72,8 +74,9 @@ func (m This) Host(name, key string, secrets apply.Secrets) apply.Host {
 // Guard starts a process for it.
 func (m This) Guard(nodes ...*spec.Node) (letGo func(), err error) { return guard.Start(m.Dirs, nodes) }
 
-// Later lets systemd run it, or a process that waits. What is put on record for that must not be covered by what is mounted over the run
-// directory when a site comes up, where /run is on a disk: nobody would know then that somebody waits.
+// Later lets systemd run it, or a process that waits. What is put on record for that must not be
+// covered by what is mounted over the run directory when a site comes up, where /run is on a disk:
+// nobody would know then that somebody waits.
 func (m This) Later(ctx context.Context, l schedule.Job) error {
 	letGo, err := host.HoldInMemory(ctx, m.Dirs.Run)
 	if err != nil {

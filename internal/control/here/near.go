@@ -10,6 +10,7 @@ func Of(h *apply.Steered) (apply.NearHost, error) {
 	if h.Near != nil {
 		return h.Near, nil
 	}
-	return nil, problem.New(problem.Unable, "host %s is another machine: the contents of its nodes and volumes are not available here", h.Name).
+	return nil, problem.New(problem.Unable,
+		"host %s is another machine: the contents of its nodes and volumes are not available here", h.Name).
 		Try("run the same command on that host")
 }

@@ -38,7 +38,8 @@ func (m This) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
 	return remote.Open(ctx, h.Name, line, m.Version, line.Why)
 }
 
-// Self tells which machine this is: two names that lead to one boot of a kernel and one state directory lead to one host.
+// Self tells which machine this is: two names that lead to one boot of a kernel and one state
+// directory lead to one host.
 func (m This) Self() remote.Greeting {
 	g := remote.Greeting{Version: m.Version}
 	g.Hostname, _ = os.Hostname()
@@ -65,8 +66,9 @@ func (This) Outfit(ctx context.Context, engines []string, say func(string)) ([]s
 	return outfit.Here.Install(ctx, engines, say)
 }
 
-// Help does on this machine what is asked along the standard streams, for somebody who has reached it from another one, until he has gone. Begin is called
-// before anything is asked. Bench does the experiments that are asked for.
+// Help does on this machine what is asked along the standard streams, for somebody who has reached
+// it from another one, until he has gone. Begin is called before anything is asked. Bench does the
+// experiments that are asked for.
 func (m This) Help(ctx context.Context, bench remote.Bench) error {
 	if err := m.Allowed(); err != nil {
 		return err
@@ -105,7 +107,8 @@ func (s *streams) Close() error {
 	return all
 }
 
-// standardStreams takes the input and the output of this program away from what it starts and prints: in their place is /dev/null.
+// standardStreams takes the input and the output of this program away from what it starts and
+// prints: in their place is /dev/null.
 func standardStreams() (*streams, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

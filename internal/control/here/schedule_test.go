@@ -13,7 +13,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestLaterIsKnown: where /run is on a disk, what waits is known also when a site comes up after it was begun, and nothing of it stays.
+// TestLaterIsKnown: where /run is on a disk, what waits is known also when a site comes up after it
+// was begun, and nothing of it stays.
 func TestLaterIsKnown(t *testing.T) {
 	need.Integration(t)
 	if host.SystemdRuns() {

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestSelf: two names lead to one host if they lead to one state directory, by whatever path; where nothing was ever
-// done, nobody can tell.
+// TestSelf: two names lead to one host if they lead to one state directory, by whatever path; where
+// nothing was ever done, nobody can tell.
 func TestSelf(t *testing.T) {
 	dir := t.TempDir()
 	at := func(state string) string {

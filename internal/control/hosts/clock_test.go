@@ -6,18 +6,21 @@ import (
 	"time"
 )
 
-// TestClocksApart: that clocks are apart is said with the host and a cure, once it is more than the time that asking took can explain.
+// TestClocksApart: that clocks are apart is said with the host and a cure, once it is more than the
+// time that asking took can explain.
 func TestClocksApart(t *testing.T) {
 	for _, c := range []struct {
 		skew, took time.Duration
 		apart      bool
-	}{{time.Second, 0, false}, {3 * time.Second, 0, true}, {3 * time.Second, 4 * time.Second, false}, {40 * 24 * time.Hour, 4 * time.Second, true}} {
+	}{{time.Second, 0, false}, {3 * time.Second, 0, true}, {3 * time.Second, 4 * time.Second, false},
+		{40 * 24 * time.Hour, 4 * time.Second, true}} {
 		if apart(c.skew, c.took) != c.apart {
 			t.Errorf("%s of skew, asked within %s: %v", c.skew, c.took, !c.apart)
 		}
 	}
 	for skew, want := range map[time.Duration]string{time.Hour: "1h0m0s ahead of", -time.Hour: "1h0m0s behind"} {
-		if text := skewOf("sv2", skew).Error(); !strings.Contains(text, "the clock of host sv2 is "+want+" that of this machine") || !strings.Contains(text, "chrony") {
+		if text := skewOf("sv2", skew).Error(); !strings.Contains(text,
+			"the clock of host sv2 is "+want+" that of this machine") || !strings.Contains(text, "chrony") {
 			t.Error(text)
 		}
 	}

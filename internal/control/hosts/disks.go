@@ -10,7 +10,8 @@ import (
 	"orrery/internal/site"
 )
 
-// CheckDisks looks at the disk images of a site, so that one that cannot be booted is found before anything is made.
+// CheckDisks looks at the disk images of a site, so that one that cannot be booted is found before
+// anything is made.
 func CheckDisks(s *site.Site) error {
 	for i := range s.Images {
 		if err := checkDisk(&s.Images[i]); err != nil {
@@ -20,7 +21,8 @@ func CheckDisks(s *site.Site) error {
 	return nil
 }
 
-// CheckPlannedDisks looks at those from which a plan makes layers. For what was made before, no file is needed again.
+// CheckPlannedDisks looks at those from which a plan makes layers. For what was made before, no
+// file is needed again.
 func CheckPlannedDisks(p *plan.Plan) error {
 	for _, s := range p.Steps {
 		if s.Kind != plan.BuildLayer || !s.Layer.IsDisk() {

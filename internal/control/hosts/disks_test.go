@@ -12,8 +12,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestCheckDisks: a disk image that cannot be booted is found by check and plan, with the cure. A plan asks only for the files
-// from which it makes layers.
+// TestCheckDisks: a disk image that cannot be booted is found by check and plan, with the cure. A
+// plan asks only for the files from which it makes layers.
 func TestCheckDisks(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ name, text, want string }{
@@ -31,8 +31,10 @@ func TestCheckDisks(t *testing.T) {
 		}
 		img := site.Image{Name: "imported", Import: file}
 		step := &plan.Step{Kind: plan.BuildLayer, Layer: spec.Base(site.Mirror{}, img)}
-		for _, err := range []error{CheckDisks(&site.Site{Images: []site.Image{img}}), CheckPlannedDisks(&plan.Plan{Steps: []*plan.Step{step}})} {
-			if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !problem.Is(err, problem.Mistake)) {
+		for _, err := range []error{CheckDisks(&site.Site{Images: []site.Image{img}}),
+			CheckPlannedDisks(&plan.Plan{Steps: []*plan.Step{step}})} {
+			if (err == nil) != (c.want == "") || err != nil &&
+				(!strings.Contains(err.Error(), c.want) || !problem.Is(err, problem.Mistake)) {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		}

@@ -84,7 +84,8 @@ type Call struct {
 	Notice  func(format string, args ...any) // tells the caller of something at once
 }
 
-// Fleet returns the hosts that answer, with the releases that are live on them. Silent tells why others do not; of these, and of those that are left out, nothing is known.
+// Fleet returns the hosts that answer, with the releases that are live on them. Silent tells why
+// others do not; of these, and of those that are left out, nothing is known.
 func (c *Call) Fleet(ctx context.Context) (f *apply.Fleet, silent, err error) {
 	if f, silent, err = c.Bare(ctx); f == nil || err != nil {
 		return nil, silent, err
@@ -168,7 +169,8 @@ func skewOf(name string, skew time.Duration) error {
 	if skew < 0 {
 		which = "behind"
 	}
-	return problem.New(problem.Unable, "the clock of host %s is %s %s that of this machine", name, skew.Abs().Round(100*time.Millisecond), which).
+	return problem.New(problem.Unable, "the clock of host %s is %s %s that of this machine", name,
+		skew.Abs().Round(100*time.Millisecond), which).
 		Try("let chrony or systemd-timesyncd set the clocks of both")
 }
 
@@ -188,14 +190,16 @@ func (c *Call) distinct(links []*remote.Link) error {
 	}
 	for i, h := range c.Site.Hosts {
 		if other := sameMachine(c.Site.Hosts, machines, i); other != nil {
-			return problem.New(problem.Mistake, "hosts %s and %s are one machine, at %s and at %s", other.Name, h.Name, other.Address, h.Address).At("site.toml").
+			return problem.New(problem.Mistake, "hosts %s and %s are one machine, at %s and at %s", other.Name, h.Name,
+				other.Address, h.Address).At("site.toml").
 				Try("keep one of them")
 		}
 	}
 	return nil
 }
 
-// sameMachine returns the host before one of these that is the same machine, or nil. What machine a host is that does not answer is not known.
+// sameMachine returns the host before one of these that is the same machine, or nil. What machine a
+// host is that does not answer is not known.
 func sameMachine(hosts []site.Host, machines []string, as int) *site.Host {
 	if i := slices.Index(machines, machines[as]); i < as && machines[as] != "" {
 		return &hosts[i]

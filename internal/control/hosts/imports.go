@@ -15,7 +15,8 @@ import (
 // stamping is held by who gives images their stamps: what is made of a site shares them with it.
 var stamping sync.Mutex
 
-// stampImages lets the imported images of a site be known by what is in their files, and returns these by their digests.
+// stampImages lets the imported images of a site be known by what is in their files, and returns
+// these by their digests.
 func stampImages(ctx context.Context, s *site.Site) (files map[string]string, err error) {
 	stamping.Lock()
 	defer stamping.Unlock()
@@ -37,7 +38,8 @@ func stampImages(ctx context.Context, s *site.Site) (files map[string]string, er
 			case problem.Is(err, problem.Surprise):
 				return nil, err
 			case err != nil:
-				return nil, problem.New(problem.Failed, "import %s: it cannot be read", file).Because(problem.Reason(err)).At("site.toml").Try("correct `import` of image %s", img.Name)
+				return nil, problem.New(problem.Failed, "import %s: it cannot be read", file).Because(problem.Reason(err)).
+					At("site.toml").Try("correct `import` of image %s", img.Name)
 			}
 			img.Stamp = site.ContentStamp(digest)
 		}

@@ -17,8 +17,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// joint is the scope of a site with other machines. What they keep and say is their word: a copy of a release is used only if
-// releases.lock of the site directory has its digest.
+// joint is the scope of a site with other machines. What they keep and say is their word: a copy of
+// a release is used only if releases.lock of the site directory has its digest.
 type joint struct{ *Call }
 
 func (j joint) reach(ctx context.Context) (f *apply.Fleet, silent, err error) {
@@ -118,9 +118,12 @@ func (j joint) admit(fresh bool, digests func() (map[int]string, error)) error {
 	}
 	for _, number := range slices.Sorted(maps.Keys(all)) {
 		digest := all[number]
-		if known := lock.Digest(j.Site.Twin, number); known != digest && lock.Digest("", number) != digest && (known != "" || !fresh) {
-			return problem.New(problem.Refused, "release %d in the backup is not the one in releases.lock; nothing was done", number).At(lock.Path()).
-				Try("restore with --dir into a directory that does not exist yet; or, if you trust the backup, write its digest there: %d = %q", number, digest)
+		if known := lock.Digest(j.Site.Twin, number); known != digest && lock.Digest("", number) != digest &&
+			(known != "" || !fresh) {
+			return problem.New(problem.Refused, "release %d in the backup is not the one in releases.lock; nothing was done",
+				number).At(lock.Path()).
+				Try("restore with --dir into a directory that does not exist yet; or, if you trust the backup, write its digest there: %d = %q",
+					number, digest)
 		}
 		lock.Set(j.Site.Twin, number, digest)
 	}
@@ -128,7 +131,9 @@ func (j joint) admit(fresh bool, digests func() (map[int]string, error)) error {
 }
 
 func (joint) program(r *twin.Record) error {
-	return problem.New(problem.Unable, "twin %s is on several hosts, and its volumes were not filled to the end; which program does that, only orrery twin create takes from you", r.Options.Name).
+	return problem.New(problem.Unable,
+		"twin %s is on several hosts, and its volumes were not filled to the end; which program does that, only orrery twin create takes from you",
+		r.Options.Name).
 		Try("orrery twin destroy %s, and create it anew", r.Options.Name)
 }
 

@@ -23,11 +23,13 @@ func mayTravel(s *site.Site, without []string) error {
 		}
 	}
 	no := func(format string, args ...any) *problem.Problem {
-		return problem.New(problem.Unable, format+": not yet on a site with a host that is not local", args...).At("site.toml")
+		return problem.New(problem.Unable, format+": not yet on a site with a host that is not local", args...).
+			At("site.toml")
 	}
 	for _, v := range s.Volumes {
 		if s.Twin != "" && v.Shared && !v.From().Everywhere {
-			return no("volume %s is shared by nodes, and each host would have one of its own: in a twin, it is kept with the hosts' state", v.Name).Try("choose nodes without it by --only")
+			return no("volume %s is shared by nodes, and each host would have one of its own: in a twin, it is kept with the hosts' state",
+				v.Name).Try("choose nodes without it by --only")
 		}
 	}
 	return nil
@@ -47,7 +49,8 @@ func NoHost(s *site.Site, name string) error {
 	return problem.New(problem.Usage, "no host is called %q", name).Try("the site has %s", humanize.List(Names(s), 12))
 }
 
-// Joined refuses a plan after which nodes of one routed network, or such as share a volume, are on several hosts: nothing joins the links, or the directories, of those. What is on hosts that are
+// Joined refuses a plan after which nodes of one routed network, or such as share a volume, are on
+// several hosts: nothing joins the links, or the directories, of those. What is on hosts that are
 // unknown is left to whoever knows.
 func Joined(s *site.Site, seen []observe.Host, p *plan.Plan) error {
 	if err := restoring(s, seen, p.Homes); err != nil {
@@ -58,8 +61,11 @@ func Joined(s *site.Site, seen []observe.Host, p *plan.Plan) error {
 	}
 	for name, hosts := range overlay.Spanning(s, p.Homes) {
 		if n, ok := s.Network(name); ok && site.KindOf(n.Kind).Routed {
-			return problem.New(problem.Unable, "nodes of the %s network %s are, or would be, on the hosts %s, and such a network does not reach from host to host", n.Kind, name, strings.Join(hosts, " and ")).
-				At("site.toml").Try("leave kind = %q out: a bridge reaches over hosts; or say host = on its nodes, so that they are on one", n.Kind)
+			return problem.New(problem.Unable,
+				"nodes of the %s network %s are, or would be, on the hosts %s, and such a network does not reach from host to host",
+				n.Kind, name, strings.Join(hosts, " and ")).
+				At("site.toml").Try("leave kind = %q out: a bridge reaches over hosts; or say host = on its nodes, so that they are on one",
+				n.Kind)
 		}
 	}
 	return nil
@@ -70,14 +76,16 @@ const OutOfFile = "if it is lost for good, take it out of the site file in a cop
 
 // Unfinished says that the restore of a site was interrupted of which a host has a part.
 func Unfinished(s *site.Site, h *observe.Host) *problem.Problem {
-	p := problem.New(problem.Left, "a restore of %s was interrupted: its nodes would lack what they wrote", s.Key()).At("host " + h.Name)
+	p := problem.New(problem.Left, "a restore of %s was interrupted: its nodes would lack what they wrote", s.Key()).
+		At("host " + h.Name)
 	if h.Restoring.Going {
 		return p.Try("orrery up brings it to its end")
 	}
 	return p.Try("orrery restore %s, or orrery down --volumes to begin anew", h.Restoring.From)
 }
 
-// restoring refuses a plan by which nodes would lack what they had, because the restore of the site was interrupted.
+// restoring refuses a plan by which nodes would lack what they had, because the restore of the site
+// was interrupted.
 func restoring(s *site.Site, seen []observe.Host, homes map[string]string) error {
 	for i := range seen {
 		r := seen[i].Restoring
@@ -113,7 +121,9 @@ func shared(s *site.Site, seen []observe.Host, homes map[string]string) error {
 			}
 			o, _ := s.Node(other)
 			if on := cmp.Or(o.Host, homes[other]); on != home {
-				return problem.New(problem.Unable, "nodes %s and %s share volume %s, and are, or would be, on hosts %s and %s, each of which would have one of its own", other, n.Name, v, on, home).
+				return problem.New(problem.Unable,
+					"nodes %s and %s share volume %s, and are, or would be, on hosts %s and %s, each of which would have one of its own",
+					other, n.Name, v, on, home).
 					At("site.toml").Try("say host = %q for all that share it, or give it an nfs = \"server:/export\"", on)
 			}
 		}

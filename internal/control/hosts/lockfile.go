@@ -5,7 +5,8 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// A LockFile is releases.lock of a site directory, and says which editions of the releases of a site, or of its twin, are trusted.
+// A LockFile is releases.lock of a site directory, and says which editions of the releases of a
+// site, or of its twin, are trusted.
 type LockFile struct {
 	dir, twin string
 	notice    func(format string, args ...any)
@@ -24,7 +25,8 @@ func (l LockFile) Vouch(number int, digest string) (*sitefile.Lock, error) {
 	if err := lock.Write(); err != nil {
 		return nil, err
 	}
-	l.notice("%s has a new digest for release %d: commit the file, so that other control hosts get it", sitefile.LockName, number)
+	l.notice("%s has a new digest for release %d: commit the file, so that other control hosts get it",
+		sitefile.LockName, number)
 	return lock, nil
 }
 
@@ -48,7 +50,8 @@ func (l LockFile) amend(remove func(*sitefile.Lock)) {
 // read reads the file.
 func (l LockFile) read() (*sitefile.Lock, error) {
 	if l.dir == "" {
-		return nil, problem.New(problem.Usage, "there is no site directory, and so no %s", sitefile.LockName).Try("-C names the site directory")
+		return nil, problem.New(problem.Usage, "there is no site directory, and so no %s", sitefile.LockName).
+			Try("-C names the site directory")
 	}
 	return sitefile.ReadLock(l.dir)
 }

@@ -12,16 +12,18 @@ import (
 	"orrery/internal/treesync/sitearchive"
 )
 
-// own is the scope of a site whose only host is this machine. Nothing is asked of other machines, and what this machine keeps is
-// trusted as it is: only its root could have written that.
+// own is the scope of a site whose only host is this machine. Nothing is asked of other machines,
+// and what this machine keeps is trusted as it is: only its root could have written that.
 type own struct{ *Call }
 
 func (o own) reach(context.Context) (f *apply.Fleet, silent, err error) {
 	if len(o.Without) > 0 {
-		return nil, nil, problem.New(problem.Usage, "there is no other host to leave out than this machine").Try("leave --without out")
+		return nil, nil, problem.New(problem.Usage, "there is no other host to leave out than this machine").
+			Try("leave --without out")
 	}
 	if len(o.Site.Hosts) > 1 {
-		return nil, nil, problem.New(problem.Mistake, "hosts %s and %s are both this machine", o.Site.Hosts[0].Name, o.Site.Hosts[1].Name).
+		return nil, nil, problem.New(problem.Mistake, "hosts %s and %s are both this machine", o.Site.Hosts[0].Name,
+			o.Site.Hosts[1].Name).
 			At("site.toml").Try("keep one of them")
 	}
 	f, host := &apply.Fleet{}, site.Host{Name: "local"}

@@ -74,11 +74,12 @@ func (r Releases) Keep(ctx context.Context, staged *site.Site, number int, who s
 	return r.call.scope().keep(ctx, r.fleet, staged, number, who)
 }
 
-// Lock returns releases.lock of a site on which the hosts' copies are used only if they are in it. There is none if this machine is
-// the only host.
+// Lock returns releases.lock of a site on which the hosts' copies are used only if they are in it.
+// There is none if this machine is the only host.
 func (r Releases) Lock() (*sitefile.Lock, error) { return r.call.scope().lock(r.fleet) }
 
-// Store lets all hosts keep an edition that is in a directory of this machine. Its digest is in releases.lock before any host has it: a run that was cut short is done again.
+// Store lets all hosts keep an edition that is in a directory of this machine. Its digest is in
+// releases.lock before any host has it: a run that was cut short is done again.
 func (r Releases) Store(ctx context.Context, number int, dir string) error {
 	digest, err := sitearchive.Digest(dir)
 	if err != nil {
@@ -105,8 +106,8 @@ func (r Releases) Disown(ctx context.Context, releases []int) {
 	r.call.Lock().amend(func(lock *sitefile.Lock) { lock.Remove(r.call.Site.Twin, gone...) })
 }
 
-// Edition returns a directory with the copy that hosts keep of the site directory for a release: this machine's own, or one in dir
-// to which it is copied.
+// Edition returns a directory with the copy that hosts keep of the site directory for a release:
+// this machine's own, or one in dir to which it is copied.
 func (r Releases) Edition(ctx context.Context, number int, dir string) (string, error) {
 	return r.call.scope().edition(ctx, r.fleet, number, dir)
 }
@@ -116,12 +117,13 @@ func (r Releases) Load(ctx context.Context, number int) (*site.Site, error) {
 	return r.call.scope().load(ctx, r.fleet, number)
 }
 
-// Vouch writes to releases.lock what this machine keeps of releases, before other hosts join it: only its root could have
-// written that. What other hosts keep is left for the user to trust.
+// Vouch writes to releases.lock what this machine keeps of releases, before other hosts join it:
+// only its root could have written that. What other hosts keep is left for the user to trust.
 func (r Releases) Vouch(ctx context.Context) error { return r.call.scope().vouch(ctx) }
 
-// Admit refuses releases from a backup that are not the ones in releases.lock of the site directory. If that directory is fresh, it
-// came with the backup, and so did these releases: who trusts the one trusts the other. Digests is called if they are asked for.
+// Admit refuses releases from a backup that are not the ones in releases.lock of the site
+// directory. If that directory is fresh, it came with the backup, and so did these releases: who
+// trusts the one trusts the other. Digests is called if they are asked for.
 func (r Releases) Admit(fresh bool, digests func() (map[int]string, error)) error {
 	return r.call.scope().admit(fresh, digests)
 }

@@ -79,7 +79,8 @@ func (c *Call) Facts(ctx context.Context, name string) (doctor.Facts, error) {
 	return c.inspect(ctx, *h)
 }
 
-// Outfit installs on a host what nodes of some engines need, and says what is done there. It gives the packages.
+// Outfit installs on a host what nodes of some engines need, and says what is done there. It gives
+// the packages.
 func (c *Call) Outfit(ctx context.Context, h site.Host, engines []string, say func(string)) ([]string, error) {
 	if h.Local() {
 		return c.Machine.Outfit(ctx, engines, say)
@@ -91,7 +92,8 @@ func (c *Call) Outfit(ctx context.Context, h site.Host, engines []string, say fu
 	return l.Outfit(ctx, engines, say)
 }
 
-// Link returns the connection to a host that is another machine. Whoever calls is told if the host makes him wait, for it or along it.
+// Link returns the connection to a host that is another machine. Whoever calls is told if the host
+// makes him wait, for it or along it.
 func (c *Call) Link(ctx context.Context, h site.Host) (*remote.Link, error) {
 	notice := func(text string) { c.Notice("%s", text) }
 	defer remote.Remind(h.Name, "login", notice)()

@@ -59,11 +59,14 @@ func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases
 		c.Notice("release %d is on trial until %s, but nobody watches over it: the process that did has ended (orrery resume, and whatever changes the site, sees to it)",
 			r.Trial.Release, until)
 	case !r.Trial.ByHand:
-		c.Notice("release %d is on trial until %s; then it is confirmed or goes back to release %s", r.Trial.Release, until, back)
+		c.Notice("release %d is on trial until %s; then it is confirmed or goes back to release %s", r.Trial.Release, until,
+			back)
 	case len(f.All)+len(f.Unknown) == 1:
-		c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), it goes back to release %s", r.Trial.Release, until, back)
+		c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), it goes back to release %s",
+			r.Trial.Release, until, back)
 	default:
-		c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), each host goes back to release %s", r.Trial.Release, until, back)
+		c.Notice("release %d is on trial until %s; unless it is confirmed by then (orrery confirm), each host goes back to release %s",
+			r.Trial.Release, until, back)
 	}
 	failing, err := Failing(ctx, f)
 	for _, name := range slices.Sorted(maps.Keys(failing)) {
@@ -72,7 +75,8 @@ func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases
 	return err
 }
 
-// Unconfirmed lets the trial go on where a host could not be told that it is over: each host goes back by itself then, and so must all.
+// Unconfirmed lets the trial go on where a host could not be told that it is over: each host goes
+// back by itself then, and so must all.
 func Unconfirmed(ctx context.Context, f *apply.Fleet, key string, cause error, was observe.Releases) error {
 	if len(f.All) == 1 {
 		return cause
@@ -85,11 +89,14 @@ func Unconfirmed(ctx context.Context, f *apply.Fleet, key string, cause error, w
 		}
 		return h.Releases.Copy(ctx, was)
 	})
-	return problem.New(problem.HalfWay, "release %d could not be confirmed on all hosts; unless it still is by %s, each host goes back", was.Trial.Release, humanize.Clock(was.Trial.Until)).At(key).
+	return problem.New(problem.HalfWay,
+		"release %d could not be confirmed on all hosts; unless it still is by %s, each host goes back", was.Trial.Release,
+		humanize.Clock(was.Trial.Until)).At(key).
 		Because(errors.Join(cause, left)).Try("when all hosts answer, orrery confirm or orrery rollback")
 }
 
-// Settle lets hosts have on record that all of them were told that a release is confirmed: from then on, none of them can say that it has gone back instead. If one does not get that, the
+// Settle lets hosts have on record that all of them were told that a release is confirmed: from
+// then on, none of them can say that it has gone back instead. If one does not get that, the
 // release is confirmed all the same.
 func Settle(ctx context.Context, f *apply.Fleet, r observe.Releases) {
 	if len(f.All) == 1 {
@@ -105,12 +112,15 @@ func Settle(ctx context.Context, f *apply.Fleet, r observe.Releases) {
 func Verdict(s *site.Site, r observe.Releases) (*observe.TrialEnd, error) {
 	switch {
 	case r.Switch != nil:
-		return nil, problem.New(problem.HalfWay, "a switch to release %s was interrupted", register.ReleaseNames(r.Switch.To)).At(s.Key()).
+		return nil, problem.New(problem.HalfWay, "a switch to release %s was interrupted",
+			register.ReleaseNames(r.Switch.To)).At(s.Key()).
 			Try("orrery up brings the set to one release")
 	case r.Ended == nil:
-		return nil, problem.New(problem.Mistake, "no release is on trial").At(s.Key()).Try("orrery switch --confirm-within 10m begins one")
+		return nil, problem.New(problem.Mistake, "no release is on trial").At(s.Key()).
+			Try("orrery switch --confirm-within 10m begins one")
 	case r.Ended.Result == observe.Reverted:
-		return r.Ended, problem.New(problem.Reverted, "release %d has gone back: %s", r.Ended.Release, r.Ended.Why).At(s.Key())
+		return r.Ended, problem.New(problem.Reverted, "release %d has gone back: %s", r.Ended.Release, r.Ended.Why).
+			At(s.Key())
 	}
 	return r.Ended, nil
 }

@@ -39,10 +39,12 @@ type Twins struct{ call *Call }
 // Twins returns those of the site.
 func (c *Call) Twins() Twins { return Twins{c} }
 
-// Trust refuses to run the program that hosts have on record for the volumes of a twin, if that is only their word.
+// Trust refuses to run the program that hosts have on record for the volumes of a twin, if that is
+// only their word.
 func (t Twins) Trust(r *twin.Record) error { return t.call.scope().program(r) }
 
-// All returns the twins of the site of which hosts have something that answer, by name. Silent tells why others do not answer.
+// All returns the twins of the site of which hosts have something that answer, by name. Silent
+// tells why others do not answer.
 func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
 	f, silent, err := t.call.Bare(ctx)
 	if err != nil {
@@ -67,7 +69,8 @@ func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
 				known[r.Options.Name] = one
 			}
 			if !same(one.Record, r) {
-				one.apart = problem.New(problem.Surprise, "hosts %s and %s have different records of twin %s", one.On[0], h.Label, r.Options.Name).At(r.Key()).
+				one.apart = problem.New(problem.Surprise, "hosts %s and %s have different records of twin %s", one.On[0], h.Label,
+					r.Options.Name).At(r.Key()).
 					Try("orrery twin destroy %s, and create it anew", r.Options.Name)
 			}
 			one.Filled = one.Filled && r.Filled
@@ -85,7 +88,8 @@ func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
 // same reports whether two hosts have the same on record of a twin.
 func same(a, b twin.Record) bool {
 	a.Filled, b.Filled = false, false
-	return a.Created.Equal(b.Created) && a.Expires.Equal(b.Expires) && a.Dir == b.Dir && a.Volumes == b.Volumes && reflect.DeepEqual(a.Options, b.Options)
+	return a.Created.Equal(b.Created) && a.Expires.Equal(b.Expires) && a.Dir == b.Dir && a.Volumes == b.Volumes &&
+		reflect.DeepEqual(a.Options, b.Options)
 }
 
 // Count counts the nodes of a twin on hosts that answer.
@@ -129,7 +133,8 @@ func (t Twins) One(ctx context.Context, name string) (*Twin, error) {
 	p := problem.New(problem.Mistake, "site %s has no twin %q", t.call.Site.Name, name)
 	switch near := problem.Nearest(name, names); {
 	case silent != nil:
-		return nil, errors.Join(problem.New(problem.Failed, "no host of site %s that answers has a twin %q", t.call.Site.Name, name).Try("see why the others do not answer"), silent)
+		return nil, errors.Join(problem.New(problem.Failed, "no host of site %s that answers has a twin %q",
+			t.call.Site.Name, name).Try("see why the others do not answer"), silent)
 	case near != "":
 		return nil, p.Try("did you mean %s?", near)
 	case len(names) > 0:
@@ -138,7 +143,8 @@ func (t Twins) One(ctx context.Context, name string) (*Twin, error) {
 	return nil, p.Try("orrery twin create %s %s", t.call.Site.Name, name)
 }
 
-// Create takes down on all hosts of the site that there is a twin, which is their site s. All of them must answer: one that has it already is not asked afterwards.
+// Create takes down on all hosts of the site that there is a twin, which is their site s. All of
+// them must answer: one that has it already is not asked afterwards.
 func (t Twins) Create(ctx context.Context, s *site.Site, r twin.Record) error {
 	all, silent, err := t.All(ctx)
 	if err != nil {
@@ -153,14 +159,16 @@ func (t Twins) Create(ctx context.Context, s *site.Site, r twin.Record) error {
 			if len(was.On) > 0 {
 				on = " on " + strings.Join(was.On, " and ")
 			}
-			return problem.New(problem.Mistake, "site %s already has a twin %s%s, which belongs to %s", r.Site, r.Options.Name, on, was.Options.Owner).
+			return problem.New(problem.Mistake, "site %s already has a twin %s%s, which belongs to %s", r.Site, r.Options.Name,
+				on, was.Options.Owner).
 				Try("orrery --twin %s up brings it up; orrery twin destroy %[1]s ends it", r.Options.Name)
 		}
 	}
 	return t.call.As(s).RecordTwin(ctx, r)
 }
 
-// RecordTwin lets all hosts of a twin have its record that have not got it. If one of them cannot, those that had none have none again.
+// RecordTwin lets all hosts of a twin have its record that have not got it. If one of them cannot,
+// those that had none have none again.
 func (c *Call) RecordTwin(ctx context.Context, r twin.Record) error {
 	f, silent, err := c.Bare(ctx)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"orrery/internal/site"
 )
 
-// UnderWay tells of a trial, and of what was being put back, on hosts that were reached just now. A switch that is under way, or was interrupted, is the error.
+// UnderWay tells of a trial, and of what was being put back, on hosts that were reached just now. A
+// switch that is under way, or was interrupted, is the error.
 func (c *Call) UnderWay(ctx context.Context, f *apply.Fleet) error {
 	r, err := f.Records().AsReached(ctx)
 	if err != nil {
@@ -40,13 +41,15 @@ func (c *Call) UnderWay(ctx context.Context, f *apply.Fleet) error {
 	return Interrupted(c.Site, r)
 }
 
-// TellCutShort tells how the restoring of a snapshot is resumed that was cut short: what is in place then may be of before or of then, and is whole, but nothing has proven it.
+// TellCutShort tells how the restoring of a snapshot is resumed that was cut short: what is in
+// place then may be of before or of then, and is whole, but nothing has proven it.
 func (c *Call) TellCutShort(ctx context.Context, f *apply.Fleet) {
 	id, nodes, err := apply.RestoringSnapshot(ctx, f)
 	if err != nil {
 		c.Notice("whether the restoring of a snapshot was cut short is not known: %v", err)
 	} else if id != "" {
-		c.Notice("the restoring of snapshot %s was cut short; to resume it: orrery snapshot restore %s %s", id, id, strings.Join(nodes, " "))
+		c.Notice("the restoring of snapshot %s was cut short; to resume it: orrery snapshot restore %s %s", id, id,
+			strings.Join(nodes, " "))
 	}
 }
 
@@ -55,6 +58,8 @@ func Interrupted(s *site.Site, r observe.Releases) error {
 	if r.Switch == nil {
 		return nil
 	}
-	return problem.New(problem.HalfWay, "a switch of %s to release %s is under way or was interrupted; the set may be at more than one release",
-		r.Switch.Who, register.ReleaseNames(r.Switch.To)).At(s.Key()).Try("orrery up brings it to release %s", register.ReleaseNames(r.Switch.End))
+	return problem.New(problem.HalfWay,
+		"a switch of %s to release %s is under way or was interrupted; the set may be at more than one release",
+		r.Switch.Who, register.ReleaseNames(r.Switch.To)).At(s.Key()).
+		Try("orrery up brings it to release %s", register.ReleaseNames(r.Switch.End))
 }

@@ -14,7 +14,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// tryWays looks whether what networks over hosts send arrives there, whole: an interface says what it takes itself, and nothing of what is in between.
+// tryWays looks whether what networks over hosts send arrives there, whole: an interface says what
+// it takes itself, and nothing of what is in between.
 func (v *survey) tryWays(ctx context.Context) {
 	links, ways, err := v.ways(ctx)
 	if err != nil {
@@ -114,12 +115,18 @@ func tooSmall(w overlay.Way, arrives int) error {
 	case arrives >= w.Size:
 		return nil
 	case arrives == 0:
-		return problem.New(problem.Unable, "host %s does not answer a ping from %s at %s, so whether nodes of network %s reach one another is not known", w.To, w.At, w.There, w.Network).
+		return problem.New(problem.Unable,
+			"host %s does not answer a ping from %s at %s, so whether nodes of network %s reach one another is not known",
+			w.To, w.At, w.There, w.Network).
 			Try("let ICMP echo pass between the hosts, and what networks over hosts need (docs/site-file.md); or say underlay = with them, if they reach one another at other addresses")
 	case arrives-w.Over < overlay.LeastMTU:
-		return problem.New(problem.Unable, "from %s, packets of %d bytes arrive at host %s (%s), and no larger ones: network %s sends %d", w.At, arrives, w.To, w.There, w.Network, w.Size).
+		return problem.New(problem.Unable,
+			"from %s, packets of %d bytes arrive at host %s (%s), and no larger ones: network %s sends %d", w.At, arrives,
+			w.To, w.There, w.Network, w.Size).
 			Try("give what is between them a larger MTU")
 	}
-	return problem.New(problem.Unable, "from %s, packets of %d bytes arrive at host %s (%s), and no larger ones: network %s sends %d", w.At, arrives, w.To, w.There, w.Network, w.Size).
+	return problem.New(problem.Unable,
+		"from %s, packets of %d bytes arrive at host %s (%s), and no larger ones: network %s sends %d", w.At, arrives, w.To,
+		w.There, w.Network, w.Size).
 		Try("mtu = %d in [network.%s], or give what is between them a larger one", arrives-w.Over, w.Network)
 }

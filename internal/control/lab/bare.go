@@ -11,8 +11,8 @@ import (
 	"orrery/internal/site"
 )
 
-// groupBare makes the control groups of the bare host's commands, with the limits that a node has unless its setting has
-// others: then what it costs to be limited and counted is the same.
+// groupBare makes the control groups of the bare host's commands, with the limits that a node has
+// unless its setting has others: then what it costs to be limited and counted is the same.
 func (s *stand) groupBare() error {
 	far, ok := s.grouped()
 	if !ok {

@@ -16,7 +16,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A Bench does on this machine the experiments of somebody who has reached it from another one, as if they had been asked for here.
+// A Bench does on this machine the experiments of somebody who has reached it from another one, as
+// if they had been asked for here.
 type Bench struct{ Session *control.Session }
 
 // Measure does one. The bundle stays here, too: a run that was cut short goes on from it.
@@ -36,7 +37,8 @@ func (b Bench) Measure(ctx context.Context, x remote.Experiment, tell func(strin
 	ends, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, end)()
-	o := Options{Experiment: e, Goal: Goal{Keep: x.Rounds, Until: x.Until, Budget: x.Budget}, Fresh: x.Fresh, Orrery: c.Version}
+	o := Options{Experiment: e, Goal: Goal{Keep: x.Rounds, Until: x.Until, Budget: x.Budget}, Fresh: x.Fresh,
+		Orrery: c.Version}
 	if content := x.Programs[place.Micro]; content != nil && x.Arch == runtime.GOARCH {
 		o.Programs = map[string][]byte{place.Micro: content}
 	}

@@ -34,8 +34,8 @@ func (b *book) end(err error) error {
 	return b.Save(b.head)
 }
 
-// facts writes the facts of the host, unless a run that is gone on with has: what is in its rounds is of those. It refuses to go
-// on with other programs.
+// facts writes the facts of the host, unless a run that is gone on with has: what is in its rounds
+// is of those. It refuses to go on with other programs.
 func (b *book) facts(now known, former json.RawMessage) error {
 	if former == nil {
 		return b.Facts(now)
@@ -48,7 +48,8 @@ func (b *book) facts(now known, former json.RawMessage) error {
 		for _, q := range then.Programs {
 			is, was := p.Digests[experiment.Bare], q.Digests[experiment.Bare]
 			if p.Name == q.Name && is != was {
-				return problem.New(problem.Surprise, "%s is another program than in the rounds so far: SHA-256 %.12s then, %.12s now", p.Name, was, is).
+				return problem.New(problem.Surprise,
+					"%s is another program than in the rounds so far: SHA-256 %.12s then, %.12s now", p.Name, was, is).
 					At(b.Dir()).Try("orrery lab run --fresh starts again")
 			}
 		}
@@ -60,7 +61,8 @@ func (b *book) facts(now known, former json.RawMessage) error {
 func settings(e *experiment.Experiment) []bundle.Setting {
 	all := []bundle.Setting{
 		{Name: experiment.Bare, About: "this host, with the same binaries as the nodes"},
-		{Name: experiment.Control, About: "the same once more: what a comparison of the same with the same gives", Again: experiment.Bare},
+		{Name: experiment.Control, About: "the same once more: what a comparison of the same with the same gives",
+			Again: experiment.Bare},
 	}
 	stand := setting.New(e, "", nil)
 	for _, s := range e.Settings {
@@ -80,7 +82,8 @@ func settings(e *experiment.Experiment) []bundle.Setting {
 func tests(e *experiment.Experiment) []bundle.Test {
 	var all []bundle.Test
 	for _, u := range run.Units(e) {
-		all = append(all, bundle.Test{Name: u.Title, Kind: u.Kind, Copies: u.Copies, Figures: u.Figures(), Source: cmp.Or(u.Source, e.Source)})
+		all = append(all, bundle.Test{Name: u.Title, Kind: u.Kind, Copies: u.Copies, Figures: u.Figures(),
+			Source: cmp.Or(u.Source, e.Source)})
 	}
 	return all
 }

@@ -18,7 +18,8 @@ func Bundles(c *control.Session) string { return filepath.Join(c.Dirs.State, bun
 
 const bundlesName = "lab"
 
-// Find returns the directory of a bundle, which may be named by its path or, if it is where bundles are, by its id.
+// Find returns the directory of a bundle, which may be named by its path or, if it is where bundles
+// are, by its id.
 func Find(c *control.Session, name string) (string, error) {
 	if _, err := os.Stat(filepath.Join(name, bundle.HeadFile)); err == nil {
 		return name, nil
@@ -54,10 +55,12 @@ func State(h bundle.Head, dir string) string {
 }
 
 // openBundle opens the bundle of a run of the experiment that was not brought to its end, or makes a new one.
-func openBundle(ctx context.Context, c *control.Session, told Watcher, o Options) (*bundle.Writer, *bundle.Contents, error) {
+func openBundle(ctx context.Context, c *control.Session, told Watcher, o Options) (*bundle.Writer, *bundle.Contents,
+	error) {
 	e := o.Experiment
 	h := bundle.Head{
-		Format: bundle.Format, Orrery: o.Orrery, Experiment: e.Name, Title: e.Title, Source: e.Source, Digest: bundle.Digest(e.Text), Part: e.Part, Who: control.Who(),
+		Format: bundle.Format, Orrery: o.Orrery, Experiment: e.Name, Title: e.Title, Source: e.Source,
+		Digest: bundle.Digest(e.Text), Part: e.Part, Who: control.Who(),
 		Began: time.Now(), State: bundle.Running, Seed: rand.Uint64() >> 11, Width: e.Width, Disturbed: e.Disturbed,
 		Settings: settings(e), Tests: tests(e),
 	}

@@ -28,7 +28,8 @@ func (r *resumed) Apart(dir, why string) { r.apart = append(r.apart, dir+": "+wh
 
 func (r *resumed) Resumed(dir string, _ int) { r.dirs = append(r.dirs, dir) }
 
-// TestOpenBundle: a run goes on in the bundle of one of the same experiment that has not come to its end, unless it is to begin anew or another version has made that.
+// TestOpenBundle: a run goes on in the bundle of one of the same experiment that has not come to
+// its end, unless it is to begin anew or another version has made that.
 func TestOpenBundle(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 	o := Options{Experiment: experiment.Default(), Orrery: "1"}
@@ -60,7 +61,9 @@ func TestOpenBundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, o := range map[string]Options{"of a part": {Experiment: part, Orrery: "1"}, "fresh": {Experiment: o.Experiment, Orrery: "1", Fresh: true}, "of another version": {Experiment: o.Experiment, Orrery: "2"}} {
+	for what, o := range map[string]Options{"of a part": {Experiment: part, Orrery: "1"},
+		"fresh":              {Experiment: o.Experiment, Orrery: "1", Fresh: true},
+		"of another version": {Experiment: o.Experiment, Orrery: "2"}} {
 		made, goesOn := open(o)
 		if goesOn || made == dir {
 			t.Errorf("one that is %s goes on", what)
@@ -74,7 +77,8 @@ func TestOpenBundle(t *testing.T) {
 // TestFind: a bundle is found by its path and by its id; of what is none, the nearest is named.
 func TestFind(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
-	book, _, err := openBundle(t.Context(), c, &resumed{}, Options{Experiment: experiment.Default(), To: filepath.Join(Bundles(c), "default-20261101")})
+	book, _, err := openBundle(t.Context(), c, &resumed{},
+		Options{Experiment: experiment.Default(), To: filepath.Join(Bundles(c), "default-20261101")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +88,8 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s is %s (%v)", name, dir, err)
 		}
 	}
-	if _, err := Find(c, "default-20261102"); problem.Exit(err) != int(problem.Usage) || !strings.Contains(err.Error(), "did you mean default-20261101?") {
+	if _, err := Find(c, "default-20261102"); problem.Exit(err) != int(problem.Usage) ||
+		!strings.Contains(err.Error(), "did you mean default-20261101?") {
 		t.Errorf("%v", err)
 	}
 	if _, err := Find(c, "/nowhere"); problem.Exit(err) != int(problem.Usage) {
@@ -92,15 +97,18 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestHistory: without names, the runs of the experiment that ran last are taken, the oldest first; another can be named; what has no round is left out.
+// TestHistory: without names, the runs of the experiment that ran last are taken, the oldest first;
+// another can be named; what has no round is left out.
 func TestHistory(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 	if _, err := History(c, nil, ""); problem.Exit(err) != int(problem.Usage) {
 		t.Errorf("without runs: %v", err)
 	}
 	for i, h := range []bundle.Head{
-		{ID: "b-2", Experiment: "b", Began: time.Unix(2, 0), Rounds: 3}, {ID: "b-1", Experiment: "b", Began: time.Unix(1, 0), Rounds: 3},
-		{ID: "a-1", Experiment: "a", Began: time.Unix(0, 0), Rounds: 3}, {ID: "c-1", Experiment: "c", Began: time.Unix(9, 0), Rounds: 0},
+		{ID: "b-2", Experiment: "b", Began: time.Unix(2, 0), Rounds: 3},
+		{ID: "b-1", Experiment: "b", Began: time.Unix(1, 0), Rounds: 3},
+		{ID: "a-1", Experiment: "a", Began: time.Unix(0, 0), Rounds: 3},
+		{ID: "c-1", Experiment: "c", Began: time.Unix(9, 0), Rounds: 0},
 	} {
 		h.Format, h.State = bundle.Format, bundle.Done
 		w, err := bundle.Create(t.Context(), filepath.Join(Bundles(c), h.ID), h)
@@ -132,8 +140,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestOtherConditions: rounds of another kernel, host or Orrery are not gone on with, and their facts stay as they are. Where the
-// bundle is to be the same, that is an error.
+// TestOtherConditions: rounds of another kernel, host or Orrery are not gone on with, and their
+// facts stay as they are. Where the bundle is to be the same, that is an error.
 func TestOtherConditions(t *testing.T) {
 	for what, c := range map[string]struct {
 		head  func(*bundle.Head)

@@ -99,8 +99,10 @@ func (s steps) Bytes(string) control.ByteWatcher                                
 func (s steps) Tell(e control.Event)                                                 { s.line(e.Text) }
 func (s steps) Begin(*plan.Step)                                                     {}
 func (s steps) Detail(*plan.Step, string)                                            {}
-func (s steps) Waits(step *plan.Step, text string)                                   { s.line(step.Doing() + ": " + text) }
-func (s steps) Close()                                                               {}
+func (s steps) Waits(step *plan.Step, text string) {
+	s.line(step.Doing() + ": " + text)
+}
+func (s steps) Close() {}
 
 func (s steps) End(step *plan.Step, err error) {
 	if err != nil {
@@ -121,7 +123,8 @@ const (
 	longest   = 1000 // letters of what it says
 )
 
-// A hearing tells a Watcher of a run that goes on at another host, as far as that can be: of the tests and settings that there are, once where once is enough.
+// A hearing tells a Watcher of a run that goes on at another host, as far as that can be: of the
+// tests and settings that there are, once where once is enough.
 type hearing struct {
 	Watcher
 	host   string
@@ -134,7 +137,8 @@ type hearing struct {
 }
 
 func newHearing(w Watcher, host string, e *experiment.Experiment, line func(string)) *hearing {
-	h := &hearing{Watcher: w, host: host, line: line, places: []string{experiment.Bare, experiment.Control}, round: -1, failed: map[[2]string]bool{}}
+	h := &hearing{Watcher: w, host: host, line: line, places: []string{experiment.Bare, experiment.Control}, round: -1,
+		failed: map[[2]string]bool{}}
 	for _, u := range run.Units(e) {
 		h.units = append(h.units, u.Title)
 	}
@@ -191,5 +195,6 @@ func shown(text string) string { return problem.Short(sanitize.Line(text), longe
 const mostRounds = 1000
 
 func (h *hearing) refuse(why string) error {
-	return problem.New(problem.Failed, "%s", why).At("host " + h.host).Try("see who is root there; orrery lab run --host with another host measures there")
+	return problem.New(problem.Failed, "%s", why).At("host " + h.host).
+		Try("see who is root there; orrery lab run --host with another host measures there")
 }

@@ -35,7 +35,8 @@ func (h *heard) Watched(share float64)                  { h.note("watched %v", s
 // listening returns a Watcher, and what lets a host tell it of a run of two tests in one setting.
 func listening(t *testing.T) (to *heard, hear func(string) error) {
 	t.Helper()
-	e, err := experiment.Parse("x.toml", []byte("[setting.veth]\n[test.cpu]\nkind = \"cpu\"\n[test.load]\nkind = \"cpu\"\n"), "")
+	e, err := experiment.Parse("x.toml",
+		[]byte("[setting.veth]\n[test.cpu]\nkind = \"cpu\"\n[test.load]\nkind = \"cpu\"\n"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,15 +71,18 @@ func TestTold(t *testing.T) {
 	}
 	show()
 	want := []string{
-		"resumed sv2:/bundles/x 3", "apart sv2:/bundles/y another kernel", "renewing 1", "waiting a build 1m0s", "round 0 of 10", "trial cpu veth 2s",
-		"failed load bare no memory", "round 1 of 10", "watched 0.25", "line " + step.Title() + ": create", "line " + step.Title() + ": create: no room",
+		"resumed sv2:/bundles/x 3", "apart sv2:/bundles/y another kernel", "renewing 1", "waiting a build 1m0s",
+		"round 0 of 10", "trial cpu veth 2s",
+		"failed load bare no memory", "round 1 of 10", "watched 0.25", "line " + step.Title() + ": create",
+		"line " + step.Title() + ": create: no room",
 	}
 	if !slices.Equal(to.said, want) {
 		t.Errorf("heard was %q\nnot %q", to.said, want)
 	}
 }
 
-// TestHostile: a host can tell a Watcher nothing of tests or settings that there are not, nothing twice that happens once, and no more than there is.
+// TestHostile: a host can tell a Watcher nothing of tests or settings that there are not, nothing
+// twice that happens once, and no more than there is.
 func TestHostile(t *testing.T) {
 	to, hear := listening(t)
 	for _, text := range []string{
@@ -92,15 +96,18 @@ func TestHostile(t *testing.T) {
 	}
 	for _, text := range []string{
 		`{"kind":"round","n":1000,"of":1000}`, `{"kind":"round","n":1000,"of":1000}`, `{"kind":"round","n":999,"of":1000}`,
-		`{"kind":"failed","test":"cpu","setting":"veth","text":"a\u001b[2Jb"}`, `{"kind":"failed","test":"cpu","setting":"veth","text":"twice"}`,
-		`{"kind":"trial","test":"cpu","setting":"` + experiment.Control + `","for":-1}`, `{"kind":"resumed","text":"x","n":-1}`, `{"kind":"waiting","text":"x","for":-1}`,
+		`{"kind":"failed","test":"cpu","setting":"veth","text":"a\u001b[2Jb"}`,
+		`{"kind":"failed","test":"cpu","setting":"veth","text":"twice"}`,
+		`{"kind":"trial","test":"cpu","setting":"` + experiment.Control + `","for":-1}`,
+		`{"kind":"resumed","text":"x","n":-1}`, `{"kind":"waiting","text":"x","for":-1}`,
 	} {
 		if err := hear(text); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	said := strings.Join(to.said, "\n")
-	if len(to.said) != 5 || strings.Contains(said, "\x1b") || strings.Contains(said, "twice") || strings.Contains(said, "-1") {
+	if len(to.said) != 5 || strings.Contains(said, "\x1b") || strings.Contains(said, "twice") ||
+		strings.Contains(said, "-1") {
 		t.Errorf("heard was %q", to.said)
 	}
 	if err := hear("{"); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "sv2") {

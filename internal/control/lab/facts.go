@@ -17,7 +17,8 @@ type known struct {
 	Emulated []string  `json:"emulated,omitempty"` // settings whose processors were emulated by software
 }
 
-// A program is a program with the SHA-256 of its file, by setting. They are all the same, or the run is not begun.
+// A program is a program with the SHA-256 of its file, by setting. They are all the same, or the
+// run is not begun.
 type program struct {
 	Name    string            `json:"name"`
 	Digests map[string]string `json:"digests"`

@@ -22,12 +22,14 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// RunOn runs an experiment on the host of the site that is called so; "": on this machine, if it is one of them, or if no site is meant.
+// RunOn runs an experiment on the host of the site that is called so; "": on this machine, if it is
+// one of them, or if no site is meant.
 func RunOn(ctx context.Context, c *control.Session, w Watcher, name string, o Options) (*Written, error) {
 	s, err := c.Load()
 	if name == "" {
 		if err == nil && !hosts.Near(s) {
-			return nil, problem.New(problem.Usage, "no host of site %s is this machine", s.Name).Try("orrery lab run --host with one of %s", humanize.List(hosts.Names(s), 12))
+			return nil, problem.New(problem.Usage, "no host of site %s is this machine", s.Name).
+				Try("orrery lab run --host with one of %s", humanize.List(hosts.Names(s), 12))
 		}
 		return Run(ctx, c, w, o) // which needs no site
 	}
@@ -45,7 +47,8 @@ func RunOn(ctx context.Context, c *control.Session, w Watcher, name string, o Op
 	return f.run(ctx)
 }
 
-// Read reads an experiment that is to run on that host. What this machine knows of the processors counts for itself alone.
+// Read reads an experiment that is to run on that host. What this machine knows of the processors
+// counts for itself alone.
 func Read(path, name string) (*experiment.Experiment, error) {
 	processors := ""
 	if name == "" {
@@ -72,11 +75,13 @@ func (f *far) run(ctx context.Context) (made *Written, err error) {
 		}
 	}
 	if err := os.MkdirAll(where, 0o711); err != nil {
-		return nil, problem.New(problem.Failed, "the directory for the bundle cannot be made").At(where).Because(err).Try("--to names another one")
+		return nil, problem.New(problem.Failed, "the directory for the bundle cannot be made").At(where).Because(err).
+			Try("--to names another one")
 	}
 	work, err := staging.New(where)
 	if err != nil {
-		return nil, problem.New(problem.Failed, "the bundle cannot be written").At(where).Because(err).Try("--to names another directory")
+		return nil, problem.New(problem.Failed, "the bundle cannot be written").At(where).Because(err).
+			Try("--to names another directory")
 	}
 	defer work.Remove()
 	f.work = work.Path
@@ -84,7 +89,8 @@ func (f *far) run(ctx context.Context) (made *Written, err error) {
 	if err != nil {
 		return nil, err
 	}
-	x := remote.Experiment{Name: f.Experiment.Name, Text: f.Experiment.Text, Only: f.Experiment.Part, Rounds: f.Keep, Until: f.Until, Budget: f.Budget, Fresh: f.Fresh, By: control.Who(), Arch: runtime.GOARCH}
+	x := remote.Experiment{Name: f.Experiment.Name, Text: f.Experiment.Text, Only: f.Experiment.Part, Rounds: f.Keep,
+		Until: f.Until, Budget: f.Budget, Fresh: f.Fresh, By: control.Who(), Arch: runtime.GOARCH}
 	if name, err := os.Hostname(); err == nil {
 		x.By += " at " + name
 	}
@@ -115,7 +121,8 @@ func (f *far) run(ctx context.Context) (made *Written, err error) {
 // errRefused is of what a host sends that is not taken.
 var errRefused = errors.New("it is not a bundle")
 
-// measure lets the host measure, and lays down what comes. It tells how the run ended, and whether a bundle came.
+// measure lets the host measure, and lays down what comes. It tells how the run ended, and whether
+// a bundle came.
 func (f *far) measure(ctx context.Context, link *remote.Link, x remote.Experiment, to string) (done, sent error) {
 	out, in := io.Pipe()
 	laid := make(chan error, 1)
@@ -136,7 +143,8 @@ func (f *far) measure(ctx context.Context, link *remote.Link, x remote.Experimen
 	return done, <-laid
 }
 
-// take makes what came a bundle of this machine, and gives its directory. It is looked at as a stranger's is; what it is about, this end knows better.
+// take makes what came a bundle of this machine, and gives its directory. It is looked at as a
+// stranger's is; what it is about, this end knows better.
 func (f *far) take(ctx context.Context, came string) (string, error) {
 	w, c, err := bundle.Open(ctx, came, control.Who())
 	if err != nil {
@@ -169,7 +177,8 @@ func (f *far) take(ctx context.Context, came string) (string, error) {
 	return dir, f.place(came, dir)
 }
 
-// vacant refuses a directory with anything in it but what came before of a run of this experiment on this host that is not done.
+// vacant refuses a directory with anything in it but what came before of a run of this experiment
+// on this host that is not done.
 func (f *far) vacant(dir string) error {
 	there, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(there) == 0 {
@@ -177,12 +186,14 @@ func (f *far) vacant(dir string) error {
 	}
 	if err == nil {
 		old, bad := bundle.Read(dir)
-		if bad == nil && old.Head.From == f.host.Name && old.Head.State != bundle.Done && old.Head.Digest == bundle.Digest(f.Experiment.Text) &&
+		if bad == nil && old.Head.From == f.host.Name && old.Head.State != bundle.Done &&
+			old.Head.Digest == bundle.Digest(f.Experiment.Text) &&
 			slices.Equal(old.Head.Part, f.Experiment.Part) {
 			return nil
 		}
 	}
-	return problem.New(problem.Failed, "the directory for the bundle is not empty").At(dir).Because(err).Try("name another one by --to, or remove it")
+	return problem.New(problem.Failed, "the directory for the bundle is not empty").At(dir).Because(err).
+		Try("name another one by --to, or remove it")
 }
 
 // place puts the bundle where it stays, instead of the former part of it.
@@ -195,12 +206,14 @@ func (f *far) place(came, dir string) error {
 		err = os.Rename(came, dir)
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "the bundle cannot be put in its place").At(dir).Because(err).Try("name another directory by --to")
+		return problem.New(problem.Failed, "the bundle cannot be put in its place").At(dir).Because(err).
+			Try("name another directory by --to")
 	}
 	return nil
 }
 
 // refuse says that what the host sent is not taken.
 func (f *far) refuse(why error) error {
-	return problem.New(problem.Failed, "what it sent is not the bundle of a run").At("host " + f.host.Name).Because(why).Try("run it again; on that host, orrery lab ls has the bundles that are there")
+	return problem.New(problem.Failed, "what it sent is not the bundle of a run").At("host " + f.host.Name).Because(why).
+		Try("run it again; on that host, orrery lab ls has the bundles that are there")
 }

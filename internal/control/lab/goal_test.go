@@ -11,7 +11,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestGoal: a difference to be found is a width, and goes on as long as it takes; a time goes on, too, and ends there.
+// TestGoal: a difference to be found is a width, and goes on as long as it takes; a time goes on,
+// too, and ends there.
 func TestGoal(t *testing.T) {
 	for name, c := range map[string]struct {
 		Goal
@@ -46,10 +47,12 @@ func TestBarren(t *testing.T) {
 	of := func(failing ...string) *report.Report {
 		c := &bundle.Contents{Head: bundle.Head{
 			Settings: []bundle.Setting{{Name: "bare"}, {Name: "bare again"}, {Name: "veth"}},
-			Tests:    []bundle.Test{{Name: "x", Kind: "command", Copies: 1, Figures: []test.Figure{{Name: "f", Unit: "s", Better: test.Less}}}},
+			Tests: []bundle.Test{{Name: "x", Kind: "command", Copies: 1,
+				Figures: []test.Figure{{Name: "f", Unit: "s", Better: test.Less}}}},
 		}}
 		for _, s := range c.Head.Settings {
-			trial := bundle.Trial{Round: 1, Instance: 1, Setting: s.Name, Test: "x", Samples: []test.Sample{{Figure: "f", Value: 1}}}
+			trial := bundle.Trial{Round: 1, Instance: 1, Setting: s.Name, Test: "x",
+				Samples: []test.Sample{{Figure: "f", Value: 1}}}
 			for _, name := range failing {
 				if name == s.Name {
 					trial.Samples, trial.Error = nil, "no such program"

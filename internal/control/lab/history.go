@@ -13,8 +13,8 @@ import (
 // maxHistory bounds how many runs are taken by themselves: the report of each is computed again.
 const maxHistory = 30
 
-// History sets bundles one after another, each named by its directory or id. Without names it takes those of this host that are of one experiment,
-// "" being that of the last run.
+// History sets bundles one after another, each named by its directory or id. Without names it takes
+// those of this host that are of one experiment, "" being that of the last run.
 func History(c *control.Session, names []string, experiment string) (*history.History, error) {
 	var dirs []string
 	for _, name := range names {
@@ -41,7 +41,8 @@ func History(c *control.Session, names []string, experiment string) (*history.Hi
 	return history.New(all), nil
 }
 
-// runsOf are the directories of the last runs of an experiment on this host, the oldest first. Those that have no round yet are left out.
+// runsOf are the directories of the last runs of an experiment on this host, the oldest first.
+// Those that have no round yet are left out.
 func runsOf(c *control.Session, experiment string) ([]string, error) {
 	heads, err := bundle.List(Bundles(c))
 	var dirs []string

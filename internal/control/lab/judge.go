@@ -19,14 +19,16 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Check computes every figure of a bundle's report again. Figures that differ, and damage to the bundle, are an error besides.
+// Check computes every figure of a bundle's report again. Figures that differ, and damage to the
+// bundle, are an error besides.
 func Check(dir string) (*report.Checked, error) {
 	c, err := report.Check(dir)
 	if err != nil {
 		return nil, err
 	}
 	if len(c.Differences) > 0 {
-		err = problem.New(problem.Failed, "%s differ from what the samples give", humanize.Count(len(c.Differences), "figure")).At(dir).
+		err = problem.New(problem.Failed, "%s differ from what the samples give",
+			humanize.Count(len(c.Differences), "figure")).At(dir).
 			Try("orrery lab report %s writes the report again", dir)
 	}
 	return c, errors.Join(err, c.Damaged.OrNil())
@@ -75,7 +77,8 @@ func WritePage(of interface{ HTML(io.Writer) error }, path string) error {
 // maxFormer bounds how many former runs are read: they tell by how much runs differ.
 const maxFormer = 20
 
-// former are the last other runs on this host of the experiment that all of these are of; none if they are of several.
+// former are the last other runs on this host of the experiment that all of these are of; none if
+// they are of several.
 func former(c *control.Session, of []*report.Report) (all []*report.Report) {
 	like := of[0].Bundle
 	for _, r := range of {
@@ -86,7 +89,8 @@ func former(c *control.Session, of []*report.Report) (all []*report.Report) {
 	heads, _ := bundle.List(Bundles(c)) // what cannot be read is no history
 	for _, h := range slices.Backward(heads) {
 		same := func(r *report.Report) bool { return r.Bundle.ID == h.ID }
-		if h.Digest != like.Digest || h.Host != like.Host || h.State != bundle.Done || slices.ContainsFunc(of, same) || len(all) == maxFormer {
+		if h.Digest != like.Digest || h.Host != like.Host || h.State != bundle.Done || slices.ContainsFunc(of, same) ||
+			len(all) == maxFormer {
 			continue
 		}
 		contents, err := bundle.Read(filepath.Join(Bundles(c), h.ID))

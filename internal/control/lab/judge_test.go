@@ -19,7 +19,8 @@ import (
 // measured makes the bundle of a run in which one test took so long in two settings.
 func measured(t *testing.T, c *control.Session, id string, slower float64) string {
 	t.Helper()
-	w, before, err := openBundle(t.Context(), c, &resumed{}, Options{Experiment: experiment.Default(), To: filepath.Join(Bundles(c), id), Fresh: true})
+	w, before, err := openBundle(t.Context(), c, &resumed{},
+		Options{Experiment: experiment.Default(), To: filepath.Join(Bundles(c), id), Fresh: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,8 @@ func measured(t *testing.T, c *control.Session, id string, slower float64) strin
 	return b.Dir()
 }
 
-// TestJudge: a run has a report, which can be computed again; a figure that was changed, and damage, are told; two runs are set side by side.
+// TestJudge: a run has a report, which can be computed again; a figure that was changed, and
+// damage, are told; two runs are set side by side.
 func TestJudge(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 	first := measured(t, c, "default-1", 1)
@@ -79,10 +81,12 @@ func TestJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(slow, []byte(strings.Replace(string(head), `"name": "veth",`, `"name": "veth", "emulated": true,`, 1)), 0o600); err != nil {
+	if err := os.WriteFile(slow, []byte(strings.Replace(string(head), `"name": "veth",`,
+		`"name": "veth", "emulated": true,`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if compared, err := Compare(c, []string{"default-1"}, []string{"default-slow"}); problem.Exit(err) != int(problem.Mistake) || compared != nil {
+	if compared, err := Compare(c, []string{"default-1"},
+		[]string{"default-slow"}); problem.Exit(err) != int(problem.Mistake) || compared != nil {
 		t.Errorf("what was emulated is set beside what was not: %+v, %v", compared, err)
 	}
 	if facts, err := Doctor(t.Context(), c); err != nil {
@@ -93,7 +97,8 @@ func TestJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(trials, []byte(strings.Replace(string(text), `"value":1`, `"value":9`, 12)), 0o600); err != nil {
+	if err := os.WriteFile(trials, []byte(strings.Replace(string(text), `"value":1`, `"value":9`, 12)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Check(first); err == nil {
@@ -101,7 +106,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestCompareRuns: several runs of each side are compared, with what other runs of the experiment on this host tell; a run counts once.
+// TestCompareRuns: several runs of each side are compared, with what other runs of the experiment
+// on this host tell; a run counts once.
 func TestCompareRuns(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir()}}
 	for i, id := range []string{"a1", "a2", "a3", "b1", "b2", "b3", "old1", "old2"} {

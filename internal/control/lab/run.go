@@ -49,7 +49,8 @@ type Written struct {
 	Report *report.Report
 }
 
-// Run runs an experiment from wherever a former run of it has come to. If anything was measured, there is a report, however the run ended.
+// Run runs an experiment from wherever a former run of it has come to. If anything was measured,
+// there is a report, however the run ended.
 func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *Written, err error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
@@ -57,13 +58,15 @@ func Run(ctx context.Context, c *control.Session, w Watcher, o Options) (made *W
 	if err := o.Goal.set(o.Experiment); err != nil {
 		return nil, err
 	}
-	// Users of the host need not see what there is; nodes have to reach what is below. Former versions made it so that all could.
+	// Users of the host need not see what there is; nodes have to reach what is below. Former versions
+	// made it so that all could.
 	err = os.MkdirAll(Bundles(c), 0o711)
 	if err == nil {
 		err = os.Chmod(Bundles(c), 0o711)
 	}
 	if err != nil {
-		return nil, problem.New(problem.Failed, "the directory of measurements cannot be made").At(Bundles(c)).Because(err).Try("see whether the file system of the state directory can be written to")
+		return nil, problem.New(problem.Failed, "the directory of measurements cannot be made").At(Bundles(c)).Because(err).
+			Try("see whether the file system of the state directory can be written to")
 	}
 	lock, err := host.TakeLock(ctx, filepath.Join(Bundles(c), lockFile), control.Holder(c))
 	if err != nil {
@@ -132,7 +135,8 @@ func WriteReport(dir string) (*Written, error) {
 }
 
 // measure makes the settings, does the rounds, and notes how that ended.
-func measure(ctx context.Context, w Watcher, o Options, stand *stand, writer *bundle.Writer, before *bundle.Contents) error {
+func measure(ctx context.Context, w Watcher, o Options, stand *stand, writer *bundle.Writer,
+	before *bundle.Contents) error {
 	kept := &book{writer, before.Head}
 	err := rounds(ctx, w, o, stand, kept, before)
 	ending := kept.end(err)
@@ -165,7 +169,8 @@ func rounds(ctx context.Context, w Watcher, o Options, stand *stand, kept *book,
 		return report.Analyse(&bundle.Contents{Head: kept.head, Trials: trials})
 	}
 	r := &run.Run{
-		Experiment: e, Ground: ground, Seed: before.Head.Seed, Before: before.Trials, Book: kept, Progress: w, Watcher: watcher, Budget: o.Budget,
+		Experiment: e, Ground: ground, Seed: before.Head.Seed, Before: before.Trials, Book: kept, Progress: w,
+		Watcher: watcher, Budget: o.Budget,
 		More:  func(trials []bundle.Trial) bool { return sofar(trials).Wide() },
 		Worth: func(trials []bundle.Trial, cost float64) float64 { return sofar(trials).Worth(cost) },
 		Anew: func(ctx context.Context) (*setting.Ground, error) {
@@ -192,7 +197,8 @@ func rounds(ctx context.Context, w Watcher, o Options, stand *stand, kept *book,
 // interrupted says how a run is gone on with that the user has ended.
 func interrupted(err error) error {
 	if errors.Is(err, context.Canceled) {
-		return problem.New(problem.Interrupted, "interrupted; what was measured is kept").Try("run the same command to resume")
+		return problem.New(problem.Interrupted, "interrupted; what was measured is kept").
+			Try("run the same command to resume")
 	}
 	return err
 }

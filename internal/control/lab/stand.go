@@ -27,7 +27,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// A stand is the stand of an experiment on this host: a site like any other, but that it is not there for longer than the run.
+// A stand is the stand of an experiment on this host: a site like any other, but that it is not
+// there for longer than the run.
 type stand struct {
 	Session *control.Session
 	*setting.Stand
@@ -77,8 +78,8 @@ func newStand(ctx context.Context, c *control.Session, e *experiment.Experiment,
 	return s, err
 }
 
-// begin makes the settings. What a run that was killed has left of its own is removed first: up would leave a node alone that was
-// just about to be destroyed.
+// begin makes the settings. What a run that was killed has left of its own is removed first: up
+// would leave a node alone that was just about to be destroyed.
 func (s *stand) begin(ctx context.Context, aside func() (control.Watcher, func())) error {
 	if tree.Exists(s.Session.Dirs.Site(s.site.Key())) {
 		err := s.quietly(aside, func() error { return s.clear(ctx) })
@@ -91,12 +92,14 @@ func (s *stand) begin(ctx context.Context, aside func() (control.Watcher, func()
 
 // up makes the settings.
 func (s *stand) up(ctx context.Context) error {
-	if err := os.MkdirAll(s.work, 0o700); err != nil { // what nodes see of it is mounted by root, and they may show it to all
+	if err := os.MkdirAll(s.work, 0o700); err != nil {
+		// what nodes see of it is mounted by root, and they may show it to all
 		return err
 	}
-	j := &control.Job{Session: s.Session, Site: s.site, Hosts: s.hosts, Do: control.Steps(func(hosts []observe.Host) (*plan.Plan, error) {
-		return plan.Up(s.site, hosts, plan.Goal{})
-	})}
+	j := &control.Job{Session: s.Session, Site: s.site, Hosts: s.hosts,
+		Do: control.Steps(func(hosts []observe.Host) (*plan.Plan, error) {
+			return plan.Up(s.site, hosts, plan.Goal{})
+		})}
 	_, err := j.Run(ctx)
 	return err
 }
@@ -115,9 +118,10 @@ func (s *stand) down(ctx context.Context) error {
 
 // clear removes the nodes, their networks, and the work directories.
 func (s *stand) clear(ctx context.Context) error {
-	j := &control.Job{Session: s.Session, Site: s.site, Hosts: s.hosts, Do: control.Steps(func(hosts []observe.Host) (*plan.Plan, error) {
-		return plan.Down(s.site, hosts, plan.Goal{}), nil
-	})}
+	j := &control.Job{Session: s.Session, Site: s.site, Hosts: s.hosts,
+		Do: control.Steps(func(hosts []observe.Host) (*plan.Plan, error) {
+			return plan.Down(s.site, hosts, plan.Goal{}), nil
+		})}
 	if _, err := j.Run(ctx); err != nil {
 		return err
 	}
@@ -127,7 +131,8 @@ func (s *stand) clear(ctx context.Context) error {
 	return tree.RemoveAll(s.work) // nodes wrote it
 }
 
-// anew removes the settings and makes them again, with their networks and all that was written in them. Steps are shown only if one fails.
+// anew removes the settings and makes them again, with their networks and all that was written in
+// them. Steps are shown only if one fails.
 func (s *stand) anew(ctx context.Context, aside func() (control.Watcher, func())) (*setting.Ground, error) {
 	err := s.quietly(aside, func() error {
 		if err := s.clear(ctx); err != nil {
@@ -221,7 +226,8 @@ func layPrograms(dir string, programs map[string][]byte) error {
 	return nil
 }
 
-// programs reads those that an experiment needs and another host may not have: its helper is this program, and nothing else.
+// programs reads those that an experiment needs and another host may not have: its helper is this
+// program, and nothing else.
 func programs(e *experiment.Experiment) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, name := range setting.New(e, "", nil).Needs.Tools {
@@ -239,7 +245,8 @@ func programs(e *experiment.Experiment) (map[string][]byte, error) {
 	return all, nil
 }
 
-// tools finds the files of tools on this host: the running program itself, what was sent here, and what was built and installed beside it.
+// tools finds the files of tools on this host: the running program itself, what was sent here, and
+// what was built and installed beside it.
 func tools(names []string, sent string) (map[string]string, error) {
 	found := map[string]string{}
 	var all problem.List
@@ -261,8 +268,9 @@ func tools(names []string, sent string) (map[string]string, error) {
 	return found, all.OrNil()
 }
 
-// freeSubnets finds /24 networks that this host has no route to but by default, in the range that is meant for measuring networks (RFC 2544, appendix C.2.2).
-// It returns the first three numbers of each.
+// freeSubnets finds /24 networks that this host has no route to but by default, in the range that
+// is meant for measuring networks (RFC 2544, appendix C.2.2). It returns the first three numbers of
+// each.
 func freeSubnets(n int) ([]string, error) {
 	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
 	if err != nil {

@@ -21,7 +21,8 @@ type hears struct {
 	name string
 }
 
-// TestQuietly: the steps of settings that are made anew are shown only if one fails; afterwards all is told as before.
+// TestQuietly: the steps of settings that are made anew are shown only if one fails; afterwards all
+// is told as before.
 func TestQuietly(t *testing.T) {
 	broken := errors.New("broken")
 	for _, wrong := range []error{nil, broken} {
@@ -34,16 +35,19 @@ func TestQuietly(t *testing.T) {
 			during = s.Session.Watcher.(hears).name + " of " + s.Session.Command
 			return wrong
 		})
-		if !errors.Is(err, wrong) || shown != (wrong != nil) || during != "aside of orrery lab run" || s.Session.Watcher != control.Watcher(loud) {
+		if !errors.Is(err, wrong) || shown != (wrong != nil) || during != "aside of orrery lab run" ||
+			s.Session.Watcher != control.Watcher(loud) {
 			t.Errorf("%v: %v; shown is %t; told was %q; then it is %v", wrong, err, shown, during, s.Session.Watcher)
 		}
 	}
 }
 
-// TestBookFacts: a run that is gone on with goes on with the same programs; what is on record of the host stays as it was.
+// TestBookFacts: a run that is gone on with goes on with the same programs; what is on record of
+// the host stays as it was.
 func TestBookFacts(t *testing.T) {
 	of := func(name, digest string) known {
-		return known{Programs: []program{{"other", map[string]string{experiment.Bare: "0"}}, {name, map[string]string{experiment.Bare: digest, "lxc": "any"}}}}
+		return known{Programs: []program{{"other", map[string]string{experiment.Bare: "0"}},
+			{name, map[string]string{experiment.Bare: digest, "lxc": "any"}}}}
 	}
 	text := func(k known) json.RawMessage {
 		all, err := json.Marshal(k)
@@ -60,8 +64,9 @@ func TestBookFacts(t *testing.T) {
 		"the first run":          {nil, true, ""},
 		"with the same programs": {text(of("fio", "1")), false, ""},
 		"with others beside":     {text(of("iperf", "2")), false, ""},
-		"with another program":   {text(of("fio", "2")), false, "fio is another program than in the rounds so far: SHA-256 2 then, 1 now"},
-		"what cannot be read":    {json.RawMessage("{"), true, ""},
+		"with another program": {text(of("fio", "2")), false,
+			"fio is another program than in the rounds so far: SHA-256 2 then, 1 now"},
+		"what cannot be read": {json.RawMessage("{"), true, ""},
 	} {
 		dir := filepath.Join(t.TempDir(), "bundle")
 		w, err := bundle.Create(t.Context(), dir, bundle.Head{})
@@ -71,7 +76,8 @@ func TestBookFacts(t *testing.T) {
 		before, _ := os.ReadFile(filepath.Join(dir, "facts.json"))
 		err = (&book{Writer: w}).facts(of("fio", "1"), c.former)
 		after, _ := os.ReadFile(filepath.Join(dir, "facts.json"))
-		if (err == nil) != (c.wrong == "") || err != nil && (!problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), c.wrong)) {
+		if (err == nil) != (c.wrong == "") || err != nil &&
+			(!problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), c.wrong)) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if wrote := string(after) != string(before); wrote != c.writes {

@@ -47,7 +47,8 @@ func Build(ctx context.Context, c *control.Session, selectors []string) ([]*spec
 	return all, nil
 }
 
-// recipes returns the layers of the site as it is declared, as its releases make it, and as its twins are: bases before what stands on them.
+// recipes returns the layers of the site as it is declared, as its releases make it, and as its
+// twins are: bases before what stands on them.
 func recipes(s *site.Site) ([]*spec.Layer, error) {
 	views := []*site.Site{s}
 	for _, r := range s.Releases {
@@ -124,7 +125,8 @@ func buildMissing(ctx context.Context, c *control.Session, s *site.Site, recipes
 			}
 			step[l.Digest] = len(p.Steps)
 			p.Steps = append(p.Steps, &plan.Step{
-				N: len(p.Steps), Kind: plan.BuildLayer, Host: hosts[0].Name, Subject: l.Title, Reason: "not in the store: " + l.Digest, Needs: needs, Layer: l,
+				N: len(p.Steps), Kind: plan.BuildLayer, Host: hosts[0].Name, Subject: l.Title,
+				Reason: "not in the store: " + l.Digest, Needs: needs, Layer: l,
 			})
 		}
 		return p, nil

@@ -51,7 +51,8 @@ subnet = "10.99.7.0/24"
 suite = "bookworm"
 `
 
-// TestRecipes: a mirror is for the layers of the site, of its releases and of twins, each once, and each after those that it stands on.
+// TestRecipes: a mirror is for the layers of the site, of its releases and of twins, each once, and
+// each after those that it stands on.
 func TestRecipes(t *testing.T) {
 	of := func(text string) int {
 		t.Helper()
@@ -90,7 +91,8 @@ func TestMirrorAt(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: "/state"}}
 	s := &site.Site{Name: "karoo"}
 	for _, k := range []struct{ named, apt, want string }{
-		{"", "", "/state/mirror"}, {"", "http://deb.example/debian", "/state/mirror"}, {"", "file:///srv/mirror/apt", "/srv/mirror"}, {"/mnt/other", "file:///srv/mirror/apt", "/mnt/other"},
+		{"", "", "/state/mirror"}, {"", "http://deb.example/debian", "/state/mirror"},
+		{"", "file:///srv/mirror/apt", "/srv/mirror"}, {"/mnt/other", "file:///srv/mirror/apt", "/mnt/other"},
 	} {
 		s.Mirror.Apt = k.apt
 		if at, err := mirrorAt(c, s, k.named); at != k.want || err != nil {
@@ -131,7 +133,8 @@ func (m open) Host(name, key string, secrets apply.Secrets) apply.Host {
 	return local.New(name, key, m.dirs, map[string]engine.Engine{"lxc": m.engine}, secrets).Host
 }
 
-// TestUsed: a layer on which a node stands is used, with what it stands on itself; the others can be removed, and only they are.
+// TestUsed: a layer on which a node stands is used, with what it stands on itself; the others can
+// be removed, and only they are.
 func TestUsed(t *testing.T) {
 	m := open{engine: fake.New(), dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	c := &control.Session{Dirs: m.dirs, Machine: m}
@@ -151,7 +154,8 @@ func TestUsed(t *testing.T) {
 	keep("ba5e", "")
 	keep("face", "ba5e")
 	keep("dead", "ba5e")
-	if err := m.engine.Create(t.Context(), &spec.Node{Site: "karoo", ID: 11, Name: "web", Engine: "lxc", Base: "ba5e", Layer: "face"}); err != nil {
+	if err := m.engine.Create(t.Context(), &spec.Node{Site: "karoo", ID: 11, Name: "web", Engine: "lxc", Base: "ba5e",
+		Layer: "face"}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := List(t.Context(), c)
@@ -172,7 +176,8 @@ func TestUsed(t *testing.T) {
 		t.Errorf("gone are %+v, %v", gone, err)
 	}
 	wrong := map[string]error{}
-	if err := Verify(t.Context(), c, nil, nil, func(_, digest string, err error) { wrong[digest] = err }); err != nil || len(wrong) != 2 || wrong["face"] == nil {
+	if err := Verify(t.Context(), c, nil, nil, func(_, digest string, err error) { wrong[digest] = err }); err != nil ||
+		len(wrong) != 2 || wrong["face"] == nil {
 		t.Errorf("told was of %v, %v", wrong, err)
 	}
 }

@@ -29,7 +29,8 @@ type Pulled struct {
 	Apt, PyPI string // what the site file has to say in [mirror] to build from it; "": it says so
 }
 
-// Pull gets the exact packages of all layers that a site, its releases and its twins need. Layers that are missing are built first.
+// Pull gets the exact packages of all layers that a site, its releases and its twins need. Layers
+// that are missing are built first.
 func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
@@ -45,7 +46,8 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 	if _, err := hosts.Stamp(ctx, s); err != nil {
 		return nil, err
 	}
-	// The layers are those that are made from the archives themselves: what comes out of the mirror cannot tell what belongs into it.
+	// The layers are those that are made from the archives themselves: what comes out of the mirror
+	// cannot tell what belongs into it.
 	upstream := *s
 	upstream.Mirror = pkgmirror.Upstream(s.Mirror, dir)
 	recipes, err := recipes(&upstream)
@@ -69,7 +71,8 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 	}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
 	say := func(text string) { c.Watcher.Tell(control.Event{Kind: control.Progress, Site: s.Key(), Text: text}) }
-	m := &pkgmirror.Mirror{Dir: dir, Keys: filepath.Join(c.Dirs.State, "mirror-key"), Store: store, From: upstream.Mirror, Log: log, Say: say}
+	m := &pkgmirror.Mirror{Dir: dir, Keys: filepath.Join(c.Dirs.State, "mirror-key"), Store: store,
+		From: upstream.Mirror, Log: log, Say: say}
 	done, err := m.Pull(ctx, layers, o.Prune)
 	if err != nil {
 		return nil, err
@@ -81,7 +84,8 @@ func Pull(ctx context.Context, c *control.Session, o PullOptions) (*Pulled, erro
 	return pulled, nil
 }
 
-// mirrorAt returns the directory that is meant: the one that is named, else that of [mirror], else one with the state of this host.
+// mirrorAt returns the directory that is meant: the one that is named, else that of [mirror], else
+// one with the state of this host.
 func mirrorAt(c *control.Session, s *site.Site, named string) (string, error) {
 	if named != "" {
 		return filepath.Abs(named)
@@ -105,7 +109,8 @@ func contents(store *image.Store, recipes []*spec.Layer) ([]*pkgmirror.Layer, er
 		if err != nil {
 			return nil, err
 		}
-		l := &pkgmirror.Layer{Digest: r.Digest, Title: r.Title, Debian: r.Packages, Python: r.Python, Pins: recipe.Pins, Runs: image.PythonOf(store.Tree(r.Digest))}
+		l := &pkgmirror.Layer{Digest: r.Digest, Title: r.Title, Debian: r.Packages, Python: r.Python, Pins: recipe.Pins,
+			Runs: image.PythonOf(store.Tree(r.Digest))}
 		if recipe.IsBase() {
 			l.Suite, l.Components, l.Imported = r.Suite(store.Tree(r.Digest)), recipe.Image.Components, recipe.Image.Import != ""
 			bases[r.Digest] = l
@@ -114,7 +119,8 @@ func contents(store *image.Store, recipes []*spec.Layer) ([]*pkgmirror.Layer, er
 			l.Suite, l.Components = l.Base.Suite, l.Base.Components
 		}
 		if l.Suite == "" {
-			return nil, problem.New(problem.Unable, "image %s does not say which release of its distribution it is, so no mirror can be made for it", l.Title).
+			return nil, problem.New(problem.Unable,
+				"image %s does not say which release of its distribution it is, so no mirror can be made for it", l.Title).
 				Try("only images with /etc/os-release and VERSION_CODENAME can be mirrored")
 		}
 		all = append(all, l)

@@ -31,7 +31,8 @@ type store struct {
 	apply.LayerHost
 }
 
-// stores returns those of some hosts of the site that is meant, as far as they answer; without names, that of this machine, which takes no site.
+// stores returns those of some hosts of the site that is meant, as far as they answer; without
+// names, that of this machine, which takes no site.
 func stores(ctx context.Context, c *control.Session, names []string) (all []store, err error) {
 	if len(names) == 0 {
 		f, err := c.Bare(ctx, &site.Site{}) // it is about nodes of any
@@ -61,7 +62,8 @@ func stores(ctx context.Context, c *control.Session, names []string) (all []stor
 	return all, err
 }
 
-// List returns the layers in the stores of some hosts of the site, or of this machine. What hosts have that answer is given also if there is an error.
+// List returns the layers in the stores of some hosts of the site, or of this machine. What hosts
+// have that answer is given also if there is an error.
 func List(ctx context.Context, c *control.Session, names ...string) ([]Row, error) {
 	all, err := stores(ctx, c, names)
 	var rows []Row
@@ -91,8 +93,10 @@ func Remove(ctx context.Context, c *control.Session, names ...string) (gone []Ro
 	return gone, err
 }
 
-// Verify sees whether layers, those of these digests or all, are as they were built. Each is told of, with what is wrong with it, when it has been read.
-func Verify(ctx context.Context, c *control.Session, names, digests []string, each func(host, digest string, wrong error)) error {
+// Verify sees whether layers, those of these digests or all, are as they were built. Each is told
+// of, with what is wrong with it, when it has been read.
+func Verify(ctx context.Context, c *control.Session, names, digests []string,
+	each func(host, digest string, wrong error)) error {
 	if err := may(c, names); err != nil {
 		return err
 	}
@@ -113,7 +117,8 @@ func Verify(ctx context.Context, c *control.Session, names, digests []string, ea
 	return err
 }
 
-// may returns an Unable problem if the caller may not see or change the store of this machine, if that is meant.
+// may returns an Unable problem if the caller may not see or change the store of this machine, if
+// that is meant.
 func may(c *control.Session, names []string) error {
 	if len(names) == 0 {
 		return c.Allowed()

@@ -27,7 +27,8 @@ func Read(ctx context.Context, c *control.Session, s *site.Site, runs int) (*His
 	if err != nil {
 		return nil, err
 	}
-	names, all, damaged, wrong := make([]string, len(f.All)), make([][]journal.Entry, len(f.All)), make([][]int, len(f.All)), make([]error, len(f.All))
+	names, all, damaged, wrong := make([]string, len(f.All)), make([][]journal.Entry, len(f.All)),
+		make([][]int, len(f.All)), make([]error, len(f.All))
 	_ = f.Each(func(i int, h *apply.Steered) error {
 		names[i] = h.Name
 		all[i], damaged[i], wrong[i] = h.Runs.ReadJournal(ctx, runs)
@@ -44,7 +45,8 @@ func Read(ctx context.Context, c *control.Session, s *site.Site, runs int) (*His
 	}
 	known.Entries = all[0]
 	if len(c.Without) > 0 {
-		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(), Text: "what is in the journal of host " + humanize.List(c.Without, 12) + " is left out"})
+		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(),
+			Text: "what is in the journal of host " + humanize.List(c.Without, 12) + " is left out"})
 	}
 	return known, nil
 }

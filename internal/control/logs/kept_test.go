@@ -11,7 +11,8 @@ import (
 	"testing/iotest"
 )
 
-// TestKept: a log is shown whole, with the file that it is in; one that cannot be read is an error and not an empty log.
+// TestKept: a log is shown whole, with the file that it is in; one that cannot be read is an error
+// and not an empty log.
 func TestKept(t *testing.T) {
 	broken := errors.New("disk failed")
 	path := filepath.Join(t.TempDir(), "log")
@@ -32,7 +33,8 @@ func TestKept(t *testing.T) {
 		"a file":           {log: file, want: "==> node web (" + path + ")\nline\n"},
 		"none":             {err: fs.ErrNotExist, want: "==> node web: no output\n"},
 		"it does not open": {err: broken, fail: broken},
-		"it breaks off":    {log: io.MultiReader(strings.NewReader("one\n"), iotest.ErrReader(broken)), want: "==> node web\none\n", fail: broken},
+		"it breaks off": {log: io.MultiReader(strings.NewReader("one\n"), iotest.ErrReader(broken)),
+			want: "==> node web\none\n", fail: broken},
 	} {
 		var out strings.Builder
 		log, ok := c.log.(io.ReadCloser)

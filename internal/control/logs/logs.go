@@ -28,9 +28,11 @@ type Options struct {
 	Moved func(node string, release int) // is told of the release with which the journal of a node goes on
 }
 
-// Of reads the logs of the nodes that a selector means, one after the other, or all at once to follow them. It gives how that ended on each; following them has no other
-// end than that of ctx, which is no error.
-func Of(ctx context.Context, c *control.Session, s *site.Site, meant string, o Options, show func([]*site.Node) nodes.Speech) ([]nodes.Ending, error) {
+// Of reads the logs of the nodes that a selector means, one after the other, or all at once to
+// follow them. It gives how that ended on each; following them has no other end than that of ctx,
+// which is no error.
+func Of(ctx context.Context, c *control.Session, s *site.Site, meant string, o Options,
+	show func([]*site.Node) nodes.Speech) ([]nodes.Ending, error) {
 	crowd, err := nodes.NewCrowd(ctx, c, s, []string{meant}, 1)
 	if err != nil {
 		return nil, err
@@ -38,9 +40,10 @@ func Of(ctx context.Context, c *control.Session, s *site.Site, meant string, o O
 	if o.Follow {
 		crowd.Parallel = len(crowd.Nodes)
 	}
-	endings, err := crowd.Speak(ctx, show(crowd.Nodes), func(ctx context.Context, i int, in host.Runner, to nodes.Speaker) error {
-		return read(ctx, c, crowd.Roll, crowd.Nodes[i].Name, in, o, to.Out(), to.Errs())
-	})
+	endings, err := crowd.Speak(ctx, show(crowd.Nodes),
+		func(ctx context.Context, i int, in host.Runner, to nodes.Speaker) error {
+			return read(ctx, c, crowd.Roll, crowd.Nodes[i].Name, in, o, to.Out(), to.Errs())
+		})
 	if o.Follow && ctx.Err() != nil {
 		return nil, nil
 	}
@@ -48,7 +51,8 @@ func Of(ctx context.Context, c *control.Session, s *site.Site, meant string, o O
 }
 
 // OfNode reads the logs of one node. Absent says of one that does not run that it has no journal to be read.
-func OfNode(ctx context.Context, c *control.Session, s *site.Site, name string, o Options, out, errs io.Writer) (absent, err error) {
+func OfNode(ctx context.Context, c *control.Session, s *site.Site, name string, o Options, out,
+	errs io.Writer) (absent, err error) {
 	roll, err := way.Call(ctx, c, s)
 	if err != nil {
 		return nil, err
@@ -64,7 +68,8 @@ func OfLayer(c *control.Session, digest string, out io.Writer) error {
 }
 
 // read prints the logs of a node: what its roles printed and, if there is a way into it, its journal.
-func read(ctx context.Context, c *control.Session, roll *way.Roll, name string, in host.Runner, o Options, out, errs io.Writer) error {
+func read(ctx context.Context, c *control.Session, roll *way.Roll, name string, in host.Runner, o Options, out,
+	errs io.Writer) error {
 	if !o.Follow {
 		log, err := roll.Log(ctx, name)
 		if err := kept(out, log, err, "node "+name); err != nil {

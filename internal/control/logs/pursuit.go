@@ -41,8 +41,8 @@ func pursuitOf(c *control.Session, roll *way.Roll, name string, moved func(relea
 	return p
 }
 
-// follow runs a command that follows a journal, again in each release that goes live, from where the one before was left. It has no end but that of ctx, or
-// that the node is gone.
+// follow runs a command that follows a journal, again in each release that goes live, from where
+// the one before was left. It has no end but that of ctx, or that the node is gone.
 func (p *pursuit) follow(ctx context.Context, in host.Runner, c host.Command) error {
 	if p.live == nil {
 		return unlessOver(ctx, in.Run(ctx, c))
@@ -62,8 +62,10 @@ func (p *pursuit) follow(ctx context.Context, in host.Runner, c host.Command) er
 	return unlessOver(ctx, err)
 }
 
-// until does something until another instance is live, and gives that and when the former was last seen to be; or the same if it ends before, or the host is lost.
-func (p *pursuit) until(ctx context.Context, was instance, do func(context.Context) error) (seen time.Time, next instance) {
+// until does something until another instance is live, and gives that and when the former was last
+// seen to be; or the same if it ends before, or the host is lost.
+func (p *pursuit) until(ctx context.Context, was instance, do func(context.Context) error) (seen time.Time,
+	next instance) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended, lost := make(chan struct{}), false

@@ -26,7 +26,8 @@ func (j teller) Run(ctx context.Context, c host.Command) error {
 	return j.then(ctx)
 }
 
-// TestPursuit: what is followed goes on with the release that has become live, whether the former one's node runs on or ends, and says so.
+// TestPursuit: what is followed goes on with the release that has become live, whether the former
+// one's node runs on or ends, and says so.
 func TestPursuit(t *testing.T) {
 	for name, ends := range map[string]bool{"the former runs on": false, "the former ends": true} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +66,8 @@ func TestPursuit(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			}}
-			p := &pursuit{live: live, every: time.Millisecond, most: time.Minute, way: func() (host.Runner, error) { return latter, nil }}
+			p := &pursuit{live: live, every: time.Millisecond, most: time.Minute,
+				way: func() (host.Runner, error) { return latter, nil }}
 			var out bytes.Buffer
 			var moved []int
 			p.moved = func(release int) { moved = append(moved, release) }
@@ -90,7 +92,8 @@ func TestPursuitEnds(t *testing.T) {
 		"of that release": nil,
 	} {
 		p := &pursuit{live: live, every: time.Millisecond, most: time.Minute}
-		if err := p.follow(t.Context(), teller{then: func(context.Context) error { return broken }}, host.Command{Stdout: io.Discard, Stderr: io.Discard}); !errors.Is(err, broken) {
+		if err := p.follow(t.Context(), teller{then: func(context.Context) error { return broken }},
+			host.Command{Stdout: io.Discard, Stderr: io.Discard}); !errors.Is(err, broken) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -102,7 +105,8 @@ func TestPursuitEnds(t *testing.T) {
 		return instance{1, 0}, nil
 	}
 	p := &pursuit{live: gone, every: time.Millisecond, most: 10 * time.Millisecond}
-	if err := p.follow(t.Context(), teller{then: func(context.Context) error { return broken }}, host.Command{Stdout: io.Discard, Stderr: io.Discard}); !errors.Is(err, broken) {
+	if err := p.follow(t.Context(), teller{then: func(context.Context) error { return broken }},
+		host.Command{Stdout: io.Discard, Stderr: io.Discard}); !errors.Is(err, broken) {
 		t.Errorf("gone: %v", err)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Enter makes a session one of somebody who is not root: what is configured in a file says who that may be, and from here on nothing that the caller
-// has set counts, but the arguments.
+// Enter makes a session one of somebody who is not root: what is configured in a file says who that
+// may be, and from here on nothing that the caller has set counts, but the arguments.
 func Enter(ctx context.Context, c *control.Session, file string) error {
 	in, err := member.Configured(file)
 	if err != nil {
@@ -44,7 +44,8 @@ func Enter(ctx context.Context, c *control.Session, file string) error {
 	return os.Setenv("SUDO_USER", p.Name) // whom the journal, locks and what runs later name
 }
 
-// MayCall refuses a member what is not for members, and settles which site directory is meant: one that root has brought up. It is asked before every verb.
+// MayCall refuses a member what is not for members, and settles which site directory is meant: one
+// that root has brought up. It is asked before every verb.
 func MayCall(ctx context.Context, c *control.Session, verb string, flags, args []string) error {
 	call := member.Call{Verb: verb, Flags: flags}
 	on, known := member.Works(verb)
@@ -70,27 +71,33 @@ func MayCall(ctx context.Context, c *control.Session, verb string, flags, args [
 		return err
 	}
 	if s.Name != m.Site {
-		return problem.New(problem.Refused, "site %s is now called %s; nothing was done", m.Site, s.Name).At(m.Dir).Try("have root bring it up")
+		return problem.New(problem.Refused, "site %s is now called %s; nothing was done", m.Site, s.Name).At(m.Dir).
+			Try("have root bring it up")
 	}
 	c.SiteDir = m.Dir
 	call.Site, call.Twin, call.Owner = s, c.Twin, owner
 	return c.Member.May(call)
 }
 
-// recorded returns the site or twin that a member means, as root has put it on record, and whose the twin is. What is said is the name of a site or its directory.
+// recorded returns the site or twin that a member means, as root has put it on record, and whose
+// the twin is. What is said is the name of a site or its directory.
 func recorded(c *control.Session, said string) (m register.Marker, owner string, err error) {
 	meant := func(name, dir string) bool {
 		return said == "" || said == name || pathOf(c, said) == dir
 	}
 	if c.Twin != "" {
-		found := slices.DeleteFunc(c.Register().Twins(), func(r twin.Record) bool { return r.Options.Name != c.Twin || !meant(r.Site, r.Dir) })
+		found := slices.DeleteFunc(c.Register().Twins(), func(r twin.Record) bool {
+			return r.Options.Name != c.Twin ||
+				!meant(r.Site, r.Dir)
+		})
 		switch len(found) {
 		case 0:
 			return m, "", c.Register().NoTwin("", c.Twin)
 		case 1:
 			return register.Marker{Site: found[0].Site, Twin: c.Twin, Dir: found[0].Dir}, found[0].Options.Owner, nil
 		}
-		return m, "", problem.New(problem.Usage, "twins of %s are called %s", humanize.Count(len(found), "site"), c.Twin).Try("use -C %s, for example", found[0].Site)
+		return m, "", problem.New(problem.Usage, "twins of %s are called %s", humanize.Count(len(found), "site"), c.Twin).
+			Try("use -C %s, for example", found[0].Site)
 	}
 	up := slices.DeleteFunc(c.Register().SitesUp(), func(m register.Marker) bool { return m.Twin != "" })
 	here := slices.DeleteFunc(slices.Clone(up), func(m register.Marker) bool { return m.Dir != c.From })
@@ -103,10 +110,12 @@ func recorded(c *control.Session, said string) (m register.Marker, owner string,
 	case len(found) == 0 && said == "":
 		return m, "", problem.New(problem.Usage, "no site is up on this host").Try("ask whoever administers it")
 	case len(found) == 0:
-		return m, "", problem.New(problem.Refused, "%s is not a site that root has brought up on this host; nothing was done", said).
+		return m, "", problem.New(problem.Refused,
+			"%s is not a site that root has brought up on this host; nothing was done", said).
 			Try("ask whoever administers it: what is in a site directory runs as root")
 	}
-	return m, "", problem.New(problem.Usage, "which site? %d are up on this host", len(found)).Try("use -C %s, for example", found[0].Site)
+	return m, "", problem.New(problem.Usage, "which site? %d are up on this host", len(found)).
+		Try("use -C %s, for example", found[0].Site)
 }
 
 // pathOf returns the path that a caller means, by its letters only: it is compared, and never followed.

@@ -12,7 +12,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// TestRecorded: a member means one of the sites and twins that root has put on record: by name, by directory, by where he is, or because there is one only.
+// TestRecorded: a member means one of the sites and twins that root has put on record: by name, by
+// directory, by where he is, or because there is one only.
 func TestRecorded(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, From: "/srv"}
 	up := func(name, as, dir string) {
@@ -23,7 +24,8 @@ func TestRecorded(t *testing.T) {
 	}
 	twinOf := func(name, as, owner string) {
 		t.Helper()
-		if err := c.Register().WriteTwin(twin.Record{Site: name, Dir: "/srv/" + name, Options: twin.Options{Name: as, Owner: owner}}); err != nil {
+		if err := c.Register().WriteTwin(twin.Record{Site: name, Dir: "/srv/" + name,
+			Options: twin.Options{Name: as, Owner: owner}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +69,8 @@ func TestRecorded(t *testing.T) {
 	means("b", "/", "dev", "b dev /srv/b bob")
 }
 
-// TestMayNotCall: verbs that are not for members are refused before anything is looked up, and others if the site is nobody's.
+// TestMayNotCall: verbs that are not for members are refused before anything is looked up, and
+// others if the site is nobody's.
 func TestMayNotCall(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, Member: &member.Person{Name: "ada"}}
 	for _, verb := range []string{"host check", "host-helper", "nothing"} {
@@ -78,11 +81,14 @@ func TestMayNotCall(t *testing.T) {
 	if err := MayCall(t.Context(), c, "exec", nil, nil); problem.Exit(err) != int(problem.Usage) {
 		t.Errorf("exec where no site is up: %v", err)
 	}
-	if err := MayCall(t.Context(), c, "twin destroy", nil, []string{"dev"}); problem.Exit(err) != int(problem.Mistake) || c.Twin != "dev" {
+	if err := MayCall(t.Context(), c, "twin destroy", nil, []string{"dev"}); problem.Exit(err) != int(problem.Mistake) ||
+		c.Twin != "dev" {
 		t.Errorf("a twin that is not there: %v, %q", err, c.Twin)
 	}
 	c.Twin = ""
-	if err := MayCall(t.Context(), c, "twin create", nil, []string{"karoo"}); problem.Exit(err) != int(problem.Refused) || !strings.Contains(err.Error(), "karoo is not a site") {
+	if err := MayCall(t.Context(), c, "twin create", nil,
+		[]string{"karoo"}); problem.Exit(err) != int(problem.Refused) ||
+		!strings.Contains(err.Error(), "karoo is not a site") {
 		t.Errorf("a twin of a site that is not up: %v", err)
 	}
 	dir := t.TempDir() + "/open"

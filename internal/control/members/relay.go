@@ -24,12 +24,14 @@ import (
 // group is the control group of all that members call. Only root may freeze it, or bound what it gets.
 const group = "orrery-members"
 
-// passed are the signals of the caller's terminal, and of sudo, that reach the call. None that stops a process does.
+// passed are the signals of the caller's terminal, and of sudo, that reach the call. None that
+// stops a process does.
 var passed = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGWINCH}
 
-// Relay runs this program once more with other arguments, for a member, and returns its exit status. It stands between the call and the
-// caller, whose terminal can stop this process at most, which holds no lock: the call has a session and a control group of root's, and
-// writes to no file that somebody else may serve. If this process ends, the call ends as by a power cut.
+// Relay runs this program once more with other arguments, for a member, and returns its exit
+// status. It stands between the call and the caller, whose terminal can stop this process at most,
+// which holds no lock: the call has a session and a control group of root's, and writes to no file
+// that somebody else may serve. If this process ends, the call ends as by a power cut.
 func Relay(args []string) (status int, err error) {
 	runtime.LockOSThread() // the call inherits what this thread has, and dies with it
 	defer runtime.UnlockOSThread()

@@ -104,8 +104,8 @@ func (r *relayed) goesOn() {
 	r.eventually(func() bool { now := r.read("count"); return now != was && now != "" })
 }
 
-// TestRelay: whatever stops the relay, its call goes on; signals that end reach it, and what it prints and its status reach the caller. A file of
-// the caller's is not open in it.
+// TestRelay: whatever stops the relay, its call goes on; signals that end reach it, and what it
+// prints and its status reach the caller. A file of the caller's is not open in it.
 func TestRelay(t *testing.T) {
 	r := begin(t)
 	for _, stop := range []unix.Signal{unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGSTOP} {

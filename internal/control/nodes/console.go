@@ -38,7 +38,8 @@ func ConsoleOf(ctx context.Context, c *control.Session, s *site.Site, name strin
 }
 
 // thereOf returns a node that is there, for one who works at its console or screen as if it stood on his desk.
-func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string) (*apply.Steered, *observe.Node, error) {
+func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string) (*apply.Steered, *observe.Node,
+	error) {
 	if _, err := control.Declared(s, name); err != nil {
 		return nil, nil, err
 	}
@@ -56,7 +57,8 @@ func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string)
 			continue
 		}
 		if control.Barred(c, &there[i]) {
-			return nil, nil, problem.New(problem.Refused, "node %s is privileged; nothing was done", name).Try("ask whoever administers this host")
+			return nil, nil, problem.New(problem.Refused, "node %s is privileged; nothing was done", name).
+				Try("ask whoever administers this host")
 		}
 		return f.All[on], &there[i], nil
 	}
@@ -66,7 +68,8 @@ func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string)
 // Take takes the console of a node that runs.
 func (c *Console) Take(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
 	if !c.Runs {
-		return nil, problem.New(problem.Failed, "node %s does not run", c.Node).Try("orrery up %s; orrery console --log %s shows what it printed last", c.Node, c.Node)
+		return nil, problem.New(problem.Failed, "node %s does not run", c.Node).
+			Try("orrery up %s; orrery console --log %s shows what it printed last", c.Node, c.Node)
 	}
 	return c.Open(ctx, by)
 }

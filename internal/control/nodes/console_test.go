@@ -23,15 +23,18 @@ func (p paper) Printed() ([]byte, error) {
 	return []byte(p), nil
 }
 
-// TestConsole: of what was printed there are the last lines, each whole; a node that does not run has no more than that.
+// TestConsole: of what was printed there are the last lines, each whole; a node that does not run
+// has no more than that.
 func TestConsole(t *testing.T) {
 	c := &Console{paper("one\r\ntwo\r\n\r\nlogin: "), "db", false}
-	for lines, want := range map[int]string{0: "", 1: "login: \n", 3: "two\n\nlogin: \n", 4: "one\ntwo\n\nlogin: \n", 1 << 40: "one\ntwo\n\nlogin: \n"} {
+	for lines, want := range map[int]string{0: "", 1: "login: \n", 3: "two\n\nlogin: \n", 4: "one\ntwo\n\nlogin: \n",
+		1 << 40: "one\ntwo\n\nlogin: \n"} {
 		if got, err := c.Last(lines); got != want || err != nil {
 			t.Errorf("%d: %q, %v", lines, got, err)
 		}
 	}
-	if _, err := c.Take(t.Context(), host.Holder{}); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "orrery console --log db") {
+	if _, err := c.Take(t.Context(), host.Holder{}); problem.Exit(err) != int(problem.Failed) ||
+		!strings.Contains(err.Error(), "orrery console --log db") {
 		t.Error(err)
 	}
 	c.Runs = true

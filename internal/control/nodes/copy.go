@@ -70,7 +70,8 @@ type Copying struct {
 }
 
 // NewCopying finds out what arguments name, the destination last.
-func NewCopying(ctx context.Context, c *control.Session, s *site.Site, sources []string, destination string) (*Copying, error) {
+func NewCopying(ctx context.Context, c *control.Session, s *site.Site, sources []string,
+	destination string) (*Copying, error) {
 	to, err := spotOf(s, destination)
 	if err != nil {
 		return nil, err
@@ -135,17 +136,20 @@ func (c *Copying) transfer(ctx context.Context, a, b string, from, to nodecopy.P
 
 func manySpots(all []spot) bool { return slices.ContainsFunc(all, func(p spot) bool { return p.many }) }
 
-// crowdOf returns the nodes with each of which something is to be done: those of the only selector or, if there is none, one.
+// crowdOf returns the nodes with each of which something is to be done: those of the only selector
+// or, if there is none, one.
 func crowdOf(ctx context.Context, session *control.Session, s *site.Site, all []spot) (*Crowd, error) {
 	c := &Crowd{}
 	for i, p := range all {
 		switch {
 		case p.nodes == nil:
 		case p.many && i > 0 && all[0].many:
-			return nil, problem.New(problem.Usage, "one copy cannot go from several nodes to several").Try("name one node, or a directory of this host")
+			return nil, problem.New(problem.Usage, "one copy cannot go from several nodes to several").
+				Try("name one node, or a directory of this host")
 		case p.many || c.Nodes == nil:
 			if c.Nodes != nil && manySpots(all[:i]) && !slices.Equal(c.Nodes, p.nodes) {
-				return nil, problem.New(problem.Usage, "the two selectors choose different nodes").Try("copy from one after the other")
+				return nil, problem.New(problem.Usage, "the two selectors choose different nodes").
+					Try("copy from one after the other")
 			}
 			c.Nodes = p.nodes
 		}

@@ -24,8 +24,10 @@ func TestSpots(t *testing.T) {
 			t.Errorf("%s: %+v, %v", arg, got, err)
 		}
 	}
-	many, web := spot{nodes: []*site.Node{&s.Nodes[0]}, many: true, path: "/a"}, spot{nodes: []*site.Node{&s.Nodes[1]}, many: true, path: "/a"}
-	for what, all := range map[string][]spot{"from several to several": {many, many}, "of two selectors": {{path: "/a"}, many, web}} {
+	many, web := spot{nodes: []*site.Node{&s.Nodes[0]}, many: true, path: "/a"},
+		spot{nodes: []*site.Node{&s.Nodes[1]}, many: true, path: "/a"}
+	for what, all := range map[string][]spot{"from several to several": {many, many},
+		"of two selectors": {{path: "/a"}, many, web}} {
 		if _, err := crowdOf(t.Context(), &control.Session{}, s, all); problem.Exit(err) != int(problem.Usage) {
 			t.Errorf("%s: %v", what, err)
 		}

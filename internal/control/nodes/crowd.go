@@ -49,7 +49,8 @@ type Ending struct {
 }
 
 // do does something on each node, tells of each when it has ended, and gives how, in the order of the nodes.
-func (c *Crowd) do(ctx context.Context, work func(ctx context.Context, i int, in host.Runner) error, ended func(i int, e Ending)) []Ending {
+func (c *Crowd) do(ctx context.Context, work func(ctx context.Context, i int, in host.Runner) error,
+	ended func(i int, e Ending)) []Ending {
 	endings := make([]Ending, len(c.Nodes))
 	one := func(i int) {
 		n, began := c.Nodes[i], time.Now()
@@ -95,7 +96,8 @@ func (c *Crowd) within(ctx context.Context, work func(context.Context) error) er
 }
 
 // Speak does something on each node that prints, and shows that.
-func (c *Crowd) Speak(ctx context.Context, show Speech, do func(ctx context.Context, i int, in host.Runner, to Speaker) error) ([]Ending, error) {
+func (c *Crowd) Speak(ctx context.Context, show Speech,
+	do func(ctx context.Context, i int, in host.Runner, to Speaker) error) ([]Ending, error) {
 	speakers := make([]Speaker, len(c.Nodes))
 	for i := range speakers {
 		speakers[i] = show.Of(i)
@@ -106,7 +108,8 @@ func (c *Crowd) Speak(ctx context.Context, show Speech, do func(ctx context.Cont
 	if err := show.Close(); err != nil || ctx.Err() == nil {
 		return endings, err
 	}
-	return endings, problem.New(problem.Interrupted, "interrupted").Try("the lines above say where it ended; run the same command again for the others")
+	return endings, problem.New(problem.Interrupted, "interrupted").
+		Try("the lines above say where it ended; run the same command again for the others")
 }
 
 // in returns the way into a node, which says so if there is none.
@@ -139,7 +142,8 @@ func Failed(endings []Ending) []string {
 	return names
 }
 
-// A Speech is what many nodes print at once, as it is shown. Whatever a node prints, its lines cannot be taken for another's.
+// A Speech is what many nodes print at once, as it is shown. Whatever a node prints, its lines
+// cannot be taken for another's.
 type Speech interface {
 	Of(i int) Speaker
 	Close() error // after the last has ended

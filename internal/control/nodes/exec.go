@@ -25,8 +25,10 @@ type ExecOptions struct {
 	Timeout  time.Duration // for each; 0: none
 }
 
-// Exec runs a command on the nodes that selectors mean, and shows what they print. It gives how that ended on each.
-func Exec(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o ExecOptions, show func([]*site.Node) Speech) ([]Ending, error) {
+// Exec runs a command on the nodes that selectors mean, and shows what they print. It gives how
+// that ended on each.
+func Exec(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o ExecOptions,
+	show func([]*site.Node) Speech) ([]Ending, error) {
 	if err := c.AllowedOn(s); err != nil {
 		return nil, err
 	}
@@ -41,10 +43,12 @@ func Exec(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	}
 	var endings []Ending
 	failed := control.Noted(c, s, func() (err error) {
-		endings, err = crowd.Speak(ctx, show(crowd.Nodes), func(ctx context.Context, i int, in host.Runner, to Speaker) error {
-			defer input.close(i)
-			return in.Run(ctx, host.Command{Args: o.Command, User: o.User, Stdin: input.of(i), Stdout: to.Out(), Stderr: to.Errs()})
-		})
+		endings, err = crowd.Speak(ctx, show(crowd.Nodes),
+			func(ctx context.Context, i int, in host.Runner, to Speaker) error {
+				defer input.close(i)
+				return in.Run(ctx, host.Command{Args: o.Command, User: o.User, Stdin: input.of(i), Stdout: to.Out(),
+					Stderr: to.Errs()})
+			})
 		if err == nil {
 			err = Verdict(endings)
 		}
@@ -67,7 +71,8 @@ type inputs struct {
 	copies []*io.PipeReader
 }
 
-// inputs parts a stream among nodes, which then all run at once. A terminal is not passed: the nodes would read what is typed for the shell.
+// inputs parts a stream among nodes, which then all run at once. A terminal is not passed: the
+// nodes would read what is typed for the shell.
 func (c *Crowd) inputs(from io.Reader, fixed bool) (*inputs, error) {
 	n := len(c.Nodes)
 	switch {
@@ -76,7 +81,8 @@ func (c *Crowd) inputs(from io.Reader, fixed bool) (*inputs, error) {
 	case n == 1:
 		return &inputs{only: from}, nil
 	case fixed && c.Parallel < n:
-		return nil, problem.New(problem.Usage, "standard input goes to %d nodes at once, and no more than %d are to run at once", n, c.Parallel).
+		return nil, problem.New(problem.Usage,
+			"standard input goes to %d nodes at once, and no more than %d are to run at once", n, c.Parallel).
 			Try("leave --parallel out, or say < /dev/null")
 	}
 	c.Parallel = max(c.Parallel, n)

@@ -19,7 +19,8 @@ import (
 	"orrery/internal/site"
 )
 
-// ListenOnLoopback listens where only this host can connect: what is forwarded may be a production node's, and asks for no password.
+// ListenOnLoopback listens where only this host can connect: what is forwarded may be a production
+// node's, and asks for no password.
 func ListenOnLoopback(listen, port string) (net.Listener, error) {
 	if listen == "" {
 		listen = net.JoinHostPort("127.0.0.1", port)
@@ -38,7 +39,8 @@ func ListenOnLoopback(listen, port string) (net.Listener, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(name, number))
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, problem.New(problem.Failed, "port %s of %s is taken", number, name).Try("--listen %s with another port, or 0 for any", net.JoinHostPort(name, "PORT"))
+		return nil, problem.New(problem.Failed, "port %s of %s is taken", number, name).
+			Try("--listen %s with another port, or 0 for any", net.JoinHostPort(name, "PORT"))
 	case err != nil:
 		return nil, problem.New(problem.Failed, "cannot listen on %s", listen).Because(err)
 	}
@@ -74,7 +76,8 @@ func WayTo(c *control.Session, s *site.Site, target string) (*Way, error) {
 	return &Way{Port: port, session: c, site: s, node: n}, nil
 }
 
-// In returns the runner of the node. It is looked for again now and then, because a switch puts another one in its place.
+// In returns the runner of the node. It is looked for again now and then, because a switch puts
+// another one in its place.
 func (w *Way) In(ctx context.Context) (host.Runner, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,7 +112,8 @@ func (w *Way) Dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// Relay joins each connection to l with one that dial makes, until ctx ends. It tells of each dialling how it ended.
+// Relay joins each connection to l with one that dial makes, until ctx ends. It tells of each
+// dialling how it ended.
 func Relay(ctx context.Context, l net.Listener, dial func(context.Context) (net.Conn, error), told func(error)) {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -145,7 +149,8 @@ func Relay(ctx context.Context, l net.Listener, dial func(context.Context) (net.
 	}
 }
 
-// join carries what each of two connections says to the other, until both have said all: one that says no more may still listen.
+// join carries what each of two connections says to the other, until both have said all: one that
+// says no more may still listen.
 func join(ctx context.Context, near, far net.Conn) {
 	end := func() {
 		for _, c := range []net.Conn{near, far} {

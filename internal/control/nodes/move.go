@@ -19,12 +19,15 @@ type Moved struct {
 	Host string `json:"host"`
 	// Quarantine is the release of it that is in quarantine, and has gone with it; "": it is what is live.
 	Quarantine string `json:"quarantine,omitempty"`
-	// Away is for how many seconds it did not run: from the moment it was to stop until it had started. Healthy is the same until its health was proven; 0: that was not checked, as with one that did not run.
+	// Away is for how many seconds it did not run: from the moment it was to stop until it had
+	// started. Healthy is the same until its health was proven; 0: that was not checked, as with one
+	// that did not run.
 	Away    float64 `json:"away"`
 	Healthy float64 `json:"healthy,omitempty"`
 }
 
-// A Moving is the operation that moves nodes to other hosts. If it fails before a node was given away, that goes on where it was.
+// A Moving is the operation that moves nodes to other hosts. If it fails before a node was given
+// away, that goes on where it was.
 type Moving struct {
 	control.Plain
 	Session *control.Session
@@ -113,7 +116,8 @@ func Move(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 }
 
 // MovePlan returns what Move would do.
-func MovePlan(ctx context.Context, c *control.Session, s *site.Site, selectors []string, to string) (*plan.Plan, error) {
+func MovePlan(ctx context.Context, c *control.Session, s *site.Site, selectors []string, to string) (*plan.Plan,
+	error) {
 	m, err := newMoving(ctx, c, s, selectors, to)
 	if err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRelayTold: of each connection it is told whether there was a way on; of one that the caller has interrupted,
-// nothing is complained of.
+// TestRelayTold: of each connection it is told whether there was a way on; of one that the caller
+// has interrupted, nothing is complained of.
 func TestRelayTold(t *testing.T) {
 	refused := errors.New("nothing listens there")
 	for what, c := range map[string]struct {

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Restart lets nodes that are there start anew, as they are; those that run end first, as the session says. The result is nil
-// if none is there.
+// Restart lets nodes that are there start anew, as they are; those that run end first, as the
+// session says. The result is nil if none is there.
 func Restart(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*apply.Result, error) {
 	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {

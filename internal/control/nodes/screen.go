@@ -27,7 +27,8 @@ func ScreenOf(ctx context.Context, c *control.Session, s *site.Site, name string
 	return h.Nodes.Screen(&n.Node)
 }
 
-// ListenForCaller listens at a socket to which nobody but root can connect and whoever has called, were it by sudo. What is there of it goes when the listener is closed.
+// ListenForCaller listens at a socket to which nobody but root can connect and whoever has called,
+// were it by sudo. What is there of it goes when the listener is closed.
 func ListenForCaller(name string) (net.Listener, error) {
 	dir, err := os.MkdirTemp("", "orrery-screen-")
 	if err != nil {
@@ -42,7 +43,8 @@ func ListenForCaller(name string) (net.Listener, error) {
 		if l != nil {
 			err = errors.Join(err, l.Close())
 		}
-		return nil, problem.New(problem.Failed, "cannot listen for viewers").At(path).Because(errors.Join(err, os.Remove(dir)))
+		return nil, problem.New(problem.Failed, "cannot listen for viewers").At(path).
+			Because(errors.Join(err, os.Remove(dir)))
 	}
 	return inDirectory{l, dir}, nil
 }

@@ -9,11 +9,13 @@ import (
 	"testing"
 )
 
-// TestListenForCaller: a socket for viewers lets in who has called, and nobody else but root; nothing is left of it.
+// TestListenForCaller: a socket for viewers lets in who has called, and nobody else but root;
+// nothing is left of it.
 func TestListenForCaller(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	root := os.Geteuid() == 0
-	for caller, owner := range map[string]int{"": os.Geteuid(), "4711": 4711, "0": os.Geteuid(), "-1": os.Geteuid(), "x": os.Geteuid()} {
+	for caller, owner := range map[string]int{"": os.Geteuid(), "4711": 4711, "0": os.Geteuid(), "-1": os.Geteuid(),
+		"x": os.Geteuid()} {
 		t.Setenv("SUDO_UID", caller)
 		l, err := ListenForCaller("win")
 		if err != nil {

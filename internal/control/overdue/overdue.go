@@ -1,5 +1,6 @@
-// Package overdue does what was to happen by itself and did not, because the process that waited for it was killed, or did not outlive a reboot: twins
-// end whose time is over, and trials of releases are watched again, or end.
+// Package overdue does what was to happen by itself and did not, because the process that waited
+// for it was killed, or did not outlive a reboot: twins end whose time is over, and trials of
+// releases are watched again, or end.
 package overdue
 
 import (
@@ -126,7 +127,8 @@ func ResumeTrial(ctx context.Context, c *control.Session, s *site.Site) error {
 		return err
 	}
 	r, err := f.Records().Read(ctx)
-	if err != nil || r.Trial == nil || r.Switch != nil { // somebody switches now, or will be told that a switch was cut short
+	if err != nil || r.Trial == nil || r.Switch != nil {
+		// somebody switches now, or will be told that a switch was cut short
 		return err
 	}
 	now := host.Now()
@@ -168,7 +170,8 @@ func ResumeExpiries(ctx context.Context, c *control.Session) error {
 		if err := mend(ctx, c, &l, true); err != nil {
 			c.Trouble(l.Key, err)
 			_, name, _ := strings.Cut(l.Key, ".")
-			all = errors.Join(all, problem.New(problem.Failed, "twin %s could not be ended on time", l.Key).Try("orrery twin destroy %s", name))
+			all = errors.Join(all, problem.New(problem.Failed, "twin %s could not be ended on time",
+				l.Key).Try("orrery twin destroy %s", name))
 		}
 	}
 	return all

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// UnderWay tells of a trial, of the end of a twin, and of a snapshot that was being put back. A switch that is under way, or was interrupted, is the error.
+// UnderWay tells of a trial, of the end of a twin, and of a snapshot that was being put back. A
+// switch that is under way, or was interrupted, is the error.
 func UnderWay(ctx context.Context, c *control.Session, s *site.Site) error {
 	f, _, err := c.Reached(ctx, s)
 	if err != nil {

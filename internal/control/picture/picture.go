@@ -17,12 +17,15 @@ import (
 // Of returns a picture of the nodes that selectors mean: how they are now if the site is up, else as they are
 // declared. Hidden reports that it is up and that the caller may not see how its nodes are, and silent why
 // hosts do not answer.
-func Of(ctx context.Context, c *control.Session, s *site.Site, selectors []string, declared bool) (p graph.Picture, hidden bool, silent, err error) {
+func Of(ctx context.Context, c *control.Session, s *site.Site, selectors []string, declared bool) (p graph.Picture,
+	hidden bool, silent, err error) {
 	p = graph.Picture{Site: s, Host: hostName(s)}
 	if p.Nodes, err = selector.Select(s, selectors...); err != nil {
 		return p, false, nil, err
 	}
-	up := slices.ContainsFunc(c.Register().SitesUp(), func(m register.Marker) bool { return m.Site == s.Name && m.Twin == s.Twin })
+	up := slices.ContainsFunc(c.Register().SitesUp(), func(m register.Marker) bool {
+		return m.Site == s.Name && m.Twin == s.Twin
+	})
 	switch {
 	case declared:
 		return p, false, nil, nil
@@ -44,8 +47,9 @@ func hostName(s *site.Site) string {
 	return ""
 }
 
-// see puts into a picture how the nodes are that are live. If none is there, and this machine has no mark that the site is up, it
-// stays as it is declared: other machines keep no mark for this one.
+// see puts into a picture how the nodes are that are live. If none is there, and this machine has
+// no mark that the site is up, it stays as it is declared: other machines keep no mark for this
+// one.
 func see(ctx context.Context, c *control.Session, p *graph.Picture, selectors []string, up bool) (silent, err error) {
 	r, err := status.Read(ctx, c, p.Site, selectors)
 	if err != nil {

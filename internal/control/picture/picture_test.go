@@ -8,7 +8,8 @@ import (
 	"orrery/internal/site/graph"
 )
 
-// TestLook: only a node that runs and is healthy, or has nothing to prove, is drawn as good; one that is stopped as it should be is off.
+// TestLook: only a node that runs and is healthy, or has nothing to prove, is drawn as good; one
+// that is stopped as it should be is off.
 func TestLook(t *testing.T) {
 	for _, c := range []struct {
 		state, health string
@@ -24,7 +25,8 @@ func TestLook(t *testing.T) {
 		{status.Absent, "-", graph.Look{Health: graph.Absent, Word: status.Absent}},
 		{status.Unknown, status.Unknown, graph.Look{Health: graph.Doubtful, Word: status.Unknown}},
 	} {
-		if got := lookOf(status.Node{State: c.state, Health: c.health, Detail: "why"}); got.Health != c.want.Health || got.Word != c.want.Word || got.Detail != c.want.Detail {
+		if got := lookOf(status.Node{State: c.state, Health: c.health, Detail: "why"}); got.Health != c.want.Health ||
+			got.Word != c.want.Word || got.Detail != c.want.Detail {
 			t.Errorf("%s, %s: %+v, not %+v", c.state, c.health, got, c.want)
 		}
 	}

@@ -40,9 +40,10 @@ func intact(path, digest string) (bool, error) {
 // taken begins the names of files that are being taken.
 const taken = ".taken-"
 
-// take copies a file of a tree that a container writes to under its name in the mirror, if it has the digest that is wanted ("": any), and
-// gives that. It is a copy, because whoever has opened the file there can change it later; and it is written to disk before it has its
-// name, so that no half one is ever found there. The digest is "" if there is no such file.
+// take copies a file of a tree that a container writes to under its name in the mirror, if it has
+// the digest that is wanted ("": any), and gives that. It is a copy, because whoever has opened the
+// file there can change it later; and it is written to disk before it has its name, so that no half
+// one is ever found there. The digest is "" if there is no such file.
 func (m *Mirror) take(from *tree.Root, name, to, want string) (digest string, bytes int64, err error) {
 	f, err := from.OpenFile(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, tree.ErrNotRegular) || errors.Is(err, unix.ENOTDIR) {

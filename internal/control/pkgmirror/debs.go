@@ -24,7 +24,8 @@ type debs struct {
 	doomed    []string
 }
 
-// readDebs reads the index that is in place. Without one, what lies in the pool is checked against the archives again.
+// readDebs reads the index that is in place. Without one, what lies in the pool is checked against
+// the archives again.
 func readDebs(archive string) (*debs, error) {
 	d := &debs{archive: archive, known: map[string]map[Package]paragraph{}, overrides: map[string]map[string]override{}}
 	indexes, err := filepath.Glob(filepath.Join(archive, "dists", "*", "*", "binary-"+architecture(), "Packages"))
@@ -62,7 +63,8 @@ func (d *debs) add(suite string, is Package, p paragraph) {
 	d.known[suite][is] = p
 }
 
-// missing returns the packages that the mirror lacks or has in another state than its index says. A damaged file is removed.
+// missing returns the packages that the mirror lacks or has in another state than its index says. A
+// damaged file is removed.
 func (d *debs) missing(suite string, packages []Package) ([]Package, error) {
 	var lacks []Package
 	for _, is := range packages {
@@ -82,7 +84,8 @@ func (d *debs) missing(suite string, packages []Package) ([]Package, error) {
 	return lacks, nil
 }
 
-// supplyDebs gets packages: from where a run before has left them, from the cache of the builders, and from the archive.
+// supplyDebs gets packages: from where a run before has left them, from the cache of the builders,
+// and from the archive.
 func (r *run) supplyDebs(ctx context.Context, in host.Runner, n need, missing []Package) (lost []string, err error) {
 	names := make([]string, len(missing))
 	for i, p := range missing {
@@ -195,12 +198,13 @@ func (d *debs) note(suite string, is Package, p paragraph) {
 	}
 }
 
-// kept looks among what the builders or a run before have kept for a package that has left its archive. apt checked it
-// when it was fetched; now only itself can tell whether it is whole.
+// kept looks among what the builders or a run before have kept for a package that has left its
+// archive. apt checked it when it was fetched; now only itself can tell whether it is whole.
 func (m *Mirror) kept(ctx context.Context, suite string, is Package) (paragraph, bool) {
 	for _, arch := range []string{architecture(), "all"} {
 		for _, file := range []string{
-			filepath.Join(m.apt(), poolPath(suite, is.Name, is.Version, arch)), m.Store.Cache.Archive(cacheName(is.Name, is.Version, arch)),
+			filepath.Join(m.apt(), poolPath(suite, is.Name, is.Version, arch)),
+			m.Store.Cache.Archive(cacheName(is.Name, is.Version, arch)),
 		} {
 			digest, err := digestOf(file)
 			if err != nil || digest == "" {
@@ -216,8 +220,8 @@ func (m *Mirror) kept(ctx context.Context, suite string, is Package) (paragraph,
 	return nil, false
 }
 
-// fieldsOf returns what a package says of itself, or "" if it is damaged. It lay where builds could write to it: the program that
-// reads it has no privileges.
+// fieldsOf returns what a package says of itself, or "" if it is damaged. It lay where builds could
+// write to it: the program that reads it has no privileges.
 func fieldsOf(ctx context.Context, file string) string {
 	from, err := tree.OpenFile(file)
 	if err != nil {
@@ -231,7 +235,8 @@ func fieldsOf(ctx context.Context, file string) string {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return ""
 	}
-	text, err := host.Output(ctx, host.Unprivileged{}, host.Command{Args: []string{"dpkg-deb", "--field", "-"}, Stdin: from}, mostFields)
+	text, err := host.Output(ctx, host.Unprivileged{},
+		host.Command{Args: []string{"dpkg-deb", "--field", "-"}, Stdin: from}, mostFields)
 	if err != nil {
 		return ""
 	}

@@ -39,10 +39,12 @@ const keysTimeout = 5 * time.Minute
 
 // gpgTo runs gpg with the mirror's own keys, not the user's. Its agent ends with it: nothing is left running.
 func (k keyring) gpgTo(ctx context.Context, out io.Writer, args ...string) error {
-	all := append([]string{"gpg", "--homedir", string(k), "--batch", "--quiet", "--yes", "--no-tty", "--pinentry-mode", "loopback"}, args...)
+	all := append([]string{"gpg", "--homedir", string(k), "--batch", "--quiet", "--yes", "--no-tty", "--pinentry-mode",
+		"loopback"}, args...)
 	var err error
 	for range agentTries {
-		err = host.Exec(ctx, "this host", all, host.Command{Args: append([]string{"gpg"}, args...), Env: []string{"LC_ALL=C"}, Stdout: out}, nil)
+		err = host.Exec(ctx, "this host", all, host.Command{Args: append([]string{"gpg"}, args...),
+			Env: []string{"LC_ALL=C"}, Stdout: out}, nil)
 		_ = host.Program(context.WithoutCancel(ctx), "gpgconf", "--homedir", string(k), "--kill", "all").Run()
 		if err == nil || !saysAny(err.Error(), agentGone) || host.Pause(ctx, agentPause) != nil {
 			break
@@ -65,10 +67,12 @@ func (k keyring) sign(ctx context.Context, dir string) error {
 		return err
 	}
 	defer lock.Release()
-	if err := k.gpg(ctx, "--output", filepath.Join(dir, "InRelease"), "--clear-sign", filepath.Join(dir, "Release")); err != nil {
+	if err := k.gpg(ctx, "--output", filepath.Join(dir, "InRelease"), "--clear-sign",
+		filepath.Join(dir, "Release")); err != nil {
 		return err
 	}
-	return k.gpg(ctx, "--output", filepath.Join(dir, "Release.gpg"), "--armor", "--detach-sign", filepath.Join(dir, "Release"))
+	return k.gpg(ctx, "--output", filepath.Join(dir, "Release.gpg"), "--armor", "--detach-sign",
+		filepath.Join(dir, "Release"))
 }
 
 // writeKey makes the key, once, and writes its public half to a file.

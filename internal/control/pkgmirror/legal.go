@@ -5,8 +5,9 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// What a layer says of its packages was written by these, and becomes paths, and arguments of apt and pip. They are compiled when a mirror first needs them: that takes half a
-// millisecond, for which other verbs do not wait.
+// What a layer says of its packages was written by these, and becomes paths, and arguments of apt
+// and pip. They are compiled when a mirror first needs them: that takes half a millisecond, for
+// which other verbs do not wait.
 var (
 	debianName       = pattern.New(`^[a-z0-9][a-z0-9+.-]{1,127}$`)
 	debianVersion    = pattern.New(`^([0-9]+:)?[A-Za-z0-9][A-Za-z0-9.+~-]{0,127}$`)
@@ -25,7 +26,8 @@ func legalPython(p Package) bool {
 // legalNeeds refuses packages whose names or versions are none.
 func legalNeeds(all []need) error {
 	wrong := func(n need, p Package) error {
-		return problem.New(problem.Failed, "layer %s says that it has a package %q, which is not a name and version", n.layer.Title, p).
+		return problem.New(problem.Failed, "layer %s says that it has a package %q, which is not a name and version",
+			n.layer.Title, p).
 			Try("find out which package of the layer wrote that")
 	}
 	for _, n := range all {

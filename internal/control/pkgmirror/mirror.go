@@ -36,7 +36,8 @@ type Mirror struct {
 	Say   func(string)
 }
 
-// Upstream returns where packages come from if not from a directory itself: what of [mirror] leads into it is left out.
+// Upstream returns where packages come from if not from a directory itself: what of [mirror] leads
+// into it is left out.
 func Upstream(m site.Mirror, dir string) site.Mirror {
 	if inside(m.Apt, dir) {
 		m.Apt, m.Key = "", nil

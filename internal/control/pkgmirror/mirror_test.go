@@ -104,7 +104,8 @@ Filename: pool/main/t/tzdata/tzdata_2024a_all.deb
 
 func TestOffers(t *testing.T) {
 	all := offers(index, "amd64")
-	if len(all) != 2 || all[Package{"bash", "5.2-2"}]["priority"] != "required" || all[Package{"bash", "5.2-2"}]["filename"] != "pool/main/b/bash/bash_5.2-2_amd64.deb" {
+	if len(all) != 2 || all[Package{"bash", "5.2-2"}]["priority"] != "required" ||
+		all[Package{"bash", "5.2-2"}]["filename"] != "pool/main/b/bash/bash_5.2-2_amd64.deb" {
 		t.Errorf("got %v", all)
 	}
 	if _, ok := all[Package{"tzdata", "2024a"}]; !ok {
@@ -116,7 +117,8 @@ func TestOffers(t *testing.T) {
 func TestRemaining(t *testing.T) {
 	d := &debs{archive: "/m/apt", keep: map[string]bool{"pool/main/t/tzdata/tzdata_2024a_all.deb": true}}
 	got := d.remaining(index[strings.Index(index, "Package: bash\nArchitecture"):])
-	if !strings.HasPrefix(got, "Package: tzdata\n") || strings.Contains(got, "bash") || !strings.HasSuffix(got, ".deb\n\n") {
+	if !strings.HasPrefix(got, "Package: tzdata\n") || strings.Contains(got, "bash") ||
+		!strings.HasSuffix(got, ".deb\n\n") {
 		t.Errorf("got %q", got)
 	}
 	want := []string{"/m/apt/pool/main/b/bash/bash_5.2-2_amd64.deb", "/m/apt/pool/main/b/bash/bash_5.2-3_arm64.deb"}
@@ -129,7 +131,8 @@ func layers() (base, tool *Layer) {
 	base = &Layer{Digest: "b", Title: "debian", Suite: "bookworm", Debian: []string{"bash=5.2-2", "bsdutils=1:2.38"}}
 	tool = &Layer{
 		Digest: "t", Title: "debian + tool", Base: base, Suite: "bookworm", Runs: "3.11",
-		Debian: []string{"bash=5.2-2", "bsdutils=1:2.38", "tree=2.1.0-1", "python3-pip-whl=23.0.1+dfsg-1", "python3-setuptools-whl=66.1.1-1"},
+		Debian: []string{"bash=5.2-2", "bsdutils=1:2.38", "tree=2.1.0-1", "python3-pip-whl=23.0.1+dfsg-1",
+			"python3-setuptools-whl=66.1.1-1"},
 		Python: []string{"pip==23.0.1", "setuptools==70.0", "typing_extensions==4.16.0"},
 	}
 	return base, tool
@@ -145,7 +148,8 @@ func TestNeeds(t *testing.T) {
 	if want := []Package{{"bash", "5.2-2"}, {"bsdutils", "1:2.38"}}; !slices.Equal(all[0].debian, want) {
 		t.Errorf("base: %v", all[0].debian)
 	}
-	if want := []Package{{"tree", "2.1.0-1"}, {"python3-pip-whl", "23.0.1+dfsg-1"}, {"python3-setuptools-whl", "66.1.1-1"}}; !slices.Equal(all[1].debian, want) {
+	if want := []Package{{"tree", "2.1.0-1"}, {"python3-pip-whl", "23.0.1+dfsg-1"},
+		{"python3-setuptools-whl", "66.1.1-1"}}; !slices.Equal(all[1].debian, want) {
 		t.Errorf("layer: %v", all[1].debian)
 	}
 	// pip is the one of Debian; setuptools is another than Debian's, so somebody asked the index for it.
@@ -160,7 +164,8 @@ func TestNeeds(t *testing.T) {
 func TestSuites(t *testing.T) {
 	base, tool := layers()
 	other := &Layer{Digest: "o", Suite: "bookworm", Components: []string{"contrib"}}
-	if got := suites([]*Layer{base, tool, other, {Suite: "trixie"}}); !reflect.DeepEqual(got, map[string][]string{"bookworm": {"contrib", "main"}, "trixie": {"main"}}) {
+	if got := suites([]*Layer{base, tool, other, {Suite: "trixie"}}); !reflect.DeepEqual(got,
+		map[string][]string{"bookworm": {"contrib", "main"}, "trixie": {"main"}}) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -168,7 +173,8 @@ func TestSuites(t *testing.T) {
 func TestPinned(t *testing.T) {
 	const pins = "Typing_Extensions==4.16.0 \\\n--hash=sha256:aa \\\n--hash=sha256:bb\nsix==1.16.0 --hash=sha256:cc\nfoo[bar]==1\n"
 	lines, hashed := pinned(pins, []Package{{"typing-extensions", "4.16.0"}, {"foo", "1"}})
-	if want := []string{"Typing_Extensions==4.16.0 --hash=sha256:aa --hash=sha256:bb", "foo[bar]==1"}; !slices.Equal(lines, want) || !hashed {
+	if want := []string{"Typing_Extensions==4.16.0 --hash=sha256:aa --hash=sha256:bb",
+		"foo[bar]==1"}; !slices.Equal(lines, want) || !hashed {
 		t.Errorf("got %q, %t", lines, hashed)
 	}
 	if lines, hashed := pinned("six==1.16.0\n", []Package{{"six", "1.16.0"}}); len(lines) != 1 || hashed {
@@ -178,7 +184,8 @@ func TestPinned(t *testing.T) {
 
 // TestLinks: what is written is read back.
 func TestLinks(t *testing.T) {
-	digests := map[string]string{"a-1+b.c-py3-none-any.whl": strings.Repeat("0a", 32), "a-2.tar.gz": strings.Repeat("1b", 32)}
+	digests := map[string]string{"a-1+b.c-py3-none-any.whl": strings.Repeat("0a", 32),
+		"a-2.tar.gz": strings.Repeat("1b", 32)}
 	text := string(pageOf("a", []string{"a-1+b.c-py3-none-any.whl", "a-2.tar.gz"}, digests))
 	if got := links(text); !reflect.DeepEqual(got, digests) {
 		t.Errorf("got %v of\n%s", got, text)
@@ -189,8 +196,10 @@ func TestLinks(t *testing.T) {
 }
 
 func TestUpstream(t *testing.T) {
-	m := site.Mirror{Apt: "file:///srv/m/apt", Security: "http://s/", PyPI: "file:///srv/m/pypi/simple", Proxy: "http://p", Key: []byte("k")}
-	if got, want := Upstream(m, "/srv/m"), (site.Mirror{Security: "http://s/", Proxy: "http://p"}); !reflect.DeepEqual(got, want) {
+	m := site.Mirror{Apt: "file:///srv/m/apt", Security: "http://s/", PyPI: "file:///srv/m/pypi/simple",
+		Proxy: "http://p", Key: []byte("k")}
+	if got, want := Upstream(m, "/srv/m"),
+		(site.Mirror{Security: "http://s/", Proxy: "http://p"}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v", got)
 	}
 	if got := Upstream(m, "/srv/other"); !reflect.DeepEqual(got, m) {
@@ -205,7 +214,8 @@ func TestWheels(t *testing.T) {
 	if err := os.MkdirAll(incoming, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{"six-1.16.0-py2.py3-none-any.whl", "six-1.17.0-py2.py3-none-any.whl", "docopt-0.6.2.tar.gz"} {
+	for _, file := range []string{"six-1.16.0-py2.py3-none-any.whl", "six-1.17.0-py2.py3-none-any.whl",
+		"docopt-0.6.2.tar.gz"} {
 		if err := os.WriteFile(filepath.Join(incoming, file), []byte(file), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -232,10 +242,12 @@ func TestWheels(t *testing.T) {
 		}
 		return lacks
 	}
-	if got := lacks(Package{"six", "1.16.0"}, Package{"docopt", "0.6.2"}, Package{"six", "1.15.0"}); !slices.Equal(got, []Package{{"six", "1.15.0"}}) {
+	if got := lacks(Package{"six", "1.16.0"}, Package{"docopt", "0.6.2"}, Package{"six", "1.15.0"}); !slices.Equal(got,
+		[]Package{{"six", "1.15.0"}}) {
 		t.Errorf("lacks %v", got)
 	}
-	if err := os.WriteFile(filepath.Join(m.simple(), "six", "six-1.16.0-py2.py3-none-any.whl"), []byte("damaged"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(m.simple(), "six", "six-1.16.0-py2.py3-none-any.whl"), []byte("damaged"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := lacks(Package{"six", "1.16.0"}); len(got) != 1 {
@@ -249,7 +261,8 @@ func TestWheels(t *testing.T) {
 		t.Error(n, err)
 	}
 	left, _ := filepath.Glob(m.simple() + "/*/*.[wt]*")
-	if _, err := os.Stat(filepath.Join(m.simple(), "docopt")); err == nil || len(left) != 2 { // the damaged one is in no index and nobody's
+	if _, err := os.Stat(filepath.Join(m.simple(), "docopt")); err == nil || len(left) != 2 {
+		// the damaged one is in no index and nobody's
 		t.Errorf("left are %v", left)
 	}
 	root, err := os.ReadFile(filepath.Join(m.simple(), "index.html"))
@@ -287,7 +300,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestIncomingOfStrangers: programs of packages run where packages are fetched to. What they leave there in the place of files leads nowhere.
+// TestIncomingOfStrangers: programs of packages run where packages are fetched to. What they leave
+// there in the place of files leads nowhere.
 func TestIncomingOfStrangers(t *testing.T) {
 	outside := t.TempDir()
 	mine, wheel := filepath.Join(outside, "mine"), "six-1.16.0-py2.py3-none-any.whl"
@@ -342,18 +356,22 @@ func TestIncomingOfStrangers(t *testing.T) {
 	}
 }
 
-// TestNamesOfPackages: what a layer says of its packages becomes paths and arguments only if it is a name and a version.
+// TestNamesOfPackages: what a layer says of its packages becomes paths and arguments only if it is
+// a name and a version.
 func TestNamesOfPackages(t *testing.T) {
 	for _, l := range []*Layer{
-		{Debian: []string{"../../../etc/x=1"}}, {Debian: []string{"-o=Dir::Etc=1"}}, {Debian: []string{"bash=../1"}}, {Debian: []string{"=1"}},
-		{Python: []string{"../x==1"}}, {Python: []string{"six==1/../.."}}, {Python: []string{"--index-url==1"}}, {Python: []string{"==1"}},
+		{Debian: []string{"../../../etc/x=1"}}, {Debian: []string{"-o=Dir::Etc=1"}}, {Debian: []string{"bash=../1"}},
+		{Debian: []string{"=1"}},
+		{Python: []string{"../x==1"}}, {Python: []string{"six==1/../.."}}, {Python: []string{"--index-url==1"}},
+		{Python: []string{"==1"}},
 	} {
 		l.Digest = "x"
 		if legalNeeds(needs([]*Layer{l})) == nil {
 			t.Errorf("%q and %q are taken", l.Debian, l.Python)
 		}
 	}
-	good := &Layer{Digest: "x", Debian: []string{"libstdc++6=1:12.2.0-14+deb12u1~x", "g++=4:12.2.0-3"}, Python: []string{"typing_extensions==4.9.0", "A.b==1!2.0+local"}}
+	good := &Layer{Digest: "x", Debian: []string{"libstdc++6=1:12.2.0-14+deb12u1~x", "g++=4:12.2.0-3"},
+		Python: []string{"typing_extensions==4.9.0", "A.b==1!2.0+local"}}
 	if err := legalNeeds(needs([]*Layer{good})); err != nil {
 		t.Error(err)
 	}

@@ -40,8 +40,8 @@ func same(a, b string) bool {
 
 func isSource(file string) bool { return !strings.HasSuffix(file, ".whl") }
 
-// fits reports whether a file can be installed by a version of Python ("3.11") on a machine ("x86_64"): PEP 425, as far as it
-// tells the Pythons of Debian from one another.
+// fits reports whether a file can be installed by a version of Python ("3.11") on a machine
+// ("x86_64"): PEP 425, as far as it tells the Pythons of Debian from one another.
 func fits(file, python, machine string) bool {
 	if isSource(file) {
 		return true
@@ -74,7 +74,8 @@ func fits(file, python, machine string) bool {
 	return false
 }
 
-// poolPath returns where a Debian package lies in the archive; two suites may have different packages of one name and version.
+// poolPath returns where a Debian package lies in the archive; two suites may have different
+// packages of one name and version.
 func poolPath(suite, name, version, arch string) string {
 	if _, after, epoch := strings.Cut(version, ":"); epoch {
 		version = after // as Debian names its files: a colon, or what stands for one, is not to be in a URL
@@ -101,7 +102,8 @@ func pinned(requirements string, packages []Package) (lines []string, hashed boo
 		if l.Pin == nil || !wanted[pins.Normal(l.Pin.Name)] {
 			continue
 		}
-		lines = append(lines, strings.TrimSpace(strings.Join(strings.Fields(l.Text), " ")+" "+strings.Join(strings.Fields(l.Hashes), " ")))
+		lines = append(lines, strings.TrimSpace(strings.Join(strings.Fields(l.Text), " ")+" "+
+			strings.Join(strings.Fields(l.Hashes), " ")))
 		hashed = hashed || l.Hashed
 	}
 	return lines, hashed

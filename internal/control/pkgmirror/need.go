@@ -74,8 +74,9 @@ func needs(layers []*Layer) []need {
 	return all
 }
 
-// seeded reports whether a Python package came out of a Debian package: python3-venv puts pip and setuptools into every virtual
-// environment from python3-pip-whl and python3-setuptools-whl, with no index asked.
+// seeded reports whether a Python package came out of a Debian package: python3-venv puts pip and
+// setuptools into every virtual environment from python3-pip-whl and python3-setuptools-whl, with
+// no index asked.
 func seeded(p Package, debian []string) bool {
 	for _, text := range debian {
 		if version, ok := strings.CutPrefix(text, "python3-"+p.Name+"-whl="); ok {

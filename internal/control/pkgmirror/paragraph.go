@@ -6,7 +6,8 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// A paragraph is what an index of an archive says of one package (deb-control(5)): fields, by name in lower case.
+// A paragraph is what an index of an archive says of one package (deb-control(5)): fields, by name
+// in lower case.
 type paragraph map[string]string
 
 // A stanza is a paragraph with its text.
@@ -40,8 +41,8 @@ func offers(index, arch string) map[Package]paragraph {
 	return all
 }
 
-// An override is the importance that an archive gives a package, which may be another than the package says: mmdebstrap takes what an
-// archive calls required into every system.
+// An override is the importance that an archive gives a package, which may be another than the
+// package says: mmdebstrap takes what an archive calls required into every system.
 type override struct{ priority, section string }
 
 func readOverrides(text string) map[string]override {

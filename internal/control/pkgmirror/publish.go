@@ -25,7 +25,8 @@ var pockets = []string{"", "-updates", "-security"}
 // unpublished begins the name of an index until it is whole.
 const unpublished = ".dists-"
 
-// publishDebs puts an index of all that is in the pool in the place of the former one, if it says anything else.
+// publishDebs puts an index of all that is in the pool in the place of the former one, if it says
+// anything else.
 func (r *run) publishDebs(ctx context.Context, wanted map[string][]string) error {
 	for suite := range wanted {
 		if _, err := os.Stat(filepath.Join(r.apt(), "dists", suite, "InRelease")); err != nil {
@@ -149,7 +150,8 @@ func writeIndex(ctx context.Context, dir, text string) error {
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return err
 	}
-	return host.Exec(ctx, "this host", []string{"gzip", "--keep", "--no-name", path}, host.Command{Args: []string{"gzip", path}}, nil)
+	return host.Exec(ctx, "this host", []string{"gzip", "--keep", "--no-name", path},
+		host.Command{Args: []string{"gzip", path}}, nil)
 }
 
 // release writes what apt reads first of a suite: the digests of all indexes.
@@ -168,8 +170,8 @@ func release(ctx context.Context, dir, suite string, components, archs []string)
 	return os.WriteFile(filepath.Join(dir, "Release"), text, 0o644)
 }
 
-// exchange puts the new index where the former one is, in one step. Whoever has begun to read the former one finds
-// its parts under their digests for another day.
+// exchange puts the new index where the former one is, in one step. Whoever has begun to read the
+// former one finds its parts under their digests for another day.
 func (d *debs) exchange(fresh string) error {
 	place := filepath.Join(d.archive, "dists")
 	if err := keepParts(place, fresh, time.Now().Add(-24*time.Hour)); err != nil {

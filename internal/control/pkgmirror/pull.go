@@ -32,8 +32,9 @@ type run struct {
 	done   *Pulled
 }
 
-// Pull puts into the mirror what layers consist of and it does not have yet, and publishes it. A pull that was cut short is gone on
-// with. What no layer needs any more stays unless prune is asked for.
+// Pull puts into the mirror what layers consist of and it does not have yet, and publishes it. A
+// pull that was cut short is gone on with. What no layer needs any more stays unless prune is asked
+// for.
 func (m *Mirror) Pull(ctx context.Context, layers []*Layer, prune bool) (*Pulled, error) {
 	release, err := m.hold(ctx)
 	if err != nil {
@@ -82,7 +83,8 @@ func (m *Mirror) Pull(ctx context.Context, layers []*Layer, prune bool) (*Pulled
 	}
 	if len(lost) > 0 {
 		slices.Sort(lost)
-		return done, problem.New(problem.Left, "%d packages are in no archive any more: %s", len(lost), strings.Join(slices.Compact(lost), " ")).
+		return done, problem.New(problem.Left, "%d packages are in no archive any more: %s", len(lost),
+			strings.Join(slices.Compact(lost), " ")).
 			Try("build the layers anew, from what there is now: orrery image gc, and orrery mirror pull again")
 	}
 	return done, os.RemoveAll(m.incoming())

@@ -50,12 +50,14 @@ func pageOf(title string, hrefs []string, digests map[string]string) []byte {
 		if digest := digests[name]; digest != "" {
 			href += "#sha256=" + digest
 		}
-		fmt.Fprintf(&b, "<a href=\"%s\">%s</a><br>\n", html.EscapeString(href), html.EscapeString(strings.TrimSuffix(name, "/")))
+		fmt.Fprintf(&b, "<a href=\"%s\">%s</a><br>\n", html.EscapeString(href),
+			html.EscapeString(strings.TrimSuffix(name, "/")))
 	}
 	return fmt.Appendf(nil, page, html.EscapeString(title), b.String())
 }
 
-// publish writes the pages of packages of which files came or went, each in one step; the files are in their places.
+// publish writes the pages of packages of which files came or went, each in one step; the files are
+// in their places.
 func (w *wheels) publish() error {
 	root := filepath.Join(w.simple, "index.html")
 	_, err := os.Stat(root)
@@ -73,7 +75,8 @@ func (w *wheels) publish() error {
 			w.doomed = append(w.doomed, path)
 			continue
 		}
-		if err := host.WriteFile(host.File{Path: path, Content: pageOf(name, files, w.known[name]), Mode: 0o644}); err != nil {
+		if err := host.WriteFile(host.File{Path: path, Content: pageOf(name, files, w.known[name]),
+			Mode: 0o644}); err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,8 @@ func readWheels(simple string) (*wheels, error) {
 	return w, nil
 }
 
-// missing returns the packages of which there is no file that a version of Python could install. A damaged one is none.
+// missing returns the packages of which there is no file that a version of Python could install. A
+// damaged one is none.
 func (w *wheels) missing(python string, packages []Package) ([]Package, error) {
 	var lacks []Package
 	for _, p := range packages {
@@ -76,7 +77,8 @@ const out = image.Out
 // supplyWheels has the layer's own pip download what it once installed, so that it gets what fits.
 func (r *run) supplyWheels(ctx context.Context, in host.Runner, n need, missing []Package) error {
 	lines, hashed := pinned(n.layer.Pins, missing)
-	args := []string{role.Venv + "/bin/pip", "download", "--no-input", "--disable-pip-version-check", "--progress-bar=off", "--no-deps", "--dest", "wheels"}
+	args := []string{role.Venv + "/bin/pip", "download", "--no-input", "--disable-pip-version-check",
+		"--progress-bar=off", "--no-deps", "--dest", "wheels"}
 	if hashed {
 		args = append(args, "--require-hashes")
 	} else {
@@ -103,7 +105,8 @@ func (r *run) supplyWheels(ctx context.Context, in host.Runner, n need, missing 
 	if err != nil || len(still) == 0 {
 		return err
 	}
-	return problem.New(problem.Failed, "%s: the index gave no file of %s that its Python %s can install", n.layer.Title, still[0], n.layer.Runs)
+	return problem.New(problem.Failed, "%s: the index gave no file of %s that its Python %s can install", n.layer.Title,
+		still[0], n.layer.Runs)
 }
 
 // want writes what pip is to fetch. Programs in the container may have put anything in its place.
@@ -113,7 +116,8 @@ func (m *Mirror) want(text []byte) error {
 		return err
 	}
 	defer in.Close()
-	return in.Put(tree.File{Path: wanted, Content: text, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o644}, os.Geteuid(), os.Getegid())
+	return in.Put(tree.File{Path: wanted, Content: text, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o644},
+		os.Geteuid(), os.Getegid())
 }
 
 func (m *Mirror) pip(ctx context.Context, in host.Runner, args []string) error {
@@ -147,7 +151,8 @@ for file in pathlib.Path("wheels").iterdir():
 print(*sorted(needs), sep="\n")
 `
 
-// needsOfSources gets what building needs of those packages of which there is only the source: pip would want it when it installs them.
+// needsOfSources gets what building needs of those packages of which there is only the source: pip
+// would want it when it installs them.
 func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
 	incoming, err := tree.Open(m.incoming())
 	if err != nil {
@@ -166,7 +171,8 @@ func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
 	if err := m.want(needed); err != nil {
 		return err
 	}
-	err = m.pip(ctx, in, []string{role.Venv + "/bin/pip", "download", "--no-input", "--disable-pip-version-check", "--progress-bar=off",
+	err = m.pip(ctx, in, []string{role.Venv + "/bin/pip", "download", "--no-input", "--disable-pip-version-check",
+		"--progress-bar=off",
 		"--only-binary=:all:", "--dest", "for-builds", "--requirement", wanted})
 	if err != nil {
 		return problem.New(problem.Failed, "what Python packages need to be built could not be fetched").Because(err)

@@ -16,7 +16,8 @@ type Register struct {
 	Known *Known // goes before what is on this host's record; nil: nothing does
 }
 
-// Known is what the hosts of sites have on record of twins, as far as they were asked. Several operations may use it at once.
+// Known is what the hosts of sites have on record of twins, as far as they were asked. Several
+// operations may use it at once.
 type Known struct {
 	mutex sync.Mutex
 	twins map[string]twin.Record // by key

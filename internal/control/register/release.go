@@ -28,7 +28,8 @@ type ReleaseRecord struct {
 	Staged time.Time `json:"staged"`
 	Who    string    `json:"who"`
 	Dir    string    `json:"dir"` // of which the site directory is a copy
-	// Images are the stamps of imported images, by name, of a site with other hosts: the copy is without their files then.
+	// Images are the stamps of imported images, by name, of a site with other hosts: the copy is
+	// without their files then.
 	Images map[string]string `json:"images,omitempty"`
 }
 
@@ -36,15 +37,16 @@ func (r Register) releaseSite(key string, number int) string {
 	return filepath.Join(r.Dirs.Release(key, number), sitearchive.Site)
 }
 
-// LoadRelease returns the site as a release makes it that was staged on this host: from the copy of the site directory that was taken
-// then, so that nothing changes under a release.
+// LoadRelease returns the site as a release makes it that was staged on this host: from the copy of
+// the site directory that was taken then, so that nothing changes under a release.
 func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 	if len(s.Nodes) > 0 && s.Nodes[0].Release == number { // a twin that was made of this release, or no release at all
 		return s, nil
 	}
 	dir := r.releaseSite(s.Key(), number)
 	if _, err := os.Stat(dir); err != nil {
-		return nil, problem.New(problem.Mistake, "release %d of site %s was not staged here", number, s.Key()).Try("orrery stage --release %d", number)
+		return nil, problem.New(problem.Mistake, "release %d of site %s was not staged here", number, s.Key()).
+			Try("orrery stage --release %d", number)
 	}
 	record, err := r.ReadReleaseRecord(s.Key(), number)
 	var made *site.Site
@@ -52,13 +54,15 @@ func (r Register) LoadRelease(s *site.Site, number int) (*site.Site, error) {
 		made, err = r.keptRelease(s, dir, record.Dir, record.Images, number)
 	}
 	if err != nil {
-		return nil, problem.New(problem.Failed, "release %d of site %s: its copy of the site directory cannot be read", number, s.Key()).At(dir).Because(err).
+		return nil, problem.New(problem.Failed, "release %d of site %s: its copy of the site directory cannot be read",
+			number, s.Key()).At(dir).Because(err).
 			Try("stage it again under another number")
 	}
 	return made, nil
 }
 
-// ReleaseOf returns the site as a release makes it, from an edition in a directory that stands for the site directory at home.
+// ReleaseOf returns the site as a release makes it, from an edition in a directory that stands for
+// the site directory at home.
 func (r Register) ReleaseOf(s *site.Site, dir, home string, number int) (*site.Site, error) {
 	record, err := host.ReadJSON[ReleaseRecord](filepath.Join(dir, sitearchive.Record))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -69,9 +73,11 @@ func (r Register) ReleaseOf(s *site.Site, dir, home string, number int) (*site.S
 
 // keptRelease returns a release of a site, or of a twin of it, as a copy of the site directory that was taken
 // from home makes it.
-func (r Register) keptRelease(s *site.Site, dir, home string, images map[string]string, number int) (*site.Site, error) {
+func (r Register) keptRelease(s *site.Site, dir, home string, images map[string]string, number int) (*site.Site,
+	error) {
 	images = maps.Clone(images)
-	maps.DeleteFunc(images, func(_, stamp string) bool { return (&site.Image{Stamp: stamp}).Content() == "" }) // it comes from another host
+	// it comes from another host
+	maps.DeleteFunc(images, func(_, stamp string) bool { return (&site.Image{Stamp: stamp}).Content() == "" })
 	kept, err := sitefile.LoadStamped(dir, cmp.Or(home, dir), images)
 	switch {
 	case err != nil:
@@ -86,7 +92,8 @@ func (r Register) keptRelease(s *site.Site, dir, home string, images map[string]
 func ReleaseNumber(s *site.Site, text string) (int, error) {
 	switch text {
 	case "":
-		return 0, problem.New(problem.Usage, "which release?").Try("--release 701, or --release next for the highest declared release")
+		return 0, problem.New(problem.Usage, "which release?").
+			Try("--release 701, or --release next for the highest declared release")
 	case "next":
 		highest := 0
 		for _, r := range s.Releases {
@@ -99,13 +106,14 @@ func ReleaseNumber(s *site.Site, text string) (int, error) {
 	}
 	number, err := strconv.Atoi(text)
 	if err != nil || number < 0 {
-		return 0, problem.New(problem.Usage, "%q is not the number of a release", text).Try(`such as --release 701, or --release next`)
+		return 0, problem.New(problem.Usage, "%q is not the number of a release", text).
+			Try(`such as --release 701, or --release next`)
 	}
 	return number, nil
 }
 
-// KeepRelease keeps a copy of the site directory from which a release is staged. It appears as a whole, in the place of a former one, and
-// only if it makes the same of the release.
+// KeepRelease keeps a copy of the site directory from which a release is staged. It appears as a
+// whole, in the place of a former one, and only if it makes the same of the release.
 func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string) error {
 	to := r.Dirs.Release(s.Key(), number)
 	fresh := filepath.Join(r.Dirs.Releases(s.Key()), "."+strconv.Itoa(number)+"-new")
@@ -119,7 +127,8 @@ func (r Register) KeepRelease(s, staged *site.Site, number int, from, who string
 	if err := r.copySite(s, staged, from, filepath.Join(fresh, sitearchive.Site), images, number); err != nil {
 		return err
 	}
-	record := ReleaseRecord{Number: number, Staged: time.Now().UTC().Truncate(time.Second), Who: who, Dir: from, Images: images}
+	record := ReleaseRecord{Number: number, Staged: time.Now().UTC().Truncate(time.Second), Who: who, Dir: from,
+		Images: images}
 	for _, declared := range s.Releases {
 		if declared.Number == number {
 			record.Notes = declared.Notes
@@ -156,11 +165,14 @@ func (r Register) copySite(s, staged *site.Site, from, to string, images map[str
 	}
 	kept, err := r.keptRelease(s, to, from, images, number)
 	if err != nil {
-		return problem.New(problem.Failed, "the copy of the site directory for release %d cannot be read", number).At(to).Because(err)
+		return problem.New(problem.Failed, "the copy of the site directory for release %d cannot be read", number).At(to).
+			Because(err)
 	}
 	what, err := release.Difference(staged, kept)
 	if err == nil && what != "" {
-		err = problem.New(problem.Surprise, "the site directory has changed while release %d was planned: %s; nothing was done", number, what).Try("run it again")
+		err = problem.New(problem.Surprise,
+			"the site directory has changed while release %d was planned: %s; nothing was done", number, what).
+			Try("run it again")
 	}
 	return err
 }

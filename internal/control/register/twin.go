@@ -57,7 +57,8 @@ func (r Register) AsTwin(s *site.Site, name string, release int) (*site.Site, er
 		return nil, r.NoTwin(s.Name, name)
 	}
 	if err != nil {
-		return nil, problem.New(problem.Failed, "the record of twin %s cannot be read", name).At(r.TwinPath(key)).Because(err).
+		return nil, problem.New(problem.Failed, "the record of twin %s cannot be read", name).At(r.TwinPath(key)).
+			Because(err).
 			Try("orrery twin destroy %s, and create it anew", name)
 	}
 	o := t.Options

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// A Marker says, beside the state of a site, from which directory it was brought up; it is there while the site is up, and afterwards under another name.
+// A Marker says, beside the state of a site, from which directory it was brought up; it is there
+// while the site is up, and afterwards under another name.
 type Marker struct {
 	Site string `json:"site"`
 	Twin string `json:"twin,omitempty"`
@@ -56,7 +57,8 @@ func (r Register) SitesUp() []Marker {
 
 // MarkUp notes that a site was brought up, and from which directory.
 func (r Register) MarkUp(s *site.Site, dir string) error {
-	return host.WriteJSON(r.markerPath(s.Key()), 0o600, Marker{Site: s.Name, Twin: s.Twin, Dir: dir, Production: &s.Production})
+	return host.WriteJSON(r.markerPath(s.Key()), 0o600,
+		Marker{Site: s.Name, Twin: s.Twin, Dir: dir, Production: &s.Production})
 }
 
 // Marker returns the marker of a site that is up.

@@ -17,13 +17,16 @@ import (
 // Control is how a host is called that is none of the site's, and steers it.
 const Control = "control"
 
-// apart is where hosts are whose site does not say it by number: a network for benchmarks, which is nowhere else (RFC 2544).
+// apart is where hosts are whose site does not say it by number: a network for benchmarks, which is
+// nowhere else (RFC 2544).
 var apart = netip.MustParsePrefix("198.18.0.0/24")
 
-// Places returns the hosts of a site at the addresses that it gives them, and the number of the one from which it is steered: that which is local, or else one more.
+// Places returns the hosts of a site at the addresses that it gives them, and the number of the one
+// from which it is steered: that which is local, or else one more.
 func Places(s *site.Site) (all []rehearsal.Place, steering int, err error) {
 	if len(s.Hosts) == 0 {
-		return nil, 0, problem.New(problem.Usage, "the site names no hosts, so there is nothing to rehearse").At("site.toml").Try(`declare them: [host.sv1] address = "ops@10.8.1.1"`)
+		return nil, 0, problem.New(problem.Usage, "the site names no hosts, so there is nothing to rehearse").
+			At("site.toml").Try(`declare them: [host.sv1] address = "ops@10.8.1.1"`)
 	}
 	for i, h := range s.Hosts {
 		p := rehearsal.Place{Name: h.Name}
@@ -84,7 +87,8 @@ func number(all []rehearsal.Place) error {
 			last[len(last)-1] = next
 			a, _ := netip.AddrFromSlice(last)
 			if next--; next == 0 {
-				return problem.New(problem.Unable, "the subnet %s has no addresses left for hosts", subnet).Try("give hosts an address that is a number")
+				return problem.New(problem.Unable, "the subnet %s has no addresses left for hosts", subnet).
+					Try("give hosts an address that is a number")
 			}
 			if !taken[a] {
 				all[i].Addresses = []netip.Prefix{netip.PrefixFrom(a, subnet.Bits())}

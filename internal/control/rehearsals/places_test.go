@@ -16,7 +16,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestPlaces: hosts have the addresses that the site gives them, by which it is steered from one of them or from one more.
+// TestPlaces: hosts have the addresses that the site gives them, by which it is steered from one of
+// them or from one more.
 func TestPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		hosts    []site.Host
@@ -28,7 +29,8 @@ func TestPlaces(t *testing.T) {
 			[]string{"sv1 [] [10.8.1.1/24] 2222 ops", "sv2 [] [10.8.1.2/24] 0 ", "control [] [10.8.1.254/24] 0 "}, 3,
 		},
 		"one is local, and has an address for others": {
-			[]site.Host{{Name: "here", Underlay: netip.MustParseAddr("10.9.0.7")}, {Name: "sv2", Address: "sv2.example.org", Underlay: netip.MustParseAddr("10.9.0.8")}},
+			[]site.Host{{Name: "here", Underlay: netip.MustParseAddr("10.9.0.7")},
+				{Name: "sv2", Address: "sv2.example.org", Underlay: netip.MustParseAddr("10.9.0.8")}},
 			[]string{"here [] [10.9.0.7/24] 0 ", "sv2 [sv2.example.org] [10.9.0.8/24] 0 "}, 1,
 		},
 		"names only": {
@@ -58,7 +60,8 @@ func said(p rehearsal.Place) string {
 	return fmt.Sprint(p.Name, " ", p.Aliases, " ", p.Addresses, " ", p.Port, " ", p.User)
 }
 
-// TestOptions: played hosts have this program and the site directory, by the path at which it really is, and the layers of this machine.
+// TestOptions: played hosts have this program and the site directory, by the path at which it
+// really is, and the layers of this machine.
 func TestOptions(t *testing.T) {
 	dir := t.TempDir()
 	real, link := filepath.Join(dir, "site"), filepath.Join(dir, "link")
@@ -72,7 +75,8 @@ func TestOptions(t *testing.T) {
 	c := &control.Session{Dirs: host.Dirs{State: "/state"}, SiteDir: link}
 	places := []rehearsal.Place{{Name: "sv1"}, {Name: "sv2"}, {Name: "control"}}
 	o, err := options(c, &site.Site{Name: "karoo", Twin: "dev"}, places)
-	if err != nil || !slices.Equal(o.Shown, []string{real}) || o.Name != "karoo.dev" || o.Store != "/state/store" || o.State != "/state/rehearsals" || len(o.Places) != 3 || o.Programs["orrery"] == "" {
+	if err != nil || !slices.Equal(o.Shown, []string{real}) || o.Name != "karoo.dev" || o.Store != "/state/store" ||
+		o.State != "/state/rehearsals" || len(o.Places) != 3 || o.Programs["orrery"] == "" {
 		t.Errorf("%+v, %v", o, err)
 	}
 	c.SiteDir = filepath.Join(dir, "gone")

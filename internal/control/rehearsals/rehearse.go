@@ -18,7 +18,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// Rehearse plays the hosts of a site as long as a command runs on the one from which it is steered, in the site directory. Hosts have no way out to packages, so the layers that nodes need are built
+// Rehearse plays the hosts of a site as long as a command runs on the one from which it is steered,
+// in the site directory. Hosts have no way out to packages, so the layers that nodes need are built
 // on this machine first.
 func Rehearse(ctx context.Context, c *control.Session, s *site.Site, command host.Command) error {
 	places, steering, err := Places(s)
@@ -34,10 +35,12 @@ func Rehearse(ctx context.Context, c *control.Session, s *site.Site, command hos
 	}
 	h, err := rehearsal.Start(o)
 	if err != nil {
-		return problem.New(problem.Failed, "the hosts of site %s cannot be played here", s.Key()).Because(err).Try("orrery doctor tells what this machine lacks")
+		return problem.New(problem.Failed, "the hosts of site %s cannot be played here", s.Key()).Because(err).
+			Try("orrery doctor tells what this machine lacks")
 	}
 	defer h.Close() //nolint:errcheck // it has been, and that was said
-	c.Watcher.Tell(control.Event{Kind: control.Outcome, Site: s.Key(), Text: "on " + places[steering-1].Name + ", in a rehearsal with " + humanize.List(others(places, steering), 12)})
+	c.Watcher.Tell(control.Event{Kind: control.Outcome, Site: s.Key(),
+		Text: "on " + places[steering-1].Name + ", in a rehearsal with " + humanize.List(others(places, steering), 12)})
 	command.Args = append([]string{"/bin/sh", "-c", `cd "$0" && exec "$@"`, o.Shown[0]}, command.Args...)
 	err = h.At(steering).Run(ctx, command)
 	if left := h.Close(); left != nil { // the command's status is what counts
@@ -88,7 +91,8 @@ func Under(c *control.Session, s *site.Site) (*rehearsal.Hosts, error) {
 	}
 	h, err := rehearsal.Attach(socket)
 	if err != nil {
-		return nil, problem.New(problem.Usage, "no rehearsal of site %s is under way", s.Key()).Because(err).Try("begin one with orrery rehearse, and run this in it or in another terminal")
+		return nil, problem.New(problem.Usage, "no rehearsal of site %s is under way", s.Key()).Because(err).
+			Try("begin one with orrery rehearse, and run this in it or in another terminal")
 	}
 	return h, nil
 }
@@ -98,7 +102,8 @@ func On(h *rehearsal.Hosts, name string) (rehearsal.Host, error) {
 	places := h.Places()
 	i := slices.IndexFunc(places, func(p rehearsal.Place) bool { return p.Name == name })
 	if i < 0 {
-		return rehearsal.Host{}, problem.New(problem.Usage, "no host is called %q", name).Try("the rehearsal has %s", humanize.List(others(places, 0), 12))
+		return rehearsal.Host{}, problem.New(problem.Usage, "no host is called %q", name).
+			Try("the rehearsal has %s", humanize.List(others(places, 0), 12))
 	}
 	return h.At(i + 1), nil
 }

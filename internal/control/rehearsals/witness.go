@@ -23,7 +23,8 @@ const WitnessVerb = "witness"
 // witnesses is how many nodes of a host look at others: more would see the same.
 const witnesses = 2
 
-// Witness lets nodes of a site that are on this host look at others, which come as JSON, and says again and again what they have seen, until there is nothing more to read.
+// Witness lets nodes of a site that are on this host look at others, which come as JSON, and says
+// again and again what they have seen, until there is nothing more to read.
 func Witness(ctx context.Context, c *control.Session, key string, in io.Reader, out io.Writer) error {
 	from, to := json.NewDecoder(in), json.NewEncoder(out)
 	var targets []rehearsal.Target

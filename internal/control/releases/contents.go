@@ -37,7 +37,8 @@ func Show(ctx context.Context, c *control.Session, s *site.Site, number int, sel
 	}
 	all := make([][]Contents, len(f.All))
 	err = f.Each(func(i int, h *apply.Steered) (err error) {
-		nodes := slices.DeleteFunc(slices.Clone(seen[i].Nodes), func(n observe.Node) bool { return n.Release != number || chosen != nil && !chosen[n.Name] })
+		nodes := slices.DeleteFunc(slices.Clone(seen[i].Nodes),
+			func(n observe.Node) bool { return n.Release != number || chosen != nil && !chosen[n.Name] })
 		all[i], err = contentsOn(ctx, h, s, nodes)
 		return err
 	})
@@ -46,7 +47,8 @@ func Show(ctx context.Context, c *control.Session, s *site.Site, number int, sel
 	}
 	of := slices.Concat(all...)
 	if len(of) == 0 {
-		return nil, problem.New(problem.Mistake, "there is no node of release %s", site.ReleaseName(number)).At(s.Key()).Try("orrery stage --release %d", number)
+		return nil, problem.New(problem.Mistake, "there is no node of release %s", site.ReleaseName(number)).At(s.Key()).
+			Try("orrery stage --release %d", number)
 	}
 	return of, nil
 }
@@ -75,7 +77,8 @@ func contentsOn(ctx context.Context, h *apply.Steered, s *site.Site, nodes []obs
 }
 
 func contentsOf(layers map[string]*image.Record, s *site.Site, n *observe.Node) Contents {
-	one := Contents{Node: n.Name, ID: n.ID, Base: n.Base, Layer: n.Layer, Packages: map[string]string{}, Python: map[string]string{}}
+	one := Contents{Node: n.Name, ID: n.ID, Base: n.Base, Layer: n.Layer, Packages: map[string]string{},
+		Python: map[string]string{}}
 	if declared, ok := s.Node(n.Name); ok {
 		one.Roles = declared.Roles
 	}

@@ -25,7 +25,8 @@ func (d *Difference) Same() bool {
 	return !d.Added && !d.Removed && d.Was == nil && d.Is == nil && len(d.Packages) == 0
 }
 
-// Differences returns how nodes differ in two releases: those of the second in their order, then those that it has not.
+// Differences returns how nodes differ in two releases: those of the second in their order, then
+// those that it has not.
 func Differences(was, is []Contents) []Difference {
 	before := map[string]*Contents{}
 	for i := range was {

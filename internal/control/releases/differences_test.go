@@ -9,10 +9,12 @@ func TestDifferences(t *testing.T) {
 	was := []Contents{
 		{Node: "gone"},
 		{Node: "same", Content: []string{"l1"}, Packages: map[string]string{"nginx": "1"}},
-		{Node: "changed", Content: []string{"l1"}, Packages: map[string]string{"nginx": "1", "old": "3"}, Python: map[string]string{"numpy": "2"}},
+		{Node: "changed", Content: []string{"l1"}, Packages: map[string]string{"nginx": "1", "old": "3"},
+			Python: map[string]string{"numpy": "2"}},
 	}
 	is := []Contents{
-		{Node: "changed", Content: []string{"l2"}, Packages: map[string]string{"nginx": "2", "zoo": "1"}, Python: map[string]string{"numpy": "2"}},
+		{Node: "changed", Content: []string{"l2"}, Packages: map[string]string{"nginx": "2", "zoo": "1"},
+			Python: map[string]string{"numpy": "2"}},
 		{Node: "same", Content: []string{"l1"}, Packages: map[string]string{"nginx": "1"}},
 		{Node: "new"},
 	}

@@ -35,7 +35,8 @@ func (p pruning) Confirm(c *control.Session, of *plan.Plan) (bool, error) {
 	return c.AskProduction(p.site, fmt.Sprintf("%s would be removed.", humanize.Count(forgotten(of), "release")))
 }
 
-// Prune removes all releases of a site but those that are needed and, of the others, the newest that are to be kept. The result is nil if there was nothing to do.
+// Prune removes all releases of a site but those that are needed and, of the others, the newest
+// that are to be kept. The result is nil if there was nothing to do.
 func Prune(ctx context.Context, c *control.Session, s *site.Site, keep int) (*Pruned, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {

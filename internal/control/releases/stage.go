@@ -110,7 +110,8 @@ func giveUp(ctx context.Context, f *apply.Fleet, number int, goal plan.Goal) err
 	return f.Records().Write(ctx, release.GiveUp(r, number, goal))
 }
 
-// stagedBefore returns the site of a release's quarantine as it was staged before, or nil if it was not, or that cannot be read.
+// stagedBefore returns the site of a release's quarantine as it was staged before, or nil if it was
+// not, or that cannot be read.
 func stagedBefore(ctx context.Context, c *control.Session, f *apply.Fleet, s *site.Site, number int) *site.Site {
 	made, err := c.Call(s).Releases(f).Load(ctx, number)
 	if err != nil {

@@ -60,8 +60,10 @@ type Switched struct {
 	Outage time.Duration // from when something was first disturbed until all was healthy
 }
 
-// Switch makes a staged release live for the nodes that selectors mean (none: all that are staged), all of it or nothing.
-func Switch(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o SwitchOptions) (*Switched, error) {
+// Switch makes a staged release live for the nodes that selectors mean (none: all that are staged),
+// all of it or nothing.
+func Switch(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o SwitchOptions) (*Switched,
+	error) {
 	t, err := switchTo(ctx, c, s, selectors, o.Release)
 	if err != nil {
 		return nil, err
@@ -79,7 +81,8 @@ func Switch(ctx context.Context, c *control.Session, s *site.Site, selectors []s
 	return made, err
 }
 
-// Rollback returns to what was live before: the nodes that selectors mean or, without, all that have a former release.
+// Rollback returns to what was live before: the nodes that selectors mean or, without, all that
+// have a former release.
 func Rollback(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*Switched, error) {
 	t, err := goingBack(ctx, c, s, selectors)
 	if err != nil {
@@ -115,7 +118,8 @@ func switchTo(ctx context.Context, c *control.Session, s *site.Site, selectors [
 		}
 	}
 	if len(t.to) == 0 {
-		return nil, problem.New(problem.Mistake, "there is no node of release %s", site.ReleaseName(number)).Try("orrery stage --release %d", number)
+		return nil, problem.New(problem.Mistake, "there is no node of release %s", site.ReleaseName(number)).
+			Try("orrery stage --release %d", number)
 	}
 	return t, nil
 }
@@ -151,7 +155,8 @@ func (t *change) instances(ctx context.Context, number int) (map[string]bool, er
 
 // run makes the switch.
 func (t *change) run(ctx context.Context) (*Switched, error) {
-	j := &control.Job{Session: t.Session, Site: t.site, Base: t.site, Hosts: t.hosts, Undo: true, Parallel: max(control.DefaultParallel(), len(t.to)), Do: t}
+	j := &control.Job{Session: t.Session, Site: t.site, Base: t.site, Hosts: t.hosts, Undo: true,
+		Parallel: max(control.DefaultParallel(), len(t.to)), Do: t}
 	began := time.Now()
 	result, err := j.Run(ctx)
 	if err != nil {
@@ -159,7 +164,8 @@ func (t *change) run(ctx context.Context) (*Switched, error) {
 		t.tellFailedSwitch(ctx, err)
 		return nil, err
 	}
-	made := &Switched{Site: t.site.Key(), To: t.to, From: t.live, Already: result == nil, Took: time.Since(began), Kept: result != nil && !t.back && len(t.live) > 0}
+	made := &Switched{Site: t.site.Key(), To: t.to, From: t.live, Already: result == nil, Took: time.Since(began),
+		Kept: result != nil && !t.back && len(t.live) > 0}
 	if result != nil && len(t.hosts.All) > 1 {
 		made.Skew, made.Outage = result.Measured(t.planned)
 	}
@@ -178,14 +184,16 @@ func (t *change) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, err
 	if err := t.Session.Call(t.site).Releases(t.hosts).Learn(ctx, t.live); err != nil {
 		return nil, err
 	}
-	if seen = slices.Clone(seen); len(seen) > 1 || t.trial != nil { // what is taken back on one of them is still under way on others
+	if seen = slices.Clone(seen); len(seen) > 1 || t.trial != nil {
+		// what is taken back on one of them is still under way on others
 		intent := t.intent(t.live)
 		for i := range seen {
 			seen[i].Releases.Switch = intent
 		}
 	}
 	p, err := release.Switch(t.site, seen, release.Goal{
-		To: t.to, Releases: t.hosts.Views().Sites(), Holds: t.trial != nil, Back: t.back, Ended: trial.WentBack(t.before.Trial, t.back, t.why),
+		To: t.to, Releases: t.hosts.Views().Sites(), Holds: t.trial != nil, Back: t.back,
+		Ended: trial.WentBack(t.before.Trial, t.back, t.why),
 	})
 	if err == nil && maps.Equal(t.live, t.to) && onlyRecords(p) {
 		p.Steps = nil
@@ -196,7 +204,8 @@ func (t *change) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan, err
 
 // Confirm asks, in production, whether the nodes may go to other releases.
 func (t *change) Confirm(c *control.Session, _ *plan.Plan) (asked bool, err error) {
-	return c.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", humanize.Count(len(t.to), "node"), register.ReleaseNames(t.live), register.ReleaseNames(t.to)))
+	return c.AskProduction(t.site, fmt.Sprintf("%s would go from release %s to %s.", humanize.Count(len(t.to), "node"),
+		register.ReleaseNames(t.live), register.ReleaseNames(t.to)))
 }
 
 // Begin takes down where the set is to end.
@@ -220,13 +229,16 @@ func (t *change) may(live map[string]int) error {
 	case t.ends != nil && (on == nil || !on.Until.Equal(t.ends.Until)):
 		return errTrialOver
 	case on != nil && !t.back:
-		return problem.New(problem.Mistake, "release %s is on trial until %s", site.ReleaseName(on.Release), humanize.Clock(on.Until)).At(t.site.Key()).
+		return problem.New(problem.Mistake, "release %s is on trial until %s", site.ReleaseName(on.Release),
+			humanize.Clock(on.Until)).At(t.site.Key()).
 			Try("orrery confirm or orrery rollback first")
 	case on != nil && len(t.to) < len(on.Back):
-		return problem.New(problem.Mistake, "release %s is on trial with %s, which can only go back together", site.ReleaseName(on.Release), humanize.Count(len(on.Back), "node")).At(t.site.Key()).
+		return problem.New(problem.Mistake, "release %s is on trial with %s, which can only go back together",
+			site.ReleaseName(on.Release), humanize.Count(len(on.Back), "node")).At(t.site.Key()).
 			Try("orrery rollback, without naming nodes, or orrery confirm first")
 	case t.trial != nil && len(live) < len(t.to):
-		return problem.New(problem.Mistake, "nothing is live that the trial of release %s could go back to", site.ReleaseName(t.trial.Release)).At(t.site.Key()).
+		return problem.New(problem.Mistake, "nothing is live that the trial of release %s could go back to",
+			site.ReleaseName(t.trial.Release)).At(t.site.Key()).
 			Try("switch to it without --confirm-within")
 	}
 	if t.trial != nil {
@@ -237,7 +249,10 @@ func (t *change) may(live map[string]int) error {
 
 // onlyRecords reports whether a plan changes nothing but what is on record.
 func onlyRecords(p *plan.Plan) bool {
-	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool { return s.Kind != plan.CommitSwitch && s.Kind != plan.WriteNames })
+	return !slices.ContainsFunc(p.Steps, func(s *plan.Step) bool {
+		return s.Kind != plan.CommitSwitch &&
+			s.Kind != plan.WriteNames
+	})
 }
 
 // liveNow returns the releases of those nodes that are live.
@@ -268,7 +283,8 @@ func (t *change) Commit(ctx context.Context) error {
 	}
 	t.hosts.ForgetLive()
 	if err := unattended.BeginTrial(ctx, t.Session.Call(t.site), t.hosts, t.trial, t.hosts.Views().Sites()); err != nil {
-		return problem.New(problem.HalfWay, "the release is live, and its trial could not begin").At(t.site.Key()).Because(err).Try("orrery up returns to what was live before")
+		return problem.New(problem.HalfWay, "the release is live, and its trial could not begin").At(t.site.Key()).
+			Because(err).Try("orrery up returns to what was live before")
 	}
 	return nil
 }
@@ -282,7 +298,8 @@ func (t *change) intent(live map[string]int) *observe.Switch {
 	return &observe.Switch{To: t.to, End: end, Who: control.Who(), Since: time.Now().UTC(), Pid: os.Getpid()}
 }
 
-// explain says where the set is after a switch that failed. What was intended is forgotten if it is wholly back.
+// explain says where the set is after a switch that failed. What was intended is forgotten if it is
+// wholly back.
 func (t *change) explain(ctx context.Context, err error, live map[string]int) error {
 	var p *problem.Problem
 	if !errors.As(err, &p) {
@@ -293,7 +310,8 @@ func (t *change) explain(ctx context.Context, err error, live map[string]int) er
 		if wrong := t.hosts.Records().Write(ctx, t.before); wrong != nil {
 			return errors.Join(err, wrong)
 		}
-		return problem.New(problem.Reverted, "the switch failed; all %s are back at release %s", humanize.Count(len(t.to), "node"), register.ReleaseNames(live)).
+		return problem.New(problem.Reverted, "the switch failed; all %s are back at release %s",
+			humanize.Count(len(t.to), "node"), register.ReleaseNames(live)).
 			At(t.site.Key()).Try("the messages above say why; orrery logs NODE --release N tells more")
 	case problem.Left:
 		return t.halfWay(err)
@@ -305,7 +323,9 @@ func (t *change) explain(ctx context.Context, err error, live map[string]int) er
 func (t *change) halfWay(cause error) error {
 	hosts, err := t.Session.Seen(context.Background(), t.hosts)
 	if err != nil {
-		return problem.New(problem.HalfWay, "the switch failed and could not be fully undone; where the set is cannot be seen").At(t.site.Key()).Because(errors.Join(cause, err)).
+		return problem.New(problem.HalfWay,
+			"the switch failed and could not be fully undone; where the set is cannot be seen").At(t.site.Key()).
+			Because(errors.Join(cause, err)).
 			Try("when all hosts answer, the next orrery up, switch or rollback first brings the set to one release")
 	}
 	now := liveNow(hosts, t.to)
@@ -317,7 +337,8 @@ func (t *change) halfWay(cause error) error {
 		}
 		words = append(words, name+": "+text)
 	}
-	return problem.New(problem.HalfWay, "the switch failed and could not be fully undone; %s", humanize.List(words, 40)).At(t.site.Key()).Because(cause).
+	return problem.New(problem.HalfWay, "the switch failed and could not be fully undone; %s", humanize.List(words, 40)).
+		At(t.site.Key()).Because(cause).
 		Try("fix the cause; the next orrery up, switch or rollback first brings the set to one release")
 }
 
@@ -336,7 +357,8 @@ func goingBack(ctx context.Context, c *control.Session, s *site.Site, selectors 
 		names = slices.Sorted(maps.Keys(chosen))
 	}
 	if len(names) == 0 {
-		return nil, problem.New(problem.Mistake, "site %s has no former release to return to", s.Key()).Try("orrery release ls lists the releases")
+		return nil, problem.New(problem.Mistake, "site %s has no former release to return to", s.Key()).
+			Try("orrery release ls lists the releases")
 	}
 	if t.to, err = release.Former(t.before, names); err != nil {
 		return nil, err
@@ -345,9 +367,11 @@ func goingBack(ctx context.Context, c *control.Session, s *site.Site, selectors 
 	return t, c.Call(s).Releases(t.hosts).Learn(ctx, t.to)
 }
 
-// tellFailedSwitch lets the hooks know of a switch that was tried and failed. One that was refused has changed nothing.
+// tellFailedSwitch lets the hooks know of a switch that was tried and failed. One that was refused
+// has changed nothing.
 func (t *change) tellFailedSwitch(ctx context.Context, err error) {
-	result, tried := map[int]string{int(problem.Reverted): observe.Reverted, int(problem.HalfWay): "half-way"}[problem.Exit(err)]
+	result, tried := map[int]string{int(problem.Reverted): observe.Reverted,
+		int(problem.HalfWay): "half-way"}[problem.Exit(err)]
 	if !tried {
 		return
 	}

@@ -47,7 +47,8 @@ func Confirm(ctx context.Context, c *control.Session, s *site.Site, why string) 
 	return r.Ended, c.Note(s, "orrery confirm", fmt.Sprintf("release %d is confirmed (%s)", number, why))
 }
 
-// ForgetLive ends what was under way of releases when all nodes of a site have ended, on all of its hosts. Which were live is kept for the next up.
+// ForgetLive ends what was under way of releases when all nodes of a site have ended, on all of its
+// hosts. Which were live is kept for the next up.
 func ForgetLive(ctx context.Context, f *apply.Fleet) error {
 	r, err := f.Records().Read(ctx)
 	if err != nil || r.Former == nil && r.Switch == nil && r.Trial == nil && r.Ended == nil {

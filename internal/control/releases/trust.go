@@ -43,7 +43,8 @@ type FileDifference struct {
 	Lines []string // "-" and a line of the site directory, "+" and one of the copy; or nil if it is no text
 }
 
-// Trust writes the digest of what hosts keep of a release to releases.lock, after the caller has seen it and agreed.
+// Trust writes the digest of what hosts keep of a release to releases.lock, after the caller has
+// seen it and agreed.
 func Trust(ctx context.Context, c *control.Session, s *site.Site, o TrustOptions) (*Copy, error) {
 	dir, err := os.MkdirTemp("", "orrery-release-")
 	if err != nil {
@@ -99,16 +100,19 @@ func fetch(ctx context.Context, f *apply.Fleet, o TrustOptions, dir string) (*Co
 	}
 	switch {
 	case from == nil && o.Host != "":
-		return nil, problem.New(problem.Mistake, "host %s keeps no copy of release %d that can be read", o.Host, o.Release).Try("leave --host out")
+		return nil, problem.New(problem.Mistake, "host %s keeps no copy of release %d that can be read", o.Host, o.Release).
+			Try("leave --host out")
 	case from == nil:
-		return nil, problem.New(problem.Mistake, "no host keeps a copy of release %d that can be read", o.Release).Try("orrery stage --release %d", o.Release)
+		return nil, problem.New(problem.Mistake, "no host keeps a copy of release %d that can be read", o.Release).
+			Try("orrery stage --release %d", o.Release)
 	case len(keep) > 1:
 		var who []string
 		for _, names := range keep {
 			who = append(who, strings.Join(names, " and "))
 		}
 		slices.Sort(who)
-		return nil, problem.New(problem.Usage, "hosts keep different copies of release %d: %s", o.Release, strings.Join(who, "; ")).
+		return nil, problem.New(problem.Usage, "hosts keep different copies of release %d: %s", o.Release,
+			strings.Join(who, "; ")).
 			Try("--host NAME says whose copy is meant; --into DIRECTORY stores it for review")
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -128,7 +132,8 @@ func lay(ctx context.Context, from, to string) error {
 		return err
 	}
 	if err := os.Mkdir(to, 0o700); err != nil {
-		return problem.New(problem.Usage, "the copy cannot be stored").At(to).Because(problem.Reason(err)).Try("name a directory that does not exist yet")
+		return problem.New(problem.Usage, "the copy cannot be stored").At(to).Because(problem.Reason(err)).
+			Try("name a directory that does not exist yet")
 	}
 	root, err := tree.Open(to)
 	if err != nil {
@@ -150,12 +155,16 @@ func agree(c *control.Session, s *site.Site, o TrustOptions, kept *Copy) error {
 		if o.Digest == kept.Digest {
 			return nil
 		}
-		return problem.New(problem.Refused, "the digest of what is kept of release %d is %s, and not the one that you trust; nothing was done", o.Release, kept.Digest)
+		return problem.New(problem.Refused,
+			"the digest of what is kept of release %d is %s, and not the one that you trust; nothing was done", o.Release,
+			kept.Digest)
 	}
-	why := fmt.Sprintf("Nodes of %s would be made from this copy of release %d, with its commands, volumes and secrets.", s.Name, o.Release)
+	why := fmt.Sprintf("Nodes of %s would be made from this copy of release %d, with its commands, volumes and secrets.",
+		s.Name, o.Release)
 	_, err := c.Asker.Ask(control.Question{About: control.Trust, Site: s.Name, Why: why})
 	if err != nil {
-		return problem.New(problem.Refused, "not confirmed; nothing was done").Try("type %s when asked, or use --digest %s", s.Name, kept.Digest)
+		return problem.New(problem.Refused, "not confirmed; nothing was done").
+			Try("type %s when asked, or use --digest %s", s.Name, kept.Digest)
 	}
 	return nil
 }
@@ -208,7 +217,8 @@ func files(ctx context.Context, dir string) (map[string][]byte, error) {
 	})
 }
 
-// lines returns how two texts differ: what comes before the first line that differs, and after the last, is left out.
+// lines returns how two texts differ: what comes before the first line that differs, and after the
+// last, is left out.
 func lines(before, after []byte) (all []string) {
 	if !utf8.Valid(before) || !utf8.Valid(after) {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// AwaitTrial waits for the end of a trial, and returns how it ended. That it has failed on one of several hosts, each of which watches
-// over it by itself, lets all go back at once.
+// AwaitTrial waits for the end of a trial, and returns how it ended. That it has failed on one of
+// several hosts, each of which watches over it by itself, lets all go back at once.
 func AwaitTrial(ctx context.Context, c *control.Session, s *site.Site) (*observe.TrialEnd, error) {
 	for {
 		t, err := newChange(ctx, c, s)
@@ -55,7 +55,8 @@ func AwaitTrial(ctx context.Context, c *control.Session, s *site.Site) (*observe
 	}
 }
 
-// atRest reports whether nobody switches: what is on record of a switch then was interrupted. Who switches holds the site's lock.
+// atRest reports whether nobody switches: what is on record of a switch then was interrupted. Who
+// switches holds the site's lock.
 func (t *change) atRest(ctx context.Context) (bool, error) {
 	if t.before.Switch == nil {
 		return true, nil
@@ -72,7 +73,8 @@ func (t *change) atRest(ctx context.Context) (bool, error) {
 
 // noLonger says that somebody has ended waiting for the end of a trial.
 func noLonger() error {
-	return problem.New(problem.Interrupted, "no longer waiting; the trial continues").Try("orrery status shows it; orrery confirm or orrery rollback ends it")
+	return problem.New(problem.Interrupted, "no longer waiting; the trial continues").
+		Try("orrery status shows it; orrery confirm or orrery rollback ends it")
 }
 
 // awaitInterval is how often the hosts are asked whether a trial is over.

@@ -29,15 +29,17 @@ type Added struct {
 	State     hosts.State `json:"state"`
 }
 
-// Add makes a machine a host of a site: it is reached, what nodes need is installed there, it is checked as `host check` does, and comes to the site file. Nothing of the site is there then but the
-// program. A second time, all that is left is done.
+// Add makes a machine a host of a site: it is reached, what nodes need is installed there, it is
+// checked as `host check` does, and comes to the site file. Nothing of the site is there then but
+// the program. A second time, all that is left is done.
 func Add(ctx context.Context, c *control.Session, name, address string) (*Added, error) {
 	s, err := c.Load()
 	if err != nil {
 		return nil, err
 	}
 	if s.Twin != "" {
-		return nil, problem.New(problem.Usage, "%s is a twin, which has the hosts of its site", s.Key()).Try("leave --twin out")
+		return nil, problem.New(problem.Usage, "%s is a twin, which has the hosts of its site", s.Key()).
+			Try("leave --twin out")
 	}
 	dir, err := c.Absolute()
 	if err != nil {
@@ -47,7 +49,8 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 	var file *sitefile.Edit
 	switch h, there := s.Host(name); {
 	case there && h.Address != address:
-		return nil, problem.New(problem.Mistake, "host %s is at %s by the site file, and not at %s", name, h.Address, address).At(sitefile.Name).
+		return nil, problem.New(problem.Mistake, "host %s is at %s by the site file, and not at %s", name, h.Address,
+			address).At(sitefile.Name).
 			Try("give the new one another name; or, if it is the same machine, change its address there")
 	case there:
 		added.Written = true
@@ -61,7 +64,8 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 		return nil, err
 	}
 	if file != nil {
-		if err := vouchOwn(ctx, c, was); problem.Is(err, problem.Unable) { // then each release has to be accepted: orrery release trust
+		if err := vouchOwn(ctx, c, was); problem.Is(err, problem.Unable) {
+			// then each release has to be accepted: orrery release trust
 			c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: err.Error(), Err: err})
 		} else if err != nil {
 			return nil, err
@@ -90,7 +94,8 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 	return added, nil
 }
 
-// vouchOwn writes to releases.lock what this machine keeps of the releases of a site, if that has had no other host, and of those of its twins.
+// vouchOwn writes to releases.lock what this machine keeps of the releases of a site, if that has
+// had no other host, and of those of its twins.
 func vouchOwn(ctx context.Context, c *control.Session, s *site.Site) error {
 	all := []*site.Site{s}
 	for _, t := range c.Register().Twins() {
@@ -118,7 +123,8 @@ func (j *joining) say(format string, args ...any) {
 	j.Session.Watcher.Tell(control.Event{Kind: control.Progress, Site: j.site.Key(), Text: fmt.Sprintf(format, args...)})
 }
 
-// reach reaches the host, and all others: what it is must not contradict what they are. A host that is new to the site must not have nodes of one that is called so.
+// reach reaches the host, and all others: what it is must not contradict what they are. A host that
+// is new to the site must not have nodes of one that is called so.
 func (j *joining) reach(ctx context.Context, fresh bool) error {
 	j.say("reaching host %s", j.name)
 	f, silent, err := j.Session.Reached(ctx, j.site)
@@ -144,8 +150,10 @@ func (j *joining) reach(ctx context.Context, fresh bool) error {
 		for i := range nodes {
 			names = append(names, nodes[i].Name)
 		}
-		return problem.New(problem.Surprise, "host %s has nodes of a site %s already: %s", j.name, j.site.Key(), humanize.List(names, 12)).
-			Try("if they are of another site, give one of the two another name; if they are of this one, write host %s into site.toml by hand: orrery plan then says what becomes of them", j.name)
+		return problem.New(problem.Surprise, "host %s has nodes of a site %s already: %s", j.name, j.site.Key(),
+			humanize.List(names, 12)).
+			Try("if they are of another site, give one of the two another name; if they are of this one, write host %s into site.toml by hand: orrery plan then says what becomes of them",
+				j.name)
 	}
 	_, err = f.Records().Read(ctx) // that hosts disagree on what is live is an error
 	return err
@@ -168,7 +176,8 @@ func (j *joining) outfit(ctx context.Context) ([]string, error) {
 	return installed, err
 }
 
-// check checks the hosts. The new one must be well; what is wrong with others is said, and keeps nobody from joining but for what concerns both.
+// check checks the hosts. The new one must be well; what is wrong with others is said, and keeps
+// nobody from joining but for what concerns both.
 func (j *joining) check(ctx context.Context) (hosts.State, error) {
 	j.say("checking host %s, and whether the hosts reach one another", j.name)
 	all := j.Session.Call(everywhere(j.site)).Check(ctx)
@@ -188,7 +197,9 @@ func (j *joining) check(ctx context.Context) (hosts.State, error) {
 		Try("mend that, and run the same command again: it goes on from what is there")
 }
 
-// everywhere returns a site that has, on each host, a node more that is on all networks that reach over hosts: so all hosts are to reach one another, whatever is on them yet. It is for looking only.
+// everywhere returns a site that has, on each host, a node more that is on all networks that reach
+// over hosts: so all hosts are to reach one another, whatever is on them yet. It is for looking
+// only.
 func everywhere(s *site.Site) *site.Site {
 	all := *s
 	all.Nodes = slices.Clone(s.Nodes)
@@ -206,7 +217,8 @@ func everywhere(s *site.Site) *site.Site {
 
 // about reports whether a text has the name of a host in it, as a word.
 func about(text, name string) bool {
-	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;:()[]", r) }), name)
+	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,;:()[]", r) }),
+		name)
 }
 
 // wrongs says what is wrong with a host.

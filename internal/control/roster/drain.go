@@ -41,7 +41,8 @@ func leaving(s *site.Site, f *apply.Fleet, seen []observe.Host, name string) (pl
 		return place.Moves{}, err
 	}
 	if at := seenOf(seen, name); at.Unknown {
-		return place.Moves{}, problem.New(problem.Unable, "nothing is known of host %s", name).Try("see that it answers: orrery host check")
+		return place.Moves{}, problem.New(problem.Unable, "nothing is known of host %s", name).
+			Try("see that it answers: orrery host check")
 	}
 	return place.Leave(live, seen, name)
 }
@@ -74,7 +75,8 @@ func (d Drain) Run(ctx context.Context, c *control.Session, s *site.Site) (*Move
 	}
 	h, ok := f.Host(d.Host)
 	if !ok {
-		return nil, problem.New(problem.Usage, "host %s is left out, and cannot be drained", d.Host).Try("leave --without out")
+		return nil, problem.New(problem.Usage, "host %s is left out, and cannot be drained", d.Host).
+			Try("leave --without out")
 	}
 	mark := func() error {
 		is, err := h.State.Cordoned(ctx)
@@ -83,7 +85,8 @@ func (d Drain) Run(ctx context.Context, c *control.Session, s *site.Site) (*Move
 		}
 		return h.State.SetCordoned(ctx, &observe.Drain{Who: control.Who(), Since: time.Now().UTC().Truncate(time.Second)})
 	}
-	m := &moving{Moved: Moved{Host: d.Host, Moved: []nodes.Moved{}}, show: d.Show, propose: func(seen []observe.Host) (place.Moves, error) { return leaving(s, f, seen, d.Host) }, before: mark}
+	m := &moving{Moved: Moved{Host: d.Host, Moved: []nodes.Moved{}}, show: d.Show,
+		propose: func(seen []observe.Host) (place.Moves, error) { return leaving(s, f, seen, d.Host) }, before: mark}
 	if d.Stay {
 		m.show = nil
 	}
@@ -99,7 +102,8 @@ func (d Drain) Run(ctx context.Context, c *control.Session, s *site.Site) (*Move
 	return &m.Moved, mark()
 }
 
-// Rebalance moves nodes so that groups are spread and hosts are about as full as one another, if the caller agrees.
+// Rebalance moves nodes so that groups are spread and hosts are about as full as one another, if
+// the caller agrees.
 func Rebalance(ctx context.Context, c *control.Session, s *site.Site, show Show) (*Moved, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
@@ -142,7 +146,8 @@ type moving struct {
 	before  func() error // is called before the first step; nil: nothing is
 }
 
-// run moves what is proposed for the hosts as they are, once the caller has agreed. It reports whether there was something to move.
+// run moves what is proposed for the hosts as they are, once the caller has agreed. It reports
+// whether there was something to move.
 func (m *moving) run(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) (bool, error) {
 	m.Moving = &nodes.Moving{Session: c, Site: s, Fleet: f, To: map[string]string{}}
 	r, err := m.Job(m).Run(ctx)
@@ -170,7 +175,8 @@ func (m *moving) Plan(ctx context.Context, seen []observe.Host) (p *plan.Plan, e
 
 func (m *moving) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
 	m.show(m.Moves, p)
-	why := fmt.Sprintf("%s would move to other hosts of %s. Each stands still for a moment.", humanize.Count(len(m.To), "node"), m.Site.Name)
+	why := fmt.Sprintf("%s would move to other hosts of %s. Each stands still for a moment.",
+		humanize.Count(len(m.To), "node"), m.Site.Name)
 	return c.Asker.Ask(control.Question{About: control.Moves, Site: m.Site.Name, Why: why})
 }
 

@@ -20,20 +20,23 @@ type Removed struct {
 	Block   string   `json:"block"`
 }
 
-// Remove takes a host out of a site. No node and no data may be there: nothing is lost. What Orrery keeps there of the site goes, and its program too, if no other site is there.
+// Remove takes a host out of a site. No node and no data may be there: nothing is lost. What Orrery
+// keeps there of the site goes, and its program too, if no other site is there.
 func Remove(ctx context.Context, c *control.Session, name string) (*Removed, error) {
 	s, err := c.Load()
 	if err != nil {
 		return nil, err
 	}
 	if s.Twin != "" {
-		return nil, problem.New(problem.Usage, "%s is a twin, which has the hosts of its site", s.Key()).Try("leave --twin out")
+		return nil, problem.New(problem.Usage, "%s is a twin, which has the hosts of its site", s.Key()).
+			Try("leave --twin out")
 	}
 	if err := known(s, name); err != nil {
 		return nil, err
 	}
 	if len(s.Hosts) == 1 {
-		return nil, problem.New(problem.Refused, "%s is the only host of the site", name).Try("orrery down takes the site down")
+		return nil, problem.New(problem.Refused, "%s is the only host of the site", name).
+			Try("orrery down takes the site down")
 	}
 	dir, err := c.Absolute()
 	if err != nil {
@@ -75,11 +78,13 @@ func declaredOn(s *site.Site, name string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return problem.New(problem.Refused, "host %s is named by %s: %s; nothing was done", name, humanize.Count(len(names), "node"), humanize.List(names, 12)).At(sitefile.Name).
+	return problem.New(problem.Refused, "host %s is named by %s: %s; nothing was done", name,
+		humanize.Count(len(names), "node"), humanize.List(names, 12)).At(sitefile.Name).
 		Try("take host = %q out of what they say, or name another host", name)
 }
 
-// strip removes what there is of a site on a host: what no node is on, such as networks, and what the host keeps of it.
+// strip removes what there is of a site on a host: what no node is on, such as networks, and what
+// the host keeps of it.
 func strip(ctx context.Context, c *control.Session, s *site.Site, name string) ([]string, error) {
 	h, f, err := only(ctx, c, s, name)
 	if err != nil {
@@ -117,7 +122,8 @@ func empty(h *observe.Host) error {
 		for i := range h.Nodes {
 			names = append(names, h.Nodes[i].Name)
 		}
-		return problem.New(problem.Refused, "host %s still has %s: %s; nothing was done", h.Name, humanize.Count(len(names), "node"), humanize.List(names, 12)).
+		return problem.New(problem.Refused, "host %s still has %s: %s; nothing was done", h.Name,
+			humanize.Count(len(names), "node"), humanize.List(names, 12)).
 			Try("orrery host drain %s moves them to other hosts", h.Name)
 	}
 	if len(h.Volumes) > 0 {
@@ -125,7 +131,9 @@ func empty(h *observe.Host) error {
 		for _, v := range h.Volumes {
 			names = append(names, v.Path)
 		}
-		return problem.New(problem.Refused, "host %s still has volumes of the site, which no node there uses any more: %s; nothing was done", h.Name, humanize.List(names, 8)).
+		return problem.New(problem.Refused,
+			"host %s still has volumes of the site, which no node there uses any more: %s; nothing was done", h.Name,
+			humanize.List(names, 8)).
 			Try("save what is needed of them, and remove them there")
 	}
 	return nil

@@ -16,9 +16,10 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Down ends the nodes that selectors mean or, without, all that there is of a site but volumes, and these too if that is said. The
-// result is nil if there was nothing to do.
-func Down(ctx context.Context, c *control.Session, s *site.Site, selectors []string, volumes bool) (*apply.Result, error) {
+// Down ends the nodes that selectors mean or, without, all that there is of a site but volumes, and
+// these too if that is said. The result is nil if there was nothing to do.
+func Down(ctx context.Context, c *control.Session, s *site.Site, selectors []string, volumes bool) (*apply.Result,
+	error) {
 	chosen, err := control.Choose(s, selectors)
 	if err != nil {
 		return nil, err
@@ -39,7 +40,8 @@ func leaving(ctx context.Context, c *control.Session, s *site.Site) (*apply.Flee
 	return f, err
 }
 
-// DownNamed takes down a site of which no directory need be there any more: what is on the host tells what there is of it.
+// DownNamed takes down a site of which no directory need be there any more: what is on the host
+// tells what there is of it.
 func DownNamed(ctx context.Context, c *control.Session, name string, volumes bool) (*apply.Result, error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err
@@ -56,8 +58,10 @@ func DownNamed(ctx context.Context, c *control.Session, name string, volumes boo
 }
 
 // down ends nodes; those that are chosen or, if that is nil, all that there is of a site.
-func down(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet, chosen map[string]bool, volumes bool) (*apply.Result, error) {
-	j := &control.Job{Session: c, Site: s, Hosts: f, Do: &takingDown{site: s, nodes: chosen, volumes: volumes, ending: c.Ending}}
+func down(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet, chosen map[string]bool,
+	volumes bool) (*apply.Result, error) {
+	j := &control.Job{Session: c, Site: s, Hosts: f,
+		Do: &takingDown{site: s, nodes: chosen, volumes: volumes, ending: c.Ending}}
 	result, err := j.Run(ctx)
 	if err != nil || chosen != nil {
 		return result, err
@@ -97,6 +101,7 @@ func (d *takingDown) Confirm(c *control.Session, p *plan.Plan) (asked bool, err 
 			return asked, err
 		}
 	}
-	more, err := c.AskProduction(d.site, fmt.Sprintf("%s would end.", humanize.Count(p.Counts()[plan.DestroyNode], "node")))
+	more, err := c.AskProduction(d.site, fmt.Sprintf("%s would end.",
+		humanize.Count(p.Counts()[plan.DestroyNode], "node")))
 	return asked || more, err
 }

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestSiteByName: what can be known of a site without its directory is known, and a name that is mistyped is told of.
+// TestSiteByName: what can be known of a site without its directory is known, and a name that is
+// mistyped is told of.
 func TestSiteByName(t *testing.T) {
 	a := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	for name, production := range map[string]bool{"karoo": true, "lost": false} {
@@ -30,7 +31,8 @@ func TestSiteByName(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 	}
-	for name, want := range map[string]string{"karo": "did you mean karoo?", "..": "orrery ls", "": "orrery ls", "nothing-like-it": "orrery ls"} {
+	for name, want := range map[string]string{"karo": "did you mean karoo?", "..": "orrery ls", "": "orrery ls",
+		"nothing-like-it": "orrery ls"} {
 		if _, err := siteByName(a, name); problem.Exit(err) != int(problem.Usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", name, err)
 		}

@@ -14,7 +14,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// TestSites: a host knows its sites and the directories that they came from, be they up or down and the directories there or gone.
+// TestSites: a host knows its sites and the directories that they came from, be they up or down and
+// the directories there or gone.
 func TestSites(t *testing.T) {
 	a := &control.Session{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}}
 	here := t.TempDir()
@@ -39,7 +40,8 @@ func TestSites(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := a.Register().WriteTwin(twin.Record{Site: "karoo", Dir: here, Options: twin.Options{Name: "dev1"}, Created: time.Now()}); err != nil {
+	if err := a.Register().WriteTwin(twin.Record{Site: "karoo", Dir: here, Options: twin.Options{Name: "dev1"},
+		Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := All(t.Context(), a)

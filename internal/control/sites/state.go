@@ -25,15 +25,17 @@ func Stop(ctx context.Context, c *control.Session, s *site.Site, selectors []str
 	return setState(ctx, c, s, selectors, stop, "would stop")
 }
 
-// Renew lets virtual machines go on in the programs that their host has now, without booting: those that selectors mean or, without, all whose programs
-// were replaced. The result is nil if there are none.
+// Renew lets virtual machines go on in the programs that their host has now, without booting: those
+// that selectors mean or, without, all whose programs were replaced. The result is nil if there are
+// none.
 func Renew(ctx context.Context, c *control.Session, s *site.Site, selectors []string) (*apply.Result, error) {
 	return setState(ctx, c, s, selectors, plan.Renew, "would go on in another QEMU")
 }
 
 type planner func(*site.Site, []observe.Host, plan.Goal) (*plan.Plan, error)
 
-func setState(ctx context.Context, c *control.Session, s *site.Site, selectors []string, planned planner, would string) (*apply.Result, error) {
+func setState(ctx context.Context, c *control.Session, s *site.Site, selectors []string, planned planner,
+	would string) (*apply.Result, error) {
 	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err

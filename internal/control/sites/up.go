@@ -35,10 +35,12 @@ type UpOptions struct {
 	Backup   string     // of which all hosts have laid down their parts, to be restored; "": of none
 }
 
-// Up brings up the nodes that selectors mean, or all of a site, and goes on with the trial of a release, also if not all of the site comes up. The result
-// is nil if there was nothing to do. A restore that was interrupted is brought to its end first: if that brings the site up from
-// another directory, elsewhere names it, and nothing else is done.
-func Up(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, elsewhere string, err error) {
+// Up brings up the nodes that selectors mean, or all of a site, and goes on with the trial of a
+// release, also if not all of the site comes up. The result is nil if there was nothing to do. A
+// restore that was interrupted is brought to its end first: if that brings the site up from another
+// directory, elsewhere names it, and nothing else is done.
+func Up(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o UpOptions) (r *apply.Result,
+	elsewhere string, err error) {
 	if elsewhere = restoredFrom(c, s); elsewhere == "" || o.Backup != "" {
 		r, err = up(ctx, c, s, selectors, o)
 		return r, "", err
@@ -51,7 +53,8 @@ func Up(ctx context.Context, c *control.Session, s *site.Site, selectors []strin
 	return nil, elsewhere, err
 }
 
-func up(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o UpOptions) (r *apply.Result, err error) {
+func up(ctx context.Context, c *control.Session, s *site.Site, selectors []string, o UpOptions) (r *apply.Result,
+	err error) {
 	f, chosen, err := control.ChosenHosts(ctx, c, s, selectors)
 	if err != nil {
 		return nil, err
@@ -86,7 +89,8 @@ func (u *bringingUp) Plan(ctx context.Context, seen []observe.Host) (*plan.Plan,
 			return nil, err
 		}
 	}
-	return planUp(u.session, u.site, seen, plan.Goal{Nodes: withWaiting(u.site, seen, u.nodes), Batch: u.options.Batch, Releases: u.hosts.Views().Releases()})
+	return planUp(u.session, u.site, seen, plan.Goal{Nodes: withWaiting(u.site, seen, u.nodes), Batch: u.options.Batch,
+		Releases: u.hosts.Views().Releases()})
 }
 
 func (u *bringingUp) Confirm(c *control.Session, p *plan.Plan) (asked bool, err error) {
@@ -110,7 +114,8 @@ func planUp(c *control.Session, s *site.Site, seen []observe.Host, goal plan.Goa
 		return nil, err
 	}
 	p.Warnings = append(p.Warnings, release.Returning(s, seen, goal)...)
-	p.Warnings = append(p.Warnings, release.Waiting(s, seen, goal, p.Homes, func(number int) (*site.Site, error) { return releases.Declared(c, s, number) })...)
+	p.Warnings = append(p.Warnings, release.Waiting(s, seen, goal, p.Homes,
+		func(number int) (*site.Site, error) { return releases.Declared(c, s, number) })...)
 	return p, hosts.Joined(s, seen, p)
 }
 
@@ -164,7 +169,8 @@ func tellOrphans(c *control.Session, s *site.Site, orphans []orphan.Orphan) {
 	}
 }
 
-// withWaiting adds to chosen nodes those of the site for which what they had in a backup waits. Nil means all, and stays.
+// withWaiting adds to chosen nodes those of the site for which what they had in a backup waits. Nil
+// means all, and stays.
 func withWaiting(s *site.Site, seen []observe.Host, chosen map[string]bool) map[string]bool {
 	if chosen == nil {
 		return nil
@@ -180,7 +186,8 @@ func withWaiting(s *site.Site, seen []observe.Host, chosen map[string]bool) map[
 	return all
 }
 
-// restoredFrom returns the site directory from which a restore began that was interrupted, if it is another than the one that is meant.
+// restoredFrom returns the site directory from which a restore began that was interrupted, if it is
+// another than the one that is meant.
 func restoredFrom(c *control.Session, s *site.Site) string {
 	m, up := c.Register().Marker(s.Key())
 	if dir, err := c.Absolute(); err != nil || !up || dir == m.Dir || !m.There() {

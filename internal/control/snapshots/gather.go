@@ -26,7 +26,8 @@ func Gather(hosts []string, last func() error) *Gathering {
 	return g
 }
 
-// Arrive says that a host is there, and waits for the others. Limit is how long it waits at most; 0: as long as it takes.
+// Arrive says that a host is there, and waits for the others. Limit is how long it waits at most;
+// 0: as long as it takes.
 func (g *Gathering) Arrive(ctx context.Context, host string, limit time.Duration) error {
 	g.mutex.Lock()
 	waits := len(g.missing)
@@ -42,7 +43,8 @@ func (g *Gathering) Arrive(ctx context.Context, host string, limit time.Duration
 	}
 	if limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, problem.New(problem.Failed, "the other hosts did not get that far within %s", limit))
+		ctx, cancel = context.WithTimeoutCause(ctx, limit,
+			problem.New(problem.Failed, "the other hosts did not get that far within %s", limit))
 		defer cancel()
 	}
 	select {

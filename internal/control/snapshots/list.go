@@ -34,7 +34,8 @@ func List(ctx context.Context, c *control.Session, s *site.Site) ([]*Snapshot, e
 	all, _, err := list(ctx, f)
 	for _, one := range all {
 		if len(one.Lacking) > 0 {
-			c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(), Text: fmt.Sprintf("the part of snapshot %s on host %s is lost", one.ID, humanize.List(one.Lacking, 12))})
+			c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(),
+				Text: fmt.Sprintf("the part of snapshot %s on host %s is lost", one.ID, humanize.List(one.Lacking, 12))})
 		}
 	}
 	return all, err
@@ -58,7 +59,8 @@ func Size(ctx context.Context, of *Snapshot) (volume.Size, error) {
 	return sum, nil
 }
 
-// list returns the snapshots that hosts have, the oldest first, and for each host those of which its part is ready and not kept.
+// list returns the snapshots that hosts have, the oldest first, and for each host those of which
+// its part is ready and not kept.
 func list(ctx context.Context, f *apply.Fleet) (all []*Snapshot, ready [][]string, err error) {
 	kept := make([][]*snapshot.Snapshot, len(f.All))
 	ready = make([][]string, len(f.All))
@@ -121,11 +123,13 @@ func find(all []*Snapshot, s *site.Site, id string) (*Snapshot, error) {
 			return one, nil
 		}
 	}
-	return nil, problem.New(problem.Usage, "there is no snapshot %q of %s", id, s.Key()).Try("orrery snapshot ls lists them")
+	return nil, problem.New(problem.Usage, "there is no snapshot %q of %s", id, s.Key()).
+		Try("orrery snapshot ls lists them")
 }
 
-// open returns the snapshots that hosts have. Before that, it brings to its end what a run has left that was killed when parts were ready: if a host has kept its own, all do; if none has, and all were
-// asked, it was never taken. Only the holder of the lock may call it.
+// open returns the snapshots that hosts have. Before that, it brings to its end what a run has left
+// that was killed when parts were ready: if a host has kept its own, all do; if none has, and all
+// were asked, it was never taken. Only the holder of the lock may call it.
 func open(ctx context.Context, f *apply.Fleet) ([]*Snapshot, error) {
 	all, ready, err := list(ctx, f)
 	if err != nil {

@@ -56,11 +56,14 @@ func Restore(ctx context.Context, c *control.Session, s *site.Site, id string, s
 	return &r.Restored, nil
 }
 
-// Once puts back a snapshot of one host that is there for nothing else, and removes it. It stays if this is cut short: then it is what the restoring goes on with. The caller has the lock of
-// the site, and the consent of whoever is concerned.
-func Once(ctx context.Context, c *control.Session, account *control.Account, s *site.Site, f *apply.Fleet, h *apply.Steered, from *snapshot.Snapshot, what string) (*Restored, error) {
+// Once puts back a snapshot of one host that is there for nothing else, and removes it. It stays if
+// this is cut short: then it is what the restoring goes on with. The caller has the lock of the
+// site, and the consent of whoever is concerned.
+func Once(ctx context.Context, c *control.Session, account *control.Account, s *site.Site, f *apply.Fleet,
+	h *apply.Steered, from *snapshot.Snapshot, what string) (*Restored, error) {
 	r := &restoring{
-		Session: c, site: s, fleet: f, account: account, from: merged(f, map[string]*snapshot.Snapshot{h.Name: from}), Restored: Restored{What: what, Left: from.Omitted},
+		Session: c, site: s, fleet: f, account: account, from: merged(f, map[string]*snapshot.Snapshot{h.Name: from}),
+		Restored: Restored{What: what, Left: from.Omitted},
 	}
 	err := r.check(ctx)
 	if err == nil {
@@ -102,7 +105,8 @@ type (
 
 // agree gets the consent to lose what was written since.
 func (r *restoring) agree() error {
-	why := fmt.Sprintf("What %s of %s and their volumes have written since %s would be lost.", humanize.Count(len(r.nodes), "node"), r.site.Name, r.from.Time.Local().Format(time.DateTime))
+	why := fmt.Sprintf("What %s of %s and their volumes have written since %s would be lost.",
+		humanize.Count(len(r.nodes), "node"), r.site.Name, r.from.Time.Local().Format(time.DateTime))
 	if _, err := r.Session.Asker.Ask(control.Question{About: control.Restore, Site: r.site.Name, Why: why}); err != nil {
 		return err
 	}
@@ -122,10 +126,12 @@ func (r *restoring) check(ctx context.Context) error {
 		}
 	}
 	if len(r.nodes) == 0 {
-		return problem.New(problem.Usage, "none of these nodes is in snapshot %s", r.from.ID).Try("orrery snapshot ls --json shows what is in it")
+		return problem.New(problem.Usage, "none of these nodes is in snapshot %s", r.from.ID).
+			Try("orrery snapshot ls --json shows what is in it")
 	}
 	if len(r.from.Lacking) > 0 && r.chosen == nil {
-		return problem.New(problem.Surprise, "host %s has lost its part of snapshot %s", humanize.List(r.from.Lacking, 12), r.from.ID).Try("name the nodes that are to be restored, of other hosts")
+		return problem.New(problem.Surprise, "host %s has lost its part of snapshot %s", humanize.List(r.from.Lacking, 12),
+			r.from.ID).Try("name the nodes that are to be restored, of other hosts")
 	}
 	if err := r.mayGoOn(ctx); err != nil {
 		return err
@@ -150,7 +156,8 @@ func (r *restoring) check(ctx context.Context) error {
 	return nil
 }
 
-// checkNode sees whether a node can be put back. One that is elsewhere by now, or may be, must not be there twice.
+// checkNode sees whether a node can be put back. One that is elsewhere by now, or may be, must not
+// be there twice.
 func (r *restoring) checkNode(n placed, seen []observe.Host) error {
 	found := false
 	for i, h := range r.fleet.All {
@@ -158,13 +165,16 @@ func (r *restoring) checkNode(n placed, seen []observe.Host) error {
 			now := &seen[i].Nodes[j]
 			if h.Name != n.host {
 				if now.ID == n.Record.ID || now.Name == n.Record.Name && !now.Staged && !n.Record.Staged {
-					return problem.New(problem.Surprise, "node %s was on host %s in snapshot %s, and host %s has %s now", n.Record.Name, n.host, r.from.ID, h.Name, now.Name).
+					return problem.New(problem.Surprise, "node %s was on host %s in snapshot %s, and host %s has %s now",
+						n.Record.Name, n.host, r.from.ID, h.Name, now.Name).
 						Try("orrery down %s first", now.Name)
 				}
 				continue
 			}
-			if now.Name == n.Record.Name && !now.Staged && !n.Record.Staged && now.ID != n.Record.ID || now.ID == n.Record.ID && now.Staged != n.Record.Staged {
-				return problem.New(problem.Surprise, "node %s now belongs to another release than in snapshot %s", n.Record.Name, r.from.ID).
+			if now.Name == n.Record.Name && !now.Staged && !n.Record.Staged && now.ID != n.Record.ID ||
+				now.ID == n.Record.ID && now.Staged != n.Record.Staged {
+				return problem.New(problem.Surprise, "node %s now belongs to another release than in snapshot %s", n.Record.Name,
+					r.from.ID).
 					Try("orrery switch to release %d first", n.Record.Release)
 			}
 			if now.ID == n.Record.ID {
@@ -176,7 +186,8 @@ func (r *restoring) checkNode(n placed, seen []observe.Host) error {
 		}
 	}
 	if !found && len(r.fleet.Unknown) > 0 {
-		return problem.New(problem.Unable, "node %s is not on host %s any more, and may be on %s", n.Record.Name, n.host, humanize.List(r.fleet.Unknown, 12)).Try("restore it when all hosts answer")
+		return problem.New(problem.Unable, "node %s is not on host %s any more, and may be on %s", n.Record.Name, n.host,
+			humanize.List(r.fleet.Unknown, 12)).Try("restore it when all hosts answer")
 	}
 	return nil
 }
@@ -192,7 +203,8 @@ func (r *restoring) mayGoOn(ctx context.Context) error {
 		if id == r.from.ID && covered {
 			return nil
 		}
-		return problem.New(problem.Left, "the restoring of snapshot %s was cut short", id).At("host "+h.Name).Try("orrery snapshot restore %s %s", id, strings.Join(nodes, " "))
+		return problem.New(problem.Left, "the restoring of snapshot %s was cut short", id).At("host "+h.Name).
+			Try("orrery snapshot restore %s %s", id, strings.Join(nodes, " "))
 	})
 }
 
@@ -217,7 +229,8 @@ func (r *restoring) run(ctx context.Context) error {
 	})
 	backs, errs := make([]apply.Back, len(on.All)), make([]error, len(on.All))
 	_ = on.Each(func(i int, h *apply.Steered) error {
-		until, cancel := context.WithCancel(context.WithoutCancel(ctx)) // once the nodes are back, it is not interrupted: half undone is worse than late
+		// once the nodes are back, it is not interrupted: half undone is worse than late
+		until, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
 		uncut := context.AfterFunc(ctx, cancel)
 		errs[i] = h.Snapshots.Restore(until, r.from.ID, names[h.Name], func(b apply.Back) error {
@@ -273,12 +286,14 @@ func (r *restoring) tookBack(ctx context.Context, why error, errs []error) error
 func (r *restoring) stops() []*plan.Step {
 	var steps []*plan.Step
 	for _, n := range r.ran {
-		steps = append(steps, &plan.Step{Kind: plan.StopNode, Host: n.host, Subject: n.Name, Was: &n.Node.Node, Restarts: true})
+		steps = append(steps, &plan.Step{Kind: plan.StopNode, Host: n.host, Subject: n.Name, Was: &n.Node.Node,
+			Restarts: true})
 	}
 	return steps
 }
 
-// stopRestored ends nodes whose state is thrown away. What one has written to hardware of the host stays, so it shuts down.
+// stopRestored ends nodes whose state is thrown away. What one has written to hardware of the host
+// stays, so it shuts down.
 func (r *restoring) stopRestored() []*plan.Step {
 	var steps []*plan.Step
 	for _, n := range r.nodes {
@@ -291,7 +306,8 @@ func (r *restoring) stopRestored() []*plan.Step {
 	return steps
 }
 
-// starts starts the nodes that ran when the snapshot was taken, and proves those that were whole then and are still declared.
+// starts starts the nodes that ran when the snapshot was taken, and proves those that were whole
+// then and are still declared.
 func (r *restoring) starts() []*plan.Step {
 	var steps []*plan.Step
 	for _, n := range r.nodes {
@@ -300,7 +316,8 @@ func (r *restoring) starts() []*plan.Step {
 		}
 		steps = append(steps, &plan.Step{Kind: plan.StartNode, Host: n.host, Subject: n.Record.Name, Node: &n.Record.Node})
 		if _, declared := r.site.Node(n.Record.Name); declared && n.Record.Configured {
-			steps = append(steps, &plan.Step{Kind: plan.CheckNode, Host: n.host, Subject: n.Record.Name, Node: &n.Record.Node, Needs: []int{len(steps) - 1}})
+			steps = append(steps, &plan.Step{Kind: plan.CheckNode, Host: n.host, Subject: n.Record.Name, Node: &n.Record.Node,
+				Needs: []int{len(steps) - 1}})
 		}
 	}
 	return steps

@@ -142,7 +142,8 @@ func (t *taking) keep(ctx context.Context) error {
 	others := &apply.Fleet{All: t.on.All[1:]}
 	err := others.Each(func(_ int, h *apply.Steered) error { return h.Snapshots.Keep(ctx, t.of.ID) })
 	if err != nil {
-		return problem.New(problem.Left, "snapshot %s is taken, and not yet kept on all hosts", t.of.ID).Because(err).Try("when all hosts answer, the next orrery snapshot sees to it")
+		return problem.New(problem.Left, "snapshot %s is taken, and not yet kept on all hosts", t.of.ID).Because(err).
+			Try("when all hosts answer, the next orrery snapshot sees to it")
 	}
 	return nil
 }
@@ -155,7 +156,8 @@ func (t *taking) drop(ctx context.Context) error {
 		}
 		err := h.Snapshots.Remove(ctx, t.of.ID)
 		if err != nil {
-			err = problem.New(problem.Left, "host %s still has its part of snapshot %s", h.Name, t.of.ID).Because(err).Try("when it answers, the next orrery snapshot removes it")
+			err = problem.New(problem.Left, "host %s still has its part of snapshot %s", h.Name, t.of.ID).Because(err).
+				Try("when it answers, the next orrery snapshot removes it")
 		}
 		return err
 	})
@@ -187,7 +189,8 @@ func Remove(ctx context.Context, c *control.Session, s *site.Site, ids []string)
 				return err
 			}
 		}
-		if _, err := c.AskProduction(s, fmt.Sprintf("%s would be deleted permanently.", humanize.Count(len(ids), "snapshot"))); err != nil {
+		if _, err := c.AskProduction(s, fmt.Sprintf("%s would be deleted permanently.",
+			humanize.Count(len(ids), "snapshot"))); err != nil {
 			return err
 		}
 		for _, id := range ids {

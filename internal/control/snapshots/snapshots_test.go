@@ -44,14 +44,16 @@ func restoringOf(t *testing.T, nodes ...snapshot.Node) (*restoring, *asked) {
 		t.Fatal(err)
 	}
 	h := f.All[0]
-	r := &restoring{Session: c, site: s, fleet: f, from: merged(f, map[string]*snapshot.Snapshot{h.Name: {ID: "20260730-120000", Site: "karoo", Nodes: nodes}})}
+	r := &restoring{Session: c, site: s, fleet: f,
+		from: merged(f, map[string]*snapshot.Snapshot{h.Name: {ID: "20260730-120000", Site: "karoo", Nodes: nodes}})}
 	for _, n := range nodes {
 		r.nodes = append(r.nodes, placed{n, h.Name})
 	}
 	return r, asker
 }
 
-// TestAgree: what was written since is lost only with consent to that, and in production with consent to that, too.
+// TestAgree: what was written since is lost only with consent to that, and in production with
+// consent to that, too.
 func TestAgree(t *testing.T) {
 	r, asker := restoringOf(t, node(11, "web"))
 	if err := r.agree(); err != nil || !slices.Equal(asker.all, []control.Consent{control.Restore, control.Production}) {
@@ -101,7 +103,8 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-// TestNoneOfThem: nodes that are not in a snapshot cannot be put back, and snapshots that are not there cannot be removed.
+// TestNoneOfThem: nodes that are not in a snapshot cannot be put back, and snapshots that are not
+// there cannot be removed.
 func TestNoneOfThem(t *testing.T) {
 	r, _ := restoringOf(t)
 	if err := r.check(t.Context()); problem.Exit(err) != int(problem.Usage) {

@@ -21,29 +21,33 @@ import (
 
 // A Node is how one instance of a node is.
 type Node struct {
-	Node       string            `json:"node"`
-	ID         int               `json:"id"`
-	Release    int               `json:"release,omitempty"`
-	Quarantine bool              `json:"quarantine,omitempty"` // beside the live one
-	Host       string            `json:"host"`
-	State      string            `json:"state"`
-	Health     string            `json:"health"`
-	ProvenAt   time.Time         `json:"proven_at,omitzero"` // when its checks were last passed
-	Probed     bool              `json:"probed,omitempty"`   // it was looked into just now
-	Accel      string            `json:"accel,omitempty"`    // what runs it, if it is a virtual machine that runs
-	VHost      bool              `json:"vhost,omitempty"`    // its network cards are served by the host's kernel
-	Starved    bool              `json:"starved,omitempty"`  // it stands still because its host had no room for what it wrote to a disk
-	Panic      string            `json:"panic,omitempty"`    // it stands still because its kernel has panicked: what that printed at last
-	Rootless   bool              `json:"rootless,omitempty"` // it runs without what shows it its root
-	Unlinked   []string          `json:"unlinked,omitempty"` // networks to which it has no link any more although it runs
-	Outdated   []string          `json:"outdated,omitempty"` // programs that run it, and that have been replaced on the host
-	Doubt      []string          `json:"doubt,omitempty"`    // networks of which a run that was killed has left open whether it has them
-	Roles      []string          `json:"roles"`
-	Addresses  map[string]string `json:"addresses"`
-	Detail     string            `json:"detail,omitempty"`
-	Drift      []observe.Drift   `json:"drift,omitempty"`
-	Usage      *apply.Usage      `json:"usage,omitempty"`
-	Networks   []string          `json:"-"` // in the order in which they are declared
+	Node       string    `json:"node"`
+	ID         int       `json:"id"`
+	Release    int       `json:"release,omitempty"`
+	Quarantine bool      `json:"quarantine,omitempty"` // beside the live one
+	Host       string    `json:"host"`
+	State      string    `json:"state"`
+	Health     string    `json:"health"`
+	ProvenAt   time.Time `json:"proven_at,omitzero"` // when its checks were last passed
+	Probed     bool      `json:"probed,omitempty"`   // it was looked into just now
+	Accel      string    `json:"accel,omitempty"`    // what runs it, if it is a virtual machine that runs
+	VHost      bool      `json:"vhost,omitempty"`    // its network cards are served by the host's kernel
+	// it stands still because its host had no room for what it wrote to a disk
+	Starved bool `json:"starved,omitempty"`
+	// it stands still because its kernel has panicked: what that printed at last
+	Panic    string   `json:"panic,omitempty"`
+	Rootless bool     `json:"rootless,omitempty"` // it runs without what shows it its root
+	Unlinked []string `json:"unlinked,omitempty"` // networks to which it has no link any more although it runs
+	// programs that run it, and that have been replaced on the host
+	Outdated []string `json:"outdated,omitempty"`
+	// networks of which a run that was killed has left open whether it has them
+	Doubt     []string          `json:"doubt,omitempty"`
+	Roles     []string          `json:"roles"`
+	Addresses map[string]string `json:"addresses"`
+	Detail    string            `json:"detail,omitempty"`
+	Drift     []observe.Drift   `json:"drift,omitempty"`
+	Usage     *apply.Usage      `json:"usage,omitempty"`
+	Networks  []string          `json:"-"` // in the order in which they are declared
 }
 
 // Absent is the state of a node that is not there.
@@ -59,7 +63,8 @@ const (
 
 // Good reports whether the node is as declared.
 func (r Node) Good() bool {
-	return r.State == string(observe.Running) && (r.Health == Healthy || r.Health == "-") || r.State == string(observe.Stopped) && r.Health == "off"
+	return r.State == string(observe.Running) && (r.Health == Healthy || r.Health == "-") ||
+		r.State == string(observe.Stopped) && r.Health == "off"
 }
 
 // A Status is how the nodes of a site are on its hosts.
@@ -118,7 +123,8 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 	return all, nil
 }
 
-// whereabouts returns the host of a node: that on which it is, else that on which it is to be; "-": that is for the next plan to say.
+// whereabouts returns the host of a node: that on which it is, else that on which it is to be; "-":
+// that is for the next plan to say.
 func whereabouts(f *apply.Fleet, n *site.Node, on string) string {
 	if len(f.All) == 1 && len(f.Unknown) == 0 {
 		return f.All[0].Name
@@ -207,8 +213,9 @@ func (r *Node) judge() {
 	}
 }
 
-// Measure notes what running nodes use now. How many processors that are is told from one reading to the next: what it returns is for the next
-// round, and without any of one before it waits for a moment. A host that does not say what its nodes use is added to Silent.
+// Measure notes what running nodes use now. How many processors that are is told from one reading
+// to the next: what it returns is for the next round, and without any of one before it waits for a
+// moment. A host that does not say what its nodes use is added to Silent.
 func (all *Status) Measure(ctx context.Context, before map[int]host.Sample) (map[int]host.Sample, error) {
 	if before == nil {
 		before = all.meter(ctx, nil)
@@ -219,7 +226,8 @@ func (all *Status) Measure(ctx context.Context, before map[int]host.Sample) (map
 	return all.meter(ctx, before), ctx.Err()
 }
 
-// meter asks each host once what its nodes use since the samples before, unless that is nil, and returns their samples by id.
+// meter asks each host once what its nodes use since the samples before, unless that is nil, and
+// returns their samples by id.
 func (all *Status) meter(ctx context.Context, before map[int]host.Sample) map[int]host.Sample {
 	now, mutex := map[int]host.Sample{}, sync.Mutex{}
 	err := all.Fleet.Each(func(_ int, h *apply.Steered) error {
@@ -268,7 +276,8 @@ func (r Node) rank() int {
 // quarantined returns the status of an instance beside the live one.
 func quarantined(of Node, n *observe.Node) Node {
 	r := of
-	r.ID, r.Release, r.Quarantine, r.State, r.Health, r.Detail, r.ProvenAt = n.ID, n.Release, true, string(n.State), "-", "", n.ProvenAt
+	r.ID, r.Release, r.Quarantine, r.State, r.Health, r.Detail, r.ProvenAt = n.ID, n.Release, true, string(n.State), "-",
+		"", n.ProvenAt
 	r.observed(n)
 	switch {
 	case n.State != observe.Running:
@@ -284,7 +293,8 @@ func quarantined(of Node, n *observe.Node) Node {
 	return r
 }
 
-// recall lets the health of a node that counts as healthy be what was last found, or what it was without that if s is nil.
+// recall lets the health of a node that counts as healthy be what was last found, or what it was
+// without that if s is nil.
 func (r *Node) recall(s *observe.Sickness) {
 	switch {
 	case s != nil && r.Health == Healthy:
@@ -301,7 +311,8 @@ func (r *Node) observed(n *observe.Node) {
 }
 
 func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node) Node {
-	r := Node{Node: n.Name, ID: n.FullID(), Release: n.Release, Host: hostName, State: Absent, Health: "-", Roles: n.Roles, Addresses: map[string]string{}}
+	r := Node{Node: n.Name, ID: n.FullID(), Release: n.Release, Host: hostName, State: Absent, Health: "-",
+		Roles: n.Roles, Addresses: map[string]string{}}
 	for _, nic := range n.NICs {
 		r.Networks = append(r.Networks, nic.Network)
 		r.Addresses[nic.Network] = nic.Address.String()

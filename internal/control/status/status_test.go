@@ -13,8 +13,10 @@ func TestJudge(t *testing.T) {
 		drift     []observe.Drift
 	}{
 		{Healthy, Healthy, nil}, {"not proven", Healthy, nil}, {"-", "-", nil}, {"not configured", "not configured", nil},
-		{Healthy, Drifted, []observe.Drift{{Kind: observe.DriftFile}}}, {"-", Drifted, []observe.Drift{{Kind: observe.DriftService}}},
-		{Healthy, Unhealthy, []observe.Drift{{Kind: observe.DriftFile}, {Kind: observe.DriftHealth}}}, {Healthy, Unhealthy, []observe.Drift{{Kind: observe.DriftNode}}},
+		{Healthy, Drifted, []observe.Drift{{Kind: observe.DriftFile}}},
+		{"-", Drifted, []observe.Drift{{Kind: observe.DriftService}}},
+		{Healthy, Unhealthy, []observe.Drift{{Kind: observe.DriftFile}, {Kind: observe.DriftHealth}}},
+		{Healthy, Unhealthy, []observe.Drift{{Kind: observe.DriftNode}}},
 	} {
 		r := Node{State: "running", Health: c.was, Drift: c.drift}
 		if r.judge(); r.Health != c.want || r.Good() != (c.want == Healthy || c.want == "-") {
@@ -26,7 +28,8 @@ func TestJudge(t *testing.T) {
 // TestRecall: what an earlier look has found counts until a newer one begins.
 func TestRecall(t *testing.T) {
 	r := Node{State: "running", Health: Healthy}
-	if r.recall(&observe.Sickness{Found: "health tcp 80 is failing"}); r.Good() || r.Health != Unhealthy || r.Detail == "" {
+	if r.recall(&observe.Sickness{Found: "health tcp 80 is failing"}); r.Good() || r.Health != Unhealthy ||
+		r.Detail == "" {
 		t.Errorf("it is %s: %s", r.Health, r.Detail)
 	}
 	if r.recall(nil); !r.Good() || r.Detail != "" {

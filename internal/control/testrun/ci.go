@@ -40,7 +40,8 @@ type Place struct {
 	Redact func(string) string
 }
 
-// Run runs tests in the order in which they are declared. Tests that a cancelled context does not let begin are broken.
+// Run runs tests in the order in which they are declared. Tests that a cancelled context does not
+// let begin are broken.
 func Run(ctx context.Context, tests []site.Test, p Place, told func(Result)) []Result {
 	var all []Result
 	for _, t := range tests {

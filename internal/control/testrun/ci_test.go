@@ -53,7 +53,8 @@ func TestRun(t *testing.T) {
 		return site.Test{Name: name, Node: node, Command: []string{name}, User: "u", Timeout: 20 * time.Millisecond}
 	}
 	var told []string
-	all := Run(t.Context(), []site.Test{test("good", "n"), test("bad", "n"), test("missing", "n"), test("slow", "n"), test("good", "gone")},
+	all := Run(t.Context(), []site.Test{test("good", "n"), test("bad", "n"), test("missing", "n"), test("slow", "n"),
+		test("good", "gone")},
 		place(does), func(r Result) { told = append(told, r.Name) })
 	want := []Result{
 		{Name: "good", Node: "n", Outcome: Passed, Output: "user u, ORRERY_TEST=good, <secret pw>\n"},
@@ -81,17 +82,20 @@ func TestInterrupted(t *testing.T) {
 	}
 	first := site.Test{Name: "first", Command: []string{"first"}, Timeout: time.Minute}
 	all := Run(ctx, []site.Test{first, {Name: "second"}}, place(does), func(Result) {})
-	if all[0].Outcome != Broken || all[0].Reason != "Ctrl-C" || all[1].Outcome != Broken || all[1].Reason != "not begun: Ctrl-C" {
+	if all[0].Outcome != Broken || all[0].Reason != "Ctrl-C" || all[1].Outcome != Broken ||
+		all[1].Reason != "not begun: Ctrl-C" {
 		t.Errorf("got %+v", all)
 	}
 }
 
 func TestJUnit(t *testing.T) {
 	r := &Report{
-		Site: "karoo", Host: "h", Began: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Took: 90*time.Second + 4*time.Millisecond,
+		Site: "karoo", Host: "h", Began: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		Took:       90*time.Second + 4*time.Millisecond,
 		Properties: [][2]string{{"release", "701"}, {"layers", "a & b"}},
 		Results: []Result{
-			{Name: "one", Node: "portal", Outcome: Passed, Took: 1500 * time.Microsecond, Output: "\x1b[31mred\x1b[0m <tag> ]]> \x00\u202e\r\n\ufffe"},
+			{Name: "one", Node: "portal", Outcome: Passed, Took: 1500 * time.Microsecond,
+				Output: "\x1b[31mred\x1b[0m <tag> ]]> \x00\u202e\r\n\ufffe"},
 			{Name: "two", Node: "db", Outcome: Failed, Reason: "exit status 1\nmore", Output: "x"},
 			{Name: "twin", Outcome: Broken, Reason: "it does not come up"},
 			{Name: "four", Node: "n", Outcome: Skipped, Reason: "its node is not in the twin"},
@@ -106,13 +110,16 @@ func TestJUnit(t *testing.T) {
 		t.Fatalf("%v\n%s", err, b.String())
 	}
 	s := back.Suite
-	if back.Tests != 4 || s.Failures != 1 || s.Errors != 1 || s.Skipped != 1 || s.Time != "90.004" || s.Timestamp != "2026-03-01T12:00:00" || len(s.Properties) != 2 {
+	if back.Tests != 4 || s.Failures != 1 || s.Errors != 1 || s.Skipped != 1 || s.Time != "90.004" ||
+		s.Timestamp != "2026-03-01T12:00:00" || len(s.Properties) != 2 {
 		t.Errorf("suite %+v", s)
 	}
-	if c := s.Cases[0]; c.Class != "karoo.portal" || c.Time != "0.002" || c.Output.Text != "red <tag> ]]> \\x00\\u202e\n\\ufffe" || c.Failure != nil || c.Error != nil {
+	if c := s.Cases[0]; c.Class != "karoo.portal" || c.Time != "0.002" ||
+		c.Output.Text != "red <tag> ]]> \\x00\\u202e\n\\ufffe" || c.Failure != nil || c.Error != nil {
 		t.Errorf("first %+v", c)
 	}
-	if c := s.Cases[1]; c.Failure == nil || c.Failure.Message != "exit status 1" || c.Failure.Text != "exit status 1\nmore" {
+	if c := s.Cases[1]; c.Failure == nil || c.Failure.Message != "exit status 1" ||
+		c.Failure.Text != "exit status 1\nmore" {
 		t.Errorf("second %+v", c)
 	}
 	if s.Cases[2].Error == nil || s.Cases[3].Skipped == nil || s.Cases[2].Class != "karoo" {
@@ -132,7 +139,8 @@ func TestLongOutput(t *testing.T) {
 	}
 	fmt.Fprint(&o, "end")
 	text := o.String()
-	if len(text) > 2*most+100 || !strings.HasPrefix(text, "begin\n") || !strings.HasSuffix(text, "end") || !strings.Contains(text, "bytes are left out here") {
+	if len(text) > 2*most+100 || !strings.HasPrefix(text, "begin\n") || !strings.HasSuffix(text, "end") ||
+		!strings.Contains(text, "bytes are left out here") {
 		t.Errorf("%d bytes", len(text))
 	}
 }

@@ -93,7 +93,8 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	for _, result := range r.Results {
 		suite.Cases = append(suite.Cases, caseOf(r.Site, result))
 	}
-	all := xmlSuites{Name: r.Site, Tests: suite.Tests, Failures: suite.Failures, Errors: suite.Errors, Time: suite.Time, Suite: suite}
+	all := xmlSuites{Name: r.Site, Tests: suite.Tests, Failures: suite.Failures, Errors: suite.Errors, Time: suite.Time,
+		Suite: suite}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}
@@ -132,7 +133,8 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
 
 var escapes = pattern.New("\x1b\\[[0-9;?]*[A-Za-z]")
 
-// plain drops what colours a terminal, and shows what else one obeys: XML cannot have most of that, and whoever reads it shall not be misled.
+// plain drops what colours a terminal, and shows what else one obeys: XML cannot have most of that,
+// and whoever reads it shall not be misled.
 func plain(text string) string {
 	return sanitize.Text(strings.ReplaceAll(escapes().ReplaceAllString(text, ""), "\r", ""))
 }

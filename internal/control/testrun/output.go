@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// most is how much of an output is kept, from its beginning and again from its end: readers of reports have limits, too.
+// most is how much of an output is kept, from its beginning and again from its end: readers of
+// reports have limits, too.
 const most = 256 << 10
 
 // An output is what a command prints.

@@ -9,7 +9,8 @@ import (
 
 // End returns the record of how a trial ends now.
 func End(trial *observe.Trial, result, why string) *observe.TrialEnd {
-	end := &observe.TrialEnd{Release: trial.Release, Result: result, Why: why, When: time.Now().UTC().Truncate(time.Second)}
+	end := &observe.TrialEnd{Release: trial.Release, Result: result, Why: why,
+		When: time.Now().UTC().Truncate(time.Second)}
 	if result == observe.Reverted {
 		end.Back = trial.Back
 	}
@@ -24,7 +25,8 @@ func WentBack(trial *observe.Trial, back bool, why string) *observe.TrialEnd {
 	return End(trial, observe.Reverted, why)
 }
 
-// Recovered returns that of a switch that was interrupted and is brought to its end: of hosts that have ended a trial apart from one another, it is how the trial ended on the first of them.
+// Recovered returns that of a switch that was interrupted and is brought to its end: of hosts that
+// have ended a trial apart from one another, it is how the trial ended on the first of them.
 func Recovered(r observe.Releases, back bool, why string) *observe.TrialEnd {
 	if r.Trial == nil && r.Ended != nil && r.Ended.Result == observe.Reverted && maps.Equal(r.Ended.Back, r.Switch.End) {
 		return r.Ended

@@ -14,7 +14,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Watch goes on until a trial is over. Nothing but that ends it: what goes wrong is said and tried again, less and less often.
+// A Watch goes on until a trial is over. Nothing but that ends it: what goes wrong is said and
+// tried again, less and less often.
 type Watch struct {
 	Look    func() (observe.Releases, error)
 	Lives   func(pid int) bool
@@ -66,8 +67,9 @@ func (w *Watch) Run(ctx context.Context) (observe.Releases, error) {
 	}
 }
 
-// awaitSwitch waits for the switch that begins a trial. One that was killed has begun none. The site's lock is not taken for it, so that
-// nobody finds that taken who comes right after the switch.
+// awaitSwitch waits for the switch that begins a trial. One that was killed has begun none. The
+// site's lock is not taken for it, so that nobody finds that taken who comes right after the
+// switch.
 func (w *Watch) awaitSwitch(ctx context.Context, r observe.Releases) (over bool, err error) {
 	lives := w.Lives(r.Switch.Pid) // asked before what is on record, because it writes that and ends
 	again, err := w.Look()
@@ -83,8 +85,8 @@ func (w *Watch) awaitSwitch(ctx context.Context, r observe.Releases) (over bool,
 	return false, nil
 }
 
-// round tries the health checks, ends the trial if it is to end, and waits for the next round. The checks have been tried at least once when
-// it ends, however short it is.
+// round tries the health checks, ends the trial if it is to end, and waits for the next round. The
+// checks have been tried at least once when it ends, however short it is.
 func (w *Watch) round(ctx context.Context, trial *observe.Trial) error {
 	if !w.since.Equal(trial.Until) {
 		w.bad, w.since = 0, trial.Until
@@ -113,8 +115,8 @@ func (w *Watch) round(ctx context.Context, trial *observe.Trial) error {
 	return nil
 }
 
-// ended returns what went wrong with ending a trial, or nil if the record says that it is over, whoever ended it. What went wrong besides
-// is said: nobody tries it again.
+// ended returns what went wrong with ending a trial, or nil if the record says that it is over,
+// whoever ended it. What went wrong besides is said: nobody tries it again.
 func (w *Watch) ended(err error) error {
 	r, unread := w.Look()
 	switch {

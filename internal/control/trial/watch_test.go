@@ -10,7 +10,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// A stage is a host in memory on which a release is on trial: its clock goes on while somebody waits, and what happens meanwhile is ordered.
+// A stage is a host in memory on which a release is on trial: its clock goes on while somebody
+// waits, and what happens meanwhile is ordered.
 type stage struct {
 	observe.Releases
 	now    observe.Moment
@@ -24,7 +25,8 @@ type stage struct {
 }
 
 func onTrial(within time.Duration) *stage {
-	s := &stage{now: observe.Moment{Calendar: time.Unix(1e9, 0), Boot: "this", Since: time.Hour}, sick: func() (string, error) { return "", nil }}
+	s := &stage{now: observe.Moment{Calendar: time.Unix(1e9, 0), Boot: "this", Since: time.Hour},
+		sick: func() (string, error) { return "", nil }}
 	s.Trial = &observe.Trial{Release: 701, Back: map[string]int{"web": 0}, Within: within}
 	s.Trial.Begin(s.now, within)
 	return s
@@ -128,7 +130,8 @@ func TestByHand(t *testing.T) {
 	s.want(t, observe.Confirmed, "by hand")
 }
 
-// TestStubbornWatch: no error ends a watch. What fails is tried again, less and less often, until the trial is over.
+// TestStubbornWatch: no error ends a watch. What fails is tried again, less and less often, until
+// the trial is over.
 func TestStubbornWatch(t *testing.T) {
 	s := onTrial(10 * time.Minute)
 	s.unread = 3

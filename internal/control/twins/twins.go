@@ -25,7 +25,8 @@ func atWork(c *control.Session, name string) *control.Session {
 	return &b
 }
 
-// meant returns the key of the twin that is meant: of the site of -C or of here, else of the only site with a twin of that name.
+// meant returns the key of the twin that is meant: of the site of -C or of here, else of the only
+// site with a twin of that name.
 func meant(c *control.Session) (string, error) {
 	if here, err := c.Absolute(); err == nil {
 		for _, r := range c.Register().Twins() {
@@ -71,12 +72,14 @@ func Destroy(ctx context.Context, c *control.Session, name string) error {
 	}
 	if len(r.Hosts) > 1 {
 		return problem.New(problem.Mistake, "twin %s is on hosts %s", name, humanize.List(r.Hosts, 12)).
-			Try("run it with -C and the directory of the site, which says where they are; orrery twin destroy %s --here ends what is on this machine", key)
+			Try("run it with -C and the directory of the site, which says where they are; orrery twin destroy %s --here ends what is on this machine",
+				key)
 	}
 	return end(ctx, b, &site.Site{Name: r.Site}, r.Options.Name)
 }
 
-// of returns the site that is meant, of which there is a twin of this name; nil: it cannot be read, or there is none, and what is on this machine tells.
+// of returns the site that is meant, of which there is a twin of this name; nil: it cannot be read,
+// or there is none, and what is on this machine tells.
 func of(ctx context.Context, c *control.Session, name string) (*site.Site, error) {
 	dir, err := c.Directory()
 	if err != nil {
@@ -121,14 +124,16 @@ func end(ctx context.Context, c *control.Session, original *site.Site, name stri
 	return c.Note(original, c.Command, "twin "+name+" ended")
 }
 
-// EndHere ends what is on this machine of a twin, which is known by its key: of one that is on several hosts, each ends its own when the time is over.
+// EndHere ends what is on this machine of a twin, which is known by its key: of one that is on
+// several hosts, each ends its own when the time is over.
 func EndHere(ctx context.Context, c *control.Session, key string) error {
 	if err := c.Allowed(); err != nil {
 		return err
 	}
 	r, err := c.Register().ReadTwin(key)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && r.Key() != key {
-		return problem.New(problem.Mistake, "nothing of a twin %q is on this machine", key).Try("orrery twin ls lists those of which something is; this takes SITE.TWIN")
+		return problem.New(problem.Mistake, "nothing of a twin %q is on this machine", key).
+			Try("orrery twin ls lists those of which something is; this takes SITE.TWIN")
 	}
 	if err != nil {
 		return err
@@ -136,7 +141,8 @@ func EndHere(ctx context.Context, c *control.Session, key string) error {
 	return end(ctx, atWork(c, r.Options.Name), &site.Site{Name: r.Site}, r.Options.Name)
 }
 
-// List returns the twins of which something is on this machine, and those on the hosts of the site that is meant. Silent tells why some of these do not answer.
+// List returns the twins of which something is on this machine, and those on the hosts of the site
+// that is meant. Silent tells why some of these do not answer.
 func List(ctx context.Context, c *control.Session) (all []*hosts.Twin, silent, err error) {
 	all = []*hosts.Twin{}
 	name := ""

@@ -18,7 +18,8 @@ import (
 
 // SaveBootPlans has each host store what it does after a reboot, from what look sees on the hosts. If this
 // machine is the only one, it brings the site up as its directory says.
-func SaveBootPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, look func(context.Context) ([]observe.Host, error)) error {
+func SaveBootPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet,
+	look func(context.Context) ([]observe.Host, error)) error {
 	if c.Boots() {
 		return (&apply.UnattendedPlan{Trigger: apply.AtBoot}).Write(c.Dirs, c.Site.Key()) // there is one from when it was not
 	}
@@ -62,7 +63,9 @@ func (boot) Run(ctx context.Context, h *Host, _ string) error {
 		return err
 	}
 	if r.Switch != nil {
-		return problem.New(problem.HalfWay, "a switch to release %s was interrupted, and which release is live is not for one host to say; its nodes were not started", register.ReleaseNames(r.Switch.To)).At(h.Key).
+		return problem.New(problem.HalfWay,
+			"a switch to release %s was interrupted, and which release is live is not for one host to say; its nodes were not started",
+			register.ReleaseNames(r.Switch.To)).At(h.Key).
 			Try("orrery up, from a machine with the site directory, brings the set to one release")
 	}
 	seen, err := h.host.State.Observe(ctx, nil)
@@ -89,7 +92,9 @@ func (boot) Run(ctx context.Context, h *Host, _ string) error {
 		h.Tell("host %s: nothing to start", h.plan.Host)
 	}
 	if err == nil && len(others) > 0 {
-		return problem.New(problem.Left, "not started, because they are not as they were when the site was last changed from a machine that steers: %s", humanize.List(others, 12)).At(h.Key).
+		return problem.New(problem.Left,
+			"not started, because they are not as they were when the site was last changed from a machine that steers: %s",
+			humanize.List(others, 12)).At(h.Key).
 			Try("orrery up, from a machine with the site directory")
 	}
 	return err

@@ -16,9 +16,9 @@
 //     mirrored;
 //   - on which conditions: health checks that must hold, what is on record meanwhile, and the hooks that are notified.
 //
-// An empty plan ends the former one. What is to wait for a plan and was killed is found by Lapses: the next command
-// that changes a site on the host, or that reaches the host from another one, starts it again, and what is overdue is
-// done at once.
+// An empty plan ends the former one. What is to wait for a plan and was killed is found by Lapses:
+// the next command that changes a site on the host, or that reaches the host from another one,
+// starts it again, and what is overdue is done at once.
 //
 // The triggers:
 //
@@ -31,7 +31,7 @@
 //     is a part with its own timer.
 //   - expiry is planned with the record of a twin. The host ends what it has of the twin.
 //
-// A new trigger is a file here, with what the control host plans and what the host does, and an entry in Triggers;
-// new_trigger_test.go adds one. Former versions had boot.json, wayback.json and mirroring.json, which
-// apply/formerplans.go reads until they are replaced.
+// A new trigger is a file here, with what the control host plans and what the host does, and an
+// entry in Triggers; new_trigger_test.go adds one. Former versions had boot.json, wayback.json and
+// mirroring.json, which apply/formerplans.go reads until they are replaced.
 package unattended

@@ -83,9 +83,11 @@ func (h *Host) load(ctx context.Context) error {
 		return err
 	}
 	if s.Key() != h.Key || len(hosts.Elsewhere(s)) > 0 {
-		return problem.New(problem.Surprise, "site %s is another one now, or has other hosts", h.Key).At(h.plan.Dir).Try("%s", h.instead())
+		return problem.New(problem.Surprise, "site %s is another one now, or has other hosts", h.Key).At(h.plan.Dir).
+			Try("%s", h.instead())
 	}
-	c := &hosts.Call{Machine: h.Machine, Dirs: h.Dirs, Site: s, Dir: h.plan.Dir, Links: &hosts.Links{}, Notice: func(format string, args ...any) { h.Say(fmt.Errorf(format, args...)) }}
+	c := &hosts.Call{Machine: h.Machine, Dirs: h.Dirs, Site: s, Dir: h.plan.Dir, Links: &hosts.Links{},
+		Notice: func(format string, args ...any) { h.Say(fmt.Errorf(format, args...)) }}
 	f, _, err := c.Fleet(ctx)
 	if err == nil {
 		err = c.Releases(f).Learn(ctx, h.plan.Intent.To)
@@ -103,7 +105,8 @@ func (h *Host) read(trigger string) error {
 		err = errors.New("it does not say what is switched")
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "the plan of this host for site %s (%s) cannot be read", h.Key, trigger).At(apply.UnattendedPath(h.Dirs, h.Key, trigger)).Because(err).
+		return problem.New(problem.Failed, "the plan of this host for site %s (%s) cannot be read", h.Key, trigger).
+			At(apply.UnattendedPath(h.Dirs, h.Key, trigger)).Because(err).
 			Try("orrery up, from a machine with the site directory")
 	}
 	h.plan = p
@@ -185,7 +188,8 @@ func Notify(ctx context.Context, m here.Machine, dirs host.Dirs, s *site.Site, e
 // do does the steps, and keeps the journal.
 func (h *Host) do(ctx context.Context, steps []*plan.Step) error {
 	return h.journal(ctx, h.host, func(note func(journal.Entry)) (string, error) {
-		result := apply.Run(ctx, &plan.Plan{Site: h.Key, Steps: steps}, map[string]apply.Worker{h.plan.Host: h.host.Runs}, steady{note, h.Say}, max(8, 4*runtime.NumCPU()))
+		result := apply.Run(ctx, &plan.Plan{Site: h.Key, Steps: steps}, map[string]apply.Worker{h.plan.Host: h.host.Runs},
+			steady{note, h.Say}, max(8, 4*runtime.NumCPU()))
 		var err error
 		for _, f := range result.Failed {
 			err = errors.Join(err, fmt.Errorf("%s: %s: %w", f.Step.Title(), f.Step.Kind, f.Err))
@@ -256,14 +260,16 @@ type own struct {
 func (s own) Value(ctx context.Context, name string) (string, error) {
 	v, err := s.of.host.Secrets.Read(ctx, name)
 	if err != nil {
-		return "", problem.New(problem.Failed, "secret %s is not on this host", name).Because(err).Try("%s, from a machine that has it", s.of.instead())
+		return "", problem.New(problem.Failed, "secret %s is not on this host", name).Because(err).
+			Try("%s, from a machine that has it", s.of.instead())
 	}
 	return v, nil
 }
 
 // Text cannot be had here: it takes the site directory.
 func (s own) Text(_ context.Context, t spec.SecretText) ([]byte, error) {
-	return nil, problem.New(problem.Failed, "%s of node %s has secrets in it, which are not on this host", t.Path, t.Node).Try("%s, from a machine with the site directory", s.of.instead())
+	return nil, problem.New(problem.Failed, "%s of node %s has secrets in it, which are not on this host", t.Path,
+		t.Node).Try("%s, from a machine with the site directory", s.of.instead())
 }
 
 // encoded returns steps with all that doing them takes.

@@ -42,7 +42,8 @@ func (l *Lapse) Mend(ctx context.Context, m here.Machine) error {
 
 // Lapses returns the lapses on this machine, but not of plans whose time was over just now, for which what has
 // waited may be at work. Only root sees them.
-func Lapses(ctx context.Context, m here.Machine, dirs host.Dirs, just time.Duration, trouble func(key string, err error)) (all []Lapse) {
+func Lapses(ctx context.Context, m here.Machine, dirs host.Dirs, just time.Duration,
+	trouble func(key string, err error)) (all []Lapse) {
 	pending, err := m.Waiting()
 	if err != nil || m.Allowed() != nil {
 		return nil

@@ -50,7 +50,8 @@ type mirror struct{}
 
 func (mirror) Name() string { return apply.OnMirror }
 
-// Run brings the mirrors of a volume up to date of which this host has directories. If one fails, hooks are notified.
+// Run brings the mirrors of a volume up to date of which this host has directories. If one fails,
+// hooks are notified.
 func (mirror) Run(ctx context.Context, h *Host, part string) error {
 	nodes, err := h.host.Nodes.List(ctx)
 	if err != nil {

@@ -34,7 +34,8 @@ func newMachine(t *testing.T) (m *machine, on *Host) {
 	m = &machine{host: memory.New(dir, "toykat", "sv1", 4, 1<<30)}
 	m.host.Worker.Waiter = m
 	return m, &Host{
-		Machine: m, Dirs: host.Dirs{State: dir + "/state", Run: dir + "/run"}, Key: "toykat", Say: func(err error) { t.Error(err) }, Tell: t.Logf,
+		Machine: m, Dirs: host.Dirs{State: dir + "/state", Run: dir + "/run"}, Key: "toykat",
+		Say: func(err error) { t.Error(err) }, Tell: t.Logf,
 	}
 }
 
@@ -82,7 +83,8 @@ func TestNewTrigger(t *testing.T) {
 	Triggers = append(slices.Clone(was), lost{})
 	t.Cleanup(func() { Triggers = was })
 	m, h := newMachine(t)
-	step, err := plan.Encode(&plan.Step{Kind: plan.WriteNames, Host: "sv1", Subject: "sv1", Names: "10.0.0.1 web", Packed: plan.Packed{Tell: &inventory.Names{}}})
+	step, err := plan.Encode(&plan.Step{Kind: plan.WriteNames, Host: "sv1", Subject: "sv1", Names: "10.0.0.1 web",
+		Packed: plan.Packed{Tell: &inventory.Names{}}})
 	must(t, err)
 	save := func(p apply.UnattendedPlan) {
 		t.Helper()
@@ -94,7 +96,8 @@ func TestNewTrigger(t *testing.T) {
 		return Lapses(t.Context(), m, h.Dirs, Punctual, func(key string, err error) { t.Errorf("%s: %v", key, err) })
 	}
 	save(apply.UnattendedPlan{Watch: true, Steps: []json.RawMessage{step}})
-	if len(m.waiting) != 1 || m.waiting[0].Name != "lost-host-toykat" || !slices.Equal(m.waiting[0].Args, []string{"host-run", "toykat", "lost-host"}) {
+	if len(m.waiting) != 1 || m.waiting[0].Name != "lost-host-toykat" ||
+		!slices.Equal(m.waiting[0].Args, []string{"host-run", "toykat", "lost-host"}) {
 		t.Errorf("started is %v", m.waiting)
 	}
 	lock, err := TakeWatch(t.Context(), h.Dirs, h.Key, "lost-host", host.Holder{})
@@ -138,7 +141,8 @@ func TestLapses(t *testing.T) {
 		lapses  int
 		overdue bool
 	}{"in an hour": {time.Hour, 1, false}, "just now": {-time.Second, 0, false}, "an hour ago": {-time.Hour, 1, true}} {
-		_, err := m.host.Worker.State.SavePlan(t.Context(), apply.UnattendedPlan{Trigger: apply.AtExpiry, At: time.Now().Add(c.at)})
+		_, err := m.host.Worker.State.SavePlan(t.Context(),
+			apply.UnattendedPlan{Trigger: apply.AtExpiry, At: time.Now().Add(c.at)})
 		must(t, err)
 		find := func() []Lapse {
 			return Lapses(t.Context(), m, h.Dirs, Punctual, func(_ string, err error) { t.Error(err) })
@@ -152,7 +156,8 @@ func TestLapses(t *testing.T) {
 		}
 	}
 	broken := func(key string, err error) { t.Logf("%s: %v", key, err) }
-	must(t, host.WriteFile(host.File{Path: apply.UnattendedPath(h.Dirs, "toykat", apply.AtExpiry), Content: []byte("{"), Mode: 0o600}))
+	must(t, host.WriteFile(host.File{Path: apply.UnattendedPath(h.Dirs, "toykat", apply.AtExpiry), Content: []byte("{"),
+		Mode: 0o600}))
 	if all := Lapses(t.Context(), m, h.Dirs, 0, broken); len(all) > 0 {
 		t.Errorf("what cannot be read is %v", all)
 	}

@@ -36,10 +36,13 @@ func TestOwnSecrets(t *testing.T) {
 		if v, err := s.Value(t.Context(), "token"); err != nil || v != "x" {
 			t.Errorf("%q, %v", v, err)
 		}
-		if v, err := s.Value(t.Context(), "file"); !problem.Is(err, problem.Failed) || v != "" || !strings.Contains(err.Error(), "secret file is not on this host") || !strings.Contains(err.Error(), verb) {
+		if v, err := s.Value(t.Context(), "file"); !problem.Is(err, problem.Failed) || v != "" ||
+			!strings.Contains(err.Error(), "secret file is not on this host") || !strings.Contains(err.Error(), verb) {
 			t.Errorf("of a secret that it has not: %q, %v", v, err)
 		}
-		if text, err := s.Text(t.Context(), spec.SecretText{Node: "web", Path: "/etc/key"}); !problem.Is(err, problem.Failed) || text != nil || !strings.Contains(err.Error(), "/etc/key of node web") || !strings.Contains(err.Error(), verb) {
+		if text, err := s.Text(t.Context(), spec.SecretText{Node: "web", Path: "/etc/key"}); !problem.Is(err,
+			problem.Failed) || text != nil || !strings.Contains(err.Error(), "/etc/key of node web") ||
+			!strings.Contains(err.Error(), verb) {
 			t.Errorf("of a file with secrets: %q, %v", text, err)
 		}
 	}
@@ -70,7 +73,8 @@ func TestDamagedPlan(t *testing.T) {
 	}
 }
 
-// TestLapsesUnread: a plan for which nothing waits is not read to see whether something does: those of a boot can be large.
+// TestLapsesUnread: a plan for which nothing waits is not read to see whether something does: those
+// of a boot can be large.
 func TestLapsesUnread(t *testing.T) {
 	m, h := newMachine(t)
 	for _, trigger := range []string{apply.AtBoot, apply.OnMirror, "of-another-version"} {
@@ -78,7 +82,9 @@ func TestLapsesUnread(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		must(t, os.WriteFile(path, []byte("damaged"), 0o600))
 	}
-	if all := Lapses(t.Context(), m, h.Dirs, Punctual, func(key string, err error) { t.Errorf("%s: %v", key, err) }); len(all) > 0 {
+	if all := Lapses(t.Context(), m, h.Dirs, Punctual, func(key string, err error) {
+		t.Errorf("%s: %v", key, err)
+	}); len(all) > 0 {
 		t.Errorf("lapses are %v", all)
 	}
 }

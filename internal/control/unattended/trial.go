@@ -26,7 +26,8 @@ import (
 // itself, and somebody watches there. Only when all of them have that, what is on record is the trial, and no
 // longer a switch that was interrupted. r is what is on record, and releases are the sites of the releases
 // concerned. The caller holds the lock.
-func BeginTrial(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) error {
+func BeginTrial(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial,
+	releases map[int]*site.Site) error {
 	r, err := SaveRollbackPlans(ctx, c, f, t, releases)
 	if err != nil {
 		return err
@@ -37,7 +38,8 @@ func BeginTrial(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.T
 
 // SaveRollbackPlans has each host store how it goes back from a trial, from what there is now. It returns what
 // is on record.
-func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) (observe.Releases, error) {
+func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial,
+	releases map[int]*site.Site) (observe.Releases, error) {
 	r, err := f.Records().Read(ctx)
 	if err != nil {
 		return r, err
@@ -53,7 +55,8 @@ func SaveRollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *ob
 }
 
 // rollbackPlans plans how each host goes back.
-func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial, releases map[int]*site.Site) ([]apply.UnattendedPlan, error) {
+func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observe.Trial,
+	releases map[int]*site.Site) ([]apply.UnattendedPlan, error) {
 	seen, err := f.Observe(ctx)
 	if err != nil {
 		return nil, err
@@ -77,7 +80,8 @@ func rollbackPlans(ctx context.Context, c *hosts.Call, f *apply.Fleet, t *observ
 	}
 	plans := make([]apply.UnattendedPlan, len(f.All))
 	return plans, f.Each(func(i int, h *apply.Steered) error {
-		w := apply.UnattendedPlan{Trigger: apply.OnTrial, Host: h.Name, Watch: true, Intent: &observe.Switch{To: t.Back, End: t.Back, Who: t.Who, Since: ended.When, Alone: true}}
+		w := apply.UnattendedPlan{Trigger: apply.OnTrial, Host: h.Name, Watch: true,
+			Intent: &observe.Switch{To: t.Back, End: t.Back, Who: t.Who, Since: ended.When, Alone: true}}
 		if c.Judges() {
 			w.Dir = c.Dir
 		}
@@ -271,7 +275,8 @@ func (o *ordeal) fail(ctx context.Context, why string) {
 	}
 }
 
-// goBack goes back from the trial with what is on this host. Whoever is at work is waited for, and may have ended it.
+// goBack goes back from the trial with what is on this host. Whoever is at work is waited for, and
+// may have ended it.
 func (o *ordeal) goBack(ctx context.Context, why string) error {
 	letGo, err := o.await(ctx)
 	if err != nil {
@@ -328,5 +333,6 @@ func (o *ordeal) tell(ctx context.Context) error {
 	if err != nil || r.Ended == nil {
 		return err
 	}
-	return o.notify(ctx, hook.Event{Event: site.TrialEnded, Result: r.Ended.Result, Why: r.Ended.Why, Release: &r.Ended.Release})
+	return o.notify(ctx, hook.Event{Event: site.TrialEnded, Result: r.Ended.Result, Why: r.Ended.Why,
+		Release: &r.Ended.Release})
 }

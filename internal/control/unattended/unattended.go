@@ -19,7 +19,8 @@ type Trigger interface {
 	Run(ctx context.Context, h *Host, part string) error
 }
 
-// An Awaited trigger is one for which a process waits, or watches. Others wait for what starts this program: a reboot, a timer.
+// An Awaited trigger is one for which a process waits, or watches. Others wait for what starts this
+// program: a reboot, a timer.
 type Awaited interface {
 	Trigger
 	// Due returns when a plan is carried out at the latest, or zero if that is not for this host to say. Over
@@ -65,7 +66,8 @@ func Resume(ctx context.Context, dirs host.Dirs, on func(key string) *Host) (key
 		h := on(p.Key)
 		if failed := h.Run(ctx, p.Trigger, ""); failed != nil {
 			h.Say(failed)
-			err = errors.Join(err, problem.New(problem.Kind(problem.Exit(failed)), "not all of site %s was brought up on this host", p.Key).
+			err = errors.Join(err, problem.New(problem.Kind(problem.Exit(failed)),
+				"not all of site %s was brought up on this host", p.Key).
 				At(apply.UnattendedPath(dirs, p.Key, p.Trigger)))
 		}
 	}

@@ -128,10 +128,13 @@ func (a *adoption) where(ctx context.Context, seen []observe.Host) (*apply.Steer
 		a.all = all[has]
 		return h, nil
 	case home == "":
-		return nil, problem.New(problem.Unable, "the data of %s is on host %s, and node %s may come to another; nothing was done", a.of.Former, h.Name, n.Name).At("site.toml").
+		return nil, problem.New(problem.Unable,
+			"the data of %s is on host %s, and node %s may come to another; nothing was done", a.of.Former, h.Name, n.Name).
+			At("site.toml").
 			Try("say host = %q for %s", h.Name, n.Name)
 	}
-	return nil, problem.New(problem.Unable, "the data of %s is on host %s, and node %s is on %s; nothing was done", a.of.Former, h.Name, n.Name, home).
+	return nil, problem.New(problem.Unable, "the data of %s is on host %s, and node %s is on %s; nothing was done",
+		a.of.Former, h.Name, n.Name, home).
 		Try("orrery move %s --to %s first", n.Name, h.Name)
 }
 
@@ -144,7 +147,8 @@ func (a *adoption) unused() error {
 	for _, r := range a.site.RolesOf(n) {
 		for _, use := range r.Volumes {
 			if slices.ContainsFunc(a.all, func(v apply.Adoption) bool { return v.Volume == use.Name }) {
-				return problem.New(problem.Refused, "node %s uses volume %s itself; nothing was done", a.of.Former, use.Name).At("site.toml").
+				return problem.New(problem.Refused, "node %s uses volume %s itself; nothing was done", a.of.Former, use.Name).
+					At("site.toml").
 					Try("orrery cp copies data from one node to another")
 			}
 		}
@@ -152,7 +156,8 @@ func (a *adoption) unused() error {
 	return nil
 }
 
-// ending returns the steps that end a former node, if it is still there. One that is declared ends only by down.
+// ending returns the steps that end a former node, if it is still there. One that is declared ends
+// only by down.
 func (a *adoption) ending(hosts []observe.Host) ([]*plan.Step, error) {
 	if _, still := a.site.Node(a.of.Former); still {
 		return nil, nil

@@ -34,7 +34,8 @@ type Row struct {
 	Orphan bool             `json:"orphan,omitempty"` // no node uses it
 }
 
-// List returns the volumes of a site, those that no node uses any more last; these once more in the words of a plan.
+// List returns the volumes of a site, those that no node uses any more last; these once more in the
+// words of a plan.
 func List(ctx context.Context, c *control.Session) ([]Row, []orphan.Orphan, error) {
 	s, err := c.Load()
 	if err != nil {
@@ -88,11 +89,13 @@ type places struct {
 	on    map[string][]apply.Directory
 }
 
-// find finds the directories that nodes use, or would. Those of nodes that may be on a host that is unknown are left out. What was seen is needed of several hosts only.
+// find finds the directories that nodes use, or would. Those of nodes that may be on a host that is
+// unknown are left out. What was seen is needed of several hosts only.
 func find(c *control.Session, s *site.Site, f *apply.Fleet, seen []observe.Host) (*places, error) {
 	p := &places{site: s, fleet: f, on: map[string][]apply.Directory{}}
 	if len(f.Unknown) > 0 {
-		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(), Text: "volumes on host " + humanize.List(f.Unknown, 12) + " are left out"})
+		c.Watcher.Tell(control.Event{Kind: control.Notice, Site: s.Key(),
+			Text: "volumes on host " + humanize.List(f.Unknown, 12) + " are left out"})
 	}
 	alone, placed := len(f.All) == 1 && len(f.Unknown) == 0, s
 	if !alone {
@@ -150,7 +153,8 @@ func (p *places) rows(ctx context.Context, h *apply.Steered) ([]Row, error) {
 	}
 	rows := make([]Row, len(of))
 	for i, d := range of {
-		r := Row{Host: p.host(h), Volume: d.Mount.Volume, Node: d.Name(), Path: all[i].Path, Size: all[i].Size, There: all[i].There, Mirror: d.Mirror}
+		r := Row{Host: p.host(h), Volume: d.Mount.Volume, Node: d.Name(), Path: all[i].Path, Size: all[i].Size,
+			There: all[i].There, Mirror: d.Mirror}
 		if d.Mirror != "" {
 			r.Last = all[i].Last
 		}
@@ -175,7 +179,8 @@ func (p *places) unused(ctx context.Context, h *apply.Steered, gone []orphan.Orp
 	}
 	rows := make([]Row, len(gone))
 	for i, o := range gone {
-		rows[i] = Row{Host: p.host(h), Volume: o.Volume, Node: cmp.Or(o.Node, volume.ForAll), Path: o.Path, Size: all[i].Size, There: all[i].There, Orphan: true}
+		rows[i] = Row{Host: p.host(h), Volume: o.Volume, Node: cmp.Or(o.Node, volume.ForAll), Path: o.Path,
+			Size: all[i].Size, There: all[i].There, Orphan: true}
 	}
 	return rows, nil
 }

@@ -42,7 +42,8 @@ func Mirror(ctx context.Context, c *control.Session, o MirrorOptions, each func(
 				each(made)
 				return
 			}
-			c.Tell(ctx, p.site, hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume, Node: made.Node})
+			c.Tell(ctx, p.site, hook.Event{Event: site.MirrorFailed, Result: "failed", Why: made.Problem, Volume: made.Volume,
+				Node: made.Node})
 		})
 	})
 }
@@ -53,7 +54,8 @@ type Compared struct {
 	Deviations             []volume.Deviation
 }
 
-// Verify compares volumes, those of these names or all that have a mirror, with their mirrors. Each is told of when it has been read.
+// Verify compares volumes, those of these names or all that have a mirror, with their mirrors. Each
+// is told of when it has been read.
 func Verify(ctx context.Context, c *control.Session, names []string, each func(Compared)) error {
 	p, err := mirrors(ctx, c, names)
 	if err != nil {
@@ -72,7 +74,8 @@ func Verify(ctx context.Context, c *control.Session, names []string, each func(C
 	return nil
 }
 
-// mirrors returns the directories of the site that is meant that have mirrors, and whose volumes are named, or all.
+// mirrors returns the directories of the site that is meant that have mirrors, and whose volumes
+// are named, or all.
 func mirrors(ctx context.Context, c *control.Session, names []string) (*places, error) {
 	s, err := c.Load()
 	if err != nil {
@@ -82,7 +85,8 @@ func mirrors(ctx context.Context, c *control.Session, names []string) (*places, 
 		return nil, err
 	}
 	if s.Twin != "" {
-		return nil, problem.New(problem.Refused, "the volumes of a twin are not mirrored: they would overwrite those of %s", s.Name)
+		return nil, problem.New(problem.Refused, "the volumes of a twin are not mirrored: they would overwrite those of %s",
+			s.Name)
 	}
 	f, seen, err := look(ctx, c, s)
 	if err != nil {
@@ -107,12 +111,14 @@ func mirrors(ctx context.Context, c *control.Session, names []string) (*places, 
 		if len(names) > 0 {
 			what = "volume " + names[0] + ", if a node uses it,"
 		}
-		return nil, problem.New(problem.Usage, "%s has no mirror", what).At("site.toml").Try(`say [volume.NAME] mirror = "user@host:/directory"`)
+		return nil, problem.New(problem.Usage, "%s has no mirror", what).At("site.toml").
+			Try(`say [volume.NAME] mirror = "user@host:/directory"`)
 	}
 	return p, nil
 }
 
-// look returns the hosts of a site and, where there are several, what is on them: on one, nothing has to be looked at, and a mirror is made whatever is wrong there.
+// look returns the hosts of a site and, where there are several, what is on them: on one, nothing
+// has to be looked at, and a mirror is made whatever is wrong there.
 func look(ctx context.Context, c *control.Session, s *site.Site) (*apply.Fleet, []observe.Host, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil || len(f.All)+len(f.Unknown) == 1 {

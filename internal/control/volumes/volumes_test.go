@@ -63,7 +63,8 @@ func write(t *testing.T, path, text string) {
 func TestUsed(t *testing.T) {
 	c, s := karoo(t)
 	at := time.Now().Add(-time.Hour).Truncate(time.Second)
-	if err := (Mirrored{Volume: "ledger", Node: "db", To: "/srv/copy/db", At: at, Problem: "no room"}).Note(c.Dirs, "karoo"); err != nil {
+	if err := (Mirrored{Volume: "ledger", Node: "db", To: "/srv/copy/db", At: at, Problem: "no room"}).Note(c.Dirs,
+		"karoo"); err != nil {
 		t.Fatal(err)
 	}
 	f, seen, err := look(t.Context(), c, s)
@@ -79,7 +80,8 @@ func TestUsed(t *testing.T) {
 		t.Fatalf("%+v, %v", rows, err)
 	}
 	db, web := rows[0], rows[1]
-	if db.Node != "db" || !db.There || db.Size.Apparent == 0 || db.Mirror != "/srv/copy/db" || db.Last == nil || !db.Last.At.Equal(at) || db.Last.Problem != "no room" {
+	if db.Node != "db" || !db.There || db.Size.Apparent == 0 || db.Mirror != "/srv/copy/db" || db.Last == nil ||
+		!db.Last.At.Equal(at) || db.Last.Problem != "no room" {
 		t.Errorf("db: %+v", db)
 	}
 	if web.Node != "web" || web.There || web.Last != nil || web.Mirror != "/srv/copy/web" {
@@ -95,7 +97,8 @@ func (r *refusing) Ask(q control.Question) (bool, error) {
 	return true, problem.New(problem.Refused, "no")
 }
 
-// TestAdoptionRefuses: data does not change hands while a node that runs, or that is still declared, uses it, nor unasked in production.
+// TestAdoptionRefuses: data does not change hands while a node that runs, or that is still
+// declared, uses it, nor unasked in production.
 func TestAdoptionRefuses(t *testing.T) {
 	c, s := karoo(t)
 	asker := &refusing{}
@@ -105,8 +108,10 @@ func TestAdoptionRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &adoption{Session: c, site: s, of: apply.Heritage{Former: "db", Heir: *heir}, all: []apply.Adoption{{Volume: "ledger", As: "ledger"}}}
-	if err := a.unused(); problem.Exit(err) != int(problem.Refused) || !strings.Contains(err.Error(), "node db uses volume ledger itself") {
+	a := &adoption{Session: c, site: s, of: apply.Heritage{Former: "db", Heir: *heir},
+		all: []apply.Adoption{{Volume: "ledger", As: "ledger"}}}
+	if err := a.unused(); problem.Exit(err) != int(problem.Refused) ||
+		!strings.Contains(err.Error(), "node db uses volume ledger itself") {
 		t.Errorf("of a node that is declared: %v", err)
 	}
 	there := observe.Node{Node: *heir, State: observe.Stopped}
@@ -118,7 +123,8 @@ func TestAdoptionRefuses(t *testing.T) {
 	if err := a.unused(); err != nil {
 		t.Error(err)
 	}
-	if _, err := a.ending(hosts); problem.Exit(err) != int(problem.Refused) || len(asker.asked) != 1 || asker.asked[0].About != control.Production {
+	if _, err := a.ending(hosts); problem.Exit(err) != int(problem.Refused) || len(asker.asked) != 1 ||
+		asker.asked[0].About != control.Production {
 		t.Errorf("a node in production ends unasked: %v, %+v", err, asker.asked)
 	}
 	c.Asker = control.Agreed{}

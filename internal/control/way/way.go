@@ -38,7 +38,8 @@ type sighting struct {
 // fresh is how long nobody looks again, of all who want to know of a host which of its nodes are live.
 const fresh = 900 * time.Millisecond
 
-// Call looks which nodes are on the hosts of a site, none of which may have those of another site of this name. The site file may be ahead of what is there.
+// Call looks which nodes are on the hosts of a site, none of which may have those of another site
+// of this name. The site file may be ahead of what is there.
 func Call(ctx context.Context, c *control.Session, s *site.Site) (*Roll, error) {
 	f, err := c.Hosts(ctx, s)
 	if err != nil {
@@ -84,7 +85,8 @@ type seat struct {
 	node *observe.Node
 }
 
-// sits returns the seat of a node of which one or several hosts say that they have it: then that on the host where the site wants it, and else none, as nobody knows which of them is right.
+// sits returns the seat of a node of which one or several hosts say that they have it: then that on
+// the host where the site wants it, and else none, as nobody knows which of them is right.
 func (r *Roll) sits(name string, seats []seat) (seat, error) {
 	if len(seats) == 1 {
 		return seats[0], nil
@@ -135,7 +137,8 @@ func (r *Roll) Runners() (map[string]host.Runner, error) {
 	return all, err
 }
 
-// Between returns what lets the host of a node take a file or directory from another node, of that host or another one, without that coming here; nil: one of them is here.
+// Between returns what lets the host of a node take a file or directory from another node, of that
+// host or another one, without that coming here; nil: one of them is here.
 func (r *Roll) Between(from, to string) func(ctx context.Context, e apply.CopyErrand, moved func(bytes int64)) error {
 	seats, err := r.seats()
 	a, b := seats[from], seats[to]
@@ -165,7 +168,8 @@ func (r *Roll) Runner(name string) (host.Runner, error) {
 	return nil, r.Absence(name)
 }
 
-// Absence says why there is no way into a node: it stands still, does not run, or is on one of the hosts that were left out.
+// Absence says why there is no way into a node: it stands still, does not run, or is on one of the
+// hosts that were left out.
 func (r *Roll) Absence(name string) error {
 	for i := range r.hosts.All {
 		for _, n := range r.last(i) {
@@ -212,7 +216,8 @@ func (r *Roll) Live(ctx context.Context, name string) (*observe.Node, error) {
 	return s.node, err
 }
 
-// Log opens what the roles of a node printed on its host when they were applied. If they printed nothing, that is fs.ErrNotExist.
+// Log opens what the roles of a node printed on its host when they were applied. If they printed
+// nothing, that is fs.ErrNotExist.
 func (r *Roll) Log(ctx context.Context, name string) (io.ReadCloser, error) {
 	var seats []seat
 	for i, h := range r.hosts.All {
@@ -235,7 +240,8 @@ func (r *Roll) Log(ctx context.Context, name string) (io.ReadCloser, error) {
 	return nil, fs.ErrNotExist
 }
 
-// into returns the way into a node, which for those who are not root does not lead to where they would become that.
+// into returns the way into a node, which for those who are not root does not lead to where they
+// would become that.
 func (r *Roll) into(h *apply.Steered, n *observe.Node) (host.Runner, error) {
 	if control.Barred(r.session, n) {
 		return barred{name: n.Name}, nil
@@ -264,7 +270,8 @@ func Into(ctx context.Context, c *control.Session, s *site.Site, name string) (h
 // NotRunning says that a node does not run, or is on one of the hosts that were left out.
 func NotRunning(name string, without ...string) error {
 	if len(without) > 0 {
-		return problem.New(problem.Failed, "node %s does not run, unless it is on %s, which was left out", name, humanize.List(without, 12)).Try("leave out fewer hosts with --without")
+		return problem.New(problem.Failed, "node %s does not run, unless it is on %s, which was left out", name,
+			humanize.List(without, 12)).Try("leave out fewer hosts with --without")
 	}
 	return problem.New(problem.Failed, "node %s does not run", name).Try("orrery up %s", name)
 }
@@ -276,6 +283,7 @@ type barred struct {
 }
 
 func (b barred) Run(context.Context, host.Command) error {
-	return problem.New(problem.Refused, "node %s is privileged, so whoever runs programs in it is root on this host; nothing was done", b.name).
+	return problem.New(problem.Refused,
+		"node %s is privileged, so whoever runs programs in it is root on this host; nothing was done", b.name).
 		Try("ask whoever administers this host")
 }

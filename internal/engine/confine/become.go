@@ -19,10 +19,12 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// A Backend is a program of the host that gives a guest what it has of files, and that somebody else starts: Xen's toolstack starts the QEMU of a domain. We are
-// started in its place, and become it.
+// A Backend is a program of the host that gives a guest what it has of files, and that somebody
+// else starts: Xen's toolstack starts the QEMU of a domain. We are started in its place, and become
+// it.
 //
-// It is root of the node's ids and of nobody else's: a user namespace has them. It sees what is in its cell: libraries, and the trees that it shares with the guest.
+// It is root of the node's ids and of nobody else's: a user namespace has them. It sees what is in
+// its cell: libraries, and the trees that it shares with the guest.
 type Backend struct {
 	Cell
 	Program string   // path
@@ -31,7 +33,8 @@ type Backend struct {
 	Files   []Opened // files that QEMU finds open
 }
 
-// Opened is a file that QEMU finds open, in a set (add-fd of qemu(1)): it need not be allowed to open it itself.
+// Opened is a file that QEMU finds open, in a set (add-fd of qemu(1)): it need not be allowed to
+// open it itself.
 type Opened struct {
 	Path   string
 	Set    int
@@ -41,11 +44,12 @@ type Opened struct {
 // InSet is the name by which QEMU opens what it finds in a set.
 func InSet(set int) string { return "/dev/fdset/" + strconv.Itoa(set) }
 
-// capabilities are those of the node's root over its own files. With others it could leave its cell, or change what it is in.
+// capabilities are those of the node's root over its own files. With others it could leave its
+// cell, or change what it is in.
 var capabilities = []string{"chown", "dac_override", "dac_read_search", "fowner", "fsetid", "setfcap"}
 
-// Become makes this process the program, with some arguments. It returns only if it cannot. Sockets at which the program is to listen are opened before, as there is no
-// place in the cell for them.
+// Become makes this process the program, with some arguments. It returns only if it cannot. Sockets
+// at which the program is to listen are opened before, as there is no place in the cell for them.
 func (b Backend) Become(args []string) error {
 	args, err := b.opening(args)
 	if err != nil {
@@ -86,7 +90,8 @@ func (b Backend) Become(args []string) error {
 			return os.NewSyscallError("fcntl", err)
 		}
 	}
-	return &os.PathError{Op: "run", Path: line.args[0], Err: unix.Exec(line.args[0], line.args, []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"})}
+	return &os.PathError{Op: "run", Path: line.args[0],
+		Err: unix.Exec(line.args[0], line.args, []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"})}
 }
 
 // opening opens what the program is to find open. It stays so.
@@ -132,7 +137,8 @@ func (b Backend) enter() error {
 	return c.shut()
 }
 
-// name lets a set look like a file: newer versions of QEMU look whether there is one before they open a disk of a guest of Xen.
+// name lets a set look like a file: newer versions of QEMU look whether there is one before they
+// open a disk of a guest of Xen.
 func (c Cell) name(file Opened) error {
 	at := filepath.Join(c.At, InSet(file.Set))
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
@@ -141,19 +147,22 @@ func (c Cell) name(file Opened) error {
 	return os.WriteFile(at, nil, 0o444)
 }
 
-// showItself lets the program find its own open files in /proc: QEMU changes the mode of a file there. It sees no process of another user, and nothing of the kernel.
+// showItself lets the program find its own open files in /proc: QEMU changes the mode of a file
+// there. It sees no process of another user, and nothing of the kernel.
 func (c Cell) showItself() error {
 	at := filepath.Join(c.At, "proc")
 	if err := os.MkdirAll(at, 0o555); err != nil {
 		return err
 	}
-	if err := unix.Mount("proc", at, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "hidepid=2,subset=pid"); err != nil {
+	if err := unix.Mount("proc", at, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+		"hidepid=2,subset=pid"); err != nil {
 		return &os.PathError{Op: "mount", Path: at, Err: err}
 	}
 	return nil
 }
 
-// chain is a command line: tools of util-linux, which join the user namespace and give up capabilities, and then the program.
+// chain is a command line: tools of util-linux, which join the user namespace and give up
+// capabilities, and then the program.
 type chain struct{ args, tools []string }
 
 func (b Backend) line(args []string) (c chain, err error) {
@@ -169,7 +178,8 @@ func (b Backend) line(args []string) (c chain, err error) {
 	}
 	c.args = []string{
 		c.tools[0], "--user=" + b.Space, "--setuid=0", "--setgid=0", "--",
-		c.tools[1], "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all,+" + strings.Join(capabilities, ",+"), "--", b.Program,
+		c.tools[1], "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all,+" + strings.Join(capabilities, ",+"), "--",
+		b.Program,
 	}
 	c.args = append(c.args, args...)
 	return c, nil
@@ -181,7 +191,8 @@ var (
 	open = pattern.New(`(?:^|,)fd[=:]([0-9]+)(?:,|$)`)
 )
 
-// Listening rewrites the options of QEMU by which it would open sockets, so that it finds them open. It gives the numbers of all files that it is handed.
+// Listening rewrites the options of QEMU by which it would open sockets, so that it finds them
+// open. It gives the numbers of all files that it is handed.
 func Listening(args []string, listen func(path string) (fd int, err error)) (all []string, handed []int, err error) {
 	for i, arg := range args {
 		if i > 0 && args[i-1] == "-chardev" && strings.HasPrefix(arg, "socket,") {

@@ -19,7 +19,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestListening: sockets that QEMU would open are handed to it open, and so is what it has been handed already; nothing else of its options is touched.
+// TestListening: sockets that QEMU would open are handed to it open, and so is what it has been
+// handed already; nothing else of its options is touched.
 func TestListening(t *testing.T) {
 	next, opened := 10, []string{}
 	listen := func(path string) (int, error) {
@@ -28,18 +29,24 @@ func TestListening(t *testing.T) {
 		return next, nil
 	}
 	got, handed, err := Listening([]string{
-		"-xen-domid", "3", "-chardev", "socket,id=libxl-cmd,fd=7,server=on,wait=off", "-chardev", "socket,id=libxenstat-cmd,path=/var/run/xen/qmp-libxenstat-3,server=on,wait=off",
-		"-chardev", "socket,id=libxl-channel0,path=/run/a.sock,server,nowait", "-name", "socket,path=/x", "-incoming", "fd:9", "-m", "192",
+		"-xen-domid", "3", "-chardev", "socket,id=libxl-cmd,fd=7,server=on,wait=off", "-chardev",
+		"socket,id=libxenstat-cmd,path=/var/run/xen/qmp-libxenstat-3,server=on,wait=off",
+		"-chardev", "socket,id=libxl-channel0,path=/run/a.sock,server,nowait", "-name", "socket,path=/x", "-incoming",
+		"fd:9", "-m", "192",
 	}, listen)
 	want := []string{
-		"-xen-domid", "3", "-chardev", "socket,id=libxl-cmd,fd=7,server=on,wait=off", "-chardev", "socket,id=libxenstat-cmd,fd=11,server=on,wait=off",
-		"-chardev", "socket,id=libxl-channel0,fd=12,server,nowait", "-name", "socket,path=/x", "-incoming", "fd:9", "-m", "192",
+		"-xen-domid", "3", "-chardev", "socket,id=libxl-cmd,fd=7,server=on,wait=off", "-chardev",
+		"socket,id=libxenstat-cmd,fd=11,server=on,wait=off",
+		"-chardev", "socket,id=libxl-channel0,fd=12,server,nowait", "-name", "socket,path=/x", "-incoming", "fd:9", "-m",
+		"192",
 	}
-	if err != nil || !slices.Equal(got, want) || !slices.Equal(handed, []int{7, 11, 12, 9}) || !slices.Equal(opened, []string{"/var/run/xen/qmp-libxenstat-3", "/run/a.sock"}) {
+	if err != nil || !slices.Equal(got, want) || !slices.Equal(handed, []int{7, 11, 12, 9}) ||
+		!slices.Equal(opened, []string{"/var/run/xen/qmp-libxenstat-3", "/run/a.sock"}) {
 		t.Errorf("%q\n%v %v %v", got, handed, opened, err)
 	}
 	bad := errors.New("no room")
-	if _, _, err := Listening([]string{"-chardev", "socket,path=/x"}, func(string) (int, error) { return 0, bad }); !errors.Is(err, bad) {
+	if _, _, err := Listening([]string{"-chardev", "socket,path=/x"},
+		func(string) (int, error) { return 0, bad }); !errors.Is(err, bad) {
 		t.Errorf("%v", err)
 	}
 }
@@ -54,7 +61,8 @@ func TestOpening(t *testing.T) {
 	args, err := Backend{Files: []Opened{{Path: file, Set: 10}, {Path: file, Set: 11, Writes: true}}}.opening(given)
 	must(t, err)
 	var fd, writes int
-	if _, err := fmt.Sscanf(args[3]+" "+args[5], "fd=%d,set=10 fd=%d,set=11", &fd, &writes); err != nil || args[2] != "-add-fd" || args[4] != "-add-fd" || len(given) != 2 {
+	if _, err := fmt.Sscanf(args[3]+" "+args[5], "fd=%d,set=10 fd=%d,set=11", &fd, &writes); err != nil ||
+		args[2] != "-add-fd" || args[4] != "-add-fd" || len(given) != 2 {
 		t.Fatalf("%q, %v", args, err)
 	}
 	for fd, want := range map[int]int{fd: unix.O_RDONLY, writes: unix.O_RDWR} {
@@ -79,12 +87,14 @@ func TestOpening(t *testing.T) {
 // asBackend is the variable by which the test below runs itself once more, to become a program.
 const asBackend = "ORRERY_TEST_BACKEND"
 
-// TestBackend: what the toolstack of Xen starts is root of the node's ids and nobody on the host, cannot leave its cell, and sees there the root that it shares and libraries.
+// TestBackend: what the toolstack of Xen starts is root of the node's ids and nobody on the host,
+// cannot leave its cell, and sees there the root that it shares and libraries.
 func TestBackend(t *testing.T) {
 	if text := os.Getenv(asBackend); text != "" {
 		var b Backend
 		must(t, json.Unmarshal([]byte(text), &b))
-		t.Fatal(b.Become([]string{"-c", os.Getenv("ORRERY_TEST_SCRIPT"), "sh", "-chardev", "socket,id=x,path=" + os.Getenv("ORRERY_TEST_SOCKET")}))
+		t.Fatal(b.Become([]string{"-c", os.Getenv("ORRERY_TEST_SCRIPT"), "sh", "-chardev",
+			"socket,id=x,path=" + os.Getenv("ORRERY_TEST_SOCKET")}))
 	}
 	need.Integration(t)
 	dir, err := os.MkdirTemp("/var/tmp", "orrery-backend-")
@@ -98,7 +108,8 @@ func TestBackend(t *testing.T) {
 	must(t, os.WriteFile(at("lower/old"), []byte("layer"), 0o600))
 	must(t, os.WriteFile(at("strange"), nil, 0o644))
 	o := &rootfs.Overlay{
-		Lower: []string{at("lower")}, Upper: at("private/upper"), Work: at("private/work"), Target: at("root"), IDs: rootfs.IDs{First: first, Size: 65536}, Namespace: at("ids"),
+		Lower: []string{at("lower")}, Upper: at("private/upper"), Work: at("private/work"), Target: at("root"),
+		IDs: rootfs.IDs{First: first, Size: 65536}, Namespace: at("ids"),
 	}
 	shell, err := filepath.EvalSymlinks("/bin/sh")
 	must(t, err)
@@ -112,15 +123,18 @@ func TestBackend(t *testing.T) {
 	}
 	b := Backend{
 		Cell:    Cell{At: at("cell"), User: first, Sees: sees, Devices: []string{"zero"}},
-		Program: shell, Space: at("ids"), Shares: []string{at("root")}, Files: []Opened{{Path: at("strange"), Set: 20, Writes: true}},
+		Program: shell, Space: at("ids"), Shares: []string{at("root")},
+		Files: []Opened{{Path: at("strange"), Set: 20, Writes: true}},
 	}
 	text, err := json.Marshal(b)
 	must(t, err)
 	script := fmt.Sprintf(`cd %[1]s/root; cat old >new; chown 5:6 new; chmod 640 new
 		(mknod dev c 1 3; chroot . true; mount -t tmpfs x /proc; cat %[1]s/strange) 2>/dev/null && echo broken >fault
-		ls / >seen; ls /dev >devices; ls -s /dev/fdset >sets; ls /proc >processes; exec 4<new; chmod 600 /proc/self/fd/4; echo "$2" >options; touch ready; exec sleep 300`, dir)
+		ls / >seen; ls /dev >devices; ls -s /dev/fdset >sets; ls /proc >processes; exec 4<new; chmod 600 /proc/self/fd/4; echo "$2" >options; touch ready; exec sleep 300`,
+		dir)
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestBackend$")
-	cmd.Env = append(os.Environ(), asBackend+"="+string(text), "ORRERY_TEST_SCRIPT="+script, "ORRERY_TEST_SOCKET="+at("x.sock"))
+	cmd.Env = append(os.Environ(), asBackend+"="+string(text), "ORRERY_TEST_SCRIPT="+script,
+		"ORRERY_TEST_SOCKET="+at("x.sock"))
 	said, err := os.Create(at("said"))
 	must(t, err)
 	defer said.Close()
@@ -143,7 +157,8 @@ func TestBackend(t *testing.T) {
 	pid := cmd.Process.Pid // who was started is who runs
 	id := fmt.Sprintf("%[1]d %[1]d %[1]d %[1]d", first)
 	const few = "000000008000001f" // chown, dac_override, dac_read_search, fowner, fsetid, setfcap
-	wantStatus(t, pid, map[string]string{"Uid": id, "Gid": id, "NoNewPrivs": "1", "CapBnd": few, "CapPrm": few, "CapEff": few, "CapInh": "0000000000000000"})
+	wantStatus(t, pid, map[string]string{"Uid": id, "Gid": id, "NoNewPrivs": "1", "CapBnd": few, "CapPrm": few,
+		"CapEff": few, "CapInh": "0000000000000000"})
 	apart(t, pid, "user", "mnt", "net", "ipc", "uts")
 	if soft, hard := limit(t, pid, "Max core file size"); soft != "0" || hard != "0" {
 		t.Errorf("its core file may have %s", hard)
@@ -166,7 +181,8 @@ func TestBackend(t *testing.T) {
 			t.Errorf("it sees /%s", name)
 		}
 	}
-	if got := strings.Fields(upper("processes")); len(got) != 4 || !slices.Contains(got, fmt.Sprint(pid)) || !slices.Contains(got, "self") || !slices.Contains(got, "thread-self") {
+	if got := strings.Fields(upper("processes")); len(got) != 4 || !slices.Contains(got, fmt.Sprint(pid)) ||
+		!slices.Contains(got, "self") || !slices.Contains(got, "thread-self") {
 		t.Errorf("beside itself and ls it sees the processes %v", got)
 	}
 	if !strings.HasPrefix(upper("options"), "socket,id=x,fd=") {

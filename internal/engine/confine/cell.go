@@ -24,18 +24,22 @@ import (
 
 // A Cell is what a program sees of this host.
 type Cell struct {
-	At      string   // an empty directory, on which its root is mounted where nobody else sees it
-	User    int      // as which it runs, and the group of the same number
-	Sees    []string // files and directories of the host, at the same paths, which it may read; one that is not there is left out
+	At   string // an empty directory, on which its root is mounted where nobody else sees it
+	User int    // as which it runs, and the group of the same number
+	// files and directories of the host, at the same paths, which it may read; one that is not there
+	// is left out
+	Sees    []string
 	Devices []string // of the host's /dev, which it may use beside those that all programs expect
 	Locked  int64    // bytes of its memory that may have to stay where they are; 0: as many as everybody's
 }
 
-// QEMU is what QEMU sees, beside itself and what its machine boots from: libraries and firmware, which no package keeps from anybody. One that is not the
-// distribution's, in /opt or /usr/local, brings its own.
+// QEMU is what QEMU sees, beside itself and what its machine boots from: libraries and firmware,
+// which no package keeps from anybody. One that is not the distribution's, in /opt or /usr/local,
+// brings its own.
 func QEMU(program string) []string {
 	all := []string{
-		"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/qemu", "/usr/share/seabios", "/usr/share/OVMF", "/usr/share/qemu-efi-aarch64",
+		"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/qemu", "/usr/share/seabios",
+		"/usr/share/OVMF", "/usr/share/qemu-efi-aarch64",
 	}
 	prefix := filepath.Dir(filepath.Dir(program))
 	if prefix == "/" || prefix == "/usr" {
@@ -50,8 +54,9 @@ func QEMU(program string) []string {
 // Sandbox is the value of QEMU's option -sandbox: what it never needs when all that it has was opened before.
 const Sandbox = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 
-// Start starts a command in the cell, and in a control group. It is to be called by work that has a thread of its own (host.Apart): the thread goes there
-// first. The command has namespaces of its own, and of open files those that it is given.
+// Start starts a command in the cell, and in a control group. It is to be called by work that has a
+// thread of its own (host.Apart): the thread goes there first. The command has namespaces of its
+// own, and of open files those that it is given.
 func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	name := filepath.Base(cmd.Path)
 	var limits []string
@@ -90,7 +95,8 @@ func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
 // raising keeps others from lowering what somebody has raised.
 var raising sync.Mutex
 
-// raiseLocked raises how much memory what we start may have locked at most, until lowered is called: a user who is not root can only be given less than we may have.
+// raiseLocked raises how much memory what we start may have locked at most, until lowered is
+// called: a user who is not root can only be given less than we may have.
 func raiseLocked(bytes int64) (lowered func(), err error) {
 	if bytes == 0 {
 		return func() {}, nil
@@ -115,8 +121,9 @@ func raiseLocked(bytes int64) (lowered func(), err error) {
 	}, nil
 }
 
-// bound has a command started by prlimit(1), which is then the command: with other limits than we have, from the first moment on. A guest's memory, which QEMU
-// and virtiofsd have, shall be in no core file.
+// bound has a command started by prlimit(1), which is then the command: with other limits than we
+// have, from the first moment on. A guest's memory, which QEMU and virtiofsd have, shall be in no
+// core file.
 func bound(cmd *exec.Cmd, limits ...string) error {
 	prlimit, err := exec.LookPath("prlimit")
 	if err != nil {
@@ -168,7 +175,8 @@ func (c Cell) fill() error {
 	return nil
 }
 
-// show makes a file or directory of the host visible. A link is one there, too: it leads to what is seen or nowhere.
+// show makes a file or directory of the host visible. A link is one there, too: it leads to what is
+// seen or nowhere.
 func (c Cell) show(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -191,8 +199,9 @@ func (c Cell) show(path string) error {
 	case info.IsDir():
 		err = os.MkdirAll(at, 0o755)
 	default:
-		// Made, and not opened: another thread may be starting a program, which has a copy of what is open until it is executed, and the
-		// root cannot become read-only while a file in it is open for writing.
+		// Made, and not opened: another thread may be starting a program, which has a copy of what is
+		// open until it is executed, and the root cannot become read-only while a file in it is open for
+		// writing.
 		if err = unix.Mknod(at, unix.S_IFREG|0o644, 0); err != nil {
 			err = &os.PathError{Op: "mknod", Path: at, Err: err}
 		}
@@ -218,8 +227,8 @@ func (c Cell) show(path string) error {
 // everybodys are the devices of /dev that all programs expect.
 var everybodys = []string{"null", "urandom"}
 
-// Allow limits what is in a group to some devices of the host's /dev beside those: even a program that has left its cell opens
-// no others.
+// Allow limits what is in a group to some devices of the host's /dev beside those: even a program
+// that has left its cell opens no others.
 func Allow(in cgroup.Group, names ...string) error {
 	var devices []cgroup.Device
 	for _, name := range append(slices.Clone(everybodys), names...) {
@@ -263,5 +272,6 @@ func (c Cell) shut() error {
 	if err := unix.Chdir("/"); err != nil {
 		return os.NewSyscallError("chdir", err)
 	}
-	return os.NewSyscallError("make the root read-only", unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID, ""))
+	return os.NewSyscallError("make the root read-only",
+		unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID, ""))
 }

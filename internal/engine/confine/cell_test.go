@@ -121,7 +121,8 @@ func wantNoCore(t *testing.T, pid int) {
 	}
 }
 
-// TestQEMUInACell: QEMU runs as nobody else, can do nothing that needs a privilege, sees what it is shown, and has open what it is given.
+// TestQEMUInACell: QEMU runs as nobody else, can do nothing that needs a privilege, sees what it is
+// shown, and has open what it is given.
 func TestQEMUInACell(t *testing.T) {
 	need.Integration(t)
 	qemu := need.Program(t, "qemu-system-x86_64")
@@ -133,12 +134,15 @@ func TestQEMUInACell(t *testing.T) {
 	must(t, err)
 	defer unix.Close(secret)
 
-	cmd := exec.Command(qemu, "-nodefaults", "-no-user-config", "-display", "none", "-M", "q35,memory-backend=mem", "-accel", "tcg", "-m", "64", "-S",
-		"-object", "memory-backend-memfd,id=mem,size=64M,share=on", "-chardev", "socket,id=qmp,fd=3,server=on,wait=off", "-mon", "chardev=qmp,mode=control",
+	cmd := exec.Command(qemu, "-nodefaults", "-no-user-config", "-display", "none", "-M", "q35,memory-backend=mem",
+		"-accel", "tcg", "-m", "64", "-S",
+		"-object", "memory-backend-memfd,id=mem,size=64M,share=on", "-chardev", "socket,id=qmp,fd=3,server=on,wait=off",
+		"-mon", "chardev=qmp,mode=control",
 		"-sandbox", Sandbox)
 	cmd.ExtraFiles = []*os.File{listening(t, filepath.Join(dir, "qmp"))}
 	ended(t, cmd, in)
-	c := Cell{At: at, User: first + 65535, Locked: 1 << 20, Sees: append(QEMU("/usr/bin/qemu-system-x86_64"), qemu, kernel, "/not/there")}
+	c := Cell{At: at, User: first + 65535, Locked: 1 << 20,
+		Sees: append(QEMU("/usr/bin/qemu-system-x86_64"), qemu, kernel, "/not/there")}
 	must(t, host.Apart(func() error { return c.Start(cmd, in) }))
 
 	conn, err := net.Dial("unix", filepath.Join(dir, "qmp"))
@@ -152,7 +156,8 @@ func TestQEMUInACell(t *testing.T) {
 	id := fmt.Sprint(c.User)
 	four := strings.Join([]string{id, id, id, id}, " ")
 	const none = "0000000000000000"
-	wantStatus(t, pid, map[string]string{"Uid": four, "Gid": four, "Groups": "", "CapPrm": none, "CapEff": none, "CapAmb": none, "NoNewPrivs": "1", "Seccomp": "2"})
+	wantStatus(t, pid, map[string]string{"Uid": four, "Gid": four, "Groups": "", "CapPrm": none, "CapEff": none,
+		"CapAmb": none, "NoNewPrivs": "1", "Seccomp": "2"})
 	apart(t, pid, "mnt", "net", "ipc", "uts", "pid")
 	wantNoCore(t, pid)
 	if _, locked := limit(t, pid, "Max locked memory"); locked != "1048576" {
@@ -174,7 +179,8 @@ func TestQEMUInACell(t *testing.T) {
 	if _, err := os.Stat(root + kernel); err != nil {
 		t.Errorf("what it is shown it does not see: %v", err)
 	}
-	for _, path := range []string{"/proc", "/sys", "/var", "/root", "/home", "/run", "/etc/passwd", "/etc/shadow", "/usr/bin/env", "/dev/kvm", filepath.Join(dir, "qmp"), "/not"} {
+	for _, path := range []string{"/proc", "/sys", "/var", "/root", "/home", "/run", "/etc/passwd", "/etc/shadow",
+		"/usr/bin/env", "/dev/kvm", filepath.Join(dir, "qmp"), "/not"} {
 		if _, err := os.Lstat(root + path); err == nil {
 			t.Errorf("it sees %s", path)
 		}
@@ -185,7 +191,8 @@ func TestQEMUInACell(t *testing.T) {
 			t.Errorf("%s is written", path)
 		}
 	}
-	if mounts, err := rootfs.MountsOf("self"); err != nil || slices.ContainsFunc(mounts, func(m rootfs.Mounted) bool { return strings.HasPrefix(m.At, at) }) {
+	if mounts, err := rootfs.MountsOf("self"); err != nil ||
+		slices.ContainsFunc(mounts, func(m rootfs.Mounted) bool { return strings.HasPrefix(m.At, at) }) {
 		t.Errorf("the host sees it: %v", err)
 	}
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
@@ -197,7 +204,8 @@ func TestQEMUInACell(t *testing.T) {
 	}
 }
 
-// TestShare: virtiofsd works as root of a node's ids, which is nobody on the host, and what it makes is root's on disk.
+// TestShare: virtiofsd works as root of a node's ids, which is nobody on the host, and what it
+// makes is root's on disk.
 func TestShare(t *testing.T) {
 	need.Integration(t)
 	dir, in := t.TempDir(), cgroup.Of("it-confine", 2)
@@ -208,11 +216,13 @@ func TestShare(t *testing.T) {
 	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) { // as nodedir lets the node's root go through
 		must(t, os.Chmod(d, 0o711))
 	}
-	s := Share{Overlay: &rootfs.Overlay{Lower: []string{at("lower")}, Upper: at("private/upper"), Work: at("private/work"), Target: at("rootfs"),
+	s := Share{Overlay: &rootfs.Overlay{Lower: []string{at("lower")}, Upper: at("private/upper"),
+		Work: at("private/work"), Target: at("rootfs"),
 		IDs: rootfs.IDs{First: first, Size: 65536}}}
 
 	t.Run("what it makes", func(t *testing.T) {
-		cmd := exec.Command("/bin/sh", "-ec", "cd "+at("rootfs")+"; mkdir etc/new; chown 7:8 etc/new; id -u; ! cat /etc/shadow 2>/dev/null; ! mknod etc/zero c 1 5 2>/dev/null")
+		cmd := exec.Command("/bin/sh", "-ec", "cd "+at("rootfs")+
+			"; mkdir etc/new; chown 7:8 etc/new; id -u; ! cat /etc/shadow 2>/dev/null; ! mknod etc/zero c 1 5 2>/dev/null")
 		ended(t, cmd, in)
 		must(t, s.Start(cmd, in))
 		must(t, cmd.Wait())
@@ -228,7 +238,8 @@ func TestShare(t *testing.T) {
 		if _, err := os.Stat(program); err != nil {
 			t.Skip(err)
 		}
-		cmd := exec.Command(program, "--fd=3", "-o", "source="+at("rootfs")+",cache=auto,sandbox=namespace,xattr,posix_acl", "--thread-pool-size=0", "--rlimit-nofile=0")
+		cmd := exec.Command(program, "--fd=3", "-o", "source="+at("rootfs")+",cache=auto,sandbox=namespace,xattr,posix_acl",
+			"--thread-pool-size=0", "--rlimit-nofile=0")
 		cmd.ExtraFiles = []*os.File{listening(t, at("fs"))}
 		ended(t, cmd, in)
 		must(t, s.Start(cmd, in))
@@ -254,7 +265,8 @@ func TestShare(t *testing.T) {
 		if soft, hard := limit(t, worker, "Max open files"); soft != hard {
 			t.Errorf("it may open %s files of %s", soft, hard)
 		}
-		if names, err := os.ReadDir(fmt.Sprintf("/proc/%d/root", worker)); err != nil || len(names) != 1 || names[0].Name() != "etc" {
+		if names, err := os.ReadDir(fmt.Sprintf("/proc/%d/root", worker)); err != nil || len(names) != 1 ||
+			names[0].Name() != "etc" {
 			t.Errorf("it sees %v: %v", names, err)
 		}
 	})
@@ -262,7 +274,8 @@ func TestShare(t *testing.T) {
 
 // TestQEMU: one that somebody has built finds its own firmware and libraries, and the distribution's.
 func TestQEMU(t *testing.T) {
-	for program, want := range map[string]bool{"/usr/bin/qemu-system-x86_64": false, "/opt/qemu/bin/qemu-system-x86_64": true} {
+	for program, want := range map[string]bool{"/usr/bin/qemu-system-x86_64": false,
+		"/opt/qemu/bin/qemu-system-x86_64": true} {
 		sees := QEMU(program)
 		if slices.Contains(sees, "/opt/qemu/share/qemu") != want || !slices.Contains(sees, "/usr/share/seabios") {
 			t.Errorf("%s: %q", program, sees)
@@ -270,8 +283,9 @@ func TestQEMU(t *testing.T) {
 	}
 }
 
-// TestCellsBesideForks: a cell becomes read-only although other work of this process starts programs meanwhile. Between fork and
-// exec, a program has a copy of whatever this process has open, and the kernel makes no mount read-only on which a file is open for writing.
+// TestCellsBesideForks: a cell becomes read-only although other work of this process starts
+// programs meanwhile. Between fork and exec, a program has a copy of whatever this process has
+// open, and the kernel makes no mount read-only on which a file is open for writing.
 func TestCellsBesideForks(t *testing.T) {
 	need.Integration(t)
 	dir := t.TempDir()

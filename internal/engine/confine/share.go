@@ -13,15 +13,18 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// A Share lets a program, such as virtiofsd, work on the root of a node as the node's root, and as nobody on the host: in a user namespace of the node's ids,
-// where the root is mounted and its owners mapped into those. It shuts itself off from all else, if it is so told, as it may in there.
+// A Share lets a program, such as virtiofsd, work on the root of a node as the node's root, and as
+// nobody on the host: in a user namespace of the node's ids, where the root is mounted and its
+// owners mapped into those. It shuts itself off from all else, if it is so told, as it may in
+// there.
 type Share struct {
 	*rootfs.Overlay
 	Other int // a process that shares the overlay already; 0: nobody does
 }
 
-// MaxFiles is how many files a program that shares an overlay may have open. Virtiofsd has one open for each file that the
-// guest's kernel remembers, which costs the host up to 4.5 KB, and may not ask for more itself.
+// MaxFiles is how many files a program that shares an overlay may have open. Virtiofsd has one open
+// for each file that the guest's kernel remembers, which costs the host up to 4.5 KB, and may not
+// ask for more itself.
 const MaxFiles = 1 << 17
 
 // Start starts a command that shares the overlay, in a control group.

@@ -20,7 +20,8 @@ func TestTapInACell(t *testing.T) {
 	program := need.Attack(t)
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = "it-confine"
-	tap := &netlink.Tuntap{LinkAttrs: attrs, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR, Queues: 1}
+	tap := &netlink.Tuntap{LinkAttrs: attrs, Mode: netlink.TUNTAP_MODE_TAP,
+		Flags: netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR, Queues: 1}
 	must(t, netlink.LinkAdd(tap))
 	t.Cleanup(func() { _ = netlink.LinkDel(tap) })
 	before, err := netlink.LinkByName(attrs.Name)
@@ -40,7 +41,8 @@ func TestTapInACell(t *testing.T) {
 	if said.String() != "allowed: []\n" {
 		t.Errorf("it said %q", said.String())
 	}
-	if after, err := netlink.LinkByName(attrs.Name); err != nil || after.Attrs().HardwareAddr.String() != before.Attrs().HardwareAddr.String() {
+	if after, err := netlink.LinkByName(attrs.Name); err != nil ||
+		after.Attrs().HardwareAddr.String() != before.Attrs().HardwareAddr.String() {
 		t.Errorf("the host's end is another: %v", err)
 	}
 	for _, f := range tap.Fds {

@@ -14,8 +14,10 @@ import (
 	"orrery/internal/site"
 )
 
-// checking is how long an image of some length is checked at most before a machine has it. What is read are its tables, 64 KiB for each half GiB: a slow disk finds those of a TiB in half a
-// minute. One that takes longer is not checked to its end: QEMU finds what is wrong when it comes upon it, and the machine stands still.
+// checking is how long an image of some length is checked at most before a machine has it. What is
+// read are its tables, 64 KiB for each half GiB: a slow disk finds those of a TiB in half a minute.
+// One that takes longer is not checked to its end: QEMU finds what is wrong when it comes upon it,
+// and the machine stands still.
 func checking(length int64) time.Duration {
 	return 20*time.Second + time.Duration(length>>30)*60*time.Millisecond
 }
@@ -26,7 +28,8 @@ const (
 	mute   = 63
 )
 
-// Check looks for damage in the tables of an image. It is done by qemu-img in a cell, as a user: what is wrong with it may have been made to harm who looks at it.
+// Check looks for damage in the tables of an image. It is done by qemu-img in a cell, as a user:
+// what is wrong with it may have been made to harm who looks at it.
 func (d *Disk) Check(ctx context.Context, cell confine.Cell, in cgroup.Group) error {
 	if d.Drive.Disk != site.QCow2 {
 		return nil
@@ -58,7 +61,8 @@ func (d *Disk) Check(ctx context.Context, cell confine.Cell, in cgroup.Group) er
 		return nil
 	}
 	return problem.New(problem.Failed, "node %s: disk %s is damaged", d.Node, d.Drive.Name).At(d.Path).Because(err).
-		Try("orrery snapshot restore puts an earlier one back; qemu-img check -r all %s mends what can be; or make node %s anew", d.Path, d.Node)
+		Try("orrery snapshot restore puts an earlier one back; qemu-img check -r all %s mends what can be; or make node %s anew",
+			d.Path, d.Node)
 }
 
 // show lets a user read the file, and gives its length: only root gets into the directory where it is.

@@ -19,8 +19,9 @@ import (
 // deviceMark is the file that says which file system the node has on its device.
 const deviceMark = "device"
 
-// PrepareRoot makes the disk on which a machine keeps what it writes, unless it is there. Dir is where the node keeps its files. A device on which there is something of
-// somebody else stays as it is.
+// PrepareRoot makes the disk on which a machine keeps what it writes, unless it is there. Dir is
+// where the node keeps its files. A device on which there is something of somebody else stays as it
+// is.
 func (d *Disk) PrepareRoot(ctx context.Context, dir string) error {
 	if !d.Drive.IsDevice() {
 		return d.Provide(ctx, true)
@@ -41,7 +42,8 @@ func (d *Disk) PrepareRoot(ctx context.Context, dir string) error {
 	case err == nil && string(id) == has["UUID"]:
 		return nil
 	case err == nil:
-		return d.refused("no longer has what node %s wrote on it, but %s", d.Node, told(has)).Try("correct the path, or make the node anew: orrery down %s, orrery up", d.Node)
+		return d.refused("no longer has what node %s wrote on it, but %s", d.Node, told(has)).
+			Try("correct the path, or make the node anew: orrery down %s, orrery up", d.Node)
 	case !errors.Is(err, fs.ErrNotExist):
 		return d.failed(err, "cannot be told from others")
 	}
@@ -56,7 +58,8 @@ func (d *Disk) PrepareRoot(ctx context.Context, dir string) error {
 	return host.WriteFile(host.File{Path: mark, Content: []byte(id), Mode: 0o600})
 }
 
-// Leave takes the node's mark off a device that the node has had, so that another may have it. What is on it is no longer found.
+// Leave takes the node's mark off a device that the node has had, so that another may have it. What
+// is on it is no longer found.
 func (d *Disk) Leave(ctx context.Context, dir string) error {
 	id, err := tree.ReadFile(filepath.Join(dir, deviceMark), 100)
 	if err != nil {
@@ -79,7 +82,8 @@ func (d *Disk) content(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := host.Output(ctx, host.Local{Name: "host"}, host.Command{Args: []string{path, "-p", "-o", "export", d.Path}, Env: []string{"LC_ALL=C"}}, most)
+	out, err := host.Output(ctx, host.Local{Name: "host"},
+		host.Command{Args: []string{path, "-p", "-o", "export", d.Path}, Env: []string{"LC_ALL=C"}}, most)
 	var run *host.RunError
 	if errors.As(err, &run) && run.Status == nothing {
 		return nil, nil

@@ -1,8 +1,10 @@
 // Package disk makes the disks of virtual machines, and inspects them before a machine uses them:
 // qcow2 and raw files, and devices of the host.
 //
-// What a guest has written is hostile, and so is an image when QEMU, which a guest may have taken over, has had it: it may name files of the host. So the format of
-// a file is said and never guessed, the header of an image is read here, and what qemu-img looks at further, it sees alone, as a user that nobody else is.
+// What a guest has written is hostile, and so is an image when QEMU, which a guest may have taken
+// over, has had it: it may name files of the host. So the format of a file is said and never
+// guessed, the header of an image is read here, and what qemu-img looks at further, it sees alone,
+// as a user that nobody else is.
 package disk
 
 import (
@@ -42,20 +44,23 @@ func (d *Disk) failed(err error, what string) error {
 	if errors.As(err, &said) {
 		return err
 	}
-	return problem.New(problem.Failed, "node %s: disk %s %s", d.Node, d.Drive.Name, what).At(d.Path).Because(problem.Reason(err))
+	return problem.New(problem.Failed, "node %s: disk %s %s", d.Node, d.Drive.Name, what).At(d.Path).
+		Because(problem.Reason(err))
 }
 
 // refused says why a machine does not get it.
 func (d *Disk) refused(format string, args ...any) *problem.Problem {
-	return problem.New(problem.Failed, "node %s: disk %s %s", d.Node, d.Drive.Name, fmt.Sprintf(format, args...)).At(d.Path)
+	return problem.New(problem.Failed, "node %s: disk %s %s", d.Node, d.Drive.Name, fmt.Sprintf(format, args...)).
+		At(d.Path)
 }
 
-// madeSuffix is that of the empty file which says that a disk has been made. It is beside the disk: whatever takes the disks of
-// a node along, or puts former ones in their place, does so with what is known of them.
+// madeSuffix is that of the empty file which says that a disk has been made. It is beside the disk:
+// whatever takes the disks of a node along, or puts former ones in their place, does so with what
+// is known of them.
 const madeSuffix = ".made"
 
-// Provide makes the file of a disk unless it is there. One that was made before is not made again: to the guest, an empty disk
-// in its place would look as if it had never written anything.
+// Provide makes the file of a disk unless it is there. One that was made before is not made again:
+// to the guest, an empty disk in its place would look as if it had never written anything.
 func (d *Disk) Provide(ctx context.Context, filesystem bool) error {
 	mark := d.Path + madeSuffix
 	there, err := exists(d.Path)
@@ -67,7 +72,8 @@ func (d *Disk) Provide(ctx context.Context, filesystem bool) error {
 	case err != nil:
 		return d.failed(err, "cannot be looked at")
 	case !there && made:
-		return d.refused("is gone, though it was made").Try("put the file back, or orrery snapshot restore; for an empty disk instead, remove %s", mark)
+		return d.refused("is gone, though it was made").
+			Try("put the file back, or orrery snapshot restore; for an empty disk instead, remove %s", mark)
 	case !there:
 		if err := d.makeWhole(ctx, filesystem); err != nil {
 			return err
@@ -98,8 +104,8 @@ func exists(path string) (bool, error) {
 	return err == nil, err
 }
 
-// makeWhole makes a file, as large as it is to be for the guest, and takes no more of the host than what is in it. A killed
-// run leaves none that is half made.
+// makeWhole makes a file, as large as it is to be for the guest, and takes no more of the host than
+// what is in it. A killed run leaves none that is half made.
 func (d *Disk) makeWhole(ctx context.Context, filesystem bool) error {
 	fresh := d.Path + ".new"
 	err := d.make(ctx, fresh, filesystem)
@@ -146,7 +152,8 @@ func (d *Disk) make(ctx context.Context, at string, filesystem bool) error {
 	return os.Remove(raw)
 }
 
-// blank makes a file in the place of what is there: a guest may have put a link there before its machine had disks.
+// blank makes a file in the place of what is there: a guest may have put a link there before its
+// machine had disks.
 func blank(path string, fill func(*os.File) error) error {
 	if err := os.RemoveAll(path); err != nil {
 		return err
@@ -159,8 +166,10 @@ func blank(path string, fill func(*os.File) error) error {
 	return errors.Join(err, f.Close())
 }
 
-// format puts an empty ext4 onto a file or device of ours. What it would write in advance, the guest's kernel writes as it goes along.
+// format puts an empty ext4 onto a file or device of ours. What it would write in advance, the
+// guest's kernel writes as it goes along.
 func format(ctx context.Context, path, label string, options ...string) error {
-	args := append([]string{"-q", "-F", "-t", "ext4", "-m", "0", "-L", label, "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"}, options...)
+	args := append([]string{"-q", "-F", "-t", "ext4", "-m", "0", "-L", label, "-E",
+		"lazy_itable_init=1,lazy_journal_init=1,nodiscard"}, options...)
 	return ours(ctx, mke2fs, append(args, path)...)
 }

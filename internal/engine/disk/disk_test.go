@@ -38,7 +38,8 @@ func on(t *testing.T, path string) int64 {
 	return st.Blocks * 512
 }
 
-// TestMake: a file is as large as the guest is to see it, and takes next to nothing of the host. It is made once.
+// TestMake: a file is as large as the guest is to see it, and takes next to nothing of the host. It
+// is made once.
 func TestMake(t *testing.T) {
 	for _, kind := range []string{site.QCow2, site.RawFile} {
 		d := some(t, kind, 1<<30)
@@ -82,7 +83,8 @@ func TestMakeWhereLinksAre(t *testing.T) {
 	}
 }
 
-// TestMakeFilesystem: a disk with a file system is as small, and what a run that was killed has left is no disk.
+// TestMakeFilesystem: a disk with a file system is as small, and what a run that was killed has
+// left is no disk.
 func TestMakeFilesystem(t *testing.T) {
 	need.Program(t, qemuImg.name)
 	need.Program(t, mke2fs.name)
@@ -112,12 +114,14 @@ func TestMakeFilesystem(t *testing.T) {
 func TestMissingPrograms(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	d := some(t, site.RawFile, 1<<26)
-	if err := d.Provide(t.Context(), true); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "mke2fs") || !strings.Contains(err.Error(), "e2fsprogs") {
+	if err := d.Provide(t.Context(), true); problem.Exit(err) != int(problem.Unable) ||
+		!strings.Contains(err.Error(), "mke2fs") || !strings.Contains(err.Error(), "e2fsprogs") {
 		t.Error(err)
 	}
 	d = some(t, site.QCow2, 1<<26)
 	must(t, d.Provide(t.Context(), false))
-	if err := d.Check(t.Context(), confine.Cell{}, cgroup.Of("it-disk", 1)); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "qemu-utils") {
+	if err := d.Check(t.Context(), confine.Cell{}, cgroup.Of("it-disk", 1)); problem.Exit(err) != int(problem.Unable) ||
+		!strings.Contains(err.Error(), "qemu-utils") {
 		t.Error(err)
 	}
 }
@@ -138,12 +142,15 @@ func TestRefused(t *testing.T) {
 		harm func(*testing.T, *Disk)
 		want string
 	}{
-		"a backing file":      {site.QCow2, patch(8, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, 512), 11)...), "backing file"},
+		"a backing file": {site.QCow2,
+			patch(8, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, 512), 11)...), "backing file"},
 		"data in a file":      {site.QCow2, patch(79, 1<<2), "another file"},
 		"known to be damaged": {site.QCow2, patch(79, 1<<1), "damaged"},
 		"cut off":             {site.QCow2, func(t *testing.T, d *Disk) { must(t, os.Truncate(d.Path, 100<<10)) }, "tables"},
-		"another format":      {site.QCow2, func(t *testing.T, d *Disk) { must(t, os.WriteFile(d.Path, make([]byte, 4096), 0o600)) }, "no qcow2 image"},
-		"gone":                {site.RawFile, func(t *testing.T, d *Disk) { must(t, os.Remove(d.Path)) }, "not there"},
+		"another format": {site.QCow2, func(t *testing.T, d *Disk) {
+			must(t, os.WriteFile(d.Path, make([]byte, 4096), 0o600))
+		}, "no qcow2 image"},
+		"gone": {site.RawFile, func(t *testing.T, d *Disk) { must(t, os.Remove(d.Path)) }, "not there"},
 		"a link": {site.RawFile, func(t *testing.T, d *Disk) {
 			must(t, os.Remove(d.Path))
 			must(t, os.Symlink("/etc/passwd", d.Path))
@@ -188,7 +195,8 @@ func TestSizes(t *testing.T) {
 
 // TestChecking: a larger image has more time.
 func TestChecking(t *testing.T) {
-	for length, want := range map[int64]time.Duration{0: 20 * time.Second, 1 << 34: 21 * time.Second, 1 << 40: 81 * time.Second, 1 << 43: 8*time.Minute + 32*time.Second} {
+	for length, want := range map[int64]time.Duration{0: 20 * time.Second, 1 << 34: 21 * time.Second,
+		1 << 40: 81 * time.Second, 1 << 43: 8*time.Minute + 32*time.Second} {
 		if got := checking(length).Round(time.Second); got != want {
 			t.Errorf("%d bytes have %v, want %v", length, got, want)
 		}
@@ -206,15 +214,18 @@ func TestCheck(t *testing.T) {
 	must(t, d.Check(t.Context(), cell, in))
 	f, err := os.OpenFile(d.Path, os.O_RDWR, 0)
 	must(t, err)
-	_, err = f.WriteAt(binary.BigEndian.AppendUint64(nil, 1<<63|1<<40), 3<<16) // its first table of tables, far beyond the end
+	// its first table of tables, far beyond the end
+	_, err = f.WriteAt(binary.BigEndian.AppendUint64(nil, 1<<63|1<<40), 3<<16)
 	must(t, err)
 	must(t, f.Close())
-	if err := d.Check(t.Context(), cell, in); err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(err.Error(), "qemu-img check -r all") {
+	if err := d.Check(t.Context(), cell, in); err == nil || !strings.Contains(err.Error(), "is damaged") ||
+		!strings.Contains(err.Error(), "qemu-img check -r all") {
 		t.Error(err)
 	}
 }
 
-// TestDevices: a device that has something of somebody else on it is left alone, one that is in use, too; and a node wipes no more than its own.
+// TestDevices: a device that has something of somebody else on it is left alone, one that is in
+// use, too; and a node wipes no more than its own.
 func TestDevices(t *testing.T) {
 	need.Integration(t)
 	file := filepath.Join(t.TempDir(), "device")
@@ -230,7 +241,8 @@ func TestDevices(t *testing.T) {
 	d := Of("db", dir, site.Drive{Name: site.RootDisk, Disk: device})
 
 	must(t, format(t.Context(), device, "precious"))
-	if err := d.PrepareRoot(t.Context(), dir); problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "ext4 precious") || !strings.Contains(err.Error(), "wipefs -a "+device) {
+	if err := d.PrepareRoot(t.Context(), dir); problem.Exit(err) != int(problem.Mistake) ||
+		!strings.Contains(err.Error(), "ext4 precious") || !strings.Contains(err.Error(), "wipefs -a "+device) {
 		t.Errorf("a file system of somebody else: %v", err)
 	}
 	must(t, d.Leave(t.Context(), dir))
@@ -259,14 +271,16 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestGone: the file of a disk that was made is not made again, as its guest would find it empty. Whoever wants that says so.
+// TestGone: the file of a disk that was made is not made again, as its guest would find it empty.
+// Whoever wants that says so.
 func TestGone(t *testing.T) {
 	for _, kind := range []string{site.QCow2, site.RawFile} {
 		d := some(t, kind, 1<<20)
 		must(t, d.Provide(t.Context(), false))
 		must(t, os.Rename(d.Path, d.Path+".aside"))
 		err := d.Provide(t.Context(), false)
-		if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "is gone") || !strings.Contains(err.Error(), d.Path) {
+		if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "is gone") ||
+			!strings.Contains(err.Error(), d.Path) {
 			t.Errorf("%s: %v", kind, err)
 		}
 		if _, err := os.Lstat(d.Path); err == nil {

@@ -11,9 +11,10 @@ import (
 	"orrery/internal/site"
 )
 
-// Open opens a disk for a machine, which is to be handed it open. Nobody else has it then: a device is claimed as long as it is open, a file is locked by QEMU. An
-// image that names other files of the host is refused, and so is one of another format or damaged. A file that is smaller than it is to be is given more room, a raw
-// one here and an image by QEMU.
+// Open opens a disk for a machine, which is to be handed it open. Nobody else has it then: a device
+// is claimed as long as it is open, a file is locked by QEMU. An image that names other files of
+// the host is refused, and so is one of another format or damaged. A file that is smaller than it
+// is to be is given more room, a raw one here and an image by QEMU.
 func (d *Disk) Open() (*os.File, error) {
 	flags := unix.O_RDWR | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	if d.Drive.IsDevice() { // such as /dev/vg/lv, which is a link
@@ -22,7 +23,8 @@ func (d *Disk) Open() (*os.File, error) {
 	fd, err := unix.Open(d.Path, flags, 0)
 	switch {
 	case errors.Is(err, unix.EBUSY):
-		return nil, d.refused("is in use: it is mounted on this host, or another machine has it").Try("lsblk -f %s tells by whom; give node %s another", d.Path, d.Node)
+		return nil, d.refused("is in use: it is mounted on this host, or another machine has it").
+			Try("lsblk -f %s tells by whom; give node %s another", d.Path, d.Node)
 	case errors.Is(err, unix.ENOENT):
 		return nil, d.refused("is not there").Try("make it, or correct the site file")
 	case err != nil:
@@ -42,7 +44,8 @@ func (d *Disk) look(f *os.File) error {
 	}
 	switch kind := st.Mode & unix.S_IFMT; {
 	case d.Drive.IsDevice() && kind != unix.S_IFBLK:
-		return d.refused("is no block device").Try(`write disk = "raw" for a file, or the path of a disk, a partition or a logical volume`)
+		return d.refused("is no block device").
+			Try(`write disk = "raw" for a file, or the path of a disk, a partition or a logical volume`)
 	case d.Drive.IsDevice():
 		return nil
 	case kind != unix.S_IFREG:
@@ -54,7 +57,8 @@ func (d *Disk) look(f *os.File) error {
 	var refused *foreign.Refusal
 	switch {
 	case errors.As(err, &refused):
-		return d.refused("is not used: %s", refused.What).Try("%s; or orrery snapshot restore, or make node %s anew", refused.Cure, d.Node)
+		return d.refused("is not used: %s", refused.What).
+			Try("%s; or orrery snapshot restore, or make node %s anew", refused.Cure, d.Node)
 	case err != nil:
 		return d.failed(err, "cannot be read")
 	}

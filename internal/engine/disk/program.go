@@ -32,5 +32,6 @@ func ours(ctx context.Context, p program, args ...string) error {
 	if err != nil {
 		return err
 	}
-	return host.Local{Name: "host"}.Run(ctx, host.Command{Args: append([]string{path}, args...), Env: []string{"LC_ALL=C"}})
+	return host.Local{Name: "host"}.Run(ctx,
+		host.Command{Args: append([]string{path}, args...), Env: []string{"LC_ALL=C"}})
 }

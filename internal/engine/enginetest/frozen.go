@@ -64,7 +64,8 @@ func ticking(s *suite, ref engine.Ref) *ticker {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = s.Engine.Runner(ref).Run(ctx, host.Command{Args: []string{"sh", "-c", "while :; do echo; sleep 0.01; done"}, Stdout: t})
+		_ = s.Engine.Runner(ref).Run(ctx, host.Command{Args: []string{"sh", "-c", "while :; do echo; sleep 0.01; done"},
+			Stdout: t})
 	}()
 	s.Cleanup(func() { cancel(); <-ended })
 	for begun := time.Now(); t.Load() == 0 && time.Since(begun) < s.within()/2; {

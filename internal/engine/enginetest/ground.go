@@ -19,12 +19,14 @@ import (
 	"orrery/test/need"
 )
 
-// DirsOf returns the directories in which nodes of a real engine are tested. Their state is below one directory, which no other test looks into.
+// DirsOf returns the directories in which nodes of a real engine are tested. Their state is below
+// one directory, which no other test looks into.
 func DirsOf(name string) host.Dirs {
 	return host.Dirs{State: filepath.Join(need.State(), "engine", name), Run: need.Run() + "-" + name}
 }
 
-// Clean destroys the nodes of an engine, and what else is in its directories: what a test run that was killed has left, and after the test, what is there then.
+// Clean destroys the nodes of an engine, and what else is in its directories: what a test run that
+// was killed has left, and after the test, what is there then.
 func Clean(t *testing.T, e engine.Engine, dirs host.Dirs) {
 	t.Helper()
 	clean := func() {
@@ -69,8 +71,10 @@ func NewGround(t *testing.T, of *nodedir.Nodes, key, subnet string) Ground {
 	}
 	must(t, of.Store.BuildLayer(t.Context(), &other, site.Mirror{}, fill, logTo(t)))
 
-	lan := spec.Network{Site: key, Name: "lan", Bridge: site.BridgeName(key, "lan"), Subnet: subnet + "0/24", Gateway: subnet + "1/24", MTU: 1500}
-	apart := spec.Network{Site: site.Quarantine(key, 701), Name: "lan", Bridge: site.BridgeName(site.Quarantine(key, 701), "lan"), Subnet: lan.Subnet, MTU: 1500}
+	lan := spec.Network{Site: key, Name: "lan", Bridge: site.BridgeName(key, "lan"), Subnet: subnet + "0/24",
+		Gateway: subnet + "1/24", MTU: 1500}
+	apart := spec.Network{Site: site.Quarantine(key, 701), Name: "lan",
+		Bridge: site.BridgeName(site.Quarantine(key, 701), "lan"), Subnet: lan.Subnet, MTU: 1500}
 	Network(t, lan)
 	Network(t, apart)
 	return Ground{Base: base.Digest, Layer: other.Digest, LAN: lan, Apart: apart, of: of, subnet: subnet}
@@ -104,7 +108,8 @@ func Network(t *testing.T, n spec.Network) {
 func (g Ground) Node(name string, id int) *spec.Node {
 	key := g.LAN.Site
 	return &spec.Node{
-		Site: key, Name: name, ID: id, Engine: g.of.Engine, MachineID: site.MachineID(key, name), Base: g.Base, Kernel: g.Kernel,
+		Site: key, Name: name, ID: id, Engine: g.of.Engine, MachineID: site.MachineID(key, name), Base: g.Base,
+		Kernel: g.Kernel,
 		NICs: []spec.NIC{{
 			Name: "eth0", Network: g.LAN.Name, Bridge: g.LAN.Bridge, HostEnd: site.VethName(key, name, g.LAN.Name),
 			MAC: site.MAC(key, name, g.LAN.Name), Address: addressIn(g.subnet, id), Gateway: g.subnet + "1", MTU: 1500,
@@ -120,7 +125,8 @@ func addressIn(subnet string, id int) netip.Prefix {
 // OfKind returns a network of another kind, which is called by it.
 func (g Ground) OfKind(kind, subnet string) spec.Network {
 	key := g.LAN.Site
-	return spec.Network{Site: key, Name: kind, Bridge: site.BridgeName(key, kind), Kind: kind, Subnet: subnet + "0/24", Gateway: subnet + "1/24", MTU: 1500}
+	return spec.Network{Site: key, Name: kind, Bridge: site.BridgeName(key, kind), Kind: kind, Subnet: subnet + "0/24",
+		Gateway: subnet + "1/24", MTU: 1500}
 }
 
 // Onto puts a node on such a network.
@@ -133,7 +139,8 @@ func Onto(n *spec.Node, kind, subnet string) {
 	}
 }
 
-// Fixture returns what the suite needs of an engine whose nodes stand on the ground. What only the engine knows is left to it.
+// Fixture returns what the suite needs of an engine whose nodes stand on the ground. What only the
+// engine knows is left to it.
 func (g Ground) Fixture(e engine.Engine) Fixture {
 	return Fixture{
 		Engine: e, Site: g.LAN.Site, Kernel: true, Bridge: g.Apart.Bridge,

@@ -24,14 +24,16 @@ func command(s *suite, n *spec.Node) {
 	s.want("no input", s.ask(n, "cat"), "")
 	s.want("root", s.ask(n, "id", "-u"), "0")
 	s.want("user", s.askAs(n, host.Command{Args: []string{"id", "-u"}, User: "nobody"}), "65534")
-	env := strings.Split(s.askAs(n, host.Command{Args: []string{"env"}, Env: []string{"ORRERY_X=a b=c", "ORRERY_Y="}}), "\n")
+	env := strings.Split(s.askAs(n, host.Command{Args: []string{"env"}, Env: []string{"ORRERY_X=a b=c", "ORRERY_Y="}}),
+		"\n")
 	for _, want := range []string{"ORRERY_X=a b=c", "ORRERY_Y="} {
 		if !slices.Contains(env, want) {
 			s.Errorf("%q is not in the environment: %q", want, env)
 		}
 	}
 	var out, errs bytes.Buffer
-	s.must(s.runner(n).Run(s.Context(), host.Command{Args: []string{"sh", "-c", "echo one; echo two >&2"}, Stdout: &out, Stderr: &errs}))
+	s.must(s.runner(n).Run(s.Context(), host.Command{Args: []string{"sh", "-c", "echo one; echo two >&2"}, Stdout: &out,
+		Stderr: &errs}))
 	s.want("standard output", out.String(), "one\n")
 	s.want("standard error", errs.String(), "two\n")
 	big := strings.Repeat("0123456789abcdef", 1<<16)

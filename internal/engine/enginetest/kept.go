@@ -17,12 +17,14 @@ func wantIdentity(s *suite, n *spec.Node) {
 	s.want("machine-id", s.ask(n, "cat", "/etc/machine-id"), n.MachineID)
 	for _, nic := range n.NICs {
 		s.want("hardware address of "+nic.Name, s.ask(n, "cat", "/sys/class/net/"+nic.Name+"/address"), nic.MAC)
-		if got := s.ask(n, "ip", "-4", "-o", "addr", "show", "dev", nic.Name); !strings.Contains(got, " "+nic.Address.String()+" ") {
+		if got := s.ask(n, "ip", "-4", "-o", "addr", "show", "dev", nic.Name); !strings.Contains(got,
+			" "+nic.Address.String()+" ") {
 			s.Errorf("%s has not the address %s: %s", nic.Name, nic.Address, got)
 		}
 		wantUnbelieving(s, n, nic)
 		if nic.Gateway != "" {
-			if got := s.ask(n, "ip", "-4", "route", "show", "default"); !strings.Contains(got, "via "+nic.Gateway+" dev "+nic.Name) {
+			if got := s.ask(n, "ip", "-4", "route", "show", "default"); !strings.Contains(got,
+				"via "+nic.Gateway+" dev "+nic.Name) {
 				s.Errorf("the way out is not by %s: %s", nic.Gateway, got)
 			}
 		}
@@ -46,7 +48,8 @@ func volumeAt(path string, shared bool) spec.Mount {
 	return spec.Mount{Volume: "enginetest", Path: path, Shared: shared, Owner: "root:root", Mode: 0o755}
 }
 
-// data: a node keeps what it wrote until it is destroyed. A volume outlives that, and no other node sees it. Who is made again is who it was.
+// data: a node keeps what it wrote until it is destroyed. A volume outlives that, and no other node
+// sees it. Who is made again is who it was.
 func data(s *suite) {
 	n, other := s.Node("data", 22), s.Node("dataother", 24)
 	n.Mounts = []spec.Mount{volumeAt("/srv/data", false)}
@@ -114,7 +117,8 @@ func mark(s *suite) {
 func wantMark(s *suite, n *spec.Node, m engine.Mark) {
 	s.Helper()
 	o := s.listed(n)
-	if o.Configured != m.Configured || o.Active != m.Active || o.Proven != m.Proven || !o.ProvenAt.Equal(m.ProvenAt) || spec.Digest(o.Config) != spec.Digest(m.Config) {
+	if o.Configured != m.Configured || o.Active != m.Active || o.Proven != m.Proven || !o.ProvenAt.Equal(m.ProvenAt) ||
+		spec.Digest(o.Config) != spec.Digest(m.Config) {
 		s.Errorf("marked %+v, listed configured %t, active %t, proven %q, %+v", m, o.Configured, o.Active, o.Proven, o.Config)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// stopLate stops a node whose time to shut down has passed. The engine ends it, and then waits for its turn where another run
-// holds the networks of the host.
+// stopLate stops a node whose time to shut down has passed. The engine ends it, and then waits for
+// its turn where another run holds the networks of the host.
 func stopLate(s *suite, n *spec.Node) {
 	s.Helper()
 	if s.Kernel {

@@ -40,7 +40,8 @@ func layered(s *suite, n *spec.Node) {
 	}
 }
 
-// view: the host reads and writes the files of a running node as its processes do, by the owners that it sees, without running anything in it.
+// view: the host reads and writes the files of a running node as its processes do, by the owners
+// that it sees, without running anything in it.
 func view(s *suite, n *spec.Node) {
 	v, ok := s.Engine.(engine.Viewer)
 	if !ok {
@@ -65,13 +66,15 @@ func view(s *suite, n *spec.Node) {
 	}
 	seen(s, n, first)
 	s.ask(n, "rm", "/etc/issue.net")
-	s.must(root.Put(tree.File{Path: "/etc/issue.net", Content: []byte("again"), Uid: first, Gid: first + 4, Mode: 0o640}, first, first))
+	s.must(root.Put(tree.File{Path: "/etc/issue.net", Content: []byte("again"), Uid: first, Gid: first + 4, Mode: 0o640},
+		first, first))
 	s.must(root.Close())
 	s.want("what the host wrote", s.ask(n, "cat", "/etc/issue.net"), "again")
 	s.want("its dress", s.ask(n, "stat", "-c", "%U:%G %a", "/etc/issue.net"), "root:adm 640")
 }
 
-// seen: the way into a node lets the host open what the node's root may read, by the ids that the node has, and says so of no other.
+// seen: the way into a node lets the host open what the node's root may read, by the ids that the
+// node has, and says so of no other.
 func seen(s *suite, n *spec.Node, first int) {
 	in, ok := s.Engine.Runner(engine.RefOf(n)).(host.Viewer)
 	if !ok {
@@ -83,7 +86,8 @@ func seen(s *suite, n *spec.Node, first int) {
 	root, owned, err := in.View()
 	s.must(err)
 	defer root.Close()
-	if !owned(uint32(first)) || !owned(uint32(first+65534)) || first > 0 && (owned(0) || owned(uint32(first-1)) || owned(uint32(first+65536))) {
+	if !owned(uint32(first)) || !owned(uint32(first+65534)) || first > 0 &&
+		(owned(0) || owned(uint32(first-1)) || owned(uint32(first+65536))) {
 		s.Errorf("the node's root is %d, and its other ids are others", first)
 	}
 	f, st, err := root.OpenOwned("/var/lib/enginetest", owned)

@@ -126,7 +126,8 @@ func remountBusy(s *suite) {
 	s.put(n, fileOf("/srv/a/rows", "of a"))
 	end := holds(s, n, "/srv/b/held")
 	err := remountTo(s, n, named("c", "/srv/a"))
-	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "sleep") || !strings.Contains(err.Error(), "/srv/b/held") {
+	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "sleep") ||
+		!strings.Contains(err.Error(), "/srv/b/held") {
 		s.Errorf("the error does not name what uses the volume: %v", err)
 	}
 	wantMounts(s, n, a, b)
@@ -147,7 +148,8 @@ func remountStopped(s *suite) {
 	wantMounts(s, n)
 }
 
-// holds lets a process of a node, sleep, have a file open until it is told to end. When end returns, the process is gone.
+// holds lets a process of a node, sleep, have a file open until it is told to end. When end
+// returns, the process is gone.
 func holds(s *suite, n *spec.Node, path string) (end func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -155,7 +157,8 @@ func holds(s *suite, n *spec.Node, path string) (end func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		err := s.runner(n).Run(ctx, host.Command{Args: []string{"sh", "-c", "exec 9>" + path + "; echo $$; exec sleep 600"}, Stdout: in})
+		err := s.runner(n).Run(ctx, host.Command{Args: []string{"sh", "-c", "exec 9>" + path + "; echo $$; exec sleep 600"},
+			Stdout: in})
 		_ = in.CloseWithError(err)
 	}()
 	var pid int

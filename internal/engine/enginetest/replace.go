@@ -32,7 +32,8 @@ func replaced(s *suite, name string, id int) (keeper engine.Keeper, was, is *spe
 	s.put(was, fileOf("/var/lib/enginetest", "former"))
 	s.put(was, fileOf("/srv/data/rows", "42"))
 	s.stop(was)
-	s.must(s.Engine.Mark(s.Context(), engine.RefOf(was), engine.Mark{Configured: true, Proven: "p", Config: spec.Config{Health: "h"}}))
+	s.must(s.Engine.Mark(s.Context(), engine.RefOf(was),
+		engine.Mark{Configured: true, Proven: "p", Config: spec.Config{Health: "h"}}))
 	replacement := *was
 	is = &replacement
 	s.Relayer(is)

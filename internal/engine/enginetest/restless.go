@@ -26,7 +26,8 @@ type Mover interface {
 	engine.Freezer
 }
 
-// Restless is what TestRestless of an engine does, and that program alone: it gives the node of a site some volumes after the others, and freezes it, again and again.
+// Restless is what TestRestless of an engine does, and that program alone: it gives the node of a
+// site some volumes after the others, and freezes it, again and again.
 func Restless(t *testing.T, e Mover, key string, choices [][]spec.Mount) {
 	if os.Getenv(restless) == "" {
 		return
@@ -63,7 +64,8 @@ func KillRestless(t *testing.T, latest time.Duration) {
 	}
 }
 
-// WantNoted wants that the record of a node says no less than is so: of some volumes, those that are mounted in it are on record.
+// WantNoted wants that the record of a node says no less than is so: of some volumes, those that
+// are mounted in it are on record.
 func (g Ground) WantNoted(t *testing.T, when string, n *spec.Node, mounts ...spec.Mount) {
 	t.Helper()
 	r, err := g.of.Record(engine.RefOf(n))

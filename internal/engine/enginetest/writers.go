@@ -11,8 +11,8 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// Writers tells, from the mount tables of all processes of this host, which nodes ("SITE/ID") can write to a directory of the host, or
-// to part of it.
+// Writers tells, from the mount tables of all processes of this host, which nodes ("SITE/ID") can
+// write to a directory of the host, or to part of it.
 func Writers(dir string) ([]string, error) {
 	origins, err := rootfs.OriginsOf(dir)
 	if err != nil {

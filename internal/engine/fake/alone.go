@@ -40,10 +40,14 @@ func exclusive(m spec.Mount) bool { return m.Exclusive && !m.Shared && m.Copy ==
 
 // live reports whether any link of a node is on the site's own networks.
 func live(n *spec.Node) bool {
-	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return nic.Bridge == site.BridgeName(n.Site, nic.Network) })
+	return slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
+		return nic.Bridge == site.BridgeName(n.Site, nic.Network)
+	})
 }
 
 // wholly reports whether all links of a node are.
 func wholly(n *spec.Node) bool {
-	return !slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return nic.Bridge != site.BridgeName(n.Site, nic.Network) })
+	return !slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
+		return nic.Bridge != site.BridgeName(n.Site, nic.Network)
+	})
 }

@@ -58,7 +58,8 @@ func (s shell) unpack() (int, error) {
 			return 1, err
 		}
 		err = s.change(func(files tree, name string) {
-			files[name] = host.File{Path: strings.TrimPrefix(h.Name, "."), Content: text, Owner: h.Uname, Mode: uint32(h.Mode), Link: h.Linkname}
+			files[name] = host.File{Path: strings.TrimPrefix(h.Name, "."), Content: text, Owner: h.Uname, Mode: uint32(h.Mode),
+				Link: h.Linkname}
 		}, strings.TrimPrefix(h.Name, "."))
 		if err != nil {
 			return 1, err

@@ -13,9 +13,10 @@ import (
 	volumes "orrery/internal/volume"
 )
 
-// A Disk is a fake engine whose nodes, as those of a real one, have a directory of the host each: their records, and what they write, on
-// volumes too, are where snapshots, backups and the operations of a site look for them. So anybody can try these, with the failures that a
-// test orders.
+// A Disk is a fake engine whose nodes, as those of a real one, have a directory of the host each:
+// their records, and what they write, on volumes too, are where snapshots, backups and the
+// operations of a site look for them. So anybody can try these, with the failures that a test
+// orders.
 type Disk struct {
 	*Engine
 	dirs   *nodedir.Nodes

@@ -20,13 +20,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Engine is an in-memory engine.Engine, engine.Keeper, engine.Remounter and engine.Freezer. It is strict: it refuses what would let two
-// instances of a node be live at once, or have one exclusive volume.
+// Engine is an in-memory engine.Engine, engine.Keeper, engine.Remounter and engine.Freezer. It is
+// strict: it refuses what would let two instances of a node be live at once, or have one exclusive
+// volume.
 type Engine struct {
 	*Faults
 	// Can is what the engine can do; what it cannot it refuses. New gives it all there is.
 	Can observe.Capabilities
-	// Command, if set, runs the commands that the node itself does not know (see shell.go); all succeed without it.
+	// Command, if set, runs the commands that the node itself does not know (see shell.go); all
+	// succeed without it.
 	Command func(ctx context.Context, ref engine.Ref, c host.Command) error
 
 	// Answers, if set, is asked when nobody listens at the port of a node.
@@ -93,7 +95,8 @@ func (e *Engine) List(ctx context.Context, site string) ([]observe.Node, error) 
 	var all []observe.Node
 	for ref, n := range e.nodes {
 		if site == "" || ref.Site == site {
-			o := observe.Node{Node: copyOf(&n.spec), State: n.state, Configured: n.mark.Configured, Proven: n.mark.Proven, ProvenAt: n.mark.ProvenAt, Active: n.mark.Active}
+			o := observe.Node{Node: copyOf(&n.spec), State: n.state, Configured: n.mark.Configured, Proven: n.mark.Proven,
+				ProvenAt: n.mark.ProvenAt, Active: n.mark.Active}
 			o.Config, o.Drift = n.mark.Config, slices.Clone(n.drift)
 			all = append(all, o)
 		}
@@ -183,9 +186,11 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	return nil
 }
 
-// sameShape reports whether a running node can become as specified: links and limits if the engine can change these.
+// sameShape reports whether a running node can become as specified: links and limits if the engine
+// can change these.
 func sameShape(can observe.Capabilities, was, is *spec.Node) bool {
-	if !can.MoveNIC && !slices.Equal(was.NICs, is.NICs) || !can.LiveLimits && spec.Digest(was.Limits) != spec.Digest(is.Limits) {
+	if !can.MoveNIC && !slices.Equal(was.NICs, is.NICs) || !can.LiveLimits &&
+		spec.Digest(was.Limits) != spec.Digest(is.Limits) {
 		return false
 	}
 	return was.Privileged == is.Privileged && slices.Equal(was.Syscalls, is.Syscalls) && was.MachineID == is.MachineID &&
@@ -308,9 +313,11 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 // Mark records how far a node has been configured and proven.
 func (e *Engine) Mark(ctx context.Context, ref engine.Ref, m engine.Mark) error {
 	return e.turn(ctx, "Mark", ref, func(n *node) error {
-		settled := m.Active && m.Configured && (!n.mark.Active || !n.mark.Configured) // else it may be active, or not, and nobody knows
+		// else it may be active, or not, and nobody knows
+		settled := m.Active && m.Configured && (!n.mark.Active || !n.mark.Configured)
 		if settled && n.running() && !wholly(&n.spec) {
-			return problem.New(problem.Surprise, "node %s (id %d) is activated, and not all of its links are live", ref.Name, ref.ID)
+			return problem.New(problem.Surprise, "node %s (id %d) is activated, and not all of its links are live", ref.Name,
+				ref.ID)
 		}
 		m.Config.Parts = maps.Clone(m.Config.Parts)
 		n.mark = m

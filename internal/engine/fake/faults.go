@@ -14,9 +14,10 @@ var (
 	ErrKilled  = errors.New("killed, as ordered: nothing works until Revive")
 )
 
-// Faults are the failures and delays that a test orders of a fake engine or host, and the record of what was asked of it.
-// Methods are those of engine.Engine and engine.Keeper ("Create") and the kinds of steps that
-// concern no node ("network"); subjects are nodes, networks, layers. "" stands for any of them.
+// Faults are the failures and delays that a test orders of a fake engine or host, and the record of
+// what was asked of it. Methods are those of engine.Engine and engine.Keeper ("Create") and the
+// kinds of steps that concern no node ("network"); subjects are nodes, networks, layers. "" stands
+// for any of them.
 type Faults struct {
 	mu     sync.Mutex
 	orders []*order
@@ -34,7 +35,8 @@ type order struct {
 	delay           time.Duration
 }
 
-// Fail lets a method fail for a subject before it has done anything, so many times. A nil err stands for ErrOrdered.
+// Fail lets a method fail for a subject before it has done anything, so many times. A nil err
+// stands for ErrOrdered.
 func (f *Faults) Fail(method, subject string, times int, err error) {
 	if err == nil {
 		err = ErrOrdered
@@ -52,7 +54,8 @@ func (f *Faults) Delay(method, subject string, d time.Duration) {
 	f.put(&order{method: method, subject: subject, times: -1, delay: d})
 }
 
-// KillAt interrupts the n-th operation from now (the first is 1) half way and lets everything afterwards fail, as SIGKILL would.
+// KillAt interrupts the n-th operation from now (the first is 1) half way and lets everything
+// afterwards fail, as SIGKILL would.
 func (f *Faults) KillAt(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +67,8 @@ func (f *Faults) die() {
 	close(f.death)
 }
 
-// Dying returns a context that ends when a kill that is ordered strikes, as all does then that a process is waiting for.
+// Dying returns a context that ends when a kill that is ordered strikes, as all does then that a
+// process is waiting for.
 func (f *Faults) Dying(ctx context.Context) (context.Context, context.CancelFunc) {
 	f.mu.Lock()
 	death := f.death
@@ -107,7 +111,8 @@ type fate struct {
 	delay time.Duration
 }
 
-// Befall tells what befalls an operation of somebody else's: before it, or when it has been done and nobody has been told.
+// Befall tells what befalls an operation of somebody else's: before it, or when it has been done
+// and nobody has been told.
 func (f *Faults) Befall(ctx context.Context, method, subject string) (before, after error) {
 	what := f.begin(ctx, method, subject)
 	if what.err != nil {

@@ -49,7 +49,8 @@ func TestCrash(t *testing.T) {
 	if err := e.Destroy(t.Context(), engine.RefOf(n)); !errors.Is(err, fake.ErrCrashed) || state() != observe.Broken {
 		t.Errorf("a crash in Destroy: %v, %s", err, state())
 	}
-	if err := errors.Join(e.Destroy(t.Context(), engine.RefOf(n)), e.Create(t.Context(), n)); err != nil || state() != observe.Stopped {
+	if err := errors.Join(e.Destroy(t.Context(), engine.RefOf(n)), e.Create(t.Context(), n)); err != nil ||
+		state() != observe.Stopped {
 		t.Error(err)
 	}
 	e.Crash("Start", "a", 1)
@@ -74,7 +75,8 @@ func TestKill(t *testing.T) {
 		t.Error(err)
 	}
 	all, _ := e.List(t.Context(), "")
-	if len(all) != 3 || all[0].State != observe.Stopped || all[1].State != observe.Broken || all[2].State != observe.Stopped {
+	if len(all) != 3 || all[0].State != observe.Stopped || all[1].State != observe.Broken ||
+		all[2].State != observe.Stopped {
 		t.Errorf("there is %+v", all)
 	}
 }
@@ -109,7 +111,8 @@ func TestCommandsAreKept(t *testing.T) {
 		t.Error(err)
 	}
 	var failed *host.RunError
-	if err := e.Runner(ref).Run(t.Context(), host.Command{Args: []string{"systemctl"}}); !errors.As(err, &failed) || failed.Status != 1 {
+	if err := e.Runner(ref).Run(t.Context(), host.Command{Args: []string{"systemctl"}}); !errors.As(err, &failed) ||
+		failed.Status != 1 {
 		t.Errorf("got %v", err)
 	}
 	if got := e.Commands(ref); len(got) != 2 || got[0].Args[0] != "apt-get" {

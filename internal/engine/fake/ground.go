@@ -63,7 +63,8 @@ func (l Layers) BuildBase(ctx context.Context, layer *spec.Layer, _ site.Mirror,
 }
 
 // BuildLayer builds a role layer, on those below it. Nothing is filled in.
-func (l Layers) BuildLayer(ctx context.Context, layer *spec.Layer, _ site.Mirror, _ func(context.Context, host.Runner) error, _ func(string)) error {
+func (l Layers) BuildLayer(ctx context.Context, layer *spec.Layer, _ site.Mirror,
+	_ func(context.Context, host.Runner) error, _ func(string)) error {
 	return l.build(ctx, layer)
 }
 
@@ -142,7 +143,8 @@ func (l Layers) Give(_ context.Context, digest string, c io.ReadWriter) error {
 }
 
 // Take has the layer when one of the hosts says that it has it.
-func (l Layers) Take(ctx context.Context, layer *spec.Layer, _ string, from []chunks.Source, _, doubt func(string)) error {
+func (l Layers) Take(ctx context.Context, layer *spec.Layer, _ string, from []chunks.Source, _,
+	doubt func(string)) error {
 	what := l.h.begin(ctx, "fetch", layer.Title)
 	if what.err != nil {
 		return what.err
@@ -207,7 +209,8 @@ func (v Volumes) List(key string) ([]observe.Volume, error) {
 func (Volumes) Provide(*spec.Node, spec.Mount, volumes.Account) error { return nil }
 
 // ProvideCopy does nothing either.
-func (Volumes) ProvideCopy(context.Context, *spec.Node, spec.Mount, volumes.Account, volumes.Still) (volumes.Made, error) {
+func (Volumes) ProvideCopy(context.Context, *spec.Node, spec.Mount, volumes.Account, volumes.Still) (volumes.Made,
+	error) {
 	return volumes.Made{}, nil
 }
 
@@ -330,8 +333,9 @@ func (r Records) All(key string) ([]nodedir.Found, error) {
 	var all []nodedir.Found
 	for _, n := range nodes {
 		all = append(all, nodedir.Found{
-			Record: &nodedir.Record{Node: n.Node, Configured: n.Configured, Proven: n.Proven, ProvenAt: n.ProvenAt, Active: n.Active},
-			Whole:  n.State != observe.Broken,
+			Record: &nodedir.Record{Node: n.Node, Configured: n.Configured, Proven: n.Proven, ProvenAt: n.ProvenAt,
+				Active: n.Active},
+			Whole: n.State != observe.Broken,
 		})
 	}
 	return all, nil

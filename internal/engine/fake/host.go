@@ -13,15 +13,17 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Host is a machine in memory, as one site sees it: the nodes of a fake engine, and what they stand on. It is strict: what is done before what it
-// needs on a real host fails. It does no steps: those the real worker does, on this instead of a machine (package apply/local/memory).
+// Host is a machine in memory, as one site sees it: the nodes of a fake engine, and what they stand
+// on. It is strict: what is done before what it needs on a real host fails. It does no steps: those
+// the real worker does, on this instead of a machine (package apply/local/memory).
 type Host struct {
 	*Engine
 	Site   string
 	Name   string
 	Cpus   int
 	Memory int64
-	// Interfaces are those of the machine itself, which nodes and networks may take; nil: whatever they ask for is there.
+	// Interfaces are those of the machine itself, which nodes and networks may take; nil: whatever
+	// they ask for is there.
 	Interfaces []string
 	// Addresses are those by which other hosts may reach it.
 	Addresses []observe.Address
@@ -84,14 +86,16 @@ func (h *Host) Present(networks []spec.Network, layers map[string]bool, nodes ..
 	defer h.mu.Unlock()
 	for _, n := range nodes {
 		there := newNode(n)
-		there.state, there.mark = observe.Running, engine.Mark{Configured: true, Config: n.Config, Proven: n.Config.Health, Active: holder(n)}
+		there.state, there.mark = observe.Running,
+			engine.Mark{Configured: true, Config: n.Config, Proven: n.Config.Health, Active: holder(n)}
 		there.boot()
 		h.nodes[engine.RefOf(n)] = there
 		h.volumes.make(n)
 	}
 }
 
-// holder reports whether a node, when it is live, has volumes that are not for two, or does something that only live nodes do.
+// holder reports whether a node, when it is live, has volumes that are not for two, or does
+// something that only live nodes do.
 func holder(n *spec.Node) bool {
 	return !n.Staged && (n.Exclusive() || len(n.Config.Active) > 0)
 }

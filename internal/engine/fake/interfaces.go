@@ -25,7 +25,8 @@ func (h *Host) there(name string) error {
 	return nil
 }
 
-// interfaces reports why a network cannot be made: its interface is not there or has been taken, or nodes are on what it is now.
+// interfaces reports why a network cannot be made: its interface is not there or has been taken, or
+// nodes are on what it is now.
 func (h *Host) interfaces(made spec.Network) error {
 	was, found := h.networks[made.Bridge]
 	changes := found && (was.Kind != made.Kind || was.Parent != made.Parent || was.Ends != made.Ends)

@@ -74,7 +74,8 @@ func (w Networks) Make(ctx context.Context, made spec.Network, _ func() ([]netwo
 		if n.Kind == spec.VethPair {
 			continue
 		}
-		if n.Bridge != made.Bridge && n.Gateway != "" && n.Gateway == made.Gateway && !n.Router && !made.Router && netip.MustParsePrefix(n.Subnet).Overlaps(subnet) {
+		if n.Bridge != made.Bridge && n.Gateway != "" && n.Gateway == made.Gateway && !n.Router && !made.Router &&
+			netip.MustParsePrefix(n.Subnet).Overlaps(subnet) {
 			return fmt.Errorf("network %s: address %s is taken by network %s", made.Name, n.Gateway, n.Name)
 		}
 	}
@@ -119,8 +120,9 @@ func (w Networks) Remove(ctx context.Context, gone spec.Network) error {
 	return halfway
 }
 
-// MoveLinks moves the links of running nodes, all at once or none of them; that they are moved is for the engine to take down. It never lets two
-// nodes be live as one, or have an exclusive volume together.
+// MoveLinks moves the links of running nodes, all at once or none of them; that they are moved is
+// for the engine to take down. It never lets two nodes be live as one, or have an exclusive volume
+// together.
 func (w Networks) MoveLinks(ctx context.Context, moves []network.Move, _ ...string) error {
 	h := w.h
 	what := h.begin(ctx, "move", "")
@@ -191,7 +193,8 @@ func (Networks) Unguard(context.Context, string, []network.Port) error { return 
 // Sweep does nothing.
 func (Networks) Sweep(context.Context) error { return nil }
 
-// grounds reports what a node lacks to be made or started: its layers; the host's settings, names, its networks, free addresses.
+// grounds reports what a node lacks to be made or started: its layers; the host's settings, names,
+// its networks, free addresses.
 func (h *Host) grounds(method string, n *spec.Node) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Remount lets a running node see other volumes. Interrupted half way, it has on record both what it had and what it was to have.
+// Remount lets a running node see other volumes. Interrupted half way, it has on record both what
+// it had and what it was to have.
 func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	what := e.begin(ctx, "Remount", n.Name)
 	if what.err != nil {

@@ -14,8 +14,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// shell runs the few commands that a node in memory knows: enough to see that commands, their streams, environment,
-// user and exit status arrive. It is no shell: "sh -c" takes "echo WORDS", "echo WORDS >&2", "exit N", joined by ";".
+// shell runs the few commands that a node in memory knows: enough to see that commands, their
+// streams, environment, user and exit status arrive. It is no shell: "sh -c" takes "echo WORDS",
+// "echo WORDS >&2", "exit N", joined by ";".
 type shell struct {
 	ctx            context.Context
 	place          inside

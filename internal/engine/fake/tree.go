@@ -15,7 +15,8 @@ import (
 // tree is the files of a private layer, by path, or of a volume, by path in it.
 type tree map[string]host.File
 
-// volume names persistent data; node is "" where all share it, copy the release of whose quarantine it is a copy.
+// volume names persistent data; node is "" where all share it, copy the release of whose quarantine
+// it is a copy.
 type volume struct {
 	site, name, node string
 	copy             int
@@ -51,8 +52,8 @@ func (t volumeTrees) make(n *spec.Node) {
 	}
 }
 
-// at finds where a node keeps a path: in a volume or in the private layer, and under which name there. A path that is
-// there twice shows what was to be mounted last.
+// at finds where a node keeps a path: in a volume or in the private layer, and under which name
+// there. A path that is there twice shows what was to be mounted last.
 func (t volumeTrees) at(n *node, file string) (tree, string) {
 	for _, m := range slices.Backward(n.spec.Mounts) {
 		if inside, ok := strings.CutPrefix(file, m.Path+"/"); ok {

@@ -15,15 +15,18 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestTooOld: a QEMU that is too old is told by the engine, with the cure, before anything is made of a machine. To ask what the engine can do starts nothing.
+// TestTooOld: a QEMU that is too old is told by the engine, with the cure, before anything is made
+// of a machine. To ask what the engine can do starts nothing.
 func TestTooOld(t *testing.T) {
 	dir := t.TempDir()
 	asked := filepath.Join(dir, "asked")
-	if err := os.WriteFile(filepath.Join(dir, "qemu-system-x86_64"), []byte("#!/bin/sh\necho >>"+asked+"; echo QEMU emulator version 5.2.0\n"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "qemu-system-x86_64"),
+		[]byte("#!/bin/sh\necho >>"+asked+"; echo QEMU emulator version 5.2.0\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)
-	e := New(host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}, image.Open(filepath.Join(dir, "state")))
+	e := New(host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")},
+		image.Open(filepath.Join(dir, "state")))
 	trials := 0
 	e.accel = func() (string, error) { trials++; return observe.TCG, errors.New("not here") }
 
@@ -32,7 +35,8 @@ func TestTooOld(t *testing.T) {
 		t.Errorf("what it can do was asked of QEMU (%v) and of KVM (%d times)", err == nil, trials)
 	}
 	for range 2 {
-		if can := engine.Tried(t.Context(), e); !strings.Contains(can.Unable.What, "QEMU 5.2.0 is older than 6.2") || can.Unable.Cure == "" || trials != 0 {
+		if can := engine.Tried(t.Context(), e); !strings.Contains(can.Unable.What, "QEMU 5.2.0 is older than 6.2") ||
+			can.Unable.Cure == "" || trials != 0 {
 			t.Errorf("%+v", can)
 		}
 	}
@@ -44,7 +48,8 @@ func TestTooOld(t *testing.T) {
 	if err := host.WriteJSON(e.Dir(ref).File("node.json"), 0o600, n); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Start(t.Context(), ref); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "older than 6.2 (install a newer one") {
+	if err := e.Start(t.Context(), ref); problem.Exit(err) != int(problem.Unable) ||
+		!strings.Contains(err.Error(), "older than 6.2 (install a newer one") {
 		t.Error(err)
 	}
 	if text, _ := os.ReadFile(asked); len(text) != 1 {

@@ -37,7 +37,8 @@ func (l *launch) lend(ctx context.Context, cell *confine.Cell) (at []string, err
 	}
 	cell.Devices = append(cell.Devices, devices...)
 	cell.Sees = append(cell.Sees, at...)
-	// All memory of the guest stays where it is, as devices reach it; with it, what the functions themselves have for memory.
+	// All memory of the guest stays where it is, as devices reach it; with it, what the functions
+	// themselves have for memory.
 	const besides = 1 << 30
 	cell.Locked = n.GuestMemory() + besides
 	return at, nil
@@ -67,7 +68,8 @@ func pin(ctx context.Context, m machine, n *spec.Node) error {
 	for _, v := range vcpus {
 		thread, known := threads[v.Thread]
 		if !known || v.Index < 0 || v.Index >= len(on) {
-			return fmt.Errorf("processor %d of the machine cannot be pinned: it is no thread of QEMU's, or there is none for it", v.Index)
+			return fmt.Errorf("processor %d of the machine cannot be pinned: it is no thread of QEMU's, or there is none for it",
+				v.Index)
 		}
 		var set unix.CPUSet
 		set.Set(on[v.Index])

@@ -38,7 +38,8 @@ func (e *Engine) Receive(ctx context.Context, n *spec.Node, layer string, m engi
 	return e.Nodes.Receive(ctx, n, layer, m, resumes)
 }
 
-// leaveDevices lets others have the device on which a node that goes has kept what it wrote. Its other devices keep what they have.
+// leaveDevices lets others have the device on which a node that goes has kept what it wrote. Its
+// other devices keep what they have.
 func leaveDevices(ctx context.Context, m machine) error {
 	r, err := m.Read()
 	if err != nil {

@@ -21,8 +21,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestDisks: a machine that keeps what it writes on a disk, and has others: what it has written is there when it boots again, what the host has written meanwhile is
-// seen, once, disks come, go and change while it runs, and a host without room lets it stand still, not lose anything. What it frees of its memory is the host's again.
+// TestDisks: a machine that keeps what it writes on a disk, and has others: what it has written is
+// there when it boots again, what the host has written meanwhile is seen, once, disks come, go and
+// change while it runs, and a host without room lets it stand still, not lose anything. What it
+// frees of its memory is the host's again.
 func TestDisks(t *testing.T) {
 	g := newGround(t)
 	n := g.Node("keeper", 1)
@@ -30,7 +32,8 @@ func TestDisks(t *testing.T) {
 	n.Layer = g.Layer
 	room := g.machine(ref).Disks()
 	n.VM = site.VM{
-		Disk: site.QCow2, Size: 1 << 30, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 64 << 20, Manner: site.Manner{Write: 32 << 20}}},
+		Disk: site.QCow2, Size: 1 << 30,
+		Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 64 << 20, Manner: site.Manner{Write: 32 << 20}}},
 	}
 	must(t, g.Create(t.Context(), n))
 	must(t, g.Inject(t.Context(), ref, host.File{Path: "/etc/told", Content: []byte("first\n"), Mode: 0o644}))
@@ -60,14 +63,16 @@ func TestDisks(t *testing.T) {
 	// Disks come, go, become larger and are bounded while it runs.
 	is := *n
 	is.VM.Size = 2 << 30
-	is.VM.Disks = []site.Drive{{Name: "data", Disk: site.RawFile, Size: 128 << 20, Manner: site.Manner{Write: 64 << 20}}, {Name: "more", Disk: site.QCow2, Size: 64 << 20}}
+	is.VM.Disks = []site.Drive{{Name: "data", Disk: site.RawFile, Size: 128 << 20, Manner: site.Manner{Write: 64 << 20}},
+		{Name: "more", Disk: site.QCow2, Size: 64 << 20}}
 	must(t, g.Change(t.Context(), &is))
 	if got := in("sleep 1; cat /sys/block/vdc/serial; echo; cat /sys/block/vdb/size /sys/block/vda/size"); got != "more\n262144\n4194304" {
 		t.Errorf("a disk that was plugged, one that is larger: %q", got)
 	}
 	is.VM.Disks = is.VM.Disks[:1]
 	in("mkfs.ext4 -q /dev/vdc; mkdir /srv/more; mount /dev/vdc /srv/more; echo unwritten >/srv/more/file")
-	if err := g.Change(t.Context(), &is); err == nil || !strings.Contains(err.Error(), "disk more is in use by what is mounted at /srv/more") {
+	if err := g.Change(t.Context(), &is); err == nil ||
+		!strings.Contains(err.Error(), "disk more is in use by what is mounted at /srv/more") {
 		t.Errorf("a disk that is mounted is unplugged: %v", err)
 	}
 	if got := in("cat /srv/more/file; umount /srv/more; cat /sys/block/vdc/serial"); got != "unwritten\nmore" {
@@ -86,7 +91,8 @@ func TestDisks(t *testing.T) {
 	for _, name := range []string{"orrery-root.qcow2", "data.raw"} {
 		at := filepath.Join(room, name)
 		must(t, os.Rename(at, at+".aside"))
-		if err := g.Start(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "is gone") || !strings.Contains(err.Error(), at) {
+		if err := g.Start(t.Context(), ref); err == nil || !strings.Contains(err.Error(), "is gone") ||
+			!strings.Contains(err.Error(), at) {
 			t.Errorf("without %s: %v", name, err)
 		}
 		must(t, os.Rename(at+".aside", at))
@@ -111,7 +117,8 @@ func TestDisks(t *testing.T) {
 	}
 	must(t, unix.Mount("room", room, "tmpfs", unix.MS_REMOUNT, "size=400m"))
 	must(t, g.Start(t.Context(), ref))
-	if got := in("while systemctl -q is-active fill; do sleep 1; done; sync; stat -c %s /root/full; dmesg | grep -c 'I/O error' || true"); g.state(t, ref) != observe.Running || got != "104857600\n0" {
+	if got := in("while systemctl -q is-active fill; do sleep 1; done; sync; stat -c %s /root/full; dmesg | grep -c 'I/O error' || true"); g.state(t,
+		ref) != observe.Running || got != "104857600\n0" {
 		t.Errorf("with room again, it is %s: %q", g.state(t, ref), got)
 	}
 
@@ -120,7 +127,8 @@ func TestDisks(t *testing.T) {
 	in("rm /root/full; sync")
 	for begun := time.Now(); used(t, room) > full-80<<20; time.Sleep(100 * time.Millisecond) {
 		if time.Since(begun) > time.Minute {
-			t.Fatalf("the guest has freed 100 MiB, and its disks have %d MiB of the host after %d MiB", used(t, room)>>20, full>>20)
+			t.Fatalf("the guest has freed 100 MiB, and its disks have %d MiB of the host after %d MiB", used(t, room)>>20,
+				full>>20)
 		}
 	}
 

@@ -7,8 +7,8 @@
 //
 // # Types and files
 //
-// The engine (kvm.go) creates, starts, changes, stops and destroys machines, and sweeps up what killed runs left.
-// The rest of what is asked of it is done by types of their own:
+// The engine (kvm.go) creates, starts, changes, stops and destroys machines, and sweeps up what
+// killed runs left. The rest of what is asked of it is done by types of their own:
 //
 //   - nodedir.Nodes: everything about nodes that do not run
 //   - programs (programs.go): which QEMU and virtiofsd this host has, and what they can do
@@ -17,10 +17,11 @@
 //   - freezer (freeze.go): machines that stand still and go on
 //   - states (memory.go, renew.go): saved memory, and a takeover by another QEMU (handover.go, taps.go, headers.go)
 //
-// A machine (process.go, monitor.go) is one node as QEMU runs it. A launch (launch.go) starts its programs: it
-// opens what QEMU receives (handed.go), shares the root (share.go, stack.go) or opens a foreign disk (imported.go),
-// and lends devices (devices.go). While the machine runs, a replugging (plug.go) changes its disks, a rewiring
-// (rewire.go) its interfaces, and a remounting (remount.go, submounts.go, opened.go) its volumes.
+// A machine (process.go, monitor.go) is one node as QEMU runs it. A launch (launch.go) starts its
+// programs: it opens what QEMU receives (handed.go), shares the root (share.go, stack.go) or opens
+// a foreign disk (imported.go), and lends devices (devices.go). While the machine runs, a
+// replugging (plug.go) changes its disks, a rewiring (rewire.go) its interfaces, and a remounting
+// (remount.go, submounts.go, opened.go) its volumes.
 //
 // # Boot
 //

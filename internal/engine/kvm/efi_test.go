@@ -2,7 +2,8 @@ package kvm
 
 import "encoding/binary"
 
-// efiProgram prints a line on the first serial port, and halts for ever: a program as UEFI starts them (PE32+), at whatever address.
+// efiProgram prints a line on the first serial port, and halts for ever: a program as UEFI starts
+// them (PE32+), at whatever address.
 func efiProgram() []byte {
 	const header, optional, text = 0x40, 0x58, 0x200
 	p := make([]byte, 0x400)
@@ -13,7 +14,9 @@ func efiProgram() []byte {
 	le.PutUint16(p[header+20:], 0xf0)   // of the optional header
 	le.PutUint16(p[header+22:], 0x0022) // a program, for any address
 	for at, value := range map[int]uint32{
-		0: 0x020b, 4: 0x200, 16: 0x1000, 20: 0x1000, 24: 0x400000, 32: 0x1000, 36: 0x200, 56: 0x2000, 60: 0x200, 68: 10, 108: 16, // code, entry, base, alignments, sizes, EFI application
+		// code, entry, base, alignments, sizes, EFI application
+		0: 0x020b, 4: 0x200, 16: 0x1000, 20: 0x1000, 24: 0x400000, 32: 0x1000, 36: 0x200, 56: 0x2000, 60: 0x200, 68: 10,
+		108: 16,
 	} {
 		le.PutUint32(p[optional+at:], value)
 	}
@@ -38,7 +41,8 @@ func efiSystemPartition(start, sectors int) []byte {
 	v := make([]byte, sectors*sector)
 	copy(v, "\xeb\x3c\x90orrery  ")
 	le.PutUint16(v[11:], sector)
-	v[13], v[14], v[16], v[17], v[21], v[22] = 8, 1, 1, 16, 0xf8, 1 // sectors in a cluster, before the table, tables, files at the top, kind, sectors of the table
+	// sectors in a cluster, before the table, tables, files at the top, kind, sectors of the table
+	v[13], v[14], v[16], v[17], v[21], v[22] = 8, 1, 1, 16, 0xf8, 1
 	le.PutUint16(v[19:], uint16(sectors))
 	v[24], v[26] = 63, 255
 	le.PutUint32(v[28:], uint32(start))

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/engine"
 )
 
-// frees wants that memory which a guest has used, and does not use any more, is the host's again, without anybody asking for it.
+// frees wants that memory which a guest has used, and does not use any more, is the host's again,
+// without anybody asking for it.
 func (g ground) frees(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	const used = 128 << 20
@@ -25,7 +26,8 @@ func (g ground) frees(t *testing.T, ref engine.Ref) {
 	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		now := resident(t, g.machine(ref).qemu())
 		if now <= full-used/2 {
-			t.Logf("of the guest's memory QEMU has %d MiB, %d MiB after it has used %d MiB more, and %d MiB when it has freed them", before>>20, full>>20, used>>20, now>>20)
+			t.Logf("of the guest's memory QEMU has %d MiB, %d MiB after it has used %d MiB more, and %d MiB when it has freed them",
+				before>>20, full>>20, used>>20, now>>20)
 			return
 		}
 		if time.Since(begun) > time.Minute {

@@ -14,7 +14,8 @@ import (
 // A freezer lets machines stand still, and go on.
 type freezer struct{ guests *guests }
 
-// Flush lets the guest write to its files what was mapped and changed in memory. All else it has written: virtiofs has no cache of what is to be written.
+// Flush lets the guest write to its files what was mapped and changed in memory. All else it has
+// written: virtiofs has no cache of what is to be written.
 func (f freezer) Flush(ctx context.Context, ref engine.Ref) {
 	m := machineOf(f.guests.nodes, ref)
 	if !m.running() || m.still() || m.HasDisk() && !m.Visited() {
@@ -26,7 +27,8 @@ func (f freezer) Flush(ctx context.Context, ref engine.Ref) {
 	}
 }
 
-// Freeze lets a machine stand still: its processors by QEMU's doing, with the guest's clock, so that it does not find that much time has gone; then all of it.
+// Freeze lets a machine stand still: its processors by QEMU's doing, with the guest's clock, so
+// that it does not find that much time has gone; then all of it.
 func (f freezer) Freeze(ctx context.Context, ref engine.Ref) error {
 	m := machineOf(f.guests.nodes, ref)
 	if !m.running() {
@@ -57,10 +59,12 @@ func (f freezer) Thaw(ctx context.Context, ref engine.Ref) error {
 // halted is a file that is there while the processors of a machine stand still by QEMU's doing.
 func (m machine) halted() string { return m.File("halted") }
 
-// pausing is how long QEMU may take to let the processors stand still. All other nodes of a snapshot wait for it.
+// pausing is how long QEMU may take to let the processors stand still. All other nodes of a
+// snapshot wait for it.
 const pausing = 3 * time.Second
 
-// pause lets the processors of a machine stand still. Whoever comes after a kill finds it marked. A machine that stood still before for another reason is left to it.
+// pause lets the processors of a machine stand still. Whoever comes after a kill finds it marked. A
+// machine that stood still before for another reason is left to it.
 func (m machine) pause(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, pausing, errors.New("its monitor does not answer"))
 	defer cancel()

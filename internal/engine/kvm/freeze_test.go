@@ -58,8 +58,9 @@ func (m *monitored) wants(t *testing.T, marked bool, told ...string) {
 	}
 }
 
-// TestPause: a machine is marked before its processors stand still, and stays so if nobody knows whether they do; one that nobody could tell anything, or that stood still
-// before for want of room, is not, so that nobody lets it go on for that.
+// TestPause: a machine is marked before its processors stand still, and stays so if nobody knows
+// whether they do; one that nobody could tell anything, or that stood still before for want of
+// room, is not, so that nobody lets it go on for that.
 func TestPause(t *testing.T) {
 	state := func(is string) func(string) string {
 		return func(command string) string {

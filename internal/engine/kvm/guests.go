@@ -11,7 +11,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// guests are the ways into the guests of machines: an agent, or the SSH server of one that boots a disk of others.
+// guests are the ways into the guests of machines: an agent, or the SSH server of one that boots a
+// disk of others.
 type guests struct {
 	nodes  *nodedir.Nodes
 	agents vm.Agents
@@ -51,7 +52,8 @@ func (g *guests) await(ctx context.Context, m machine, accel string) error {
 	return g.agents.Await(ctx, m.Machine, patience(accel), m.awaitOff)
 }
 
-// askOff asks a guest to shut down, for as long as its machine runs. It does not matter whether an agent answers.
+// askOff asks a guest to shut down, for as long as its machine runs. It does not matter whether an
+// agent answers.
 func (g *guests) askOff(ctx context.Context, m machine) error {
 	if m.HasDisk() {
 		return pressButton(ctx, m)
@@ -60,7 +62,8 @@ func (g *guests) askOff(ctx context.Context, m machine) error {
 	return ctx.Err()
 }
 
-// pressing is how often the power button of a guest is pressed that does not switch itself off: one that boots does not feel it.
+// pressing is how often the power button of a guest is pressed that does not switch itself off: one
+// that boots does not feel it.
 const pressing = 10 * time.Second
 
 // pressButton presses the power button until the machine is off.
@@ -80,8 +83,9 @@ func pressButton(ctx context.Context, m machine) error {
 // unburdening is how long a guest may take to forget.
 const unburdening = 20 * time.Second
 
-// unburden lets a guest forget which files it has seen and does not use. Those that the host has replaced since, such as what it shows in /etc/orrery, have no path any more by which a second virtiofsd
-// could find them. A guest that does not is not moved if it has any.
+// unburden lets a guest forget which files it has seen and does not use. Those that the host has
+// replaced since, such as what it shows in /etc/orrery, have no path any more by which a second
+// virtiofsd could find them. A guest that does not is not moved if it has any.
 func (g *guests) unburden(ctx context.Context, m machine) {
 	ctx, cancel := context.WithTimeout(ctx, unburdening)
 	defer cancel()

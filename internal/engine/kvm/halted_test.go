@@ -11,8 +11,8 @@ import (
 	"orrery/internal/engine/vm"
 )
 
-// TestStartHalted: nobody waits for the guest of a machine that stands still because its host has no room or its kernel has
-// panicked. The problem names the cause, and no other cure.
+// TestStartHalted: nobody waits for the guest of a machine that stands still because its host has
+// no room or its kernel has panicked. The problem names the cause, and no other cure.
 func TestStartHalted(t *testing.T) {
 	var state atomic.Value
 	m := machine{Machine: vm.Machine{Run: t.TempDir()}}
@@ -31,7 +31,8 @@ func TestStartHalted(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		err := unlessHalted(ctx, m, boots)
 		cancel()
-		if text := m.StartProblem(err, "the last lines").Error(); !strings.Contains(text, c.cause) || !strings.Contains(text, c.cure) ||
+		if text := m.StartProblem(err, "the last lines").Error(); !strings.Contains(text, c.cause) ||
+			!strings.Contains(text, c.cure) ||
 			strings.Contains(text, "doctor") || !strings.Contains(text, "the last lines") {
 			t.Errorf("%s: %s", c.state, text)
 		}

@@ -92,7 +92,8 @@ func (h handed) link(nic spec.NIC, queues []*os.File) {
 // vhostNet is what lets the host's kernel serve network cards.
 const vhostNet = "/dev/vhost-net"
 
-// serve opens what serves the cards of a node, one for each queue, and reports whether the host's kernel is to do so. Where it cannot, QEMU does, unless the node wants it.
+// serve opens what serves the cards of a node, one for each queue, and reports whether the host's
+// kernel is to do so. Where it cannot, QEMU does, unless the node wants it.
 func (h handed) serve(m machine, n *spec.Node) (vhost bool, err error) {
 	if !argv.Servable(n) {
 		return false, nil
@@ -104,7 +105,8 @@ func (h handed) serve(m machine, n *spec.Node) (vhost bool, err error) {
 				if n.VM.VHost == nil && !vhost {
 					return false, nil
 				}
-				return false, problem.New(problem.Unable, "node %s: the host's kernel cannot serve its network cards", n.Name).Because(err).
+				return false, problem.New(problem.Unable, "node %s: the host's kernel cannot serve its network cards", n.Name).
+					Because(err).
 					Try("modprobe vhost_net, or take vm.vhost out")
 			}
 			h[argv.VHost(nic, queue)], vhost = f, true

@@ -15,7 +15,8 @@ import (
 	"orrery/internal/host/process"
 )
 
-// A handover is what is on record while another machine takes the place of a node's: so that one of the two goes on, and no more than one, whenever we are killed.
+// A handover is what is on record while another machine takes the place of a node's: so that one of
+// the two goes on, and no more than one, whenever we are killed.
 type handover struct {
 	Leaving process.Crew `json:"leaving"`         // the processes of the one that was there before
 	Taken   bool         `json:"taken,omitempty"` // the other goes on
@@ -111,7 +112,8 @@ func (t *takeover) over(ctx context.Context) error {
 	return nil
 }
 
-// resolve completes what a run that was killed has begun, or takes it back: whichever of two machines has the state goes on.
+// resolve completes what a run that was killed has begun, or takes it back: whichever of two
+// machines has the state goes on.
 func resolve(ctx context.Context, g *guests, m machine) error {
 	h, err := host.ReadJSON[handover](m.moving())
 	if err != nil {
@@ -127,7 +129,8 @@ func resolve(ctx context.Context, g *guests, m machine) error {
 // answering is how long the monitor of a machine may take that a killed run has left.
 const answering = 10 * time.Second
 
-// sent reports whether the machine has sent its state away, and will not go on. If it has not, it is told to keep it. Of one that has ended, the other knows.
+// sent reports whether the machine has sent its state away, and will not go on. If it has not, it
+// is told to keep it. Of one that has ended, the other knows.
 func (t *takeover) sent(ctx context.Context) bool {
 	if old, err := asked(ctx, t.m.Run); err == nil {
 		defer old.Close() //nolint:errcheck // it has answered

@@ -19,7 +19,8 @@ import (
 	"orrery/internal/host/process"
 )
 
-// monitorOf makes a monitor of a machine that is in some state, of which one migration is said to have gone some way.
+// monitorOf makes a monitor of a machine that is in some state, of which one migration is said to
+// have gone some way.
 func monitorOf(t *testing.T, dir, state, migration string) {
 	t.Helper()
 	serveMonitor(t, dir, func(command string, _ map[string]any) (string, string, bool) {
@@ -33,7 +34,8 @@ func monitorOf(t *testing.T, dir, state, migration string) {
 	})
 }
 
-// TestSent: of two machines, one goes on: the second if it has the state, whatever a monitor says of migrations that were before.
+// TestSent: of two machines, one goes on: the second if it has the state, whatever a monitor says
+// of migrations that were before.
 func TestSent(t *testing.T) {
 	for name, c := range map[string]struct {
 		is, migration, heir string
@@ -60,7 +62,8 @@ func TestSent(t *testing.T) {
 	}
 }
 
-// TestPassOn: a machine that takes over and ends is noticed by the one that sends its state: nobody else has the other end of their connection.
+// TestPassOn: a machine that takes over and ends is noticed by the one that sends its state: nobody
+// else has the other end of their connection.
 func TestPassOn(t *testing.T) {
 	handed := func(do func(conn *net.UnixConn, fd int)) *qmp.Client {
 		path := filepath.Join(t.TempDir(), monitor)
@@ -130,7 +133,8 @@ func TestCrew(t *testing.T) {
 	must(t, err)
 	var h handover
 	must(t, json.Unmarshal(text, &h))
-	if !h.Leaving.Has(cmd.Process.Pid) || h.Leaving.Has(os.Getpid()) || h.Leaving.Has(1) || h.Taken || strings.Contains(string(text), "taken") {
+	if !h.Leaving.Has(cmd.Process.Pid) || h.Leaving.Has(os.Getpid()) || h.Leaving.Has(1) || h.Taken ||
+		strings.Contains(string(text), "taken") {
 		t.Errorf("%s", text)
 	}
 }

@@ -8,8 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Headers are how many bytes the header is (struct virtio_net_hdr of the kernel) that each packet of a tap begins with, by the name of the tap. A tap has one length, whoever has it open, and a QEMU that
-// gets a tap begins with that of a guest that has not started (net_tap_fd_init of QEMU's net/tap.c). From then on, the machine that runs with it sends and gets packets that begin in the wrong place.
+// Headers are how many bytes the header is (struct virtio_net_hdr of the kernel) that each packet
+// of a tap begins with, by the name of the tap. A tap has one length, whoever has it open, and a
+// QEMU that gets a tap begins with that of a guest that has not started (net_tap_fd_init of QEMU's
+// net/tap.c). From then on, the machine that runs with it sends and gets packets that begin in the
+// wrong place.
 type headers map[string]int
 
 // headersOf returns those of the links that a QEMU has.
@@ -28,8 +31,8 @@ func headersOf(qemu int) (headers, error) {
 	return all, nil
 }
 
-// restore restores the header sizes that the links of a QEMU had before another was to take its place. One that has
-// ended needs none.
+// restore restores the header sizes that the links of a QEMU had before another was to take its
+// place. One that has ended needs none.
 func (h headers) restore(qemu int) error {
 	if qemu == 0 {
 		return nil
@@ -47,13 +50,15 @@ func (h headers) set(taps taps) (err error) {
 	for _, tap := range taps {
 		was, known := h[tapOf(tap)]
 		if is, unread := unix.IoctlGetInt(int(tap.Fd()), unix.TUNGETVNETHDRSZ); known && (unread != nil || is != was) {
-			err = errors.Join(err, os.NewSyscallError("TUNSETVNETHDRSZ", unix.IoctlSetPointerInt(int(tap.Fd()), unix.TUNSETVNETHDRSZ, was)))
+			err = errors.Join(err, os.NewSyscallError("TUNSETVNETHDRSZ",
+				unix.IoctlSetPointerInt(int(tap.Fd()), unix.TUNSETVNETHDRSZ, was)))
 		}
 	}
 	return err
 }
 
-// keep sets the headers of a QEMU's taps again as soon as the one that is to take its place has changed them. To the guest, that is as if a few packets had got lost.
+// keep sets the headers of a QEMU's taps again as soon as the one that is to take its place has
+// changed them. To the guest, that is as if a few packets had got lost.
 func (h headers) keep(qemu int) (end func(), err error) {
 	taps, err := tapsOf(qemu)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// image opens what QEMU is handed of a foreign disk: the image in the store, what the node has written, what its
-// firmware keeps, and its seed.
+// image opens what QEMU is handed of a foreign disk: the image in the store, what the node has
+// written, what its firmware keeps, and its seed.
 func (l *launch) image() error {
 	r, line, open := l.r, l.line, l.open
 	base, is, err := l.nodes.Store.OpenDisk(r.Base)
@@ -109,7 +109,8 @@ func (g *guests) visited(ctx context.Context, m machine) error {
 			{"blockdev-del", map[string]any{"node-name": "seed-file"}},
 		} {
 			if err := q.Do(ctx, o.command, o.of, nil); err != nil {
-				return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.Ref.Name).At(m.Path()).Because(err)
+				return problem.New(problem.Failed, "node %s: its SSH host keys stay in its drive", m.Ref.Name).At(m.Path()).
+					Because(err)
 			}
 		}
 		return m.Visit()

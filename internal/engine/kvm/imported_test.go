@@ -23,8 +23,9 @@ import (
 	"orrery/test/need"
 )
 
-// bootSector prints a line on the first serial port, and counts in its second sector: with each tick of the clock it reads what stands there, writes one more, and prints a
-// dot; X, if what it reads is not what it has in memory, and E, if there is an error.
+// bootSector prints a line on the first serial port, and counts in its second sector: with each
+// tick of the clock it reads what stands there, writes one more, and prints a dot; X, if what it
+// reads is not what it has in memory, and E, if there is an error.
 var bootSector = append([]byte{
 	0xfc, 0x31, 0xc0, 0x8e, 0xd8, 0x8e, 0xd0, 0xbc, 0x00, 0x7c, 0xbe, 0x79, 0x7c, // ds = ss = 0; sp = 0x7c00; si = text
 	0xac, 0x84, 0xc0, 0x74, 0x06, 0xba, 0xf8, 0x03, 0xee, 0xeb, 0xf5, // while (al = *si++) out 0x3f8, al
@@ -38,7 +39,8 @@ var bootSector = append([]byte{
 	0xb0, 0x58, 0xeb, 0x02, // X: al = 'X'
 	0xb0, 0x45, // E: al = 'E'
 	0xba, 0xf8, 0x03, 0xee, 0xeb, 0xca, // out 0x3f8, al; tick
-	0x10, 0x00, 0x01, 0x00, 0x00, 0x7e, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, // where mine is read to and written from: 0x7e00
+	// where mine is read to and written from: 0x7e00
+	0x10, 0x00, 0x01, 0x00, 0x00, 0x7e, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
 	0x10, 0x00, 0x01, 0x00, 0x00, 0x80, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, // and disk: 0x8000
 }, "booted from the disk\r\n\x00"...)
 
@@ -58,7 +60,8 @@ func disks(t *testing.T, content []byte) (*Engine, func(name string, id int) *sp
 	must(t, store.BuildBase(t.Context(), base, site.Mirror{}, func(string) {}))
 	return e, func(name string, id int) *spec.Node {
 		return &spec.Node{
-			Site: "it-disks", Name: name, ID: id, Engine: Name, MachineID: site.MachineID("it-disks", name), Base: base.Digest, Disk: img.Disk(), Limits: site.Limits{Memory: 128 << 20},
+			Site: "it-disks", Name: name, ID: id, Engine: Name, MachineID: site.MachineID("it-disks", name), Base: base.Digest,
+			Disk: img.Disk(), Limits: site.Limits{Memory: 128 << 20},
 		}
 	}
 }
@@ -77,7 +80,8 @@ func bootable() []byte {
 	return disk
 }
 
-// TestDiskWithoutGuest: a machine of whose system nothing is known boots its disk, is frozen, is switched off though it does not feel its power button, and is kept and put back.
+// TestDiskWithoutGuest: a machine of whose system nothing is known boots its disk, is frozen, is
+// switched off though it does not feel its power button, and is kept and put back.
 func TestDiskWithoutGuest(t *testing.T) {
 	e, node := disks(t, bootable())
 	n, other := node("one", 1), node("two", 2)
@@ -89,14 +93,17 @@ func TestDiskWithoutGuest(t *testing.T) {
 	must(t, e.Start(t.Context(), ref))
 	must(t, e.Start(t.Context(), engine.RefOf(other))) // of the same image, at the same time
 	awaitPrinted(t, m, "booted from the disk")
-	if err := e.Runner(ref).Run(t.Context(), host.Command{Args: []string{"true"}}); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "nothing is known") {
+	if err := e.Runner(ref).Run(t.Context(),
+		host.Command{Args: []string{"true"}}); problem.Exit(err) != int(problem.Unable) ||
+		!strings.Contains(err.Error(), "nothing is known") {
 		t.Errorf("%v", err)
 	}
 	e.shows(t, ref)
 	awaitPrinted(t, e.machine(engine.RefOf(other)), "started by UEFI")
 	e.goesOver(t, ref)
 	must(t, e.Freeze(t.Context(), ref))
-	if _, err := e.Screen(ref).Picture(t.Context()); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "stands still") {
+	if _, err := e.Screen(ref).Picture(t.Context()); problem.Exit(err) != int(problem.Failed) ||
+		!strings.Contains(err.Error(), "stands still") {
 		t.Errorf("%v", err)
 	}
 	must(t, e.Thaw(t.Context(), ref))
@@ -106,7 +113,8 @@ func TestDiskWithoutGuest(t *testing.T) {
 		cancel()
 	}
 	e.keepsVariables(t, other)
-	for of, want := range map[string]string{m.console(): "....", e.machine(engine.RefOf(other)).console(): "started by UEFI"} {
+	for of, want := range map[string]string{m.console(): "....",
+		e.machine(engine.RefOf(other)).console(): "started by UEFI"} {
 		if text, err := os.ReadFile(of); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %q, %v", of, text, err)
 		}
@@ -133,7 +141,8 @@ func TestDiskWithoutGuest(t *testing.T) {
 	}
 }
 
-// goesOver lets a machine go on in another QEMU, and then from its memory with its disk as it was then. It finds that on its disk what it has in memory, all the time.
+// goesOver lets a machine go on in another QEMU, and then from its memory with its disk as it was
+// then. It finds that on its disk what it has in memory, all the time.
 func (e *Engine) goesOver(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	m := e.machine(ref)
@@ -202,7 +211,8 @@ func awaitPrinted(t *testing.T, m machine, want string) {
 	}
 }
 
-// keepsVariables: what the firmware of a node keeps is the node's own, and the firmware of the host is as it was.
+// keepsVariables: what the firmware of a node keeps is the node's own, and the firmware of the host
+// is as it was.
 func (e *Engine) keepsVariables(t *testing.T, n *spec.Node) {
 	t.Helper()
 	was, err := os.ReadFile("/usr/share/OVMF/OVMF_VARS_4M.fd")
@@ -226,7 +236,8 @@ func TestDamagedDisk(t *testing.T) {
 	text[15], text[19] = 112, 11
 	copy(text[112:], "/etc/shadow")
 	must(t, os.WriteFile(at, text, 0o600))
-	if err := e.Start(t.Context(), ref); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "backing file") {
+	if err := e.Start(t.Context(), ref); problem.Exit(err) != int(problem.Failed) ||
+		!strings.Contains(err.Error(), "backing file") {
 		t.Errorf("%v", err)
 	}
 	must(t, os.Remove(at))
@@ -236,7 +247,8 @@ func TestDamagedDisk(t *testing.T) {
 	}
 	uefi := node("two", 2)
 	uefi.Disk.Firmware = site.UEFI
-	if err := e.Create(t.Context(), uefi); err != nil && (problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "ovmf")) {
+	if err := e.Create(t.Context(), uefi); err != nil &&
+		(problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "ovmf")) {
 		t.Errorf("%v", err)
 	}
 }

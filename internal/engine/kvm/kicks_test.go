@@ -17,14 +17,16 @@ import (
 	"orrery/test/need"
 )
 
-// TestKicks: a machine that takes over another's state spares its guest's kicks if that one does, as one that an earlier version has started.
+// TestKicks: a machine that takes over another's state spares its guest's kicks if that one does,
+// as one that an earlier version has started.
 func TestKicks(t *testing.T) {
 	for spares, want := range map[string]string{"true": "queue-size=256", "false": "queue-size=256,event_idx=off"} {
 		run := t.TempDir()
 		serveMonitor(t, run, func(command string, of map[string]any) (string, string, bool) {
 			switch {
 			case command == "qom-list":
-				return `"return":[{"name":"type","type":"string"},{"name":"device[0]","type":"child<pvpanic>"},{"name":"device[2]","type":"child<vhost-user-fs-pci>"}]`, "", false
+				return `"return":[{"name":"type","type":"string"},{"name":"device[0]","type":"child<pvpanic>"},{"name":"device[2]","type":"child<vhost-user-fs-pci>"}]`,
+					"", false
 			case of["property"] == "event_idx" && of["path"] == "/machine/peripheral-anon/device[2]":
 				return `"return":` + spares, "", false
 			case command == "qom-get":

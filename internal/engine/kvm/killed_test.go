@@ -39,7 +39,8 @@ type volumes struct {
 // dir is the directory of a volume, each of which holds a file with its name.
 func (v *volumes) dir(m spec.Mount) string { return volume.Path(v.Dirs, v.n.Site, v.n.Name, m) }
 
-// to is what the next run does: it sweeps, and changes the volumes. The machine sees those then and no others, and the record says so.
+// to is what the next run does: it sweeps, and changes the volumes. The machine sees those then and
+// no others, and the record says so.
 func (v *volumes) to(mounts []spec.Mount) {
 	v.Helper()
 	must(v.T, v.Sweep(v.Context(), testSite))
@@ -100,13 +101,14 @@ var points = []struct {
 	}},
 }
 
-// TestKilledRemount: at whatever point a change of volumes is killed, the record says no less than is so, and the next run makes good: it completes the change, takes it
-// back, or makes another.
+// TestKilledRemount: at whatever point a change of volumes is killed, the record says no less than
+// is so, and the next run makes good: it completes the change, takes it back, or makes another.
 func TestKilledRemount(t *testing.T) {
 	g := newGround(t)
 	n := g.Node("killed", 9)
 	v := &volumes{g, t, n, g.machine(engine.RefOf(n))}
-	must(t, os.MkdirAll(filepath.Dir(filepath.Dir(v.m.Path())), 0o755)) // as package local does, before it provides volumes: nodes have to reach what is below
+	// as package local does, before it provides volumes: nodes have to reach what is below
+	must(t, os.MkdirAll(filepath.Dir(filepath.Dir(v.m.Path())), 0o755))
 	a, b, c := kept("a", "/srv/data"), kept("b", "/srv/data"), kept("c", "/srv/data/in")
 	for _, m := range []spec.Mount{a, b, c} {
 		n.Mounts = []spec.Mount{m}
@@ -134,7 +136,8 @@ func TestKilledRemount(t *testing.T) {
 		v.honest(p.name)
 		v.to(after[i%len(after)])
 	}
-	t.Logf("%d changes of volumes, their looks and as many halves took %v", 2*len(points), time.Since(begun).Round(time.Millisecond))
+	t.Logf("%d changes of volumes, their looks and as many halves took %v", 2*len(points),
+		time.Since(begun).Round(time.Millisecond))
 	for i := range need.Kills(6, 40) {
 		enginetest.KillRestless(t, 1500*time.Millisecond)
 		v.honest(fmt.Sprintf("round %d", i))

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/image"
 )
 
-// Engine makes nodes with QEMU: it lets machines start, change, stop and go. What else is asked of it, others do.
+// Engine makes nodes with QEMU: it lets machines start, change, stop and go. What else is asked of
+// it, others do.
 type Engine struct {
 	*nodedir.Nodes // what is done to one that does not run
 	*programs      // engine.Trier

@@ -40,7 +40,8 @@ func (g ground) reboot(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	boot := func() string {
 		var out strings.Builder
-		_ = g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"cat", "/proc/sys/kernel/random/boot_id"}, Stdout: &out})
+		_ = g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"cat", "/proc/sys/kernel/random/boot_id"},
+			Stdout: &out})
 		return out.String()
 	}
 	was := boot()
@@ -63,15 +64,17 @@ func TestEngine(t *testing.T) {
 	enginetest.Run(t, func(*testing.T) enginetest.Fixture { return f })
 }
 
-// provisioned provides volumes before a node starts, as package local does. Its guests boot no further than to a systemd that takes orders: in emulation, all that
-// Debian starts besides takes most of the time. TestMachines and TestMixed boot it all.
+// provisioned provides volumes before a node starts, as package local does. Its guests boot no
+// further than to a systemd that takes orders: in emulation, all that Debian starts besides takes
+// most of the time. TestMachines and TestMixed boot it all.
 type provisioned struct{ *Engine }
 
 func (p provisioned) Create(ctx context.Context, n *spec.Node) error {
 	if err := p.Engine.Create(ctx, n); err != nil {
 		return err
 	}
-	nothing := host.File{Path: "/etc/systemd/system/default.target", Content: []byte("[Unit]\nDefaultDependencies=no\n"), Mode: 0o644}
+	nothing := host.File{Path: "/etc/systemd/system/default.target", Content: []byte("[Unit]\nDefaultDependencies=no\n"),
+		Mode: 0o644}
 	return p.Inject(ctx, engine.RefOf(n), nothing)
 }
 

@@ -17,7 +17,8 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A launch starts the programs of a machine: it opens what QEMU is handed, one thing after the other, and runs it.
+// A launch starts the programs of a machine: it opens what QEMU is handed, one thing after the
+// other, and runs it.
 type launch struct {
 	m        machine
 	r        *nodedir.Record
@@ -34,7 +35,8 @@ func newLaunch(nodes *nodedir.Nodes, programs *programs, m machine, r *nodedir.R
 
 func (l *launch) close() error { return l.open.close() }
 
-// boot makes what the machine stands on, the outermost first, and starts it. It returns what the guest is shown.
+// boot makes what the machine stands on, the outermost first, and starts it. It returns what the
+// guest is shown.
 func (l *launch) boot(ctx context.Context) (shown seen, err error) {
 	if !l.r.Imported() {
 		if shown, err = l.provide(ctx); err != nil {
@@ -149,8 +151,8 @@ func (l *launch) disks() error {
 	return nil
 }
 
-// run starts QEMU, as a user that nobody else is on this host and that no file of the node belongs to. It sees what it
-// boots from, and is handed open what else it may have of the host.
+// run starts QEMU, as a user that nobody else is on this host and that no file of the node belongs
+// to. It sees what it boots from, and is handed open what else it may have of the host.
 func (l *launch) run(ctx context.Context) error {
 	program, err := qemu.System()
 	if err == nil {
@@ -192,8 +194,8 @@ func (l *launch) run(ctx context.Context) error {
 	return l.listens(ctx, ended, said)
 }
 
-// cell is where QEMU is: with the devices of the host that it may have. Virtiofsd, which has no guest yet, may have the
-// same.
+// cell is where QEMU is: with the devices of the host that it may have. Virtiofsd, which has no
+// guest yet, may have the same.
 func (l *launch) cell(ctx context.Context, program string) (confine.Cell, error) {
 	cell, err := l.m.Cell(l.r)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 // TestHanded: QEMU is handed the files of which it is told, in that order, and no others.
 func TestHanded(t *testing.T) {
 	open := handed{"record": os.Stdin, "share": os.Stdout}
-	if all, err := open.as([]string{"share", "record"}); err != nil || !slices.Equal(all, []*os.File{os.Stdout, os.Stdin}) {
+	if all, err := open.as([]string{"share", "record"}); err != nil ||
+		!slices.Equal(all, []*os.File{os.Stdout, os.Stdin}) {
 		t.Errorf("%v, %v", all, err)
 	}
 	if _, err := open.as([]string{"share", "record", "console"}); err == nil || !strings.Contains(err.Error(), "console") {

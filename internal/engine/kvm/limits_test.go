@@ -17,8 +17,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestBounds: a machine on a node of the host's memory runs beside it, unless it is pinned. Its memory is more than the guest
-// has, and so that of virtiofsd's files is in it; two machines have twice as much.
+// TestBounds: a machine on a node of the host's memory runs beside it, unless it is pinned. Its
+// memory is more than the guest has, and so that of virtiofsd's files is in it; two machines have
+// twice as much.
 func TestBounds(t *testing.T) {
 	nodes := numa.Nodes(numa.Sys)
 	if len(nodes) == 0 {
@@ -46,8 +47,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// bounded wants the limits of a machine that runs to be in force. Its guest may fill virtiofsd with files, of which there are
-// only so many, and can have others when it forgets those.
+// bounded wants the limits of a machine that runs to be in force. Its guest may fill virtiofsd with
+// files, of which there are only so many, and can have others when it forgets those.
 func (g ground) bounded(t *testing.T, n *spec.Node) {
 	t.Helper()
 	ref := engine.RefOf(n)
@@ -69,7 +70,8 @@ func (g ground) bounded(t *testing.T, n *spec.Node) {
 	must(t, err)
 	few := unix.Rlimit{Cur: uint64(len(open)) + 100, Max: files.Max}
 	must(t, unix.Prlimit(m.sharer(), unix.RLIMIT_NOFILE, &few, nil))
-	said := g.says(t, ref, "sh", "-c", `mkdir /root/new; cd /root/new; i=0; while [ $i -lt 300 ]; do true >$i || break; i=$((i+1)); done 2>&1
+	said := g.says(t, ref, "sh", "-c",
+		`mkdir /root/new; cd /root/new; i=0; while [ $i -lt 300 ]; do true >$i || break; i=$((i+1)); done 2>&1
 		i=0; while [ $i -lt 20 ]; do i=$((i+1)); echo 2 >/proc/sys/vm/drop_caches; true >again && echo again && break; sleep 0.5; done`) // forgetting takes a while
 	must(t, unix.Prlimit(m.sharer(), unix.RLIMIT_NOFILE, &files, nil))
 	if !strings.Contains(said, "oo many open files") || !strings.HasSuffix(said, "again") {

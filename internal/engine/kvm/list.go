@@ -11,8 +11,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// List returns the nodes of a site. It starts no process and asks no guest, so that a look at many nodes costs little more than their files; only QEMU
-// is asked whether its machine stands still.
+// List returns the nodes of a site. It starts no process and asks no guest, so that a look at many
+// nodes costs little more than their files; only QEMU is asked whether its machine stands still.
 func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.look)
 }

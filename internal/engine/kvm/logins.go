@@ -44,7 +44,8 @@ func (l *logins) visit(ctx context.Context, m machine) (host.Runner, error) {
 	return c, nil
 }
 
-// letting is how long the SSH server of a guest that has been started may take to let us in: it may have begun anew.
+// letting is how long the SSH server of a guest that has been started may take to let us in: it may
+// have begun anew.
 const letting = 3 * time.Minute
 
 // login returns the connection to a machine, which may have to boot yet.
@@ -65,7 +66,8 @@ func (l *logins) door(m machine) (login.Door, error) {
 		return login.Door{}, err
 	}
 	if r.Disk.Guest == site.NoGuest {
-		return login.Door{}, problem.New(problem.Unable, "node %s: nothing is known of the system on its disk, so no command can be run in it", r.Name).At(r.Site).
+		return login.Door{}, problem.New(problem.Unable,
+			"node %s: nothing is known of the system on its disk, so no command can be run in it", r.Name).At(r.Site).
 			Try(`if it sets itself up by cloud-init, take guest = "none" out of its image`)
 	}
 	k, err := keysOf(l.nodes.Dirs, r)
@@ -92,13 +94,15 @@ func dialIn(ctx context.Context, qemu int) (conn net.Conn, err error) {
 			return err
 		}
 		// A dialler of a numeric address works in the thread that calls it.
-		conn, err = new(net.Dialer).DialContext(ctx, "tcp4", (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: argv.LinkPort}).String())
+		conn, err = new(net.Dialer).
+			DialContext(ctx, "tcp4", (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: argv.LinkPort}).String())
 		return err
 	})
 	return conn, err
 }
 
-// settingUp is how long a guest that sets itself up may take until its SSH server lets us in. In emulation it may take emulated times as long.
+// settingUp is how long a guest that sets itself up may take until its SSH server lets us in. In
+// emulation it may take emulated times as long.
 const settingUp = 5 * time.Minute
 
 // await waits until the guest lets us in.

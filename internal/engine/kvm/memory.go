@@ -25,7 +25,8 @@ type states struct {
 	guests   *guests
 }
 
-// Remember writes the state of a machine that stands still. QEMU has to work for that, but not the guest: the machine comes out of the freezer, and only its processors stand still until Thaw.
+// Remember writes the state of a machine that stands still. QEMU has to work for that, but not the
+// guest: the machine comes out of the freezer, and only its processors stand still until Thaw.
 func (s states) Remember(ctx context.Context, ref engine.Ref, file string) error {
 	m := machineOf(s.guests.nodes, ref)
 	r, err := s.guests.nodes.Record(ref)
@@ -90,8 +91,8 @@ type state struct {
 	file *os.File
 }
 
-// recall opens the state from which the machine is to go on, and lets what is started be like the one that it is of.
-// If there is none, the machine boots, and the state is nil. It is used once.
+// recall opens the state from which the machine is to go on, and lets what is started be like the
+// one that it is of. If there is none, the machine boots, and the state is nil. It is used once.
 func (l *launch) recall() (s *state, err error) {
 	f, err := os.Open(l.m.Memory())
 	if errors.Is(err, fs.ErrNotExist) {

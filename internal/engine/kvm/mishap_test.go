@@ -45,8 +45,8 @@ func gone(t *testing.T, m machine) {
 	}
 }
 
-// short has commands take all memory of a guest: the kernel ends them, and the agent goes on, with the next command in its own
-// control group. It is there again after it was killed.
+// short has commands take all memory of a guest: the kernel ends them, and the agent goes on, with
+// the next command in its own control group. It is there again after it was killed.
 func (g ground) short(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	in := func(script string) (string, error) {
@@ -75,8 +75,8 @@ func (g ground) short(t *testing.T, ref engine.Ref) {
 	}
 }
 
-// TestMishaps: what becomes of a machine whose programs are killed, whose starter is, whose guest does not come up, and whose guest
-// takes what it can.
+// TestMishaps: what becomes of a machine whose programs are killed, whose starter is, whose guest
+// does not come up, and whose guest takes what it can.
 func TestMishaps(t *testing.T) {
 	g := newGround(t)
 	n := g.Node("victim", 1)
@@ -88,7 +88,8 @@ func TestMishaps(t *testing.T) {
 	must(t, g.Inject(t.Context(), ref, host.File{Path: "/sbin/init", Content: []byte("no program"), Mode: 0o755}))
 	begun := time.Now()
 	err := g.Start(t.Context(), ref)
-	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "console") || !strings.Contains(err.Error(), "/sbin/init") {
+	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "console") ||
+		!strings.Contains(err.Error(), "/sbin/init") {
 		t.Errorf("a guest without an init: %v", err)
 	}
 	if time.Since(begun) > booting*emulated {
@@ -100,10 +101,12 @@ func TestMishaps(t *testing.T) {
 	must(t, g.Destroy(t.Context(), ref))
 	must(t, g.Create(t.Context(), n))
 
-	// QEMU or virtiofsd killed: the node is down, or runs without its root until it is stopped, and comes up again.
+	// QEMU or virtiofsd killed: the node is down, or runs without its root until it is stopped, and
+	// comes up again.
 	for _, comm := range []string{qemuComm, shareComm} {
 		must(t, g.Start(t.Context(), ref))
-		must(t, g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"sh", "-c", "echo " + comm + " >/root/kept; echo " + comm + " >/dev/console"}}))
+		must(t, g.Runner(ref).Run(t.Context(),
+			host.Command{Args: []string{"sh", "-c", "echo " + comm + " >/root/kept; echo " + comm + " >/dev/console"}}))
 		awaitPrinted(t, m, comm)
 		for _, pid := range m.Group().Processes() {
 			if name, _ := os.ReadFile(process.Host.File(pid, "comm")); strings.HasPrefix(string(name), comm) {
@@ -131,7 +134,8 @@ func TestMishaps(t *testing.T) {
 		t.Errorf("a machine without its root is ended after %s", took)
 	}
 	must(t, g.Start(t.Context(), ref))
-	if err := g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"grep", "-q", shareComm, "/root/kept"}}); err != nil {
+	if err := g.Runner(ref).Run(t.Context(),
+		host.Command{Args: []string{"grep", "-q", shareComm, "/root/kept"}}); err != nil {
 		t.Errorf("what was written before is lost: %v", err)
 	}
 	g.bounded(t, n)

@@ -10,9 +10,11 @@ import (
 	"testing"
 )
 
-// serveMonitor makes the monitor of a machine, to which one may be connected after the other. A function says what it answers to a command, as "return" or "error", which events
-// follow, and whether the connection ends instead of that. "": it does not answer.
-func serveMonitor(t *testing.T, run string, answer func(command string, of map[string]any) (says, events string, ends bool)) {
+// serveMonitor makes the monitor of a machine, to which one may be connected after the other. A
+// function says what it answers to a command, as "return" or "error", which events follow, and
+// whether the connection ends instead of that. "": it does not answer.
+func serveMonitor(t *testing.T, run string,
+	answer func(command string, of map[string]any) (says, events string, ends bool)) {
 	t.Helper()
 	must(t, os.MkdirAll(run, 0o700))
 	l, err := net.Listen("unix", filepath.Join(run, monitor))

@@ -13,8 +13,8 @@ import (
 // maxNamed is how many files a message names that are open below a volume.
 const maxNamed = 3
 
-// opened returns, for a message, what virtiofsd has open below a mount of the node's root: "" if it has nothing.
-// A guest has chosen the names.
+// opened returns, for a message, what virtiofsd has open below a mount of the node's root: "" if it
+// has nothing. A guest has chosen the names.
 func (s *remounting) opened(at string) string {
 	table, err := s.table()
 	if err != nil {

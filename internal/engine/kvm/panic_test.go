@@ -14,8 +14,9 @@ import (
 	"orrery/internal/observe"
 )
 
-// TestPanic: a machine whose kernel panics stands still and says so, with what it has printed last, however much that was. It is
-// stopped without being waited for, keeps its console, and boots when it is started next.
+// TestPanic: a machine whose kernel panics stands still and says so, with what it has printed last,
+// however much that was. It is stopped without being waited for, keeps its console, and boots when
+// it is started next.
 func TestPanic(t *testing.T) {
 	g := newGround(t)
 	n := g.Node("panics", 1)
@@ -36,7 +37,8 @@ func TestPanic(t *testing.T) {
 			t.Fatalf("it is %s, and QEMU says %q\n%s", seen.State, m.runState(t.Context()), text)
 		}
 	}
-	if seen.State != observe.Frozen || seen.Starved || !strings.HasPrefix(seen.Panic, "Kernel panic - not syncing: sysrq") {
+	if seen.State != observe.Frozen || seen.Starved ||
+		!strings.HasPrefix(seen.Panic, "Kernel panic - not syncing: sysrq") {
 		t.Errorf("it is %s: %q", seen.State, seen.Panic)
 	}
 	must(t, g.Freeze(t.Context(), ref))
@@ -48,7 +50,8 @@ func TestPanic(t *testing.T) {
 	defer cancel()
 	must(t, g.Stop(ctx, ref))
 	must(t, ctx.Err())
-	if text, err := os.ReadFile(m.console()); err != nil || !strings.Contains(string(text), "Kernel panic") || len(text) < record.Most/2 {
+	if text, err := os.ReadFile(m.console()); err != nil || !strings.Contains(string(text), "Kernel panic") ||
+		len(text) < record.Most/2 {
 		t.Errorf("%d bytes of its console are kept: %v", len(text), err)
 	}
 	must(t, g.Start(t.Context(), ref))

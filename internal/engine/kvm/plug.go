@@ -24,7 +24,8 @@ type replugging struct {
 func replug(ctx context.Context, g *guests, was *nodedir.Record, is site.VM) error {
 	change, live := was.VM.Replug(is)
 	if !live {
-		return problem.New(problem.Surprise, "node %s runs: its disks cannot be changed so", was.Name).At(was.Site).Try("plan again")
+		return problem.New(problem.Surprise, "node %s runs: its disks cannot be changed so", was.Name).At(was.Site).
+			Try("plan again")
 	}
 	if change.String() == "" {
 		return nil
@@ -53,7 +54,8 @@ func (p *replugging) do(ctx context.Context, change site.Replug) error {
 		return err
 	}
 	for _, d := range change.Bound {
-		if err := p.q.Do(ctx, "qom-set", map[string]any{"path": "/objects/" + argv.GroupID(d), "property": "limits", "value": argv.LimitsOf(d)}, nil); err != nil {
+		if err := p.q.Do(ctx, "qom-set", map[string]any{"path": "/objects/" + argv.GroupID(d), "property": "limits",
+			"value": argv.LimitsOf(d)}, nil); err != nil {
 			return p.m.DiskProblem(d, "does not get other bounds", err)
 		}
 	}
@@ -69,7 +71,8 @@ func (p *replugging) plug(ctx context.Context, drive site.Drive) error {
 		return err
 	}
 	if at == "" {
-		return m.DiskProblem(drive, "finds no free slot", errors.New("all are taken")).Try("orrery restart %s: the machine then has as many as it needs", m.Ref.Name)
+		return m.DiskProblem(drive, "finds no free slot", errors.New("all are taken")).
+			Try("orrery restart %s: the machine then has as many as it needs", m.Ref.Name)
 	}
 	if err := m.Disk(drive).Forget(); err != nil { // the machine has no disk of that name yet, or no longer
 		return err
@@ -92,7 +95,8 @@ func (p *replugging) plug(ctx context.Context, drive site.Drive) error {
 // unplug takes a disk from a running machine, whose guest is asked to let go of it.
 func (p *replugging) unplug(ctx context.Context, drive site.Drive) error {
 	if err := slot.LetGo(ctx, p.q, argv.DriveID(drive)); err != nil {
-		return p.m.DiskProblem(drive, "cannot be unplugged", err).Try("let the guest unmount it and run the same command again, or orrery restart %s", p.m.Ref.Name)
+		return p.m.DiskProblem(drive, "cannot be unplugged", err).
+			Try("let the guest unmount it and run the same command again, or orrery restart %s", p.m.Ref.Name)
 	}
 	if err := slot.DropDrive(ctx, p.q, drive); err != nil {
 		return p.m.DiskProblem(drive, "stays with the machine", err)

@@ -30,9 +30,9 @@ func (m machine) qemu() int {
 
 func (m machine) running() bool { return m.qemu() != 0 }
 
-// rootless reports whether a machine runs without virtiofsd, which shows it its root unless that is a disk of others. Such a
-// guest waits for ever for files, but goes on writing to its disks and answering at its addresses: it counts as running, so
-// that it is not started elsewhere.
+// rootless reports whether a machine runs without virtiofsd, which shows it its root unless that is
+// a disk of others. Such a guest waits for ever for files, but goes on writing to its disks and
+// answering at its addresses: it counts as running, so that it is not started elsewhere.
 func (m machine) rootless() bool {
 	pid, shared := m.programs()
 	return pid != 0 && !shared && !m.HasDisk()

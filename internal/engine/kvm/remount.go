@@ -23,8 +23,10 @@ import (
 	"orrery/internal/tree"
 )
 
-// Remount changes which volumes a running node sees. They are mounted in the root that virtiofsd gives to the guest, which finds them there, each as a file system of its own.
-// What stands there now is asked of the kernel, not of the record, so that a run that was killed is made good by the next.
+// Remount changes which volumes a running node sees. They are mounted in the root that virtiofsd
+// gives to the guest, which finds them there, each as a file system of its own. What stands there
+// now is asked of the kernel, not of the record, so that a run that was killed is made good by the
+// next.
 func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	m := e.machine(engine.RefOf(n))
 	r, err := e.Record(m.Ref)
@@ -39,7 +41,8 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 		return engine.NotRunning(m.Ref)
 	}
 	if m.still() {
-		return problem.New(problem.Failed, "node %s stands still: its volumes cannot be changed", n.Name).At(n.Site).Try("orrery start %s", n.Name)
+		return problem.New(problem.Failed, "node %s stands still: its volumes cannot be changed", n.Name).At(n.Site).
+			Try("orrery start %s", n.Name)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -63,12 +66,14 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	return m.WriteMounts(r, n.Mounts)
 }
 
-// stays refuses to change the volumes of a node that runs and keeps what it writes on a disk: its guest has mounted them above that as it booted.
+// stays refuses to change the volumes of a node that runs and keeps what it writes on a disk: its
+// guest has mounted them above that as it booted.
 func stays(r *nodedir.Record, n *spec.Node) error {
 	if slices.Equal(r.Mounts, n.Mounts) {
 		return nil
 	}
-	return problem.New(problem.Unable, "node %s keeps what it writes on a disk, and runs: its volumes cannot be changed", n.Name).At(n.Site).
+	return problem.New(problem.Unable, "node %s keeps what it writes on a disk, and runs: its volumes cannot be changed",
+		n.Name).At(n.Site).
 		Try("orrery stop %s, and run the same command again", n.Name)
 }
 
@@ -104,7 +109,9 @@ func (s *remounting) standing(r *nodedir.Record) (all []nodedir.Mount, err error
 // table returns the volumes that are mounted in the root of the node.
 func (s *remounting) table() ([]rootfs.Mounted, error) {
 	all, err := rootfs.MountsOf(strconv.Itoa(s.sharer))
-	return slices.DeleteFunc(all, func(m rootfs.Mounted) bool { return m.At == "/" || m.At == etc || m.At == "/"+vm.Hold }), err
+	return slices.DeleteFunc(all, func(m rootfs.Mounted) bool {
+		return m.At == "/" || m.At == etc || m.At == "/"+vm.Hold
+	}), err
 }
 
 // etc is where a node sees what the host tells it.
@@ -136,11 +143,13 @@ func (s *remounting) to(ctx context.Context, wanted []nodedir.Mount) error {
 		return err
 	}
 	return s.supply(ctx, slices.DeleteFunc(slices.Clone(wanted), func(v nodedir.Mount) bool {
-		return !slices.Contains(doomed, v.Path) && slices.ContainsFunc(table, func(m rootfs.Mounted) bool { return m.At == v.Path })
+		return !slices.Contains(doomed, v.Path) &&
+			slices.ContainsFunc(table, func(m rootfs.Mounted) bool { return m.At == v.Path })
 	}))
 }
 
-// doomed returns the places where something stands that has to go, the innermost first: what is not wanted there, and what stands inside of what changes, which comes back.
+// doomed returns the places where something stands that has to go, the innermost first: what is not
+// wanted there, and what stands inside of what changes, which comes back.
 func doomed(table []rootfs.Mounted, wanted []nodedir.Mount) (all []string, err error) {
 	var changed, kept []string
 	for _, v := range wanted {
@@ -168,10 +177,12 @@ func doomed(table []rootfs.Mounted, wanted []nodedir.Mount) (all []string, err e
 	return all, nil
 }
 
-// yielding is how long virtiofsd may take to close what a guest has forgotten. The guest may come back meanwhile, and has to forget it anew.
+// yielding is how long virtiofsd may take to close what a guest has forgotten. The guest may come
+// back meanwhile, and has to forget it anew.
 const yielding = 10 * time.Second
 
-// letGo takes away what is mounted at some places: in the guest, which says what uses it, then on the host, which does not take the guest's word for it.
+// letGo takes away what is mounted at some places: in the guest, which says what uses it, then on
+// the host, which does not take the guest's word for it.
 func (s *remounting) letGo(ctx context.Context, doomed []string) error {
 	if len(doomed) == 0 {
 		return nil
@@ -193,12 +204,14 @@ func (s *remounting) letGo(ctx context.Context, doomed []string) error {
 		case err == nil:
 			return nil
 		case !errors.Is(err, unix.EBUSY):
-			return problem.New(problem.Failed, "node %s: a volume cannot be taken away", s.m.Ref.Name).At(s.m.Ref.Site).Because(err)
+			return problem.New(problem.Failed, "node %s: a volume cannot be taken away", s.m.Ref.Name).At(s.m.Ref.Site).
+				Because(err)
 		case time.Since(begun) > yielding:
 			if open := s.opened(doomed[0]); open != "" {
 				err = fmt.Errorf("%w: virtiofsd has %s open", err, open)
 			}
-			return problem.New(problem.Failed, "node %s: %s is in use by something that its guest does not name", s.m.Ref.Name, doomed[0]).
+			return problem.New(problem.Failed, "node %s: %s is in use by something that its guest does not name", s.m.Ref.Name,
+				doomed[0]).
 				At(s.m.Ref.Site).Because(err).Try("stop what uses it and run the same command again")
 		}
 		if err := ctx.Err(); err != nil {
@@ -230,13 +243,15 @@ func (s *remounting) mount(lacks []nodedir.Mount) error {
 	}
 	loose, err := image.Loose(s.ids, sources...) // here the volumes can be seen
 	if err != nil {
-		return problem.New(problem.Failed, "node %s: its volumes cannot be mounted", s.m.Ref.Name).At(s.m.Ref.Site).Because(err)
+		return problem.New(problem.Failed, "node %s: its volumes cannot be mounted", s.m.Ref.Name).At(s.m.Ref.Site).
+			Because(err)
 	}
 	defer image.Drop(loose) //nolint:errcheck // what was fastened stays
 	return rootfs.InSpace(s.sharer, func(func() ([]rootfs.Mounted, error)) error {
 		for i, v := range lacks {
 			if err := s.fasten(loose[i], v.Path); err != nil {
-				return problem.New(problem.Failed, "node %s: the volume cannot be mounted at %s", s.m.Ref.Name, v.Path).At(s.m.Ref.Site).Because(err).
+				return problem.New(problem.Failed, "node %s: the volume cannot be mounted at %s", s.m.Ref.Name, v.Path).
+					At(s.m.Ref.Site).Because(err).
 					Try("a volume is mounted on a directory of the node, which no link leads to")
 			}
 		}

@@ -8,7 +8,8 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// TestDoomed: what is not wanted goes, and for a while what is inside of what changes, the innermost first; all else stays.
+// TestDoomed: what is not wanted goes, and for a while what is inside of what changes, the
+// innermost first; all else stays.
 func TestDoomed(t *testing.T) {
 	a, b, c := t.TempDir(), t.TempDir(), t.TempDir()
 	origins, err := rootfs.OriginsOf(a, b, c)
@@ -20,14 +21,19 @@ func TestDoomed(t *testing.T) {
 		wanted []nodedir.Mount
 		doomed []string
 	}{
-		{"nothing changes", []nodedir.Mount{{Source: a, Path: "/srv/data"}, {Source: b, Path: "/srv/data/in"}, {Source: c, Path: "/srv/database"}}, nil},
+		{"nothing changes", []nodedir.Mount{{Source: a, Path: "/srv/data"}, {Source: b, Path: "/srv/data/in"},
+			{Source: c, Path: "/srv/database"}}, nil},
 		{"none is wanted", nil, []string{"/srv/database", "/srv/data/in", "/srv/data"}},
-		{"the outer one changes", []nodedir.Mount{{Source: c, Path: "/srv/data"}, {Source: b, Path: "/srv/data/in"}, {Source: c, Path: "/srv/database"}}, []string{"/srv/data/in", "/srv/data"}},
-		{"the inner one goes", []nodedir.Mount{{Source: a, Path: "/srv/data"}, {Source: c, Path: "/srv/database"}}, []string{"/srv/data/in"}},
+		{"the outer one changes", []nodedir.Mount{{Source: c, Path: "/srv/data"}, {Source: b, Path: "/srv/data/in"},
+			{Source: c, Path: "/srv/database"}}, []string{"/srv/data/in", "/srv/data"}},
+		{"the inner one goes", []nodedir.Mount{{Source: a, Path: "/srv/data"}, {Source: c, Path: "/srv/database"}},
+			[]string{"/srv/data/in"}},
 		{"one comes around all", []nodedir.Mount{
-			{Source: t.TempDir(), Path: "/srv"}, {Source: a, Path: "/srv/data"}, {Source: b, Path: "/srv/data/in"}, {Source: c, Path: "/srv/database"},
+			{Source: t.TempDir(), Path: "/srv"}, {Source: a, Path: "/srv/data"}, {Source: b, Path: "/srv/data/in"},
+			{Source: c, Path: "/srv/database"},
 		}, []string{"/srv/database", "/srv/data/in", "/srv/data"}},
-		{"its directory is gone", []nodedir.Mount{{Source: a + "/gone", Path: "/srv/data"}, {Source: c, Path: "/srv/database"}}, []string{"/srv/data/in", "/srv/data"}},
+		{"its directory is gone", []nodedir.Mount{{Source: a + "/gone", Path: "/srv/data"},
+			{Source: c, Path: "/srv/database"}}, []string{"/srv/data/in", "/srv/data"}},
 	} {
 		if got, err := doomed(table, test.wanted); err != nil || !slices.Equal(got, test.doomed) {
 			t.Errorf("%s: %q, want %q: %v", test.name, got, test.doomed, err)

@@ -21,8 +21,10 @@ import (
 	"orrery/internal/site"
 )
 
-// Renew lets a running machine go on in another QEMU and with another virtiofsd: those that this host has now. Both machines are in the node's control group, and see the
-// same root, which is mounted once. The second has the links of the first; it takes them up when it goes on, and the first stands still then, for good.
+// Renew lets a running machine go on in another QEMU and with another virtiofsd: those that this
+// host has now. Both machines are in the node's control group, and see the same root, which is
+// mounted once. The second has the links of the first; it takes them up when it goes on, and the
+// first stands still then, for good.
 func (s states) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, error) {
 	m := machineOf(s.guests.nodes, ref)
 	r, err := s.guests.nodes.Record(ref)
@@ -33,7 +35,8 @@ func (s states) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, err
 		return nil, engine.NotRunning(ref)
 	}
 	if m.still() {
-		return nil, problem.New(problem.Failed, "node %s stands still: it cannot go on elsewhere", ref.Name).At(ref.Site).Try("orrery start %s", ref.Name)
+		return nil, problem.New(problem.Failed, "node %s stands still: it cannot go on elsewhere", ref.Name).At(ref.Site).
+			Try("orrery start %s", ref.Name)
 	}
 	if err := s.movable(ctx, r); err != nil {
 		return nil, err
@@ -45,22 +48,26 @@ func (s states) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, err
 	sent, err := s.goOver(ctx, over, r)
 	back := context.WithoutCancel(ctx)
 	if err != nil {
-		err = problem.New(problem.Failed, "node %s does not go on in another QEMU, and stays where it was", ref.Name).At(m.Path()).Because(err).Try("orrery stop %[1]s, then orrery start %[1]s", ref.Name)
+		err = problem.New(problem.Failed, "node %s does not go on in another QEMU, and stays where it was", ref.Name).
+			At(m.Path()).Because(err).Try("orrery stop %[1]s, then orrery start %[1]s", ref.Name)
 		return nil, errors.Join(err, over.stay(back))
 	}
 	if err := over.take(back); err != nil {
 		return nil, err
 	}
-	return &engine.Renewal{Downtime: time.Duration(sent.Downtime) * time.Millisecond, Took: time.Duration(sent.Total) * time.Millisecond, Bytes: sent.RAM.Transferred}, nil
+	return &engine.Renewal{Downtime: time.Duration(sent.Downtime) * time.Millisecond,
+		Took: time.Duration(sent.Total) * time.Millisecond, Bytes: sent.RAM.Transferred}, nil
 }
 
 // movable wants that the state of a machine can be taken out of it.
 func (s states) movable(ctx context.Context, r *nodedir.Record) error {
 	if len(r.VM.PCI) > 0 || slices.ContainsFunc(r.VM.Drives(), func(d site.Drive) bool { return d.IsDevice() }) {
-		return problem.New(problem.Unable, "node %s has devices of the host to itself, which nobody else can take over", r.Name).At(r.Site).Try("stop it and start it again")
+		return problem.New(problem.Unable, "node %s has devices of the host to itself, which nobody else can take over",
+			r.Name).At(r.Site).Try("stop it and start it again")
 	}
 	if len(r.Doubt) > 0 {
-		return problem.New(problem.Failed, "node %s: a run that plugged or unplugged its networks was killed", r.Name).At(r.Site).Try("orrery up %s, then run the same command again", r.Name)
+		return problem.New(problem.Failed, "node %s: a run that plugged or unplugged its networks was killed", r.Name).
+			At(r.Site).Try("orrery up %s, then run the same command again", r.Name)
 	}
 	if r.Imported() {
 		return nil // it has no virtiofsd, and each QEMU can do all the rest
@@ -115,7 +122,8 @@ func (s states) goOver(ctx context.Context, over *takeover, r *nodedir.Record) (
 	return sent, err
 }
 
-// passOn lets a machine send its state to another. Nobody but the two has an end of the connection: should the other end, QEMU would wait for ever for somebody to read what it has sent, and the
+// passOn lets a machine send its state to another. Nobody but the two has an end of the connection:
+// should the other end, QEMU would wait for ever for somebody to read what it has sent, and the
 // machine would stand still.
 func passOn(ctx context.Context, old, heir *qmp.Client) (*qmp.Migration, error) {
 	ours, theirs, err := pair()
@@ -131,8 +139,8 @@ func passOn(ctx context.Context, old, heir *qmp.Client) (*qmp.Migration, error) 
 	return old.Send(ctx, ours)
 }
 
-// resemble makes the machine that is started one that can take the state of another: of the same type, with devices
-// in the same places.
+// resemble makes the machine that is started one that can take the state of another: of the same
+// type, with devices in the same places.
 func (l *launch) resemble(ctx context.Context, old *qmp.Client) (err error) {
 	if !l.r.Imported() {
 		if l.line.Boot, err = vm.BootFiles(ctx, l.nodes, l.r); err != nil {
@@ -146,8 +154,8 @@ func (l *launch) resemble(ctx context.Context, old *qmp.Client) (err error) {
 	return is.Take(l.line)
 }
 
-// succeed starts virtiofsd and QEMU of a machine that takes over from another. It has the same record of the console,
-// and the same links.
+// succeed starts virtiofsd and QEMU of a machine that takes over from another. It has the same
+// record of the console, and the same links.
 func (l *launch) succeed(ctx context.Context, m machine) error {
 	if err := l.record(ctx, m); err != nil {
 		return err

@@ -21,17 +21,20 @@ import (
 	"orrery/test/need"
 )
 
-// counted is a guest's connection to the host that counts: each line that arrives is one more than the one before.
+// counted is a guest's connection to the host that counts: each line that arrives is one more than
+// the one before.
 type counted struct {
 	lines chan int
 }
 
-// counts lets the host be connected to a guest that counts, with pauses of so many seconds, and asks for a file with each number.
+// counts lets the host be connected to a guest that counts, with pauses of so many seconds, and
+// asks for a file with each number.
 func (g ground) counts(t *testing.T, n *spec.Node, pause string) *counted {
 	t.Helper()
 	script := `use IO::Socket::INET; $l = IO::Socket::INET->new(LocalPort => 7000, Listen => 1) or die; $c = $l->accept; $c->autoflush(1);
 		for ($n = 0; print $c "$n\n"; $n++) { -e "/nowhere$n"; select undef, undef, undef, ` + pause + ` }`
-	must(t, g.Runner(engine.RefOf(n)).Run(t.Context(), host.Command{Args: []string{"sh", "-c", `setsid perl -e "$0" >/dev/null 2>&1 &`, script}}))
+	must(t, g.Runner(engine.RefOf(n)).Run(t.Context(),
+		host.Command{Args: []string{"sh", "-c", `setsid perl -e "$0" >/dev/null 2>&1 &`, script}}))
 	address := n.NICs[0].Address.Addr().String()
 	c := &counted{make(chan int, 1000)}
 	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
@@ -83,11 +86,13 @@ func (g ground) says(t *testing.T, ref engine.Ref, args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// TestRenew: a machine goes on in another QEMU, with its processes, its connections, its volumes and the record of its console; and in one of the two when whoever moves it is killed.
+// TestRenew: a machine goes on in another QEMU, with its processes, its connections, its volumes
+// and the record of its console; and in one of the two when whoever moves it is killed.
 func TestRenew(t *testing.T) {
 	need.NewQEMU(t)
 	t.Run("shared root", func(t *testing.T) { renews(t, site.VM{}, "/root/data") })
-	disks := site.VM{Disk: site.QCow2, Size: 512 << 20, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 64 << 20}}}
+	disks := site.VM{Disk: site.QCow2, Size: 512 << 20,
+		Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 64 << 20}}}
 	t.Run("disks", func(t *testing.T) { renews(t, disks, "/dev/vdb") })
 }
 
@@ -125,7 +130,9 @@ func renews(t *testing.T, vm site.VM, data string) {
 		t.Error("it has booted anew")
 	}
 	look := "sync; echo 3 >/proc/sys/vm/drop_caches; cat /srv/kept/file /root/file; head -c6 " + data
-	if text := g.says(t, ref, "sh", "-c", look+"; echo after >/srv/kept/file; echo after >/root/after; ls /etc/orrery"); !strings.HasPrefix(text, "before\nbefore\nbefore") {
+	if text := g.says(t, ref, "sh", "-c",
+		look+"; echo after >/srv/kept/file; echo after >/root/after; ls /etc/orrery"); !strings.HasPrefix(text,
+		"before\nbefore\nbefore") {
 		t.Errorf("its files: %q", text)
 	}
 	for _, left := range []string{m.moving(), m.nextRun()} {
@@ -136,7 +143,8 @@ func renews(t *testing.T, vm site.VM, data string) {
 	g.says(t, ref, "sh", "-c", "echo printed in another QEMU >/dev/console")
 	awaitPrinted(t, m, "printed in another QEMU")
 
-	// Whoever is killed before the state has gone over leaves the machine where it was; whoever is killed after it has, where it went.
+	// Whoever is killed before the state has gone over leaves the machine where it was; whoever is
+	// killed after it has, where it went.
 	r, err := g.Record(ref)
 	must(t, err)
 	was = m.qemu()
@@ -181,7 +189,8 @@ func renews(t *testing.T, vm site.VM, data string) {
 	}
 }
 
-// remembers lets a node go on from what it had in memory, twice: the machine that was remembered goes on, and another from what is kept; and when whoever keeps it is killed, the machine goes on.
+// remembers lets a node go on from what it had in memory, twice: the machine that was remembered
+// goes on, and another from what is kept; and when whoever keeps it is killed, the machine goes on.
 func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks bool) {
 	t.Helper()
 	m := g.machine(ref)

@@ -29,21 +29,26 @@ type rewiring struct {
 	guests *guests
 }
 
-// rewire takes interfaces from a running machine and gives it others. Those that go or come are on record as being in doubt before anything is done, with links that may be
-// there, until it is done; whatever a run that was killed has left of them, the next takes away. What the guest finds when it boots anew never names an interface that the
-// machine lacks: it would not boot.
+// rewire takes interfaces from a running machine and gives it others. Those that go or come are on
+// record as being in doubt before anything is done, with links that may be there, until it is done;
+// whatever a run that was killed has left of them, the next takes away. What the guest finds when
+// it boots anew never names an interface that the machine lacks: it would not boot.
 func rewire(ctx context.Context, g *guests, was *nodedir.Record, is *spec.Node) error {
 	change, live := was.Rewire(is, was.Doubt)
 	m := machineOf(g.nodes, engine.RefOf(is))
 	switch {
 	case !live:
-		return problem.New(problem.Surprise, "node %s runs: its interfaces cannot be changed so", is.Name).At(m.Path()).Try("plan again")
+		return problem.New(problem.Surprise, "node %s runs: its interfaces cannot be changed so", is.Name).At(m.Path()).
+			Try("plan again")
 	case change.IsZero():
 		return nil
 	case m.Group().Frozen():
-		return problem.New(problem.Failed, "node %s stands still: its networks cannot be changed", is.Name).At(is.Site).Try("orrery start %s", is.Name)
+		return problem.New(problem.Failed, "node %s stands still: its networks cannot be changed", is.Name).At(is.Site).
+			Try("orrery start %s", is.Name)
 	case !tree.Exists(vm.Told(g.nodes.Dirs, m.Ref, boot.NICsFile)):
-		return problem.New(problem.Failed, "node %s was started by an earlier version of Orrery: its networks cannot be changed while it runs", is.Name).At(is.Site).Try("orrery restart %s", is.Name)
+		return problem.New(problem.Failed,
+			"node %s was started by an earlier version of Orrery: its networks cannot be changed while it runs", is.Name).
+			At(is.Site).Try("orrery restart %s", is.Name)
 	}
 	return m.ask(ctx, func(q *qmp.Client) error {
 		w := &rewiring{m, q, was, g}
@@ -109,14 +114,16 @@ func (w *rewiring) give(ctx context.Context, nics []spec.NIC) error {
 	return w.join(ctx, nics)
 }
 
-// giveCard lays a link and plugs in the card at its other end. All cards of a machine are served alike: by the host's kernel, if the others are.
+// giveCard lays a link and plugs in the card at its other end. All cards of a machine are served
+// alike: by the host's kernel, if the others are.
 func (w *rewiring) giveCard(ctx context.Context, nic spec.NIC, served bool) error {
 	at, _, err := slot.Free(ctx, w.q, argv.CardID(nic))
 	if err != nil {
 		return err
 	}
 	if at == "" {
-		return w.problem(nic, "finds no free slot", errors.New("all are taken")).Try("orrery restart %s: the machine then has as many as it needs", w.r.Name)
+		return w.problem(nic, "finds no free slot", errors.New("all are taken")).
+			Try("orrery restart %s: the machine then has as many as it needs", w.r.Name)
 	}
 	alone := &nodedir.Record{Node: w.r.Node}
 	alone.NICs = []spec.NIC{nic}
@@ -148,7 +155,8 @@ func (w *rewiring) plugCard(ctx context.Context, alone *nodedir.Record, at strin
 	return slot.PlugCard(ctx, w.q, argv.CardOf(&alone.Node, alone.NICs[0], at, served))
 }
 
-// clearCard takes away what is behind a card that the guest has no more, as far as it is there: in QEMU, and the link.
+// clearCard takes away what is behind a card that the guest has no more, as far as it is there: in
+// QEMU, and the link.
 func clearCard(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
 	if err := slot.DropCard(ctx, q, nic); err != nil {
 		return err
@@ -168,12 +176,14 @@ func (w *rewiring) join(ctx context.Context, nics []spec.NIC) error {
 		err = agent.Join(ctx, argv.Told(nics))
 	}
 	if err != nil {
-		return w.problem(nics[0], "is plugged, but its guest does not take it", err).Try("run the same command again, or orrery restart %s", w.m.Ref.Name)
+		return w.problem(nics[0], "is plugged, but its guest does not take it", err).
+			Try("run the same command again, or orrery restart %s", w.m.Ref.Name)
 	}
 	return nil
 }
 
-// tell writes which interfaces a guest is to find when it boots: with QEMU that goes on, it may do so at any time.
+// tell writes which interfaces a guest is to find when it boots: with QEMU that goes on, it may do
+// so at any time.
 func tell(dirs host.Dirs, ref engine.Ref, nics []spec.NIC) error {
 	return vm.Tell(dirs, ref, boot.NICsFile, argv.Told(nics))
 }
@@ -190,5 +200,6 @@ func tellAll(dirs host.Dirs, m machine, r *nodedir.Record) error {
 
 // problem says what went wrong with an interface.
 func (w *rewiring) problem(nic spec.NIC, what string, err error) *problem.Problem {
-	return problem.New(problem.Failed, "node %s: network %s %s", w.m.Ref.Name, nic.Network, what).At(w.m.Ref.Site).Because(err)
+	return problem.New(problem.Failed, "node %s: network %s %s", w.m.Ref.Name, nic.Network, what).At(w.m.Ref.Site).
+		Because(err)
 }

@@ -29,7 +29,8 @@ import (
 	"orrery/test/need"
 )
 
-// cards is a machine as its monitor knows it: what cards it has and what is behind them. It refuses what QEMU does.
+// cards is a machine as its monitor knows it: what cards it has and what is behind them. It refuses
+// what QEMU does.
 type cards struct {
 	mutex           sync.Mutex
 	netdevs, slots  map[string]string // by ids of cards: the file behind one, the slot that it is in
@@ -76,7 +77,8 @@ func (c *cards) do(command string, of map[string]any) (answer, event string, las
 			return refuse("DeviceNotFound", "Device '"+id+"' not found")
 		}
 		delete(c.slots, id)
-		event = `{"event":"DEVICE_DELETED","data":{"path":"/machine/peripheral/` + id + `/virtio-backend"}}` + "\n" + `{"event":"DEVICE_DELETED","data":{"device":"` + id + `"}}` + "\n"
+		event = `{"event":"DEVICE_DELETED","data":{"path":"/machine/peripheral/` + id + `/virtio-backend"}}` + "\n" +
+			`{"event":"DEVICE_DELETED","data":{"device":"` + id + `"}}` + "\n"
 	case "netdev_del":
 		if _, there := c.netdevs[id]; !there {
 			return refuse("DeviceNotFound", "Device '"+id+"' not found")
@@ -100,7 +102,8 @@ func (c *cards) pci() string {
 				in = append(in, fmt.Sprintf(`{"qdev_id":%q}`, id))
 			}
 		}
-		slots = append(slots, fmt.Sprintf(`{"qdev_id":%q,"pci_bridge":{"devices":[%s]}}`, argv.Slot(i), strings.Join(in, ",")))
+		slots = append(slots, fmt.Sprintf(`{"qdev_id":%q,"pci_bridge":{"devices":[%s]}}`, argv.Slot(i),
+			strings.Join(in, ",")))
 	}
 	return `[{"bus":0,"devices":[` + strings.Join(slots, ",") + `]}]`
 }
@@ -137,7 +140,8 @@ func (c *cards) occupy(comes bool, devices ...string) {
 	}
 }
 
-// TestCards: a card comes and goes by orders that QEMU obeys, into a slot that is free; one that went before is no error.
+// TestCards: a card comes and goes by orders that QEMU obeys, into a slot that is free; one that
+// went before is no error.
 func TestCards(t *testing.T) {
 	run := t.TempDir()
 	c := newCards(t, run)
@@ -175,8 +179,10 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// TestRewireKilled: a run that plugs or unplugs interfaces and is killed at any step leaves on record what is in doubt, and links that go when the node stops; the next run
-// brings it to the end, whatever is wanted then. No link is left, and at no time does the guest find an interface that the machine lacks. It is in namespaces of its own.
+// TestRewireKilled: a run that plugs or unplugs interfaces and is killed at any step leaves on
+// record what is in doubt, and links that go when the node stops; the next run brings it to the
+// end, whatever is wanted then. No link is left, and at no time does the guest find an interface
+// that the machine lacks. It is in namespaces of its own.
 func TestRewireKilled(t *testing.T) {
 	need.Integration(t)
 	if !need.Alone(t, "--net", "--mount", "--propagation", "private") {
@@ -186,8 +192,10 @@ func TestRewireKilled(t *testing.T) {
 	must(t, unix.Mount("sys", "/sys", "sysfs", 0, "")) // which tells of the links of this namespace
 	must(t, exec.Command("ip", "link", "add", "orbdata", "type", "bridge").Run())
 	e := New(host.Dirs{State: t.TempDir(), Run: t.TempDir()}, image.Open(t.TempDir()))
-	lan := spec.NIC{Name: "eth0", Network: "lan", HostEnd: "orvlan", MAC: "02:00:00:00:00:01", Address: netip.MustParsePrefix("10.1.0.2/24"), MTU: 1500}
-	data := spec.NIC{Name: "eth1", Network: "data", Bridge: "orbdata", HostEnd: "orvdata", MAC: "02:00:00:00:00:02", Address: netip.MustParsePrefix("10.2.0.2/24"), MTU: 1500}
+	lan := spec.NIC{Name: "eth0", Network: "lan", HostEnd: "orvlan", MAC: "02:00:00:00:00:01",
+		Address: netip.MustParsePrefix("10.1.0.2/24"), MTU: 1500}
+	data := spec.NIC{Name: "eth1", Network: "data", Bridge: "orbdata", HostEnd: "orvdata", MAC: "02:00:00:00:00:02",
+		Address: netip.MustParsePrefix("10.2.0.2/24"), MTU: 1500}
 	less := &spec.Node{Site: "s", Name: "n", ID: 1, Engine: Name, NICs: []spec.NIC{lan}}
 	more := *less
 	more.NICs = []spec.NIC{lan, data}
@@ -227,7 +235,8 @@ func TestRewireKilled(t *testing.T) {
 		if laid == nil && !slices.Contains(r.NICs, data) {
 			t.Errorf("there is a link that is not on record: %+v", r.NICs)
 		}
-		if surely := len(r.NICs) == 2 && len(r.Doubt) == 0; surely && (ends.BridgeOf("orvdata") != "orbdata" || !strings.Contains(c.has(), "card-data:slot1") || len(tells) != 2) {
+		if surely := len(r.NICs) == 2 && len(r.Doubt) == 0; surely &&
+			(ends.BridgeOf("orvdata") != "orbdata" || !strings.Contains(c.has(), "card-data:slot1") || len(tells) != 2) {
 			t.Errorf("it is said to have two interfaces, and has %s; its guest is told of %+v", c.has(), tells)
 		}
 	}
@@ -275,7 +284,8 @@ func TestRewireKilled(t *testing.T) {
 	whole(less)
 	c.refuse("device_add")
 	err := change(&more)
-	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "node n: network data cannot be plugged") {
+	if problem.Exit(err) != int(problem.Failed) ||
+		!strings.Contains(err.Error(), "node n: network data cannot be plugged") {
 		t.Error(err)
 	}
 	if _, err := os.Lstat("/sys/class/net/orvdata"); err == nil || strings.Contains(c.has(), "data") {

@@ -20,13 +20,15 @@ func (g ground) wires(t *testing.T, n *spec.Node) {
 	t.Helper()
 	ref := engine.RefOf(n)
 	nic := spec.NIC{
-		Name: "eth1", Network: "data", Bridge: g.Apart.Bridge, HostEnd: site.VethName(testSite, n.Name, "data"), MAC: site.MAC(testSite, n.Name, "data"),
+		Name: "eth1", Network: "data", Bridge: g.Apart.Bridge, HostEnd: site.VethName(testSite, n.Name, "data"),
+		MAC:     site.MAC(testSite, n.Name, "data"),
 		Address: netip.MustParsePrefix(dataAddress), MTU: 1400,
 	}
 	is := *n
 	is.NICs = append(slices.Clone(n.NICs), nic)
 	has := func() string {
-		return g.says(t, ref, "sh", "-c", "for i in eth0 eth1; do cat /sys/class/net/$i/address /sys/class/net/$i/mtu; ip -4 -br address show $i | awk '{ print $3 }'; done 2>/dev/null")
+		return g.says(t, ref, "sh", "-c",
+			"for i in eth0 eth1; do cat /sys/class/net/$i/address /sys/class/net/$i/mtu; ip -4 -br address show $i | awk '{ print $3 }'; done 2>/dev/null")
 	}
 	less := strings.Join([]string{n.NICs[0].MAC, "1500", n.NICs[0].Address.String()}, "\n")
 	more := less + "\n" + strings.Join([]string{nic.MAC, "1400", nic.Address.String()}, "\n")
@@ -60,7 +62,8 @@ func (g ground) wires(t *testing.T, n *spec.Node) {
 	must(t, q.Close())
 	nodes, err := g.List(t.Context(), testSite)
 	must(t, err)
-	if i := slices.IndexFunc(nodes, func(o observe.Node) bool { return o.ID == n.ID }); !slices.Equal(nodes[i].Doubt, []string{"data"}) || len(nodes[i].NICs) != 2 {
+	if i := slices.IndexFunc(nodes, func(o observe.Node) bool { return o.ID == n.ID }); !slices.Equal(nodes[i].Doubt,
+		[]string{"data"}) || len(nodes[i].NICs) != 2 {
 		t.Errorf("it is listed as %+v", nodes[i])
 	}
 	must(t, g.Change(t.Context(), n))

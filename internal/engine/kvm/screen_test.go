@@ -14,7 +14,8 @@ import (
 	"orrery/internal/host/process"
 )
 
-// shows speaks to the screen of a machine as a viewer does (RFC 6143, 7.1 to 7.3), twice at once, and looks at a picture of it. QEMU listens at no port for that.
+// shows speaks to the screen of a machine as a viewer does (RFC 6143, 7.1 to 7.3), twice at once,
+// and looks at a picture of it. QEMU listens at no port for that.
 func (e *Engine) shows(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	of := e.Screen(ref)

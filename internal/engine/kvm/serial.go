@@ -29,14 +29,16 @@ func (s serial) Open(ctx context.Context, by host.Holder) (io.ReadWriteCloser, e
 	return s.connect(ctx, by)
 }
 
-// connect connects to the port. QEMU serves one at a time and lets others wait without a word, so a lock says who it is.
+// connect connects to the port. QEMU serves one at a time and lets others wait without a word, so a
+// lock says who it is.
 func (s serial) connect(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
 	return engine.OpenConsole(ctx, s.m.Ref, s.m.Run, by, "orrery status", func() (io.ReadWriteCloser, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(s.m.Run, consoleSocket))
 	})
 }
 
-// panic returns what the kernel of a machine has printed at last: first the line that names the cause, if that was recorded.
+// panic returns what the kernel of a machine has printed at last: first the line that names the
+// cause, if that was recorded.
 func (s serial) panic() string {
 	printed, err := s.Printed()
 	if err != nil {
@@ -54,7 +56,8 @@ func (s serial) lastWords(ctx context.Context) string {
 	return record.LastWords(text)
 }
 
-// Printed returns what is recorded of a machine that runs, or has ended unexpectedly; else what was kept when it stopped.
+// Printed returns what is recorded of a machine that runs, or has ended unexpectedly; else what was
+// kept when it stopped.
 func (s serial) Printed() ([]byte, error) {
 	text, err := record.Read(s.m.Run)
 	switch {
@@ -63,6 +66,7 @@ func (s serial) Printed() ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist) && !s.m.running():
 		return os.ReadFile(s.m.console())
 	}
-	return nil, problem.New(problem.Failed, "node %s: its console is not recorded", s.m.Ref.Name).At(s.m.Ref.Site).Because(err).
+	return nil, problem.New(problem.Failed, "node %s: its console is not recorded", s.m.Ref.Name).At(s.m.Ref.Site).
+		Because(err).
 		Try("orrery restart %s, if a former version of orrery started it", s.m.Ref.Name)
 }

@@ -15,7 +15,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestSerial: one has the console of a machine at a time, and who that is, the next is told. It is free when he closes it.
+// TestSerial: one has the console of a machine at a time, and who that is, the next is told. It is
+// free when he closes it.
 func TestSerial(t *testing.T) {
 	m := machine{Machine: vm.Machine{Dir: dirOf(t), Ref: engine.Ref{Site: "s", ID: 101, Name: "db"}, Run: t.TempDir()}}
 	l, err := net.Listen("unix", filepath.Join(m.Run, consoleSocket))
@@ -28,7 +29,9 @@ func TestSerial(t *testing.T) {
 		far, err := l.Accept()
 		must(t, err)
 		_, err = serial{m}.connect(t.Context(), host.Holder{Who: "bob"})
-		if !problem.Is(err, problem.Locked) || !strings.Contains(err.Error(), `the console of node db is taken: ada runs "orrery console db"`) || !strings.Contains(err.Error(), "orrery console --log db") {
+		if !problem.Is(err, problem.Locked) ||
+			!strings.Contains(err.Error(), `the console of node db is taken: ada runs "orrery console db"`) ||
+			!strings.Contains(err.Error(), "orrery console --log db") {
 			t.Errorf("for the second: %v", err)
 		}
 		_, err = far.Write([]byte("# "))
@@ -45,7 +48,8 @@ func TestSerial(t *testing.T) {
 		must(t, far.Close())
 	}
 	must(t, l.Close())
-	if _, err := (serial{m}).connect(t.Context(), ada); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "does not answer") {
+	if _, err := (serial{m}).connect(t.Context(), ada); problem.Exit(err) != int(problem.Failed) ||
+		!strings.Contains(err.Error(), "does not answer") {
 		t.Error(err)
 	}
 	if host.Held(filepath.Join(m.Run, "console.lock")) {
@@ -63,7 +67,8 @@ func TestPrinted(t *testing.T) {
 	if text, err := (serial{m}).Printed(); string(text) != "Kernel panic\r\n" || err != nil {
 		t.Errorf("%q %v", text, err)
 	}
-	if _, err := (serial{m}).Open(t.Context(), host.Holder{}); err == nil || err.Error() != engine.NotRunning(m.Ref).Error() {
+	if _, err := (serial{m}).Open(t.Context(), host.Holder{}); err == nil ||
+		err.Error() != engine.NotRunning(m.Ref).Error() {
 		t.Error(err)
 	}
 }

@@ -15,9 +15,11 @@ import (
 	"orrery/internal/problem"
 )
 
-// share mounts the root of a node where nobody else sees it, starts virtiofsd on it, and mounts the volumes. QEMU is to be handed the connection.
+// share mounts the root of a node where nobody else sees it, starts virtiofsd on it, and mounts the
+// volumes. QEMU is to be handed the connection.
 //
-// Virtiofsd has the ids of the node and no others, so that a guest which breaks out into it is what a container's root is. Another one beside it shares what that has mounted.
+// Virtiofsd has the ids of the node and no others, so that a guest which breaks out into it is what
+// a container's root is. Another one beside it shares what that has mounted.
 func (l *launch) share(ctx context.Context, beside int) (root *os.File, err error) {
 	mounts, err := l.nodes.Mounts(l.r)
 	if err != nil {
@@ -28,7 +30,8 @@ func (l *launch) share(ctx context.Context, beside int) (root *os.File, err erro
 	if err != nil {
 		return nil, err
 	}
-	o.Inside = append(o.Inside, cover, mounts[0].Inside()) // that of /etc/orrery; volumes come later, as virtiofsd cannot let go of what was there before it
+	// that of /etc/orrery; volumes come later, as virtiofsd cannot let go of what was there before it
+	o.Inside = append(o.Inside, cover, mounts[0].Inside())
 	program, err := qemu.Virtiofsd()
 	if err != nil {
 		return nil, err
@@ -69,12 +72,15 @@ func (l *launch) share(ctx context.Context, beside int) (root *os.File, err erro
 	return conn.(*net.UnixConn).File()
 }
 
-// sharing is the command line of virtiofsd: that which came with QEMU up to 7.2, written in C and of QEMU's version, or the one in Rust, which begins with 1 again.
-// The listening socket is the first file that it is handed; how many files it may have open, it is given. What is mounted in the root, it announces as a file system of its own, but to a
-// guest that has an overlay above it: that follows no such mounts.
+// sharing is the command line of virtiofsd: that which came with QEMU up to 7.2, written in C and
+// of QEMU's version, or the one in Rust, which begins with 1 again. The listening socket is the
+// first file that it is handed; how many files it may have open, it is given. What is mounted in
+// the root, it announces as a file system of its own, but to a guest that has an overlay above it:
+// that follows no such mounts.
 func sharing(version, root string, announce bool) []string {
 	if qemu.InRust(version) {
-		args := []string{"--fd=3", "--shared-dir=" + root, "--cache=auto", "--sandbox=namespace", "--xattr", "--posix-acl", "--log-level=error", "--rlimit-nofile=0"}
+		args := []string{"--fd=3", "--shared-dir=" + root, "--cache=auto", "--sandbox=namespace", "--xattr", "--posix-acl",
+			"--log-level=error", "--rlimit-nofile=0"}
 		if announce {
 			return append(args, "--announce-submounts")
 		}
@@ -84,14 +90,16 @@ func sharing(version, root string, announce bool) []string {
 	if announce {
 		options += ",announce_submounts"
 	}
-	return []string{"--fd=3", "-o", "source=" + strings.ReplaceAll(root, ",", `\,`), "-o", options, "--thread-pool-size=0", "--rlimit-nofile=0"}
+	return []string{"--fd=3", "-o", "source=" + strings.ReplaceAll(root, ",", `\,`), "-o", options,
+		"--thread-pool-size=0", "--rlimit-nofile=0"}
 }
 
 // shuttingOff is how long virtiofsd may take to shut itself off from all but the root of its node.
 const shuttingOff = 30 * time.Second
 
-// bring mounts the volumes of a node that is being started. They come when virtiofsd has its own namespaces: what it takes along into them stays there for ever, because the
-// kernel lets nobody uncover in a user's namespace what was covered before.
+// bring mounts the volumes of a node that is being started. They come when virtiofsd has its own
+// namespaces: what it takes along into them stays there for ever, because the kernel lets nobody
+// uncover in a user's namespace what was covered before.
 func (l *launch) bring(ctx context.Context, ended <-chan struct{}) error {
 	volumes := l.nodes.Volumes(&l.r.Node, l.r.Mounts)
 	if len(volumes) == 0 {
@@ -117,14 +125,16 @@ func (l *launch) bring(ctx context.Context, ended <-chan struct{}) error {
 	}
 }
 
-// listen makes a socket in the directory of what is there while the machine runs: root's, so that nobody else can be behind it.
+// listen makes a socket in the directory of what is there while the machine runs: root's, so that
+// nobody else can be behind it.
 func (m machine) listen(name string) (*net.UnixListener, *os.File, error) {
 	if err := os.MkdirAll(m.Run, 0o700); err != nil {
 		return nil, nil, err
 	}
 	path := filepath.Join(m.Run, name)
 	if len(path) >= 108 { // sun_path of unix(7)
-		return nil, nil, problem.New(problem.Unable, "node %s: the path of its sockets is too long", m.Ref.Name).At(path).Try("set ORRERY_RUN to a shorter one")
+		return nil, nil, problem.New(problem.Unable, "node %s: the path of its sockets is too long", m.Ref.Name).At(path).
+			Try("set ORRERY_RUN to a shorter one")
 	}
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return nil, nil, err

@@ -14,13 +14,15 @@ import (
 	"slices"
 )
 
-// A seen is what a guest that keeps what it writes on a disk has been shown of the private layer, in which only the host writes then: by path, when and how long a file is.
+// A seen is what a guest that keeps what it writes on a disk has been shown of the private layer,
+// in which only the host writes then: by path, when and how long a file is.
 type seen map[string]string
 
 // mostSeen bounds it, in files.
 const mostSeen = 1 << 14
 
-// tellStack tells such a guest what is newer in its root than on its disk, and what is mounted there. What it is shown now is to be kept when it has started.
+// tellStack tells such a guest what is newer in its root than on its disk, and what is mounted
+// there. What it is shown now is to be kept when it has started.
 func (l *launch) tellStack(ctx context.Context) (seen, error) {
 	now, err := survey(ctx, l.m.Private())
 	if err != nil {

@@ -18,8 +18,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// booting is how long a guest may take until its agent answers, and ordering until its systemd takes orders. In emulation it may take emulated times as long, and so it may by
-// KVM on a host that is a virtual machine itself: that may be an emulated one.
+// booting is how long a guest may take until its agent answers, and ordering until its systemd
+// takes orders. In emulation it may take emulated times as long, and so it may by KVM on a host
+// that is a virtual machine itself: that may be an emulated one.
 const (
 	booting  = time.Minute
 	ordering = 30 * time.Second
@@ -89,7 +90,8 @@ func drives(n *spec.Node, from *kernel.Boot) error {
 	if driver == "" || len(n.NICs) == 0 || from.Has(driver) {
 		return nil
 	}
-	return problem.New(problem.Unable, "node %s: its kernel, %s, has no driver %s for a network card of the model %s", n.Name, from.Release, driver, n.VM.Model).
+	return problem.New(problem.Unable, "node %s: its kernel, %s, has no driver %s for a network card of the model %s",
+		n.Name, from.Release, driver, n.VM.Model).
 		Try(`write model = "virtio"`)
 }
 
@@ -116,8 +118,8 @@ var errPanicked = problem.New(problem.Failed, "its kernel has panicked").
 var errRootless = problem.New(problem.Failed, "virtiofsd, which shows it its root, has ended").
 	Try("run the same command again; the host's kernel tells whether it was short of memory (dmesg)")
 
-// unlessHalted waits for the guest of a machine that boots, and ends the wait when the machine stands still for want of room
-// because its kernel has panicked, or it has no root any more.
+// unlessHalted waits for the guest of a machine that boots, and ends the wait when the machine
+// stands still for want of room because its kernel has panicked, or it has no root any more.
 func unlessHalted(ctx context.Context, m machine, wait func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -60,8 +60,8 @@ func (e *Engine) letOff(ctx context.Context, m machine) error {
 	return m.awaitOff(ctx)
 }
 
-// rootlessTimeout is how long a machine without its root may take to write what its disks have not got yet. It cannot shut down
-// in order, and mostly not at all.
+// rootlessTimeout is how long a machine without its root may take to write what its disks have not
+// got yet. It cannot shut down in order, and mostly not at all.
 const rootlessTimeout = 10 * time.Second
 
 // Destroy ends the machine, if it runs: whoever wants it to shut down in order stops it first.

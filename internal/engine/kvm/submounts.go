@@ -10,7 +10,8 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A minder is the agent of a guest, in so far as it minds volumes. The guest mounts by itself, where it comes upon it, what is mounted in the root that virtiofsd gives to it.
+// A minder is the agent of a guest, in so far as it minds volumes. The guest mounts by itself,
+// where it comes upon it, what is mounted in the root that virtiofsd gives to it.
 type minder interface {
 	Forget(ctx context.Context, places []string) error
 	Find(ctx context.Context, places []string) error
@@ -24,7 +25,8 @@ func (g *guests) minder(m machine) func(context.Context) (minder, error) {
 // telling is how long a guest may take to do so.
 const telling = 2 * time.Minute
 
-// forget lets the guest unmount what it has mounted at some places, the innermost first. What it says of it is not relied upon: virtiofsd then holds the volume, or it does not.
+// forget lets the guest unmount what it has mounted at some places, the innermost first. What it
+// says of it is not relied upon: virtiofsd then holds the volume, or it does not.
 func (s *remounting) forget(ctx context.Context, places []string) error {
 	return s.tell(ctx, func(ctx context.Context, to minder) error { return to.Forget(ctx, places) })
 }
@@ -47,10 +49,14 @@ func (s *remounting) tell(ctx context.Context, what func(context.Context, minder
 	case err == nil:
 		return nil
 	case errors.As(err, &used):
-		return problem.New(problem.Failed, "node %s: a volume is in use by %s", s.m.Ref.Name, vm.Whoever(used.By)).At(s.m.Ref.Site).Try("stop what uses it and run the same command again")
+		return problem.New(problem.Failed, "node %s: a volume is in use by %s", s.m.Ref.Name, vm.Whoever(used.By)).
+			At(s.m.Ref.Site).Try("stop what uses it and run the same command again")
 	case problem.Is(err, problem.Unable): // no other agent says so of this
-		return problem.New(problem.Failed, "node %s: the agent of its guest is of a former version of orrery, and cannot change volumes", s.m.Ref.Name).At(s.m.Ref.Site).
+		return problem.New(problem.Failed,
+			"node %s: the agent of its guest is of a former version of orrery, and cannot change volumes", s.m.Ref.Name).
+			At(s.m.Ref.Site).
 			Try("orrery restart %s, and run the same command again", s.m.Ref.Name)
 	}
-	return problem.New(problem.Failed, "node %s: its guest does not change its volumes", s.m.Ref.Name).At(s.m.Ref.Site).Because(err)
+	return problem.New(problem.Failed, "node %s: its guest does not change its volumes", s.m.Ref.Name).At(s.m.Ref.Site).
+		Because(err)
 }

@@ -29,39 +29,46 @@ func (l liar) Find(ctx context.Context, _ []string) error {
 	return l.says
 }
 
-// TestForgetLies: what a guest says of who uses a volume is bounded, and text; nobody waits for it longer than he would; and any other answer than yes says that it did not
-// do as it was told.
+// TestForgetLies: what a guest says of who uses a volume is bounded, and text; nobody waits for it
+// longer than he would; and any other answer than yes says that it did not do as it was told.
 func TestForgetLies(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent liar
 		want  string
 	}{
-		"honest":  {liar{says: &rpc.InUse{By: "rows (process 7) with /srv/x"}}, "a volume is in use by rows (process 7) with /srv/x (stop what uses it"},
+		"honest": {liar{says: &rpc.InUse{By: "rows (process 7) with /srv/x"}},
+			"a volume is in use by rows (process 7) with /srv/x (stop what uses it"},
 		"nobody":  {liar{says: &rpc.InUse{}}, "in use by something that the guest's kernel does not name"},
 		"hostile": {liar{says: &rpc.InUse{By: "\x1b[2Jall is well\u202e\nindeed"}}, `\x1b[2Jall is well\u202e\nindeed`},
 		"flood":   {liar{says: &rpc.InUse{By: strings.Repeat("\x1b", 1<<20)}}, "a volume is in use by"},
 		"fails":   {liar{says: errors.New("no")}, "its guest does not change its volumes"},
-		"old":     {liar{says: problem.New(problem.Unable, `it does not know "forget"`)}, "of a former version of orrery, and cannot change volumes (orrery restart db"},
-		"never":   {liar{never: true}, "its guest does not change its volumes"},
-		"yes":     {liar{}, ""}, // the host looks for itself, when it unmounts
+		"old": {liar{says: problem.New(problem.Unable, `it does not know "forget"`)},
+			"of a former version of orrery, and cannot change volumes (orrery restart db"},
+		"never": {liar{never: true}, "its guest does not change its volumes"},
+		"yes":   {liar{}, ""}, // the host looks for itself, when it unmounts
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if name != "never" {
 			ctx = t.Context()
 		}
-		s := &remounting{m: machine{Machine: vm.Machine{Ref: engine.Ref{Site: "s", Name: "db"}}}, agent: func(context.Context) (minder, error) { return c.agent, nil }}
-		for what, err := range map[string]error{"forget": s.forget(ctx, []string{"/srv/x"}), "find": s.find(ctx, []string{"/srv/x"})} {
+		s := &remounting{m: machine{Machine: vm.Machine{Ref: engine.Ref{Site: "s", Name: "db"}}},
+			agent: func(context.Context) (minder, error) { return c.agent, nil }}
+		for what, err := range map[string]error{"forget": s.forget(ctx, []string{"/srv/x"}),
+			"find": s.find(ctx, []string{"/srv/x"})} {
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}
-			if err != nil && (problem.Exit(err) != int(problem.Failed) || len(err.Error()) > 2*vm.MaxUsersBytes || strings.ContainsAny(err.Error(), "\x1b\u202e")) {
+			if err != nil && (problem.Exit(err) != int(problem.Failed) || len(err.Error()) > 2*vm.MaxUsersBytes ||
+				strings.ContainsAny(err.Error(), "\x1b\u202e")) {
 				t.Errorf("%s, %s: %d bytes, status %d: %.200q", name, what, len(err.Error()), problem.Exit(err), err)
 			}
 		}
 		cancel()
 	}
-	s := &remounting{m: machine{Machine: vm.Machine{Ref: engine.Ref{Site: "s", Name: "db"}}}, agent: func(context.Context) (minder, error) { return nil, errors.New("nobody answers") }}
-	if err := s.forget(t.Context(), []string{"/srv/x"}); err == nil || !strings.Contains(err.Error(), "node db: its guest does not change its volumes") {
+	s := &remounting{m: machine{Machine: vm.Machine{Ref: engine.Ref{Site: "s", Name: "db"}}},
+		agent: func(context.Context) (minder, error) { return nil, errors.New("nobody answers") }}
+	if err := s.forget(t.Context(), []string{"/srv/x"}); err == nil ||
+		!strings.Contains(err.Error(), "node db: its guest does not change its volumes") {
 		t.Error(err)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/image"
 )
 
-// TestSweepLent: a PCI function of a machine whose QEMU was killed is the host's again with the next run of any verb.
+// TestSweepLent: a PCI function of a machine whose QEMU was killed is the host's again with the
+// next run of any verb.
 func TestSweepLent(t *testing.T) {
 	dir := t.TempDir()
 	was := pci.Here

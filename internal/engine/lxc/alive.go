@@ -12,7 +12,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// console is what the node printed on its console since it was last started. The node's root decides what is in it.
+// console is what the node printed on its console since it was last started. The node's root
+// decides what is in it.
 func (c container) console() string { return c.File("console.log") }
 
 // recordConsole has LXC keep what the node prints, for lastWords. LXC empties the file whenever it is full.
@@ -25,22 +26,23 @@ func (s start) recordConsole(set func(key, format string, args ...any)) error {
 	return nil
 }
 
-// checkAlive returns a problem if the init of a node that LXC has started has ended. LXC itself is content with an init
-// that could be executed.
+// checkAlive returns a problem if the init of a node that LXC has started has ended. LXC itself is
+// content with an init that could be executed.
 func (s start) checkAlive(ctx context.Context) error {
 	if s.survives(ctx) || ctx.Err() != nil {
 		return ctx.Err()
 	}
 	err := error(problem.New(problem.Failed, "node %s: its init ended before the node was up", s.r.Name).At(s.log()).
-		Because(errors.New(s.lastWords())).Try("see what init printed; orrery down %s and orrery up make the node anew", s.r.Name))
+		Because(errors.New(s.lastWords())).
+		Try("see what init printed; orrery down %s and orrery up make the node anew", s.r.Name))
 	if killed := s.kill(ctx); killed != nil {
 		return errors.Join(err, killed)
 	}
 	return errors.Join(err, s.links.giveBack(ctx))
 }
 
-// survives reports whether the node's init runs. A node that reboots has none for a moment, nor has one whose monitor is
-// about to end.
+// survives reports whether the node's init runs. A node that reboots has none for a moment, nor has
+// one whose monitor is about to end.
 func (p processes) survives(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -52,7 +54,8 @@ func (p processes) survives(ctx context.Context) bool {
 	return true
 }
 
-// lastWords returns what can be told of an init that has ended: errors that LXC logged and the last lines of the console.
+// lastWords returns what can be told of an init that has ended: errors that LXC logged and the last
+// lines of the console.
 func (s start) lastWords() string {
 	var all []string
 	if logged := s.why(); logged != "" {

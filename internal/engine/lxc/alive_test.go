@@ -19,7 +19,9 @@ func TestDiesAtOnce(t *testing.T) {
 	must(t, g.Create(t.Context(), n))
 	t.Cleanup(func() { must(t, g.Destroy(context.Background(), ref)) })
 	must(t, g.Start(t.Context(), ref))
-	must(t, g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"sh", "-c", "rm /sbin/init; printf '#!/bin/sh\necho no service today; exit 3\n' >/sbin/init; chmod 755 /sbin/init"}}))
+	must(t, g.Runner(ref).Run(t.Context(),
+		host.Command{Args: []string{"sh", "-c",
+			"rm /sbin/init; printf '#!/bin/sh\necho no service today; exit 3\n' >/sbin/init; chmod 755 /sbin/init"}}))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	must(t, g.Stop(ctx, ref))

@@ -21,7 +21,8 @@ func (c container) changeRunning(ctx context.Context, is *spec.Node) error {
 			return err
 		}
 	}
-	if at := c.space(); at != "" && !is.Staged { // its links may have been moved out of quarantine, in one batch with others
+	if at := c.space(); at != "" && !is.Staged {
+		// its links may have been moved out of quarantine, in one batch with others
 		if err := network.ForgetNeighbours(at); err != nil {
 			return err
 		}

@@ -15,7 +15,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Dial connects from inside the node's network. The address must be numeric: a name would be looked up on the host, and what is found be dialled there.
+// Dial connects from inside the node's network. The address must be numeric: a name would be looked
+// up on the host, and what is found be dialled there.
 func (r runner) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	if _, err := netip.ParseAddrPort(address); err != nil {
 		return nil, problem.New(problem.Failed, "%s is not an address, and names are not looked up", address).At(r.p.ref.Name)
@@ -47,7 +48,8 @@ func (p processes) dial(ctx context.Context, network, address string) (net.Conn,
 	return dialer.DialContext(ctx, network, address)
 }
 
-// networkSpace opens the network namespace of the node. While a node starts, its first process is in the host's for a moment.
+// networkSpace opens the network namespace of the node. While a node starts, its first process is
+// in the host's for a moment.
 func (p processes) networkSpace() (*os.File, error) {
 	pid := p.init()
 	if pid == 0 {

@@ -11,7 +11,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestFrozenByItself: whatever root of a node freezes in there, the node can be stopped and destroyed, and soon.
+// TestFrozenByItself: whatever root of a node freezes in there, the node can be stopped and
+// destroyed, and soon.
 func TestFrozenByItself(t *testing.T) {
 	g := newGround(t)
 	r := remountOf(t, g, g.Node("ice", 146))
@@ -48,7 +49,8 @@ func TestFrozenByItself(t *testing.T) {
 	arm()
 	attached := make(chan error, 1)
 	go func() {
-		attached <- r.Runner(r.c.ref).Run(t.Context(), host.Command{Args: []string{"sh", "-c", "echo $$ >/run/attached; exec sleep 600"}})
+		attached <- r.Runner(r.c.ref).
+			Run(t.Context(), host.Command{Args: []string{"sh", "-c", "echo $$ >/run/attached; exec sleep 600"}})
 	}()
 	r.sh("until [ -s /run/attached ]; do sleep 0.05; done; attack freeze-process $(cat /run/attached)")
 	within(40*time.Second, stop(time.Minute))

@@ -19,7 +19,8 @@ func choices() [][]spec.Mount {
 	return [][]spec.Mount{{a}, {b}, {b, c}, {a, c}, nil}
 }
 
-// Whenever a change of volumes is killed, the record says no less than is so, and the next change comes to its end.
+// Whenever a change of volumes is killed, the record says no less than is so, and the next change
+// comes to its end.
 func TestKilledWhileChanging(t *testing.T) {
 	g := newGround(t)
 	a, b, c := at("a", "/srv/data"), at("b", "/srv/data"), at("c", "/srv/data/in")

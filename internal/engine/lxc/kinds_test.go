@@ -79,7 +79,8 @@ func (g ground) reboot(t *testing.T, ref engine.Ref) {
 	}
 }
 
-// TestInterfaceComesBack checks that an interface of the host is as it was when the node that had taken it has ended, however it has.
+// TestInterfaceComesBack checks that an interface of the host is as it was when the node that had
+// taken it has ended, however it has.
 func TestInterfaceComesBack(t *testing.T) {
 	g := newGround(t)
 	g.otherKinds(t)
@@ -113,7 +114,8 @@ func TestInterfaceComesBack(t *testing.T) {
 		if look(t, name) != "" {
 			t.Errorf("%s is still on the host", name)
 		}
-		out, err := exec.Command("nsenter", "--net=/proc/"+fmt.Sprint(g.container(ref).init())+"/ns/net", "ip", "-o", "link", "show", "eth0").CombinedOutput()
+		out, err := exec.Command("nsenter", "--net=/proc/"+fmt.Sprint(g.container(ref).init())+"/ns/net", "ip", "-o",
+			"link", "show", "eth0").CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "mtu 1400") || !strings.Contains(string(out), before[:17]) {
 			t.Errorf("in the node: %v: %s", err, out)
 		}
@@ -137,8 +139,9 @@ func look(t *testing.T, name string) string {
 	return fmt.Sprint(a.HardwareAddr, a.MTU, a.Alias, a.Flags, addresses, a.TxQLen, a.Promisc)
 }
 
-// TestLostInterfaceIsSeen checks that a node whose interface somebody has removed is not taken for being on its network; and what is
-// killed with all that it had is refused with a cure, until its veth pair is made anew.
+// TestLostInterfaceIsSeen checks that a node whose interface somebody has removed is not taken for
+// being on its network; and what is killed with all that it had is refused with a cure, until its
+// veth pair is made anew.
 func TestLostInterfaceIsSeen(t *testing.T) {
 	g := newGround(t)
 	g.otherKinds(t)
@@ -193,7 +196,8 @@ func TestLostInterfaceIsSeen(t *testing.T) {
 			t.Fatalf("there is %q", got)
 		}
 	}
-	if err := g.Start(t.Context(), engine.RefOf(n)); err == nil || !strings.Contains(err.Error(), "no interface "+n.NICs[0].Parent) {
+	if err := g.Start(t.Context(), engine.RefOf(n)); err == nil ||
+		!strings.Contains(err.Error(), "no interface "+n.NICs[0].Parent) {
 		t.Errorf("it starts without: %v", err)
 	}
 	must(t, network.Make(t.Context(), veth, func() ([]network.Port, error) { return nil, nil }))

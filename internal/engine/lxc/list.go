@@ -7,7 +7,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// List returns the nodes of a site. It starts no process, so that a look at many nodes costs no more than their files.
+// List returns the nodes of a site. It starts no process, so that a look at many nodes costs no
+// more than their files.
 func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.look)
 }

@@ -1,9 +1,10 @@
 // Package lxc makes nodes as system containers with LXC 5 (lxc.container.conf(5)): each with its
 // own systemd, unprivileged by default, on an overlay of shared layers.
 //
-// What a node's directory holds, package nodedir tells; this one keeps LXC's configuration and logs in it beside. Mounts are made on
-// rootfs and binds in a namespace that only the container has; fstab says which of the binds the node sees where.
-// So the host's mount table shows nothing of a node, and nothing stays mounted when one dies.
+// What a node's directory holds, package nodedir tells; this one keeps LXC's configuration and logs
+// in it beside. Mounts are made on rootfs and binds in a namespace that only the container has;
+// fstab says which of the binds the node sees where. So the host's mount table shows nothing of a
+// node, and nothing stays mounted when one dies.
 package lxc
 
 import (
@@ -101,7 +102,8 @@ func (e *Engine) view(ref engine.Ref) (root *tree.Root, ids rootfs.IDs, err erro
 // Cgroup returns the node's control group.
 func (e *Engine) Cgroup(ref engine.Ref) string { return e.container(ref).group().Name() }
 
-// starting is a file that is there until the node has been started. One whose starter was killed may come up or not.
+// starting is a file that is there until the node has been started. One whose starter was killed
+// may come up or not.
 func (c container) starting() string { return c.File("starting") }
 
 // stopping is a file that is there while the node shuts down.

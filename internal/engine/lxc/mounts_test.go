@@ -16,7 +16,8 @@ func TestFstab(t *testing.T) {
 	if err := os.MkdirAll(c.Path(), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeFstab(c.fstab(), []nodedir.Mount{{Bind: "/binds/etc", Path: "/etc/orrery", ReadOnly: true}, {Bind: "/binds/x", Path: `/srv/a b\c`}}); err != nil {
+	if err := writeFstab(c.fstab(), []nodedir.Mount{{Bind: "/binds/etc", Path: "/etc/orrery", ReadOnly: true},
+		{Bind: "/binds/x", Path: `/srv/a b\c`}}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(c.fstab())

@@ -79,7 +79,8 @@ func (l links) returning(nic spec.NIC) (path string, err error) {
 	return path, host.WriteFile(host.File{Path: path, Content: fmt.Appendf(nil, script, nic.Parent), Mode: 0o700})
 }
 
-// attach makes the links of a node that is to start, with their inner ends in a namespace of the node's monitor.
+// attach makes the links of a node that is to start, with their inner ends in a namespace of the
+// node's monitor.
 func (l links) attach(space *os.File) error {
 	for i, nic := range l.NICs {
 		if err := kind.Attach(nic, l.KindOf(nic), inner(i, &l.Node, nic), space); err != nil {
@@ -89,8 +90,8 @@ func (l links) attach(space *os.File) error {
 	return nil
 }
 
-// refusesRouters reports whether a node is told not to believe router advertisements on a network of a kind. On networks that
-// are a wire of the host's, there may be a router that is right.
+// refusesRouters reports whether a node is told not to believe router advertisements on a network
+// of a kind. On networks that are a wire of the host's, there may be a router that is right.
 func refusesRouters(kind site.NetworkKind) bool {
 	if !kind.HasHostEnds() {
 		return false
@@ -135,8 +136,8 @@ func (l links) passThrough(ctx context.Context) error {
 	return nil
 }
 
-// giveBack makes interfaces of the host that the node had what they were before. LXC has moved them back, or the kernel has; a veth pair that was
-// all in nodes that were killed is gone.
+// giveBack makes interfaces of the host that the node had what they were before. LXC has moved them
+// back, or the kernel has; a veth pair that was all in nodes that were killed is gone.
 func (l links) giveBack(ctx context.Context) error {
 	ctx, cancel := engine.Cleanup(ctx)
 	defer cancel()
@@ -180,14 +181,15 @@ func taken(n *observe.Node) (names []string) {
 	return names
 }
 
-// When a node reboots by itself, LXC forks its new init first and then moves the interfaces to it. For so long, one that is not
-// there may only be on its way.
+// When a node reboots by itself, LXC forks its new init first and then moves the interfaces to it.
+// For so long, one that is not there may only be on its way.
 const (
 	settlingTimeout  = 500 * time.Millisecond
 	settlingInterval = 20 * time.Millisecond
 )
 
-// settled returns the interfaces that look finds: as soon as the named ones are among them, or else when they have had the time to come.
+// settled returns the interfaces that look finds: as soon as the named ones are among them, or else
+// when they have had the time to come.
 func settled(names []string, look func() map[string]bool) map[string]bool {
 	for begun := time.Now(); ; time.Sleep(settlingInterval) {
 		found := look()

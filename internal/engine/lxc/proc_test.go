@@ -49,8 +49,8 @@ func table(t *testing.T, all ...liar) process.Table {
 	return process.Table(dir)
 }
 
-// TestStarting: only what root of the host runs in its own namespaces counts as a start that a killed run has left, whatever
-// others call themselves.
+// TestStarting: only what root of the host runs in its own namespaces counts as a start that a
+// killed run has left, whatever others call themselves.
 func TestStarting(t *testing.T) {
 	const nodes = "/var/lib/orrery/sites/a/nodes"
 	start := []string{"/usr/bin/lxc-start", "--daemon", "--name", "a-10", "--lxcpath", nodes + "/10"}

@@ -22,8 +22,8 @@ func (p processes) group() cgroup.Group { return cgroup.Of(p.ref.Site, p.ref.ID)
 
 func (p processes) pidfile() string { return p.dir.File("pid") }
 
-// monitor returns the process id of LXC's monitor of the node, or 0 if the node does not run. The pid file may be
-// older than the last boot, so the process must be this one.
+// monitor returns the process id of LXC's monitor of the node, or 0 if the node does not run. The
+// pid file may be older than the last boot, so the process must be this one.
 func (p processes) monitor() int {
 	pid := process.ReadPID(p.pidfile())
 	if pid == 0 {
@@ -56,7 +56,8 @@ func (p processes) both() (monitor, init int) {
 
 func (p processes) running() bool { return p.init() != 0 }
 
-// monitors reports whether a task is LXC's monitor of a node: it says so (lxc-start(1), setproctitle), or is about to.
+// monitors reports whether a task is LXC's monitor of a node: it says so (lxc-start(1),
+// setproctitle), or is about to.
 func monitors(t process.Task, dir, name string) bool {
 	return slices.Equal(t.Args, []string{"[lxc monitor] " + dir + " " + name}) ||
 		t.Program() == "lxc-start" && t.Option("--lxcpath") == dir && t.Option("--name") == name

@@ -13,8 +13,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Remount changes which volumes a running node sees. What it sees now is asked of the kernel, not of the record, so that a run that
-// was killed is made good by the next.
+// Remount changes which volumes a running node sees. What it sees now is asked of the kernel, not
+// of the record, so that a run that was killed is made good by the next.
 func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	c := e.container(engine.RefOf(n))
 	r, err := e.Record(c.ref)

@@ -273,7 +273,8 @@ func remountOthers(t *testing.T, g ground, n *spec.Node) {
 		t.Errorf("a mount over it: %v", err)
 	}
 	r.sh("umount /srv/data; mkdir -p /opt/x; mount -t tmpfs tmpfs /opt/x")
-	if err := r.try(a, at("b", "/opt/x")); err == nil || !strings.Contains(err.Error(), "something else is mounted at /opt/x") {
+	if err := r.try(a, at("b", "/opt/x")); err == nil ||
+		!strings.Contains(err.Error(), "something else is mounted at /opt/x") {
 		t.Errorf("a mount where a volume shall be: %v", err)
 	}
 	r.wantSeen(a)
@@ -281,7 +282,8 @@ func remountOthers(t *testing.T, g ground, n *spec.Node) {
 	r.to(at("b", "/opt/x"))
 }
 
-// A process that has a volume as its working directory, or a file of it mapped, keeps it, in whatever mount namespace it is.
+// A process that has a volume as its working directory, or a file of it mapped, keeps it, in
+// whatever mount namespace it is.
 func remountBusyElsewhere(t *testing.T, g ground, n *spec.Node) {
 	a := at("a", "/srv/data")
 	r := remountOf(t, g, n, a)
@@ -299,7 +301,8 @@ func remountBusyElsewhere(t *testing.T, g ground, n *spec.Node) {
 				}
 			}
 			err := r.try()
-			if problem.Exit(err) != int(problem.Failed) || !strings.Contains(fmt.Sprint(err), "sleep (process") && !strings.Contains(fmt.Sprint(err), "dozer (process") {
+			if problem.Exit(err) != int(problem.Failed) || !strings.Contains(fmt.Sprint(err), "sleep (process") &&
+				!strings.Contains(fmt.Sprint(err), "dozer (process") {
 				t.Errorf("%s, %s: %v", name, space, err)
 			}
 			r.wantSeen(a)

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// spaces returns a process for each mount namespace that only some of the node's processes have, other than those of some
-// processes.
+// spaces returns a process for each mount namespace that only some of the node's processes have,
+// other than those of some processes.
 func (p processes) spaces(but ...int) []int {
 	seen := map[string]bool{"": true}
 	space := func(pid int) string {
@@ -32,8 +32,9 @@ func (p processes) spaces(but ...int) []int {
 	return all
 }
 
-// directory opens a directory of the node in whose namespace the thread is, and makes what is missing of it as the node's root would. No
-// link is followed: LXC does not when the node starts, and what the node has put there shall not lead anybody elsewhere.
+// directory opens a directory of the node in whose namespace the thread is, and makes what is
+// missing of it as the node's root would. No link is followed: LXC does not when the node starts,
+// and what the node has put there shall not lead anybody elsewhere.
 func directory(path string, first int) (*os.File, error) {
 	root, err := tree.Open("/")
 	if err != nil {

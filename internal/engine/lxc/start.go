@@ -72,7 +72,8 @@ func (s start) run(ctx context.Context) error {
 	}
 	cgroup.Weigh(s.ref.Site) // LXC made the group
 	if has, ok := s.group().Holds(s.r.Limits); !ok {
-		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", s.r.Name, has, s.r.Limits).At(s.group().Name()).
+		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", s.r.Name, has, s.r.Limits).
+			At(s.group().Name()).
 			Try("orrery doctor tells which limits this host can set")
 	}
 	s.awaitOrders(ctx, s.r)
@@ -81,9 +82,10 @@ func (s start) run(ctx context.Context) error {
 
 // boot runs lxc-start, which returns when the node's init has been started.
 //
-// LXC's monitor listens at a socket with an abstract name, which anybody on the host could bind first and so keep the node
-// from starting. Such names belong to a network namespace, so the monitor has one that nobody else can enter. It goes with
-// the monitor. In it are the inner ends of the node's links.
+// LXC's monitor listens at a socket with an abstract name, which anybody on the host could bind
+// first and so keep the node from starting. Such names belong to a network namespace, so the
+// monitor has one that nobody else can enter. It goes with the monitor. In it are the inner ends of
+// the node's links.
 func (s start) boot(ctx context.Context) error {
 	space, err := host.NewNetwork()
 	if err != nil {
@@ -103,20 +105,21 @@ func (s start) boot(ctx context.Context) error {
 func (s start) launch(ctx context.Context, space *os.File) error {
 	args := []string{"lxc-start", "--daemon", "--name", s.name, "--lxcpath", s.Path(), "--rcfile", s.config(),
 		"--pidfile", s.pidfile(), "--logfile", s.log(), "--logpriority", "WARN"}
-	return host.RunOn(ctx, s.r.Name, args, host.Command{Args: args}, func(streams host.Streams) (started host.Underway, err error) {
-		err = s.root.Within(func() error {
-			if err := calls(s.r).Install(); err != nil {
+	return host.RunOn(ctx, s.r.Name, args, host.Command{Args: args},
+		func(streams host.Streams) (started host.Underway, err error) {
+			err = s.root.Within(func() error {
+				if err := calls(s.r).Install(); err != nil {
+					return err
+				}
+				if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
+					return os.NewSyscallError("setns", err)
+				}
+				process, err := enter.Launcher{Args: args}.Launch(ctx, streams)
+				started = process
 				return err
-			}
-			if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
-				return os.NewSyscallError("setns", err)
-			}
-			process, err := enter.Launcher{Args: args}.Launch(ctx, streams)
-			started = process
-			return err
+			})
+			return started, err
 		})
-		return started, err
-	})
 }
 
 // calls are the system calls that a node may make.
@@ -127,8 +130,9 @@ func calls(r *nodedir.Record) seccomp.Policy {
 	}
 }
 
-// awaitOrders waits until the node's systemd listens to systemctl(1), so that nobody has to ask it again and again from
-// inside. A node that does not come so far is the business of whoever gives it orders.
+// awaitOrders waits until the node's systemd listens to systemctl(1), so that nobody has to ask it
+// again and again from inside. A node that does not come so far is the business of whoever gives it
+// orders.
 func (p processes) awaitOrders(ctx context.Context, r *nodedir.Record) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -143,13 +147,15 @@ func (p processes) awaitOrders(ctx context.Context, r *nodedir.Record) {
 	}
 	defer root.Close()
 	for {
-		if _, err := root.Lstat("run/systemd/private"); err == nil || init.Ended() || host.Pause(ctx, 5*time.Millisecond) != nil {
+		if _, err := root.Lstat("run/systemd/private"); err == nil || init.Ended() ||
+			host.Pause(ctx, 5*time.Millisecond) != nil {
 			return
 		}
 	}
 }
 
-// awaitInit holds the node's init as soon as it has the node's root: while a node reboots, it is a copy of its monitor first.
+// awaitInit holds the node's init as soon as it has the node's root: while a node reboots, it is a
+// copy of its monitor first.
 func (p processes) awaitInit(ctx context.Context, r *nodedir.Record) (*enter.Init, error) {
 	for {
 		init, err := p.hold(r)

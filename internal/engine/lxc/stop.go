@@ -14,8 +14,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Stop asks the node's init to power off and, when ctx has a deadline and it passes, kills it. What the node has frozen of
-// itself goes on, so that it ends.
+// Stop asks the node's init to power off and, when ctx has a deadline and it passes, kills it. What
+// the node has frozen of itself goes on, so that it ends.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
 	if err := c.thaw(); err != nil {
@@ -52,7 +52,8 @@ func (c container) powerOff(ctx context.Context) error {
 	return os.Remove(c.stopping())
 }
 
-// killInit kills the node's init, with which all others of the node end, and waits until its monitor has cleaned up.
+// killInit kills the node's init, with which all others of the node end, and waits until its
+// monitor has cleaned up.
 func (p processes) killInit(ctx context.Context) error {
 	ctx, cancel := p.group().Killing(ctx)
 	defer cancel()
@@ -75,9 +76,10 @@ func (p processes) tell(s unix.Signal) {
 	}
 }
 
-// signal sends a signal to the node's init and waits until both it and its monitor, which cleans up behind it, have ended. It
-// sends the signal again and again, because an init that has only just been started loses it, and because root of the node may
-// freeze some of its processes at any moment: init waits for all of them.
+// signal sends a signal to the node's init and waits until both it and its monitor, which cleans up
+// behind it, have ended. It sends the signal again and again, because an init that has only just
+// been started loses it, and because root of the node may freeze some of its processes at any
+// moment: init waits for all of them.
 func (p processes) signal(ctx context.Context, s unix.Signal) error {
 	monitor, first := p.both()
 	if monitor == 0 {
@@ -104,7 +106,8 @@ func (p processes) signal(ctx context.Context, s unix.Signal) error {
 	})
 }
 
-// kill ends a node's monitor with all that it has started. The monitor of a start that was cut short may wait for somebody who is no more.
+// kill ends a node's monitor with all that it has started. The monitor of a start that was cut
+// short may wait for somebody who is no more.
 func (p processes) kill(ctx context.Context) error {
 	monitor := p.monitor()
 	if monitor == 0 {
@@ -137,8 +140,8 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 		if err := c.thaw(); err != nil {
 			return err
 		}
-		// LXC takes some 16 ms to move each link out of a node that ends. One that is gone need not be moved. Init is told
-		// first: if this run is killed in between, no node goes on without its links.
+		// LXC takes some 16 ms to move each link out of a node that ends. One that is gone need not be
+		// moved. Init is told first: if this run is killed in between, no node goes on without its links.
 		c.tell(unix.SIGKILL)
 		if err := c.links(r).remove(); err != nil {
 			return err

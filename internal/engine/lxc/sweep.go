@@ -20,11 +20,12 @@ import (
 // patience is how long what a killed run has begun may take to end.
 const patience = 30 * time.Second
 
-// Sweep lets nodes go on that a killed run froze, waits for starts and stops that it left under way, kills its commands, and
-// removes what it left beside the nodes.
+// Sweep lets nodes go on that a killed run froze, waits for starts and stops that it left under
+// way, kills its commands, and removes what it left beside the nodes.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, problem.New(problem.Failed,
-		"processes of a run of site %s that was killed are still at work", site).Try("end those processes and run the same command again"))
+		"processes of a run of site %s that was killed are still at work", site).
+		Try("end those processes and run the same command again"))
 	defer cancel()
 	if err := e.sweepFrost(site); err != nil { // first: what is frozen neither stops nor ends
 		return err
@@ -45,7 +46,8 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 	return errors.Join(err, e.Nodes.Sweep(site))
 }
 
-// sweepFrost lets nodes go on that were frozen by us. Those that somebody else froze have no mark, and stay as they are.
+// sweepFrost lets nodes go on that were frozen by us. Those that somebody else froze have no mark,
+// and stay as they are.
 func (e *Engine) sweepFrost(site string) error {
 	found, err := e.Found(site)
 	for _, f := range found {
@@ -57,7 +59,8 @@ func (e *Engine) sweepFrost(site string) error {
 	return err
 }
 
-// sweepStops lets nodes that were shutting down come to the end of it. A monitor whose init has ended is about to end, too.
+// sweepStops lets nodes that were shutting down come to the end of it. A monitor whose init has
+// ended is about to end, too.
 func (e *Engine) sweepStops(ctx context.Context, site string) error {
 	return e.Each(site, func(r *nodedir.Record) error {
 		c := e.container(engine.RefOf(&r.Node))
@@ -86,8 +89,8 @@ func (c container) abandon(ctx context.Context, r *nodedir.Record) error {
 	return os.Remove(c.starting())
 }
 
-// orphans kills the commands in nodes of a site whose caller has died, and reports whether some of them, or starts of nodes, are
-// still under way.
+// orphans kills the commands in nodes of a site whose caller has died, and reports whether some of
+// them, or starts of nodes, are still under way.
 func (e *Engine) orphans(site string) (busy bool, err error) {
 	busy, err = starting(process.Host, nodedir.Top(e.Dirs, site))
 	if err != nil {

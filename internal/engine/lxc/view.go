@@ -24,8 +24,8 @@ type view struct {
 	open func(path string) (*os.File, error) // gives a directory, and makes it; nil: what is lacking is not mounted here
 }
 
-// node is what the node's init sees, and all that have no mount namespace of their own; what changes there changes in theirs, because
-// systemd lets them have their share of it.
+// node is what the node's init sees, and all that have no mount namespace of their own; what
+// changes there changes in theirs, because systemd lets them have their share of it.
 func (s *remounting) node() view {
 	return view{
 		s.c.init(), func(m nodedir.Mount) string { return m.Path }, func(rootfs.Mounted) bool { return true },
@@ -33,11 +33,13 @@ func (s *remounting) node() view {
 	}
 }
 
-// monitor is what LXC's monitor sees: the host with the binds, from which LXC takes the volumes again when the node reboots.
+// monitor is what LXC's monitor sees: the host with the binds, from which LXC takes the volumes
+// again when the node reboots.
 func (s *remounting) monitor() view {
 	binds := s.c.Bind("") + "/"
 	return view{
-		s.c.monitor(), func(m nodedir.Mount) string { return m.Bind }, func(m rootfs.Mounted) bool { return strings.HasPrefix(m.At, binds) },
+		s.c.monitor(), func(m nodedir.Mount) string { return m.Bind },
+		func(m rootfs.Mounted) bool { return strings.HasPrefix(m.At, binds) },
 		func(path string) (*os.File, error) {
 			if err := os.MkdirAll(path, 0o755); err != nil {
 				return nil, err
@@ -47,7 +49,8 @@ func (s *remounting) monitor() view {
 	}
 }
 
-// views returns all views of the node, its own first: nothing has been taken away yet if a volume is found to be in use there.
+// views returns all views of the node, its own first: nothing has been taken away yet if a volume
+// is found to be in use there.
 func (s *remounting) views() []view {
 	all := []view{s.node(), s.monitor()}
 	for _, pid := range s.c.spaces(all[0].pid, all[1].pid) {
@@ -83,7 +86,8 @@ func (s *remounting) busy(err error, who []string) error {
 	if errors.As(err, &path) {
 		where = path.Path
 	}
-	p := problem.New(problem.Failed, "node %s: %s is in use by %s", s.c.ref.Name, where, strings.Join(who[:min(len(who), 5)], ", ")).
+	p := problem.New(problem.Failed, "node %s: %s is in use by %s", s.c.ref.Name, where,
+		strings.Join(who[:min(len(who), 5)], ", ")).
 		At(s.c.ref.Site).Try("stop what uses it and run the same command again")
 	if len(who) == 0 {
 		p.What = "node " + s.c.ref.Name + ": " + where + " is in use by something that the kernel does not name"
@@ -99,7 +103,8 @@ func (s *remounting) unmount(v view, table func() ([]rootfs.Mounted, error)) err
 	}
 	for _, m := range s.doomed(v, mounts) {
 		if top, err := rootfs.MountID(m.At); err != nil || top != m.ID {
-			return errors.Join(err, problem.New(problem.Failed, "node %s: something else is mounted over the volume at %s", s.c.ref.Name, m.At).
+			return errors.Join(err, problem.New(problem.Failed, "node %s: something else is mounted over the volume at %s",
+				s.c.ref.Name, m.At).
 				At(s.c.ref.Site).Try("unmount it in the node"))
 		}
 		if err := unix.Unmount(m.At, unix.UMOUNT_NOFOLLOW); err != nil {
@@ -110,8 +115,9 @@ func (s *remounting) unmount(v view, table func() ([]rootfs.Mounted, error)) err
 	return nil
 }
 
-// doomed returns the mounts of a view that have to go, the innermost first: all that shows a volume, or part of it, that the node shall not
-// see, and volumes inside of what changes, which come back.
+// doomed returns the mounts of a view that have to go, the innermost first: all that shows a
+// volume, or part of it, that the node shall not see, and volumes inside of what changes, which
+// come back.
 func (s *remounting) doomed(v view, table []rootfs.Mounted) []rootfs.Mounted {
 	var all []rootfs.Mounted
 	var changed []string
@@ -147,8 +153,8 @@ func (s *remounting) isWanted(v view, m rootfs.Mounted) bool {
 	return slices.ContainsFunc(s.wanted, func(w nodedir.Mount) bool { return m.At == v.at(w) && s.isOf(w, m) })
 }
 
-// unwanted reports whether something mounted shows a volume that the node shall not see, or something inside of it: services may have
-// mounted parts of it elsewhere.
+// unwanted reports whether something mounted shows a volume that the node shall not see, or
+// something inside of it: services may have mounted parts of it elsewhere.
 func (s *remounting) unwanted(v view, m rootfs.Mounted) bool {
 	if !v.ours(m) || s.isWanted(v, m) || m.Origin == s.origins[s.etc.Source] {
 		return false
@@ -199,7 +205,8 @@ func (s *remounting) supply(views ...view) error {
 	}
 	loose, err := image.Loose(s.ids, sources...) // here the volumes can be seen
 	if err != nil {
-		return problem.New(problem.Failed, "node %s: its volumes cannot be mounted", s.c.ref.Name).At(s.c.ref.Site).Because(err)
+		return problem.New(problem.Failed, "node %s: its volumes cannot be mounted", s.c.ref.Name).At(s.c.ref.Site).
+			Because(err)
 	}
 	defer image.Drop(loose) //nolint:errcheck // what was fastened stays
 	for i, rest := 0, loose; i < len(views); i++ {
@@ -243,7 +250,8 @@ func (s *remounting) fasten(v view, lacks []nodedir.Mount, loose []*os.File) err
 				dir.Close() //nolint:errcheck // it was only opened to be mounted on
 			}
 			if err != nil {
-				return problem.New(problem.Failed, "node %s: the volume cannot be mounted at %s", s.c.ref.Name, m.Path).At(s.c.ref.Site).Because(err).
+				return problem.New(problem.Failed, "node %s: the volume cannot be mounted at %s", s.c.ref.Name, m.Path).
+					At(s.c.ref.Site).Because(err).
 					Try("a volume is mounted on a directory of the node, which no link leads to")
 			}
 		}

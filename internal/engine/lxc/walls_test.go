@@ -18,8 +18,8 @@ import (
 	"orrery/test/need"
 )
 
-// squat lets a user of the host without rights take the abstract name of a container's command socket, until the test ends:
-// the attacker ends when nobody holds its input any more.
+// squat lets a user of the host without rights take the abstract name of a container's command
+// socket, until the test ends: the attacker ends when nobody holds its input any more.
 func squat(t *testing.T, attack, name string) {
 	t.Helper()
 	cmd := exec.Command(attack, "squat", name)
@@ -38,8 +38,9 @@ func squat(t *testing.T, attack, name string) {
 	}
 }
 
-// TestMonitorsNameTaken: a node starts, runs commands and stops while a user of the host without rights has the name at which
-// LXC's monitor would listen. The monitor has no name among the host's.
+// TestMonitorsNameTaken: a node starts, runs commands and stops while a user of the host without
+// rights has the name at which LXC's monitor would listen. The monitor has no name among the
+// host's.
 func TestMonitorsNameTaken(t *testing.T) {
 	g := newGround(t)
 	n := g.Node("squatted", 146)
@@ -61,8 +62,8 @@ func TestMonitorsNameTaken(t *testing.T) {
 	must(t, g.Destroy(t.Context(), ref))
 }
 
-// TestSystemCalls: a node has no way to a socket of the family AF_VSOCK, by whatever call, nor has a privileged one. What it
-// asks for, it has.
+// TestSystemCalls: a node has no way to a socket of the family AF_VSOCK, by whatever call, nor has
+// a privileged one. What it asks for, it has.
 func TestSystemCalls(t *testing.T) {
 	g := newGround(t)
 	attack := need.Attack(t)
@@ -73,7 +74,8 @@ func TestSystemCalls(t *testing.T) {
 	}{
 		{"plain", func(*spec.Node) {}, nil},
 		{"privileged", func(n *spec.Node) { n.Privileged = true }, nil},
-		{"asking", func(n *spec.Node) { n.Syscalls = []string{site.IOUring, site.Socketcall} }, []string{"io_uring", "i386 socketcall"}},
+		{"asking", func(n *spec.Node) { n.Syscalls = []string{site.IOUring, site.Socketcall} },
+			[]string{"io_uring", "i386 socketcall"}},
 	} {
 		n := g.Node("calls"+c.name, 147)
 		c.set(n)

@@ -36,7 +36,8 @@ type Move struct{ dir Dir }
 // Move returns what is kept of a move of the node.
 func (d Dir) Move() Move { return Move{d} }
 
-// Give takes down that the node is another host's, safe against a power cut. From then on it is not among the nodes of this one, and nobody can start it here.
+// Give takes down that the node is another host's, safe against a power cut. From then on it is not
+// among the nodes of this one, and nobody can start it here.
 func (m Move) Give(g Giving) error { return host.WriteJSON(m.dir.File(givenFile), 0o600, g) }
 
 // Reclaim takes that back.
@@ -82,7 +83,8 @@ func (m Move) Runs() error {
 // Away finds the nodes of a site that were given away.
 func Away(dirs host.Dirs, of string) ([]Found, error) { return found(dirs, of, "", true, Dir.Read) }
 
-// Receive makes a node of what has come from another host: layer is its private layer there. Before it is there as a whole, nothing of it is.
+// Receive makes a node of what has come from another host: layer is its private layer there. Before
+// it is there as a whole, nothing of it is.
 func (n *Nodes) Receive(_ context.Context, s *spec.Node, layer string, m engine.Mark, resumes bool) error {
 	d := n.Dir(engine.RefOf(s))
 	if exists(d.Path()) {
@@ -126,5 +128,6 @@ func (n *Nodes) Receive(_ context.Context, s *spec.Node, layer string, m engine.
 		return err
 	}
 	defer top.Close()
-	return os.NewSyscallError("syncfs", unix.Syncfs(int(top.Fd()))) // the host that it came from removes it when this is done
+	// the host that it came from removes it when this is done
+	return os.NewSyscallError("syncfs", unix.Syncfs(int(top.Fd())))
 }

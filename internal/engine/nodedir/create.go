@@ -79,8 +79,9 @@ func (m making) begin() error {
 	return nil
 }
 
-// enclose closes the directory of a node to all users of the host but root and, if it is another, the root of the node, from whose
-// namespace LXC mounts what is in there: that one may go through it.
+// enclose closes the directory of a node to all users of the host but root and, if it is another,
+// the root of the node, from whose namespace LXC mounts what is in there: that one may go through
+// it.
 func (d Dir) enclose(r *Record) error {
 	mode, group := os.FileMode(0o700), os.Getegid()
 	if to := r.IDs(); to.Size > 0 {
@@ -92,7 +93,8 @@ func (d Dir) enclose(r *Record) error {
 	return os.Chmod(d.Path(), mode)
 }
 
-// Change makes a node as specified in all but its layers and in how far it has come. What is to be done to one that runs is the engine's.
+// Change makes a node as specified in all but its layers and in how far it has come. What is to be
+// done to one that runs is the engine's.
 func (n *Nodes) Change(s *spec.Node, running func() error) error {
 	ref := engine.RefOf(s)
 	d := n.Dir(ref)
@@ -102,18 +104,21 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 	}
 	was := r.Node
 	r.Node = *s
-	r.Base, r.Kernel, r.Layer, r.Below, r.Parts, r.Config = was.Base, was.Kernel, was.Layer, was.Below, was.Parts, was.Config
+	r.Base, r.Kernel, r.Layer, r.Below, r.Parts, r.Config = was.Base, was.Kernel, was.Layer, was.Below, was.Parts,
+		was.Config
 	runs := n.Running(ref)
 	switch {
 	case runs && (reshaped(&was, s) || rewired(&was, s) && !n.PlugsNIC):
-		return problem.New(problem.Surprise, "node %s runs: its interfaces, mounts and privileges cannot be changed", s.Name).At(d.Path()).Try("plan again")
+		return problem.New(problem.Surprise, "node %s runs: its interfaces, mounts and privileges cannot be changed",
+			s.Name).At(d.Path()).Try("plan again")
 	case runs:
 		err = running()
 	case (reshaped(&was, s) || rewired(&was, s)) && !s.Imported(): // who boots a disk is told as it boots
 		// It is made this one once more as the node sees its root: the node has written there itself.
 		err = within(d, n.Store, r, func(root stopped) error { return root.personalise(n.Dirs, s) })
 		if err != nil {
-			err = problem.New(problem.Failed, "node %s: its host name, machine-id and keys cannot be written", r.Name).At(d.Path()).Because(err).
+			err = problem.New(problem.Failed, "node %s: its host name, machine-id and keys cannot be written", r.Name).
+				At(d.Path()).Because(err).
 				Try("put that right in the node; or remove the node with orrery down and make it anew with orrery up")
 		}
 	}
@@ -129,7 +134,8 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 
 // reshaped reports whether two specifications differ in what only a stopped node can change.
 func reshaped(was, is *spec.Node) bool {
-	return was.Privileged != is.Privileged || !slices.Equal(was.Syscalls, is.Syscalls) || was.MachineID != is.MachineID || !slices.Equal(was.Mounts, is.Mounts)
+	return was.Privileged != is.Privileged || !slices.Equal(was.Syscalls, is.Syscalls) ||
+		was.MachineID != is.MachineID || !slices.Equal(was.Mounts, is.Mounts)
 }
 
 // rewired reports whether they differ in interfaces, but for the bridges on which these are.

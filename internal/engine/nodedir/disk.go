@@ -14,7 +14,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// What a node that boots a disk of others has in the place of a private layer. It is kept, copied and removed as that is.
+// What a node that boots a disk of others has in the place of a private layer. It is kept, copied
+// and removed as that is.
 const (
 	overlay = "disk.qcow2" // what it has written
 	vars    = "vars.fd"    // what its firmware keeps
@@ -60,7 +61,8 @@ func (m making) beginDisk() error {
 
 // NoFirmware says that a host has none for site.UEFI.
 func NoFirmware(node string) *problem.Problem {
-	return problem.New(problem.Unable, "node %s boots by UEFI, for which this host has no firmware", node).At(firmwareVars).
+	return problem.New(problem.Unable, "node %s boots by UEFI, for which this host has no firmware", node).
+		At(firmwareVars).
 		Try(`install the package ovmf; or write firmware = "bios", if the image boots by that`)
 }
 
@@ -78,14 +80,20 @@ func makeFile(path string, fill func(*os.File) error) error {
 // own is a file of a node that boots a disk.
 func (d Dir) own(name string) string { return d.Private() + "/" + name }
 
-// OpenDisk opens what a node has written to its disk. Whoever may have taken over QEMU may have written the header, too: it is looked at, and QEMU does not go by it.
+// OpenDisk opens what a node has written to its disk. Whoever may have taken over QEMU may have
+// written the header, too: it is looked at, and QEMU does not go by it.
 func (d Dir) OpenDisk() (*os.File, error) {
-	return d.openDisk(func(f *os.File, bytesIn int64) (*foreign.Disk, error) { return foreign.Inspect(overlay, f, bytesIn) })
+	return d.openDisk(func(f *os.File, bytesIn int64) (*foreign.Disk, error) {
+		return foreign.Inspect(overlay, f, bytesIn)
+	})
 }
 
-// CheckDisk does so for a QEMU that goes by the header (Nodes.ByHeader): that names nothing but the image of a format that is under it.
+// CheckDisk does so for a QEMU that goes by the header (Nodes.ByHeader): that names nothing but the
+// image of a format that is under it.
 func (d Dir) CheckDisk(format string) error {
-	f, err := d.openDisk(func(f *os.File, bytesIn int64) (*foreign.Disk, error) { return foreign.InspectOver(f, bytesIn, format) })
+	f, err := d.openDisk(func(f *os.File, bytesIn int64) (*foreign.Disk, error) {
+		return foreign.InspectOver(f, bytesIn, format)
+	})
 	if err != nil {
 		return err
 	}
@@ -106,7 +114,8 @@ func (d Dir) openDisk(inspect func(f *os.File, bytesIn int64) (*foreign.Disk, er
 	}
 	if err != nil {
 		return nil, errors.Join(problem.New(problem.Failed, "the disk of the node is damaged").At(f.Name()).Because(err).
-			Try("orrery snapshot revert or orrery restore give it a former one; orrery down and orrery up make it anew"), f.Close())
+			Try("orrery snapshot revert or orrery restore give it a former one; orrery down and orrery up make it anew"),
+			f.Close())
 	}
 	return f, nil
 }
@@ -130,13 +139,15 @@ func openOwn(path string) (*os.File, error) {
 	return f, nil
 }
 
-// HasDisk reports whether a node boots a disk of others. Its record says so: in a private layer, the node itself may have files of any name.
+// HasDisk reports whether a node boots a disk of others. Its record says so: in a private layer,
+// the node itself may have files of any name.
 func (d Dir) HasDisk() bool {
 	r, err := d.Read()
 	return err == nil && r.Imported()
 }
 
-// Visited reports whether the host has been in a node that boots a disk since that was made: then the guest has its keys.
+// Visited reports whether the host has been in a node that boots a disk since that was made: then
+// the guest has its keys.
 func (d Dir) Visited() bool {
 	_, err := os.Lstat(d.own(visited))
 	return err == nil

@@ -8,8 +8,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A head is what of a record tells which node it is, how far it has come, and what may be done in it. In a program that has decoded
-// no record yet, it takes a tenth of the time: encoding/json first learns all types within a record, which are many.
+// A head is what of a record tells which node it is, how far it has come, and what may be done in
+// it. In a program that has decoded no record yet, it takes a tenth of the time: encoding/json
+// first learns all types within a record, which are many.
 type head struct {
 	Site       string    `json:"site"`
 	Name       string    `json:"name"`
@@ -46,8 +47,9 @@ func (d Dir) readHead() (*Record, error) {
 	}, nil
 }
 
-// Head reads of the record of a node that is to be there who it is: Site, Name, ID, Release, Staged, Engine, Privileged, Syscalls, and
-// all that is not of spec.Node. It is for callers that only enter the node.
+// Head reads of the record of a node that is to be there who it is: Site, Name, ID, Release,
+// Staged, Engine, Privileged, Syscalls, and all that is not of spec.Node. It is for callers that
+// only enter the node.
 func (n *Nodes) Head(ref engine.Ref) (*Record, error) {
 	return recordOf(n.Dir(ref), ref, Dir.readHead)
 }

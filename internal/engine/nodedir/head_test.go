@@ -13,12 +13,15 @@ import (
 func TestHead(t *testing.T) {
 	want := &Record{
 		Node: spec.Node{
-			Site: "karoo", Name: "db", ID: 701042, Release: 701, Staged: true, Engine: site.KVM, Privileged: true, Syscalls: []string{site.IOUring},
+			Site: "karoo", Name: "db", ID: 701042, Release: 701, Staged: true, Engine: site.KVM, Privileged: true,
+			Syscalls: []string{site.IOUring},
 		},
-		Slot: 7, Configured: true, Proven: "abc", ProvenAt: time.Date(2026, 11, 27, 16, 0, 0, 0, time.UTC), Active: true, Doubt: []string{"lan"},
+		Slot: 7, Configured: true, Proven: "abc", ProvenAt: time.Date(2026, 11, 27, 16, 0, 0, 0, time.UTC), Active: true,
+		Doubt: []string{"lan"},
 	}
 	whole := *want
-	whole.Base, whole.MachineID, whole.NICs, whole.Mounts = "layer", "id", []spec.NIC{{Name: "eth0"}}, []spec.Mount{{Volume: "data"}}
+	whole.Base, whole.MachineID, whole.NICs, whole.Mounts = "layer", "id", []spec.NIC{{Name: "eth0"}},
+		[]spec.Mount{{Volume: "data"}}
 	d := Dir{path: t.TempDir()}
 	must(t, d.Write(&whole))
 	is, err := d.readHead()

@@ -12,7 +12,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// Inject writes files into the private layer of a node that does not run. Paths are followed inside the node's root only.
+// Inject writes files into the private layer of a node that does not run. Paths are followed inside
+// the node's root only.
 func (n *Nodes) Inject(_ context.Context, ref engine.Ref, files ...host.File) error {
 	return n.withinStopped(ref, func(root stopped) error {
 		for _, f := range files {
@@ -29,7 +30,8 @@ func (n *Nodes) Disable(_ context.Context, ref engine.Ref, units ...string) erro
 	return n.withinStopped(ref, func(root stopped) error {
 		for _, unit := range units {
 			if err := root.services.Disable(root.root, unit); err != nil {
-				return problem.New(problem.Failed, "node %s: unit %s cannot be disabled", ref.Name, unit).At(n.Dir(ref).Path()).Because(err).
+				return problem.New(problem.Failed, "node %s: unit %s cannot be disabled", ref.Name, unit).At(n.Dir(ref).Path()).
+					Because(err).
 					Try("put /etc/systemd/system right in the node; or remove the release with orrery release prune and stage it again")
 			}
 		}
@@ -66,14 +68,16 @@ func within(d Dir, store *image.Store, r *Record, work func(stopped) error) erro
 	})
 }
 
-// stopped is the root of a node, seen from the host. Whatever the node has made of it, nothing outside is reached.
+// stopped is the root of a node, seen from the host. Whatever the node has made of it, nothing
+// outside is reached.
 type stopped struct {
 	root     *tree.Root
 	first    int // the id, on the host, of the node's root
 	services *distro.Services
 }
 
-// put writes a file with an owner that the node knows. Directories that are missing are made, and are the node's root's, as links are.
+// put writes a file with an owner that the node knows. Directories that are missing are made, and
+// are the node's root's, as links are.
 func (in stopped) put(f host.File) error {
 	owner := f.Owner
 	if f.Link != "" {

@@ -59,13 +59,14 @@ func (n *Nodes) Settle(_ context.Context, ref engine.Ref) error {
 
 func (n *Nodes) mayBeReplaced(ref engine.Ref) error {
 	if n.Running(ref) {
-		return problem.New(problem.Surprise, "node %s runs and cannot be replaced", ref.Name).At(n.Dir(ref).Path()).Try("plan again")
+		return problem.New(problem.Surprise, "node %s runs and cannot be replaced", ref.Name).At(n.Dir(ref).Path()).
+			Try("plan again")
 	}
 	return nil
 }
 
-// Fill puts another private layer in the place of the one with which a node was made. Until the second rename the node lacks its own, and
-// that the other is still where it was says so.
+// Fill puts another private layer in the place of the one with which a node was made. Until the
+// second rename the node lacks its own, and that the other is still where it was says so.
 func (n *Nodes) Fill(ref engine.Ref, layer string) error {
 	private := n.Private(ref)
 	made := private + "-made"

@@ -11,8 +11,9 @@ import (
 	"orrery/internal/observe"
 )
 
-// Observe returns the engine's nodes of a site, or of all sites if the site is "", by name: what is on record of them and, of those that are whole, what the engine
-// sees when it looks at them. Without that, they stand still.
+// Observe returns the engine's nodes of a site, or of all sites if the site is "", by name: what is
+// on record of them and, of those that are whole, what the engine sees when it looks at them.
+// Without that, they stand still.
 func (n *Nodes) Observe(site string, look func(*observe.Node)) ([]observe.Node, error) {
 	found, err := n.Found(site)
 	if err != nil {
@@ -21,7 +22,8 @@ func (n *Nodes) Observe(site string, look func(*observe.Node)) ([]observe.Node, 
 	return seen(n.Dirs, found, look), nil
 }
 
-// Glance returns the nodes of a site, whatever engine has made them, in the same way as Observe, but knows of them only what Head does.
+// Glance returns the nodes of a site, whatever engine has made them, in the same way as Observe,
+// but knows of them only what Head does.
 func Glance(dirs host.Dirs, site string, look func(*observe.Node)) ([]observe.Node, error) {
 	found, err := found(dirs, site, "", false, Dir.readHead)
 	if err != nil {
@@ -35,7 +37,8 @@ func seen(dirs host.Dirs, found []Found, look func(*observe.Node)) []observe.Nod
 	var nodes []observe.Node
 	for _, f := range found {
 		r, d := f.Record, Of(dirs, f.Site, f.ID)
-		o := observe.Node{Node: r.Node, State: observe.Broken, Configured: r.Configured, Proven: r.Proven, ProvenAt: r.ProvenAt, Active: r.Active, Doubt: r.Doubt, Resume: d.Move().Resumes()}
+		o := observe.Node{Node: r.Node, State: observe.Broken, Configured: r.Configured, Proven: r.Proven,
+			ProvenAt: r.ProvenAt, Active: r.Active, Doubt: r.Doubt, Resume: d.Move().Resumes()}
 		if f.Whole {
 			o.Sick = d.sick(r.ProvenAt)
 			o.State = observe.Stopped

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestObserve: an engine sees its own nodes, by name, and looks at those that are whole; one whose record is lost is still its own, and no other's.
+// TestObserve: an engine sees its own nodes, by name, and looks at those that are whole; one whose
+// record is lost is still its own, and no other's.
 func TestObserve(t *testing.T) {
 	mayChown(t)
 	n := nodesIn(t.TempDir())

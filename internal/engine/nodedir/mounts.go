@@ -35,8 +35,9 @@ func (n *Nodes) Mounts(r *Record) ([]Mount, error) {
 	return append([]Mount{etc}, n.Volumes(&r.Node, r.Mounts)...), os.MkdirAll(etc.Source, 0o755)
 }
 
-// Volumes returns what a node sees of volumes, the outer ones first. A record in which a path is twice is that of a run which was
-// killed while it changed volumes: what it was about to give the node, or not to, is the later one.
+// Volumes returns what a node sees of volumes, the outer ones first. A record in which a path is
+// twice is that of a run which was killed while it changed volumes: what it was about to give the
+// node, or not to, is the later one.
 func (n *Nodes) Volumes(s *spec.Node, mounts []spec.Mount) []Mount {
 	byPath := map[string]Mount{}
 	for _, m := range mounts {
@@ -45,7 +46,8 @@ func (n *Nodes) Volumes(s *spec.Node, mounts []spec.Mount) []Mount {
 			delete(byPath, path)
 			continue
 		}
-		byPath[path] = Mount{source, Of(n.Dirs, s.Site, s.ID).Bind(spec.DigestBytes([]byte(source + "\x00" + path))), path, false}
+		byPath[path] = Mount{source, Of(n.Dirs, s.Site, s.ID).Bind(spec.DigestBytes([]byte(source + "\x00" + path))), path,
+			false}
 	}
 	var all []Mount
 	for _, m := range byPath {

@@ -43,14 +43,16 @@ func TestVolumes(t *testing.T) {
 // TestMountsOfANode: an engine finds what a node sees of the host beside the root, or puts it inside.
 func TestMountsOfANode(t *testing.T) {
 	nodes := nodesIn(t.TempDir())
-	r := &Record{Node: spec.Node{Site: "karoo", Name: "db", ID: 101, Mounts: []spec.Mount{{Volume: "data", Path: "/srv/data", Owner: "root:root", Mode: 0o755}}}}
+	r := &Record{Node: spec.Node{Site: "karoo", Name: "db", ID: 101,
+		Mounts: []spec.Mount{{Volume: "data", Path: "/srv/data", Owner: "root:root", Mode: 0o755}}}}
 	all, err := nodes.Mounts(r)
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	etc := nodes.Dirs.Etc("karoo", 101)
 	d := Of(nodes.Dirs, "karoo", 101)
-	if all[0].Inside() != (rootfs.Bind{Source: etc, Target: "/etc/orrery", ReadOnly: true}) || all[0].Aside() != (rootfs.Bind{Source: etc, Target: d.Bind("etc"), ReadOnly: true}) {
+	if all[0].Inside() != (rootfs.Bind{Source: etc, Target: "/etc/orrery", ReadOnly: true}) ||
+		all[0].Aside() != (rootfs.Bind{Source: etc, Target: d.Bind("etc"), ReadOnly: true}) {
 		t.Errorf("/etc/orrery is %+v", all[0])
 	}
 	if in := all[1].Inside(); in.Target != "/srv/data" || in.ReadOnly || !exists(etc) {

@@ -2,10 +2,11 @@
 // made from and how far it has come, its private layer, and the files of its engine. The records of
 // a host are the truth about it; there is no other database.
 //
-// Nobody else knows what is where in there. Nodes are what engines have in common whose nodes stand on layers, and do to a node that does
-// not run: an engine embeds them and brings what runs. A node is made under another name and renamed, replaced by an exchange, and
-// removed under another name again, so that at every moment there is a whole one, or none. What has a name with a dot is left over, and
-// swept by the next who holds the site's lock.
+// Nobody else knows what is where in there. Nodes are what engines have in common whose nodes stand
+// on layers, and do to a node that does not run: an engine embeds them and brings what runs. A node
+// is made under another name and renamed, replaced by an exchange, and removed under another name
+// again, so that at every moment there is a whole one, or none. What has a name with a dot is left
+// over, and swept by the next who holds the site's lock.
 package nodedir
 
 import (
@@ -38,7 +39,8 @@ func (d Dir) File(name string) string { return filepath.Join(d.path, name) }
 // Root is where the root of the node is mounted, in a namespace that only the node has.
 func (d Dir) Root() string { return d.File("rootfs") }
 
-// Bind is the directory behind a mount of the node, in that namespace. It is called by what it is, so that others can come and go beside it.
+// Bind is the directory behind a mount of the node, in that namespace. It is called by what it is,
+// so that others can come and go beside it.
 func (d Dir) Bind(name string) string { return filepath.Join(d.File("binds"), name) }
 
 // Private is the private layer: what the node has written outside volumes, with the owners that it sees.

@@ -73,8 +73,10 @@ func TestLife(t *testing.T) {
 		t.Errorf("others may enter: %v, %v", info.Mode(), err)
 	}
 	at := time.Now().UTC().Truncate(time.Second)
-	must(t, n.Mark(t.Context(), ref, engine.Mark{Configured: true, Config: s.Config, Proven: "x", ProvenAt: at, Active: true}))
-	if r, err := n.Record(ref); err != nil || !r.Configured || r.Config.Health != "to be applied" || r.Proven != "x" || !r.ProvenAt.Equal(at) || !r.Active {
+	must(t, n.Mark(t.Context(), ref, engine.Mark{Configured: true, Config: s.Config, Proven: "x", ProvenAt: at,
+		Active: true}))
+	if r, err := n.Record(ref); err != nil || !r.Configured || r.Config.Health != "to be applied" || r.Proven != "x" ||
+		!r.ProvenAt.Equal(at) || !r.Active {
 		t.Errorf("a node that was marked is %+v: %v", r, err)
 	}
 	must(t, os.WriteFile(n.Dir(engine.Ref{Site: "s", ID: 1}).File(file), []byte("{"), 0o600))
@@ -94,7 +96,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestKept: a node that was replaced comes back as it was, until that is settled; a running one is neither replaced nor restored.
+// TestKept: a node that was replaced comes back as it was, until that is settled; a running one is
+// neither replaced nor restored.
 func TestKept(t *testing.T) {
 	mayChown(t)
 	n, was, is := nodesIn(t.TempDir()), privileged(2, "one"), privileged(2, "two")
@@ -122,7 +125,8 @@ func TestKept(t *testing.T) {
 	}
 	n.Running = func(engine.Ref) bool { return true }
 	for what, err := range map[string]error{
-		"replaced": n.Replace(t.Context(), was), "restored": n.Restore(t.Context(), ref), "injected": n.Inject(t.Context(), ref),
+		"replaced": n.Replace(t.Context(), was), "restored": n.Restore(t.Context(), ref),
+		"injected": n.Inject(t.Context(), ref),
 		"reshaped": n.Change(&spec.Node{Site: "s", Name: "a", ID: 2, MachineID: "other"}, nil),
 	} {
 		var p *problem.Problem
@@ -132,8 +136,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestFill: a private layer that was laid down takes the place of the one with which a node was made. As long as the node may lack it, it
-// is where it was.
+// TestFill: a private layer that was laid down takes the place of the one with which a node was
+// made. As long as the node may lack it, it is where it was.
 func TestFill(t *testing.T) {
 	mayChown(t)
 	n, s := nodesIn(t.TempDir()), privileged(3, "one")
@@ -156,8 +160,9 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestSweep: what killed runs have left beside nodes goes, ids that they took for nodes which they did not make are free, and directories that an
-// earlier version has left open are closed. Nodes stay.
+// TestSweep: what killed runs have left beside nodes goes, ids that they took for nodes which they
+// did not make are free, and directories that an earlier version has left open are closed. Nodes
+// stay.
 func TestSweep(t *testing.T) {
 	mayChown(t)
 	n, s := nodesIn(t.TempDir()), privileged(4, "one")
@@ -183,7 +188,8 @@ func TestSweep(t *testing.T) {
 	must(t, n.Sweep("never was"))
 }
 
-// TestChangeInterfaces: interfaces of a node that runs change if its engine can do that, which then says whether it could; what was in doubt is so no more.
+// TestChangeInterfaces: interfaces of a node that runs change if its engine can do that, which then
+// says whether it could; what was in doubt is so no more.
 func TestChangeInterfaces(t *testing.T) {
 	mayChown(t)
 	n, s := nodesIn(t.TempDir()), privileged(6, "one")

@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// Own makes a user the owner of a directory that a node sees, and of all that is directly in it. New files of Orrery inherit
-// the owner (Inherit). The node cannot change them: it sees the directory read-only.
+// Own makes a user the owner of a directory that a node sees, and of all that is directly in it.
+// New files of Orrery inherit the owner (Inherit). The node cannot change them: it sees the
+// directory read-only.
 func Own(dir string, id int) error {
 	if err := os.Chown(dir, id, id); err != nil {
 		return err

@@ -56,7 +56,9 @@ func (in stopped) personalise(dirs host.Dirs, s *spec.Node) error {
 
 const resolvConf = "etc/resolv.conf"
 
-// OfHost returns the paths of a private layer that are as this host has made them, and that another one makes anew: the name servers. What a guest with a disk of its own has made of them is not known.
+// OfHost returns the paths of a private layer that are as this host has made them, and that another
+// one makes anew: the name servers. What a guest with a disk of its own has made of them is not
+// known.
 func (n *Nodes) OfHost(s *spec.Node) []string {
 	if s.Imported() || s.VM.Disk != "" {
 		return nil
@@ -85,10 +87,12 @@ func makeOfHost(came Dir, s *spec.Node) error {
 	if _, err := private.Lstat(resolvConf); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return stopped{root: private, first: os.Geteuid()}.put(host.File{Path: "/" + resolvConf, Content: []byte(Resolvers()), Mode: 0o644})
+	return stopped{root: private, first: os.Geteuid()}.put(host.File{Path: "/" + resolvConf,
+		Content: []byte(Resolvers()), Mode: 0o644})
 }
 
-// Resolvers returns the name servers of the host, as resolv.conf(5) has them, but not those that it keeps for itself on a loopback address.
+// Resolvers returns the name servers of the host, as resolv.conf(5) has them, but not those that it
+// keeps for itself on a loopback address.
 func Resolvers() string {
 	for _, path := range []string{"/run/systemd/resolve/resolv.conf", "/etc/resolv.conf"} {
 		text, err := os.ReadFile(path)
@@ -98,7 +102,8 @@ func Resolvers() string {
 		var lines []string
 		for _, line := range strings.Split(string(text), "\n") {
 			fields := strings.Fields(line)
-			if len(fields) > 1 && (fields[0] == "search" || fields[0] == "nameserver" && !strings.HasPrefix(fields[1], "127.") && fields[1] != "::1") {
+			if len(fields) > 1 && (fields[0] == "search" || fields[0] == "nameserver" &&
+				!strings.HasPrefix(fields[1], "127.") && fields[1] != "::1") {
 				lines = append(lines, line)
 			}
 		}

@@ -14,13 +14,15 @@ import (
 	"orrery/test/need"
 )
 
-// snares are links that a node's root may put where the host writes, each of which leads to a file or directory of the host.
+// snares are links that a node's root may put where the host writes, each of which leads to a file
+// or directory of the host.
 func snares(t *testing.T, root, outside string) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Join(root, "etc"), 0o755))
 	must(t, os.WriteFile(filepath.Join(outside, "authorized_keys"), []byte("of the host\n"), 0o600))
 	for link, to := range map[string]string{
-		"etc/hostname": filepath.Join(outside, "authorized_keys"), "etc/machine-id": "../../../../../../../.." + outside + "/authorized_keys",
+		"etc/hostname":    filepath.Join(outside, "authorized_keys"),
+		"etc/machine-id":  "../../../../../../../.." + outside + "/authorized_keys",
 		"etc/resolv.conf": filepath.Join(outside, "new"), "etc/ssh": outside,
 	} {
 		must(t, os.RemoveAll(filepath.Join(root, link)))
@@ -28,7 +30,8 @@ func snares(t *testing.T, root, outside string) {
 	}
 	// As a process with that root would go through the link, it comes to a directory of the node.
 	must(t, os.MkdirAll(filepath.Join(root, outside), 0o755))
-	must(t, os.Symlink(filepath.Join(outside, "authorized_keys"), filepath.Join(root, outside, "ssh_host_ed25519_key.pub")))
+	must(t, os.Symlink(filepath.Join(outside, "authorized_keys"),
+		filepath.Join(root, outside, "ssh_host_ed25519_key.pub")))
 }
 
 func untouched(t *testing.T, outside string) {
@@ -55,7 +58,8 @@ func withKeys(t *testing.T, site, node string) *Nodes {
 // nodesIn returns nodes of which none runs.
 func nodesIn(state string) *Nodes {
 	return &Nodes{
-		Dirs: host.Dirs{State: state, Run: filepath.Join(state, "run")}, Store: image.Open(state), Engine: "lxc", Slots: filepath.Join(state, "slots"),
+		Dirs: host.Dirs{State: state, Run: filepath.Join(state, "run")}, Store: image.Open(state), Engine: "lxc",
+		Slots:   filepath.Join(state, "slots"),
 		Running: func(engine.Ref) bool { return false },
 	}
 }
@@ -76,7 +80,8 @@ func TestPersonalise(t *testing.T) {
 	root, err := tree.Open(top)
 	must(t, err)
 	defer root.Close()
-	must(t, stopped{root: root, first: os.Geteuid()}.personalise(e.Dirs, &spec.Node{Site: "s", Name: "a", ID: 1, MachineID: "0123"}))
+	must(t, stopped{root: root, first: os.Geteuid()}.personalise(e.Dirs,
+		&spec.Node{Site: "s", Name: "a", ID: 1, MachineID: "0123"}))
 	untouched(t, outside)
 	for file, want := range map[string]string{
 		"etc/hostname": "a\n", "etc/machine-id": "0123\n", "etc/ssh/ssh_host_ed25519_key.pub": "ssh-ed25519 AAAA node\n",
@@ -87,8 +92,8 @@ func TestPersonalise(t *testing.T) {
 	}
 }
 
-// TestChangeWritesInsideTheNode: a node that stands still and is given another interface has its names and keys written anew, into its
-// own tree and with its own root as the owner.
+// TestChangeWritesInsideTheNode: a node that stands still and is given another interface has its
+// names and keys written anew, into its own tree and with its own root as the owner.
 func TestChangeWritesInsideTheNode(t *testing.T) {
 	need.Integration(t)
 	e := withKeys(t, "it-change", "a")
@@ -118,7 +123,8 @@ func TestChangeWritesInsideTheNode(t *testing.T) {
 	}
 }
 
-// TestNameServersOfHost: name servers that the host has given a node stay behind when that goes to another one, which gives its own; what the node has made of them goes along.
+// TestNameServersOfHost: name servers that the host has given a node stay behind when that goes to
+// another one, which gives its own; what the node has made of them goes along.
 func TestNameServersOfHost(t *testing.T) {
 	mayChown(t)
 	n, s := nodesIn(t.TempDir()), privileged(1, "one")

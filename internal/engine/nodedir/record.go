@@ -29,7 +29,9 @@ type Record struct {
 	Proven     string    `json:"proven,omitempty"`
 	ProvenAt   time.Time `json:"proven_at,omitzero"`
 	Active     bool      `json:"active,omitempty"` // what only a live node does has been done, or may have been
-	Doubt      []string  `json:"doubt,omitempty"`  // networks whose interfaces are being plugged or unplugged: of those, there may be something or nothing
+	// networks whose interfaces are being plugged or unplugged: of those, there may be something or
+	// nothing
+	Doubt []string `json:"doubt,omitempty"`
 }
 
 const file = "node.json"
@@ -49,8 +51,8 @@ func textOf(d Dir) ([]byte, error) { return rawfile.ReadFile(d.File(file)) }
 // Write writes the record of a node.
 func (d Dir) Write(r *Record) error { return d.write(file, r) }
 
-// write writes a file of a node that holds JSON, whole or not at all. It does not wait for the disk: after a power cut the node is at
-// worst made anew.
+// write writes a file of a node that holds JSON, whole or not at all. It does not wait for the
+// disk: after a power cut the node is at worst made anew.
 func (d Dir) write(name string, x any) error {
 	text, err := json.MarshalIndent(x, "", "  ")
 	if err != nil {
@@ -80,11 +82,13 @@ func (n *Nodes) Record(ref engine.Ref) (*Record, error) {
 func recordOf(d Dir, ref engine.Ref, read func(Dir) (*Record, error)) (*Record, error) {
 	r, err := read(d)
 	if g, given := d.Move().Given(); given {
-		return nil, problem.New(problem.Surprise, "node %s was given to host %s", ref.Name, g.To).At(d.Path()).Try("orrery up brings its move to an end")
+		return nil, problem.New(problem.Surprise, "node %s was given to host %s", ref.Name, g.To).At(d.Path()).
+			Try("orrery up brings its move to an end")
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, problem.New(problem.Surprise, "node %s (id %d) is not there", ref.Name, ref.ID).At(d.Path()).Try("plan again")
+		return nil, problem.New(problem.Surprise, "node %s (id %d) is not there", ref.Name, ref.ID).At(d.Path()).
+			Try("plan again")
 	case err != nil:
 		return nil, problem.New(problem.Failed, "node %s: its record cannot be read", ref.Name).At(d.Path()).Because(err).
 			Try("orrery up makes the node anew")
@@ -111,7 +115,8 @@ type Found struct {
 // All finds the nodes of a site. A record that cannot be read gives a node that is not whole.
 func All(dirs host.Dirs, of string) ([]Found, error) { return found(dirs, of, "", false, Dir.Read) }
 
-// found finds the nodes of a site that are here, or those that were given away, of one engine or, if that is "", of all.
+// found finds the nodes of a site that are here, or those that were given away, of one engine or,
+// if that is "", of all.
 func found(dirs host.Dirs, of, engine string, away bool, read func(Dir) (*Record, error)) ([]Found, error) {
 	entries, err := os.ReadDir(dirs.Nodes(of))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +153,8 @@ func found(dirs host.Dirs, of, engine string, away bool, read func(Dir) (*Record
 // makerFile says whose node it is, should its record be lost: its engine has to remove it.
 const makerFile = "engine"
 
-// maker returns the engine that has made the node, or "" if that is not said: then it was the first that there was, or what the record says.
+// maker returns the engine that has made the node, or "" if that is not said: then it was the first
+// that there was, or what the record says.
 func (d Dir) maker() string {
 	text, err := tree.ReadFile(d.File(makerFile), 100)
 	if err != nil || !slices.Contains(site.Engines, string(text)) {

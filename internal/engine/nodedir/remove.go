@@ -11,7 +11,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// Remove removes a node that does not run, the one kept aside and what the host shows it in /etc/orrery. One that is not there is no error.
+// Remove removes a node that does not run, the one kept aside and what the host shows it in
+// /etc/orrery. One that is not there is no error.
 func (n *Nodes) Remove(ref engine.Ref) error {
 	d := n.Dir(ref)
 	r, _ := d.Read()
@@ -33,8 +34,9 @@ func (n *Nodes) Remove(ref engine.Ref) error {
 	return err
 }
 
-// Sweep removes what killed runs left beside the nodes of a site, gives back ranges of user ids of nodes that they did not come to make, and
-// closes directories that an earlier version has left open.
+// Sweep removes what killed runs left beside the nodes of a site, gives back ranges of user ids of
+// nodes that they did not come to make, and closes directories that an earlier version has left
+// open.
 func (n *Nodes) Sweep(site string) error {
 	found, err := n.Found(site)
 	for _, f := range found {

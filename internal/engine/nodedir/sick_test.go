@@ -8,7 +8,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// TestSick: what a look has found of a node's health is seen until its health is proven, or another look finds it well.
+// TestSick: what a look has found of a node's health is seen until its health is proven, or another
+// look finds it well.
 func TestSick(t *testing.T) {
 	mayChown(t)
 	n := nodesIn(t.TempDir())
@@ -23,7 +24,8 @@ func TestSick(t *testing.T) {
 	if !sick() {
 		t.Error("what was found is not seen")
 	}
-	must(t, n.Mark(t.Context(), engine.Ref{Site: "s", ID: 1}, engine.Mark{Configured: true, Proven: "p", ProvenAt: at.Add(time.Second)}))
+	must(t, n.Mark(t.Context(), engine.Ref{Site: "s", ID: 1},
+		engine.Mark{Configured: true, Proven: "p", ProvenAt: at.Add(time.Second)}))
 	if sick() {
 		t.Error("it is seen although the node was healthy since")
 	}

@@ -13,8 +13,9 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// Nodes have ids of their own, so that the kernel's limits for one user (inotify instances, keys, processes) are not shared, and
-// so that one node's root is nobody to all others. They lie above those of systemd-nspawn, LXD and subuid(5)'s defaults.
+// Nodes have ids of their own, so that the kernel's limits for one user (inotify instances, keys,
+// processes) are not shared, and so that one node's root is nobody to all others. They lie above
+// those of systemd-nspawn, LXD and subuid(5)'s defaults.
 const (
 	firstID = 1_900_000_000
 	idsEach = 65536
@@ -28,7 +29,8 @@ func (r *Record) IDs() rootfs.IDs {
 	return rootfs.IDs{First: firstID + r.Slot*idsEach, Size: idsEach}
 }
 
-// Slots says whose each range of user ids is. It is one for the machine, whatever state directories there are: user ids are the kernel's.
+// Slots says whose each range of user ids is. It is one for the machine, whatever state directories
+// there are: user ids are the kernel's.
 const Slots = host.StateDir + "/slots"
 
 // choosing is held while one is chosen.
@@ -50,7 +52,8 @@ func (s slots) take(site string, id int) (int, error) {
 	}
 	choosing.Lock()
 	defer choosing.Unlock()
-	if err := os.MkdirAll(filepath.Dir(s.dir), 0o711); err != nil { // nodes' trees are below it, if this is the usual state directory
+	if err := os.MkdirAll(filepath.Dir(s.dir), 0o711); err != nil {
+		// nodes' trees are below it, if this is the usual state directory
 		return 0, err
 	}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {

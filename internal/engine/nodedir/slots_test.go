@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestSlotsOfTwoStateDirectories has nodes of the same site and number in two state directories: they do not share user ids.
+// TestSlotsOfTwoStateDirectories has nodes of the same site and number in two state directories:
+// they do not share user ids.
 func TestSlotsOfTwoStateDirectories(t *testing.T) {
 	usual, other := nodesIn(t.TempDir()), nodesIn(t.TempDir())
 	slots := usual.Slots
@@ -31,7 +32,8 @@ func TestSlotsOfTwoStateDirectories(t *testing.T) {
 	if err := os.MkdirAll(usual.Dirs.Nodes("karoo")+"/1", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := slotsOf(usual).sweep("karoo"); err != nil || !exists(filepath.Join(slots, "1")) || !exists(filepath.Join(slots, "2")) || exists(filepath.Join(slots, "3")) {
+	if err := slotsOf(usual).sweep("karoo"); err != nil || !exists(filepath.Join(slots, "1")) ||
+		!exists(filepath.Join(slots, "2")) || exists(filepath.Join(slots, "3")) {
 		t.Errorf("not swept as it should be: %v", err)
 	}
 	// But what was kept in a directory that is gone is free.

@@ -9,7 +9,8 @@ import (
 // sector is the size of a block of ISO 9660.
 const sector = 2048
 
-// image makes an ISO 9660 file system (ECMA-119) of a few files in one directory. Names are lower case and without a version, as all systems show them.
+// image makes an ISO 9660 file system (ECMA-119) of a few files in one directory. Names are lower
+// case and without a version, as all systems show them.
 func image(label string, files map[string][]byte) []byte {
 	const (
 		descriptor = 16 * sector // the volume's; the next ends the descriptors

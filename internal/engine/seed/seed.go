@@ -1,8 +1,9 @@
 // Package seed makes the cloud-init seed of a guest that boots a foreign disk image: a NoCloud seed
 // on an ISO 9660 file system.
 //
-// Whoever is root in the guest reads it, and so does, for as long as it is there, any user who may read the drive. What is secret in it are the guest's own SSH host
-// keys, by which its first visitor knows it: they are in it until the guest has been visited.
+// Whoever is root in the guest reads it, and so does, for as long as it is there, any user who may
+// read the drive. What is secret in it are the guest's own SSH host keys, by which its first
+// visitor knows it: they are in it until the guest has been visited.
 package seed
 
 import (
@@ -39,7 +40,8 @@ func (s *Seed) Image() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta, err := json.Marshal(map[string]string{"instance-id": "orrery-" + s.Node.MachineID, "local-hostname": s.Node.Name})
+	meta, err := json.Marshal(map[string]string{"instance-id": "orrery-" + s.Node.MachineID,
+		"local-hostname": s.Node.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +51,8 @@ func (s *Seed) Image() ([]byte, error) {
 	}
 	all := image("cidata", map[string][]byte{"meta-data": meta, "user-data": user, "network-config": network})
 	if len(all) > most {
-		return nil, problem.New(problem.Unable, "node %s: what it is to be told when it boots has %d MiB", s.Node.Name, len(all)>>20)
+		return nil, problem.New(problem.Unable, "node %s: what it is to be told when it boots has %d MiB", s.Node.Name,
+			len(all)>>20)
 	}
 	return all, nil
 }
@@ -105,7 +108,8 @@ func (s *Seed) network() keys {
 	}
 	if s.Link != (Link{}) {
 		name := fmt.Sprintf("eth%d", len(s.Node.NICs))
-		cards[name] = keys{"match": keys{"macaddress": s.Link.MAC}, "set-name": name, "addresses": []string{s.Link.Address}, "dhcp4": false, "optional": true}
+		cards[name] = keys{"match": keys{"macaddress": s.Link.MAC}, "set-name": name, "addresses": []string{s.Link.Address},
+			"dhcp4": false, "optional": true}
 	}
 	return keys{"version": 2, "ethernets": cards}
 }

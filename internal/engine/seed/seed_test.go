@@ -19,9 +19,12 @@ func some() *Seed {
 	return &Seed{
 		Node: &spec.Node{
 			Name: "db", MachineID: "0123", Disk: site.Disk{Login: "debian"},
-			NICs: []spec.NIC{{Name: "eth0", MAC: "02:00:00:00:00:01", Address: netip.MustParsePrefix("10.1.0.2/24"), Gateway: "10.1.0.1", MTU: 1500}, {Name: "eth1", MAC: "02:00:00:00:00:02", Address: netip.MustParsePrefix("10.2.0.2/24"), MTU: 9000}},
+			NICs: []spec.NIC{{Name: "eth0", MAC: "02:00:00:00:00:01", Address: netip.MustParsePrefix("10.1.0.2/24"),
+				Gateway: "10.1.0.1", MTU: 1500}, {Name: "eth1", MAC: "02:00:00:00:00:02",
+				Address: netip.MustParsePrefix("10.2.0.2/24"), MTU: 9000}},
 		},
-		Key: "ssh-ed25519 AAAA mine", Private: []byte("-----BEGIN…\n"), Public: "ssh-ed25519 BBBB db\n", Hosts: []byte("10.1.0.2 db\n"), Resolvers: []string{"10.1.0.1"},
+		Key: "ssh-ed25519 AAAA mine", Private: []byte("-----BEGIN…\n"), Public: "ssh-ed25519 BBBB db\n",
+		Hosts: []byte("10.1.0.2 db\n"), Resolvers: []string{"10.1.0.1"},
 		Link: Link{"52:54:00:00:00:01", "169.254.77.15/24"},
 	}
 }
@@ -37,7 +40,8 @@ func must(t *testing.T, err error) {
 func files(t *testing.T, all []byte) map[string]string {
 	t.Helper()
 	le := func(at int) int { return int(all[at]) | int(all[at+1])<<8 | int(all[at+2])<<16 | int(all[at+3])<<24 }
-	if string(all[16*sector+1:16*sector+6]) != "CD001" || !strings.HasPrefix(string(all[16*sector+40:]), "cidata ") || le(16*sector+80)*sector != len(all) {
+	if string(all[16*sector+1:16*sector+6]) != "CD001" || !strings.HasPrefix(string(all[16*sector+40:]), "cidata ") ||
+		le(16*sector+80)*sector != len(all) {
 		t.Fatal("no volume")
 	}
 	found := map[string]string{}
@@ -70,7 +74,8 @@ func TestImage(t *testing.T) {
 	if strings.Contains(text, "[]") || strings.Contains(text, "null") {
 		t.Errorf("cloud-init calls an empty list and null invalid: %s", text)
 	}
-	if user.Hostname != "db" || user.Users[0]["name"] != "debian" || user.Users[0]["sudo"] != "ALL=(ALL) NOPASSWD:ALL" || user.Keys["ed25519_private"] != "-----BEGIN…\n" || user.Write[0]["content"] != "10.1.0.2 db\n" {
+	if user.Hostname != "db" || user.Users[0]["name"] != "debian" || user.Users[0]["sudo"] != "ALL=(ALL) NOPASSWD:ALL" ||
+		user.Keys["ed25519_private"] != "-----BEGIN…\n" || user.Write[0]["content"] != "10.1.0.2 db\n" {
 		t.Error(text)
 	}
 	var network struct {
@@ -83,7 +88,9 @@ func TestImage(t *testing.T) {
 		}
 	}
 	must(t, json.Unmarshal([]byte(has["network-config"]), &network))
-	if e := network.Ethernets; e["eth0"].Match.MACAddress != "02:00:00:00:00:01" || e["eth0"].Routes[0]["via"] != "10.1.0.1" || e["eth1"].MTU != 9000 || e["eth1"].Routes != nil || e["eth2"].Addresses[0] != "169.254.77.15/24" {
+	if e := network.Ethernets; e["eth0"].Match.MACAddress != "02:00:00:00:00:01" ||
+		e["eth0"].Routes[0]["via"] != "10.1.0.1" || e["eth1"].MTU != 9000 || e["eth1"].Routes != nil ||
+		e["eth2"].Addresses[0] != "169.254.77.15/24" {
 		t.Error(has["network-config"])
 	}
 	if ra := network.Ethernets["eth0"].AcceptRA; ra == nil || *ra {
@@ -114,7 +121,8 @@ func TestRoot(t *testing.T) {
 	s.Node.Disk.Login = "root"
 	all, err := s.Image()
 	must(t, err)
-	if text := files(t, all)["user-data"]; !strings.Contains(text, `"disable_root":false`) || strings.Contains(text, "sudo") {
+	if text := files(t, all)["user-data"]; !strings.Contains(text, `"disable_root":false`) ||
+		strings.Contains(text, "sudo") {
 		t.Error(text)
 	}
 }

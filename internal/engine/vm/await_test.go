@@ -18,7 +18,8 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// dying is a guest whose kernel gives up when it is asked for the first time: its agent is gone a little before its machine is.
+// dying is a guest whose kernel gives up when it is asked for the first time: its agent is gone a
+// little before its machine is.
 type dying struct {
 	host.Runner
 	conn net.Conn

@@ -18,8 +18,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// Hold is where the files of disks are: in the private layer, so that whatever takes that along takes them. The guest, which has the layer as its root, finds an empty
-// directory mounted over it.
+// Hold is where the files of disks are: in the private layer, so that whatever takes that along
+// takes them. The guest, which has the layer as its root, finds an empty directory mounted over it.
 const Hold = ".orrery-disks"
 
 // SeenFile is what is kept there of what a guest has been shown of its private layer.
@@ -31,7 +31,8 @@ func (m Machine) Disks() string { return filepath.Join(m.Private(), Hold) }
 // Disk is one of the machine's.
 func (m Machine) Disk(d site.Drive) *disk.Disk { return disk.Of(m.Ref.Name, m.Disks(), d) }
 
-// ProvideDisks makes the disks of a machine that is to start, unless they are there, and looks whether they are sound.
+// ProvideDisks makes the disks of a machine that is to start, unless they are there, and looks
+// whether they are sound.
 func (m Machine) ProvideDisks(ctx context.Context, r *nodedir.Record) error {
 	if err := m.MakeHold(); err != nil {
 		return err
@@ -71,7 +72,8 @@ func (m Machine) Cell(r *nodedir.Record) (confine.Cell, error) {
 	return confine.Cell{At: at, User: ids.First + ids.Size - 1}, os.MkdirAll(at, 0o700)
 }
 
-// MakeHold makes the directory. A guest that ran before its machine had disks may have put something else there.
+// MakeHold makes the directory. A guest that ran before its machine had disks may have put
+// something else there.
 func (m Machine) MakeHold() error {
 	root, err := tree.Open(m.Private())
 	if err != nil {
@@ -80,7 +82,8 @@ func (m Machine) MakeHold() error {
 	defer root.Close()
 	dir, err := root.MakeDown(Hold, 0, 0)
 	if err != nil {
-		return problem.New(problem.Failed, "node %s: there is no place for its disks", m.Ref.Name).At(m.Disks()).Because(err).Try("remove what the node has put at /%s", Hold)
+		return problem.New(problem.Failed, "node %s: there is no place for its disks", m.Ref.Name).At(m.Disks()).
+			Because(err).Try("remove what the node has put at /%s", Hold)
 	}
 	defer dir.Close()
 	return dir.Chmod(0o700)
@@ -97,14 +100,16 @@ func (m Machine) DiskProblem(d site.Drive, what string, err error) *problem.Prob
 	return problem.New(problem.Failed, "node %s: disk %s %s", m.Ref.Name, d.Name, what).At(m.Ref.Site).Because(err)
 }
 
-// What may be in a machine's directory of disks: files, and bytes of what its guest has been shown, which is read as a whole.
+// What may be in a machine's directory of disks: files, and bytes of what its guest has been shown,
+// which is read as a whole.
 const (
 	mostFiles = 1000
 	mostShown = 128 << 20
 )
 
-// TakeDisks looks at what has come of a machine's disks from another host, in a private layer: files that are nobody else's, and nothing that leads anywhere. What is no disk, but for what the guest has
-// been shown, goes.
+// TakeDisks looks at what has come of a machine's disks from another host, in a private layer:
+// files that are nobody else's, and nothing that leads anywhere. What is no disk, but for what the
+// guest has been shown, goes.
 func TakeDisks(node, layer string) error {
 	root, err := tree.Open(layer)
 	if err != nil {
@@ -131,7 +136,8 @@ func TakeDisks(node, layer string) error {
 		}
 		kind := filepath.Ext(name)
 		switch {
-		case kind != "."+site.QCow2 && kind != "."+site.RawFile && name != SeenFile: // marks of disks are made at the next start
+		case kind != "."+site.QCow2 && kind != "."+site.RawFile && name != SeenFile:
+			// marks of disks are made at the next start
 			err = root.RemoveAll(at)
 		case st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1 || name == SeenFile && st.Size > mostShown:
 			err = strange(node, layer, at)
@@ -146,5 +152,6 @@ func TakeDisks(node, layer string) error {
 }
 
 func strange(node, layer, what string) error {
-	return problem.New(problem.Failed, "node %s: what has come from the other host as its disk is none", node).At(filepath.Join(layer, what)).Try("look at that host: somebody else may have it; the node is still there")
+	return problem.New(problem.Failed, "node %s: what has come from the other host as its disk is none", node).
+		At(filepath.Join(layer, what)).Try("look at that host: somebody else may have it; the node is still there")
 }

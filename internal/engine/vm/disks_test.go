@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTakeDisks: what another host has sent as the disks of a machine is files that are nobody else's, or it is refused. What is no disk goes.
+// TestTakeDisks: what another host has sent as the disks of a machine is files that are nobody
+// else's, or it is refused. What is no disk goes.
 func TestTakeDisks(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("owners need root")
@@ -35,16 +36,23 @@ func TestTakeDisks(t *testing.T) {
 		"a link for the directory": {func(_, hold string) error {
 			return cmp.Or(os.RemoveAll(hold), os.Symlink(filepath.Dir(outside), hold))
 		}, Hold, nil},
-		"a link for a disk":        {func(_, hold string) error { return os.Symlink(outside, filepath.Join(hold, "root.qcow2")) }, "root.qcow2", nil},
-		"a link for what was seen": {func(_, hold string) error { return os.Symlink(outside, filepath.Join(hold, SeenFile)) }, SeenFile, nil},
+		"a link for a disk": {func(_, hold string) error {
+			return os.Symlink(outside, filepath.Join(hold, "root.qcow2"))
+		}, "root.qcow2", nil},
+		"a link for what was seen": {func(_, hold string) error {
+			return os.Symlink(outside, filepath.Join(hold, SeenFile))
+		}, SeenFile, nil},
 		"more shown than there is": {func(_, hold string) error {
 			at := filepath.Join(hold, SeenFile)
 			return cmp.Or(os.WriteFile(at, nil, 0o600), os.Truncate(at, mostShown+1))
 		}, SeenFile, nil},
-		"a directory": {func(_, hold string) error { return os.Mkdir(filepath.Join(hold, "more.raw"), 0o700) }, "more.raw", nil},
-		"a pipe":      {func(_, hold string) error { return unix.Mkfifo(filepath.Join(hold, "more.raw"), 0o600) }, "more.raw", nil},
+		"a directory": {func(_, hold string) error { return os.Mkdir(filepath.Join(hold, "more.raw"), 0o700) }, "more.raw",
+			nil},
+		"a pipe": {func(_, hold string) error { return unix.Mkfifo(filepath.Join(hold, "more.raw"), 0o600) },
+			"more.raw", nil},
 		"what the guest sees, too": {func(layer, hold string) error {
-			return cmp.Or(os.WriteFile(filepath.Join(layer, "f"), nil, 0o600), os.Link(filepath.Join(layer, "f"), filepath.Join(hold, "more.raw")))
+			return cmp.Or(os.WriteFile(filepath.Join(layer, "f"), nil, 0o600),
+				os.Link(filepath.Join(layer, "f"), filepath.Join(hold, "more.raw")))
 		}, "more.raw", nil},
 	} {
 		layer := t.TempDir()

@@ -23,8 +23,8 @@ func MoveLinks(ctx context.Context, n *spec.Node, guest host.Runner) error {
 	return nil
 }
 
-// forgetNeighbours lets a guest look for its neighbours anew: where its links are now, others have their addresses. A guest that cannot does so by itself when
-// nobody answers.
+// forgetNeighbours lets a guest look for its neighbours anew: where its links are now, others have
+// their addresses. A guest that cannot does so by itself when nobody answers.
 func forgetNeighbours(ctx context.Context, guest host.Runner) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

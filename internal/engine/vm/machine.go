@@ -33,7 +33,8 @@ func Of(nodes *nodedir.Nodes, ref engine.Ref) Machine {
 // Group is the control group of what runs for it.
 func (m Machine) Group() cgroup.Group { return cgroup.Of(m.Ref.Site, m.Ref.ID) }
 
-// Starting is a file that is there until the node has been started. One whose starter was killed may come up or not.
+// Starting is a file that is there until the node has been started. One whose starter was killed
+// may come up or not.
 func (m Machine) Starting() string { return m.File("starting") }
 
 // Stopping is a file that is there while the node shuts down.
@@ -45,7 +46,8 @@ func (m Machine) Freezing() string { return m.File("freezing") }
 // Frost lets all that runs for the machine stand still.
 func (m Machine) Frost() cgroup.Frost { return cgroup.Frost{Group: m.Group(), Mark: m.Freezing()} }
 
-// Boot starts the machine, and ends what there is of it if it does not come up. Meanwhile a file tells Sweep of it.
+// Boot starts the machine, and ends what there is of it if it does not come up. Meanwhile a file
+// tells Sweep of it.
 func (m Machine) Boot(start, end func() error) error {
 	if err := os.WriteFile(m.Starting(), nil, 0o600); err != nil {
 		return err
@@ -58,8 +60,8 @@ func (m Machine) Boot(start, end func() error) error {
 	return err
 }
 
-// ShutDown lets the machine shut down, if it runs, for as long as ctx has time, and then ends what is left of it. A file
-// tells Sweep of it meanwhile: one that shuts down looks as if it ran.
+// ShutDown lets the machine shut down, if it runs, for as long as ctx has time, and then ends what
+// is left of it. A file tells Sweep of it meanwhile: one that shuts down looks as if it ran.
 func (m Machine) ShutDown(ctx context.Context, off, end func() error) error {
 	if len(m.Group().Processes()) > 0 {
 		if err := os.WriteFile(m.Stopping(), nil, 0o600); err != nil {
@@ -107,7 +109,8 @@ func (m Machine) Fails(does string, err error) *problem.Problem {
 	return problem.New(problem.Failed, "node %s %s", m.Ref.Name, does).At(m.Path()).Because(err)
 }
 
-// StartProblem says why the machine does not start, and what was printed of it. A cause that has a cure of its own keeps it.
+// StartProblem says why the machine does not start, and what was printed of it. A cause that has a
+// cure of its own keeps it.
 func (m Machine) StartProblem(err error, printed string) error {
 	var cause *problem.Problem
 	known := errors.As(err, &cause) && cause.Cure != ""

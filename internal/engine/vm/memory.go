@@ -7,8 +7,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Memory is the file with the state from which the machine goes on when it is started next, instead of booting. The
-// state is what a guest makes of it.
+// Memory is the file with the state from which the machine goes on when it is started next, instead
+// of booting. The state is what a guest makes of it.
 func (m Machine) Memory() string { return m.File("memory") }
 
 // Recall lets the machine go on from a state when it is started next, or boot if the file is "".

@@ -19,8 +19,9 @@ type diskUser interface {
 // unusedTimeout is how long a guest may take to say whether it uses its disks.
 const unusedTimeout = time.Minute
 
-// Unused returns an error unless the guest of a machine says that it uses none of some disks. QEMU only asks the guest's
-// kernel to release a disk, and Linux releases one that is mounted, too: what it has not written yet is lost.
+// Unused returns an error unless the guest of a machine says that it uses none of some disks. QEMU
+// only asks the guest's kernel to release a disk, and Linux releases one that is mounted, too: what
+// it has not written yet is lost.
 func (a *Agents) Unused(ctx context.Context, m Machine, disks []site.Drive) error {
 	return unused(ctx, m, disks, func(ctx context.Context) (diskUser, error) { return a.Of(ctx, m.Ref) })
 }
@@ -49,10 +50,13 @@ func stillUsed(m Machine, d site.Drive, err error) *problem.Problem {
 	var used *rpc.InUse
 	switch {
 	case errors.As(err, &used):
-		return problem.New(problem.Failed, "node %s: disk %s is in use by %s", m.Ref.Name, d.Name, Whoever(used.By)).At(m.Ref.Site).
+		return problem.New(problem.Failed, "node %s: disk %s is in use by %s", m.Ref.Name, d.Name, Whoever(used.By)).
+			At(m.Ref.Site).
 			Try("unmount it in the node"+orElse+"; or orrery stop %s"+orElse, m.Ref.Name)
 	case problem.Is(err, problem.Unable): // the answer of an agent that does not know the question
-		return problem.New(problem.Failed, "node %s: the agent of its guest is of a former version of orrery, and cannot tell whether disk %s is in use", m.Ref.Name, d.Name).
+		return problem.New(problem.Failed,
+			"node %s: the agent of its guest is of a former version of orrery, and cannot tell whether disk %s is in use",
+			m.Ref.Name, d.Name).
 			At(m.Ref.Site).Try("orrery restart %s"+orElse, m.Ref.Name)
 	}
 	return m.DiskProblem(d, "may be in use: its guest does not say", err).Try("orrery stop %s"+orElse, m.Ref.Name)

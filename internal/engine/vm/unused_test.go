@@ -17,7 +17,8 @@ type using map[string]error
 
 func (u using) Unused(_ context.Context, serials []string) error { return u[serials[0]] }
 
-// TestUnused: a disk is unplugged only if the guest says that nothing uses it. What else it says is an error that names the disk and the cure, and is text.
+// TestUnused: a disk is unplugged only if the guest says that nothing uses it. What else it says is
+// an error that names the disk and the cure, and is text.
 func TestUnused(t *testing.T) {
 	m := Machine{Ref: engine.Ref{Site: "s", Name: "db"}}
 	both := []site.Drive{{Name: "a"}, {Name: "b"}}
@@ -27,12 +28,15 @@ func TestUnused(t *testing.T) {
 		none  bool // there is no agent
 		want  string
 	}{
-		"unused":   {disks: both},
-		"no disk":  {none: true},
-		"mounted":  {disks: both, says: &rpc.InUse{By: "what is mounted at /srv"}, want: "disk b is in use by what is mounted at /srv (unmount it in the node, and run the same command again; or orrery stop db"},
-		"hostile":  {disks: both, says: &rpc.InUse{By: "\x1b[2J\n"}, want: `disk b is in use by \x1b[2J\n`},
-		"old":      {disks: both, says: problem.New(problem.Unable, `it does not know "unused"`), want: "of a former version of orrery, and cannot tell whether disk b is in use (orrery restart db"},
-		"fails":    {disks: both, says: errors.New("no"), want: "disk b may be in use: its guest does not say: no (orrery stop db"},
+		"unused":  {disks: both},
+		"no disk": {none: true},
+		"mounted": {disks: both, says: &rpc.InUse{By: "what is mounted at /srv"},
+			want: "disk b is in use by what is mounted at /srv (unmount it in the node, and run the same command again; or orrery stop db"},
+		"hostile": {disks: both, says: &rpc.InUse{By: "\x1b[2J\n"}, want: `disk b is in use by \x1b[2J\n`},
+		"old": {disks: both, says: problem.New(problem.Unable, `it does not know "unused"`),
+			want: "of a former version of orrery, and cannot tell whether disk b is in use (orrery restart db"},
+		"fails": {disks: both, says: errors.New("no"),
+			want: "disk b may be in use: its guest does not say: no (orrery stop db"},
 		"no agent": {disks: both, none: true, want: "disk a may be in use: its guest does not say: nobody answers"},
 	} {
 		err := unused(t.Context(), m, c.disks, func(context.Context) (diskUser, error) {
@@ -41,7 +45,8 @@ func TestUnused(t *testing.T) {
 			}
 			return using{"b": c.says}, nil
 		})
-		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || problem.Exit(err) != int(problem.Failed)) {
+		if (err == nil) != (c.want == "") || err != nil &&
+			(!strings.Contains(err.Error(), c.want) || problem.Exit(err) != int(problem.Failed)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

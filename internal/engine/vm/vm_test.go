@@ -21,7 +21,8 @@ var db = engine.Ref{Site: "karoo", ID: 101, Name: "db"}
 // nodes are those of an engine on a host of the test's, where none or all run.
 func nodes(t *testing.T, run bool) *nodedir.Nodes {
 	t.Helper()
-	n := &nodedir.Nodes{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, Engine: "kvm", Running: func(engine.Ref) bool { return run }}
+	n := &nodedir.Nodes{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, Engine: "kvm",
+		Running: func(engine.Ref) bool { return run }}
 	for _, dir := range []string{n.Dir(db).Path(), Of(n, db).Run} {
 		must(t, os.MkdirAll(dir, 0o700))
 	}
@@ -35,7 +36,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestAwait: why a guest has not come up is told: it was switched off, it took too long, or whoever waited gave up.
+// TestAwait: why a guest has not come up is told: it was switched off, it took too long, or whoever
+// waited gave up.
 func TestAwait(t *testing.T) {
 	on := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	off := func(context.Context) error { return nil }
@@ -74,7 +76,8 @@ func TestNobody(t *testing.T) {
 	a.Leave(db)
 }
 
-// TestBoot: a machine is marked for as long as it is being started and, if that does not go well, until it is ended.
+// TestBoot: a machine is marked for as long as it is being started and, if that does not go well,
+// until it is ended.
 func TestBoot(t *testing.T) {
 	m := Of(nodes(t, false), db)
 	failed := errors.New("it has failed")
@@ -91,8 +94,8 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-// TestShutDown: of a machine that does not run, nobody is asked to shut down, what is left is ended, and the mark goes
-// once it is.
+// TestShutDown: of a machine that does not run, nobody is asked to shut down, what is left is
+// ended, and the mark goes once it is.
 func TestShutDown(t *testing.T) {
 	m := Of(nodes(t, false), db)
 	must(t, os.WriteFile(m.Stopping(), nil, 0o600))
@@ -140,13 +143,14 @@ func TestSweep(t *testing.T) {
 		must(t, n.Dir(ref).Write(r))
 	}
 	swept := make(chan engine.Ref, 2)
-	err := Sweep(t.Context(), n, "karoo", problem.New(problem.Failed, "left"), func(_ context.Context, ref engine.Ref) error {
-		swept <- ref
-		if ref == db {
-			return errors.New("it cannot be swept")
-		}
-		return nil
-	})
+	err := Sweep(t.Context(), n, "karoo", problem.New(problem.Failed, "left"),
+		func(_ context.Context, ref engine.Ref) error {
+			swept <- ref
+			if ref == db {
+				return errors.New("it cannot be swept")
+			}
+			return nil
+		})
 	if one, two := <-swept, <-swept; one == two || err == nil || err.Error() != "it cannot be swept" {
 		t.Errorf("%v, %v: %v", one, two, err)
 	}
@@ -161,7 +165,8 @@ func TestSaid(t *testing.T) {
 			t.Errorf("%q is not in %v", part, err)
 		}
 	}
-	if lack := LackOf(problem.New(problem.Unable, "no QEMU").Try("install it")); lack != (observe.Lack{What: "no QEMU", Cure: "install it"}) {
+	if lack := LackOf(problem.New(problem.Unable, "no QEMU").Try("install it")); lack != (observe.Lack{What: "no QEMU",
+		Cure: "install it"}) {
 		t.Errorf("%+v", lack)
 	}
 	if lack := LackOf(errors.New("no QEMU")); lack != (observe.Lack{What: "no QEMU"}) {
@@ -184,7 +189,8 @@ func (c counted) Ping(context.Context) error {
 
 func (c counted) Close() error { *c.closed = true; return nil }
 
-// TestConnections: a guest has one connection, and another when that has ended. One that cannot be made is tried again.
+// TestConnections: a guest has one connection, and another when that has ended. One that cannot be
+// made is tried again.
 func TestConnections(t *testing.T) {
 	var all Connections[counted]
 	var made int

@@ -13,8 +13,9 @@ import (
 
 var handedFile = regexp.MustCompile(`(?:^|,)fd=([0-9]+)(?:,|$)`)
 
-// serveBackend is QEMU as far as a guest's consoles go: it listens at sockets, which it has been handed open, has one client on each at a time, and copies. What the
-// guest prints while there is none is lost.
+// serveBackend is QEMU as far as a guest's consoles go: it listens at sockets, which it has been
+// handed open, has one client on each at a time, and copies. What the guest prints while there is
+// none is lost.
 func serveBackend(args []string) error {
 	var sockets, rings []int
 	ready := 0

@@ -14,8 +14,9 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// ports is how many ports a guest has for clients: its kernel has eight consoles. One is its screen, and one stands in for what Xen up to 4.20 loses: it gives the first
-// channel the number of the screen, and then leaves it out.
+// ports is how many ports a guest has for clients: its kernel has eight consoles. One is its
+// screen, and one stands in for what Xen up to 4.20 loses: it gives the first channel the number of
+// the screen, and then leaves it out.
 const ports = 6
 
 // A domain is what a node is to Xen.
@@ -48,7 +49,8 @@ func (d *domain) config(n *spec.Node) (string, error) {
 	say("name = %s\nuuid = %s\ntype = %s", quote(d.name), quote(uuid(n.MachineID)), quote(kind))
 	say("%s", boots)
 	say("memory = %d\nmaxmem = %[1]d\nvcpus = %d", n.GuestMemory()>>20, n.Limits.VCPUs())
-	if n.Limits.Cpus > 0 && n.Limits.Cpus < float64(n.Limits.VCPUs()) { // whole processors need no account of what of them is used
+	if n.Limits.Cpus > 0 && n.Limits.Cpus < float64(n.Limits.VCPUs()) {
+		// whole processors need no account of what of them is used
 		say("cap = %d", int(math.Ceil(n.Limits.Cpus*100)))
 	}
 	if n.Limits.Pin != "" {
@@ -61,7 +63,8 @@ func (d *domain) config(n *spec.Node) (string, error) {
 	}
 	var cards, shares, channels []string
 	for i, nic := range n.NICs {
-		cards = append(cards, fmt.Sprintf("mac=%s,vifname=%s,bridge=%s,script=%s,type=vif", nic.MAC, nic.HostEnd, nic.Bridge, d.link(i)))
+		cards = append(cards, fmt.Sprintf("mac=%s,vifname=%s,bridge=%s,script=%s,type=vif", nic.MAC, nic.HostEnd,
+			nic.Bridge, d.link(i)))
 	}
 	for _, s := range d.shares {
 		shares = append(shares, fmt.Sprintf("tag=%s,security_model=none,path=%s", s.tag, s.dir))
@@ -75,13 +78,15 @@ func (d *domain) config(n *spec.Node) (string, error) {
 	}
 	channels = append(channels, "name=none,connection=socket,path="+d.run+"/none.sock")
 	for i := range ports {
-		channels = append(channels, fmt.Sprintf("name=%s.%d,connection=socket,path=%s/%s", rpc.PortName, i, d.run, rpc.Socket(i)))
+		channels = append(channels, fmt.Sprintf("name=%s.%d,connection=socket,path=%s/%s", rpc.PortName, i, d.run,
+			rpc.Socket(i)))
 	}
 	say("p9 = %s\nchannel = %s", list(shares), list(channels))
 	return b.String(), d.sound(b.String())
 }
 
-// boots is what the domain begins with: the node's kernel; or what finds one on its disk, a boot loader that runs in the guest, or the firmware of an emulated machine.
+// boots is what the domain begins with: the node's kernel; or what finds one on its disk, a boot
+// loader that runs in the guest, or the firmware of an emulated machine.
 func (d *domain) boots(n *spec.Node) (string, error) {
 	switch {
 	case !n.Imported():
@@ -113,35 +118,43 @@ func (d *domain) sound(string) error {
 	}
 	for _, path := range paths {
 		if path != "" && !plain().MatchString(path) {
-			return problem.New(problem.Unable, "Xen's toolstack does not take the path %q", path).Try("set ORRERY_STATE and ORRERY_RUN to directories whose names have letters, digits and dashes only")
+			return problem.New(problem.Unable, "Xen's toolstack does not take the path %q", path).
+				Try("set ORRERY_STATE and ORRERY_RUN to directories whose names have letters, digits and dashes only")
 		}
 	}
 	if len(d.run)+1+len(rpc.Socket(ports)) > mostPath {
-		return problem.New(problem.Unable, "the path of the sockets of %s is too long", d.name).At(d.run).Try("set ORRERY_RUN to a shorter one")
+		return problem.New(problem.Unable, "the path of the sockets of %s is too long", d.name).At(d.run).
+			Try("set ORRERY_RUN to a shorter one")
 	}
 	return nil
 }
 
-// mostLine is how much of a kernel's command line a guest of the type PV gets; the rest would be cut off (MAX_GUEST_CMDLINE of Xen's public/xen.h).
+// mostLine is how much of a kernel's command line a guest of the type PV gets; the rest would be
+// cut off (MAX_GUEST_CMDLINE of Xen's public/xen.h).
 const mostLine = 1023
 
-// kernelLine is the command line of the guest's kernel (kernel-parameters.txt), with what orrery-guest is to know.
+// kernelLine is the command line of the guest's kernel (kernel-parameters.txt), with what
+// orrery-guest is to know.
 func (d *domain) kernelLine(n *spec.Node) (string, error) {
 	config := boot.Config{Root: boot.NinePXen, Hostname: n.Name}
 	for _, s := range d.shares[1:] {
 		config.Mounts = append(config.Mounts, boot.Mount{Tag: s.tag, Path: s.path})
 	}
 	for _, nic := range n.NICs {
-		config.NICs = append(config.NICs, boot.NIC{MAC: nic.MAC, Name: nic.Name, Address: nic.Address, Gateway: nic.Gateway, MTU: nic.MTU})
+		config.NICs = append(config.NICs, boot.NIC{MAC: nic.MAC, Name: nic.Name, Address: nic.Address, Gateway: nic.Gateway,
+			MTU: nic.MTU})
 	}
 	word, err := config.Encode()
 	if err != nil {
 		return "", err
 	}
 	// Names of cards are given by orrery-guest. Nobody logs in at a console, and there is no screen.
-	line := strings.Join([]string{"console=hvc0", "quiet", "net.ifnames=0", "systemd.getty_auto=no", "systemd.mask=getty@tty1.service", word}, " ")
+	line := strings.Join([]string{"console=hvc0", "quiet", "net.ifnames=0", "systemd.getty_auto=no",
+		"systemd.mask=getty@tty1.service", word}, " ")
 	if n.Xen.Kind() == site.PV && len(line) > mostLine {
-		return "", problem.New(problem.Mistake, "node %s: a guest of the type pv is told of its networks and volumes in %d bytes, and takes %d", n.Name, len(line), mostLine).
+		return "", problem.New(problem.Mistake,
+			"node %s: a guest of the type pv is told of its networks and volumes in %d bytes, and takes %d", n.Name, len(line),
+			mostLine).
 			Try(`write xen.type = "pvh", or take some networks or volumes out`)
 	}
 	return line, nil

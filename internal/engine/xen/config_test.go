@@ -20,19 +20,25 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func aNode() *spec.Node {
 	return &spec.Node{
-		Site: "karoo", Name: "db1", ID: 7, Engine: Name, MachineID: site.MachineID("karoo", "db1"), Limits: site.Limits{Cpus: 1.5, Pin: "2-3", Memory: 300<<20 + 1},
+		Site: "karoo", Name: "db1", ID: 7, Engine: Name, MachineID: site.MachineID("karoo", "db1"),
+		Limits: site.Limits{Cpus: 1.5, Pin: "2-3", Memory: 300<<20 + 1},
 		NICs: []spec.NIC{
-			{Name: "eth0", Network: "lan", Bridge: "orb1", HostEnd: "orv1", MAC: "02:00:00:00:00:01", Address: netip.MustParsePrefix("10.8.0.7/24"), Gateway: "10.8.0.1", MTU: 1500},
-			{Name: "eth1", Network: "data", Bridge: "orb2", HostEnd: "orv2", MAC: "02:00:00:00:00:02", Address: netip.MustParsePrefix("10.9.0.7/24"), MTU: 9000},
+			{Name: "eth0", Network: "lan", Bridge: "orb1", HostEnd: "orv1", MAC: "02:00:00:00:00:01",
+				Address: netip.MustParsePrefix("10.8.0.7/24"), Gateway: "10.8.0.1", MTU: 1500},
+			{Name: "eth1", Network: "data", Bridge: "orb2", HostEnd: "orv2", MAC: "02:00:00:00:00:02",
+				Address: netip.MustParsePrefix("10.9.0.7/24"), MTU: 9000},
 		},
 	}
 }
 
 func aDomain() *domain {
 	return &domain{
-		name: "orrery-karoo-7", kernel: "/state/layers/k/vmlinux", initramfs: "/state/layers/k/initramfs-1", model: "/run/orrery/vm/karoo/7/model", run: "/run/orrery/vm/karoo/7",
+		name: "orrery-karoo-7", kernel: "/state/layers/k/vmlinux", initramfs: "/state/layers/k/initramfs-1",
+		model: "/run/orrery/vm/karoo/7/model", run: "/run/orrery/vm/karoo/7",
 		shares: []share{
-			{"root", "/state/sites/karoo/nodes/7/rootfs", "/"}, {"mount0", "/state/sites/karoo/nodes/7/binds/etc", "/etc/orrery"}, {"mount1", "/state/sites/karoo/nodes/7/binds/0123", "/srv/data"},
+			{"root", "/state/sites/karoo/nodes/7/rootfs", "/"},
+			{"mount0", "/state/sites/karoo/nodes/7/binds/etc", "/etc/orrery"},
+			{"mount1", "/state/sites/karoo/nodes/7/binds/0123", "/srv/data"},
 		},
 	}
 }
@@ -62,7 +68,8 @@ func TestConfig(t *testing.T) {
 		for line := range strings.Lines(got) {
 			if word, ok := strings.CutPrefix(line, "cmdline = "); ok {
 				config, err := boot.Decode(strings.Trim(strings.TrimSpace(word), `"`))
-				if err != nil || config.Root != boot.NinePXen || len(config.NICs) != len(n.NICs) || len(config.Mounts) != 2 || config.Mounts[1] != (boot.Mount{Tag: "mount1", Path: "/srv/data"}) {
+				if err != nil || config.Root != boot.NinePXen || len(config.NICs) != len(n.NICs) || len(config.Mounts) != 2 ||
+					config.Mounts[1] != (boot.Mount{Tag: "mount1", Path: "/srv/data"}) {
 					t.Errorf("the guest is told %+v, %v", config, err)
 				}
 			}
@@ -72,7 +79,8 @@ func TestConfig(t *testing.T) {
 
 // TestCap: a part of a processor is a cap; whole ones are as many processors.
 func TestCap(t *testing.T) {
-	for cpus, want := range map[float64]string{0: "vcpus = 1\non_", 0.5: "vcpus = 1\ncap = 50\n", 1: "vcpus = 1\non_", 2: "vcpus = 2\non_", 2.25: "vcpus = 3\ncap = 225\n"} {
+	for cpus, want := range map[float64]string{0: "vcpus = 1\non_", 0.5: "vcpus = 1\ncap = 50\n", 1: "vcpus = 1\non_",
+		2: "vcpus = 2\non_", 2.25: "vcpus = 3\ncap = 225\n"} {
 		n := aNode()
 		n.Limits = site.Limits{Cpus: cpus}
 		if got, err := aDomain().config(n); err != nil || !strings.Contains(got, want) {
@@ -87,7 +95,8 @@ func TestConfigOfDisks(t *testing.T) {
 		n := aNode()
 		n.Xen.Type, n.Disk = kind, site.Disk{Firmware: site.BIOS, Guest: site.NoGuest}
 		d := &domain{
-			name: "orrery-karoo-7", kernel: xl.Loaders[kind], model: "/run/orrery/vm/karoo/7/model", run: "/run/orrery/vm/karoo/7",
+			name: "orrery-karoo-7", kernel: xl.Loaders[kind], model: "/run/orrery/vm/karoo/7/model",
+			run:    "/run/orrery/vm/karoo/7",
 			drives: []drive{{bootDevice, "/state/sites/karoo/nodes/7/rootfs/disk.qcow2", "qcow2"}},
 		}
 		got, err := d.config(n)
@@ -112,11 +121,13 @@ func TestConfigRefuses(t *testing.T) {
 		kind   problem.Kind
 		want   string
 	}{
-		"a comma":  {func(_ *spec.Node, d *domain) { d.shares[0].dir = "/state,path=/etc" }, problem.Unable, "ORRERY_STATE"},
-		"a quote":  {func(_ *spec.Node, d *domain) { d.run = `/run/"` }, problem.Unable, "ORRERY_RUN"},
-		"a line":   {func(_ *spec.Node, d *domain) { d.kernel = "/x\ndisk = 1" }, problem.Unable, "does not take"},
-		"a disk":   {func(_ *spec.Node, d *domain) { d.drives = []drive{{"xvde", "/state/a,script=/x", "raw"}} }, problem.Unable, "ORRERY_STATE"},
-		"too long": {func(_ *spec.Node, d *domain) { d.run = "/run/" + strings.Repeat("x", 100) }, problem.Unable, "too long"},
+		"a comma": {func(_ *spec.Node, d *domain) { d.shares[0].dir = "/state,path=/etc" }, problem.Unable, "ORRERY_STATE"},
+		"a quote": {func(_ *spec.Node, d *domain) { d.run = `/run/"` }, problem.Unable, "ORRERY_RUN"},
+		"a line":  {func(_ *spec.Node, d *domain) { d.kernel = "/x\ndisk = 1" }, problem.Unable, "does not take"},
+		"a disk": {func(_ *spec.Node, d *domain) { d.drives = []drive{{"xvde", "/state/a,script=/x", "raw"}} },
+			problem.Unable, "ORRERY_STATE"},
+		"too long": {func(_ *spec.Node, d *domain) { d.run = "/run/" + strings.Repeat("x", 100) }, problem.Unable,
+			"too long"},
 		"pv": {func(n *spec.Node, _ *domain) {
 			n.Xen.Type = site.PV
 			for range 6 {
@@ -152,7 +163,8 @@ exec xenstore-write "$XENBUS_PATH/hotplug-status" connected
 // TestBackendTravels: what the toolstack's child reads is what was planned.
 func TestBackendTravels(t *testing.T) {
 	is := &foundation{}
-	is.backend.At, is.backend.User, is.backend.Shares, is.backend.Devices, is.backend.Program = "/cell", 65536, []string{"/a"}, []string{"xen/privcmd"}, "/usr/libexec/xen-qemu-system-i386"
+	is.backend.At, is.backend.User, is.backend.Shares, is.backend.Devices, is.backend.Program = "/cell", 65536,
+		[]string{"/a"}, []string{"xen/privcmd"}, "/usr/libexec/xen-qemu-system-i386"
 	text, err := json.Marshal(is.backend)
 	if err != nil {
 		t.Fatal(err)
@@ -166,8 +178,9 @@ func TestBackendTravels(t *testing.T) {
 
 func TestEmulated(t *testing.T) {
 	for text, want := range map[string]bool{
-		"processor\t: 0\nmodel name\t: QEMU Virtual CPU version 2.5+\n": true, "model name : QEMU TCG CPU version 2.5+\n": true,
-		"model name\t: AMD EPYC 7551 32-Core Processor\n": false, "": false,
+		"processor\t: 0\nmodel name\t: QEMU Virtual CPU version 2.5+\n": true,
+		"model name : QEMU TCG CPU version 2.5+\n":                      true,
+		"model name\t: AMD EPYC 7551 32-Core Processor\n":               false, "": false,
 	} {
 		if emulated(text) != want {
 			t.Errorf("%q", text)

@@ -19,7 +19,8 @@ func (e *Engine) Console(ref engine.Ref) host.Console { return console{e.machine
 
 type console struct{ m machine }
 
-// Open takes the console of a guest that runs. Xen lets any number read from the terminal, each some of it: a lock says who does. Of somebody with `xl console` it knows nothing.
+// Open takes the console of a guest that runs. Xen lets any number read from the terminal, each
+// some of it: a lock says who does. Of somebody with `xl console` it knows nothing.
 func (c console) Open(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
 	if !c.m.running() {
 		return nil, engine.NotRunning(c.m.Ref)
@@ -28,14 +29,15 @@ func (c console) Open(ctx context.Context, by host.Holder) (io.ReadWriteCloser, 
 }
 
 func (c console) connect(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
-	return engine.OpenConsole(ctx, c.m.Ref, c.m.Run, by, "see whether xenconsoled runs on this host, and orrery status", func() (io.ReadWriteCloser, error) {
-		path, err := xl.Terminal(ctx, c.m.domain())
-		if err != nil {
-			return nil, err
-		}
-		f, err := openTerminal(path)
-		return terminal{f}, err
-	})
+	return engine.OpenConsole(ctx, c.m.Ref, c.m.Run, by, "see whether xenconsoled runs on this host, and orrery status",
+		func() (io.ReadWriteCloser, error) {
+			path, err := xl.Terminal(ctx, c.m.domain())
+			if err != nil {
+				return nil, err
+			}
+			f, err := openTerminal(path)
+			return terminal{f}, err
+		})
 }
 
 // openTerminal opens a terminal whose other end Xen's daemon has. What is typed goes there as it is.
@@ -72,13 +74,15 @@ func (t terminal) Read(b []byte) (int, error) {
 // mostPrinted is how much is told of what a guest has printed, in bytes.
 const mostPrinted = 1 << 20
 
-// Printed returns what Xen's daemon has recorded, if it is told to record: of all domains that the node ever was.
+// Printed returns what Xen's daemon has recorded, if it is told to record: of all domains that the
+// node ever was.
 func (c console) Printed() ([]byte, error) { return printed(consoles + c.m.domain() + ".log") }
 
 func printed(path string) ([]byte, error) {
 	text, err := last(path, mostPrinted)
 	if errors.Is(err, fs.ErrNotExist) {
-		return []byte("(What was printed before is not kept: XENCONSOLED_TRACE=guest in /etc/default/xen has that done.)\n"), nil
+		return []byte("(What was printed before is not kept: XENCONSOLED_TRACE=guest in /etc/default/xen has that done.)\n"),
+			nil
 	}
 	return text, err
 }

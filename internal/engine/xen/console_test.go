@@ -16,7 +16,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestConsole: one has the console of a guest at a time, what he types reaches it as it is, and its end ends the line. It is free when he closes it.
+// TestConsole: one has the console of a guest at a time, what he types reaches it as it is, and its
+// end ends the line. It is free when he closes it.
 func TestConsole(t *testing.T) {
 	r, err := newRing()
 	need.Given(t, "pseudo-terminal", err)
@@ -30,7 +31,8 @@ func TestConsole(t *testing.T) {
 	for range 2 {
 		c, err := console{m}.connect(t.Context(), ada)
 		must(t, err)
-		if _, err := (console{m}).connect(t.Context(), host.Holder{Who: "bob"}); !problem.Is(err, problem.Locked) || !strings.Contains(err.Error(), `the console of node db1 is taken: ada runs "orrery console db1"`) {
+		if _, err := (console{m}).connect(t.Context(), host.Holder{Who: "bob"}); !problem.Is(err, problem.Locked) ||
+			!strings.Contains(err.Error(), `the console of node db1 is taken: ada runs "orrery console db1"`) {
 			t.Errorf("for the second: %v", err)
 		}
 		_, err = c.Write([]byte("id\r\x03"))
@@ -63,7 +65,8 @@ func TestConsole(t *testing.T) {
 	}
 	must(t, c.Close())
 	must(t, os.WriteFile(filepath.Join(dir, "xenstore-read"), []byte("#!/bin/sh\necho /etc/passwd\n"), 0o755))
-	if _, err := (console{m}).connect(t.Context(), ada); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "does not answer") || !strings.Contains(err.Error(), "/etc/passwd") {
+	if _, err := (console{m}).connect(t.Context(), ada); problem.Exit(err) != int(problem.Failed) ||
+		!strings.Contains(err.Error(), "does not answer") || !strings.Contains(err.Error(), "/etc/passwd") {
 		t.Errorf("no terminal: %v", err)
 	}
 	if host.Held(filepath.Join(m.Run, "console.lock")) {
@@ -81,7 +84,8 @@ func TestPrinted(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	must(t, os.WriteFile(path, []byte("old"+strings.Repeat("x", mostPrinted-1)+"\n"), 0o600))
-	if text, err := printed(path); err != nil || len(text) != mostPrinted || !strings.HasSuffix(string(text), "x\n") || strings.HasPrefix(string(text), "o") {
+	if text, err := printed(path); err != nil || len(text) != mostPrinted || !strings.HasSuffix(string(text), "x\n") ||
+		strings.HasPrefix(string(text), "o") {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	if _, err := openTerminal(path); !errors.Is(err, unix.ENOTTY) {

@@ -33,7 +33,8 @@ func (d dom0) ending(one guestDomain) string {
 	return string(text)
 }
 
-// watch makes a domain, tells how that went, and watches over it until it ends: then it destroys it, or makes it anew.
+// watch makes a domain, tells how that went, and watches over it until it ends: then it destroys
+// it, or makes it anew.
 func watch(config, half string) error {
 	d := toolstackHere()
 	if err := os.Unsetenv(roleVariable); err != nil { // what is started from here has its own
@@ -81,7 +82,8 @@ func watch(config, half string) error {
 	}
 }
 
-// dom0Devices lets this process, and those that it starts, see the devices of Xen beside a few others. Nobody else sees them.
+// dom0Devices lets this process, and those that it starts, see the devices of Xen beside a few
+// others. Nobody else sees them.
 func dom0Devices(dir string) error {
 	dev := filepath.Join(dir, "dev")
 	if err := os.MkdirAll(dev, 0o755); err != nil {
@@ -99,7 +101,8 @@ func dom0Devices(dir string) error {
 		return err
 	}
 	for name, minor := range map[string]uint32{
-		"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9, "xen/privcmd": 3, "xen/evtchn": 3, "xen/gntdev": 3, "xen/xenbus": 3,
+		"null": 3, "zero": 5, "full": 7, "random": 8, "urandom": 9, "xen/privcmd": 3, "xen/evtchn": 3, "xen/gntdev": 3,
+		"xen/xenbus": 3,
 	} {
 		path := filepath.Join(dev, name)
 		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, minor))); err != nil {
@@ -127,7 +130,8 @@ type made struct {
 	guest, model *exec.Cmd
 }
 
-// make makes a domain from its configuration: first the guest, which waits, then its QEMU, then its cards. Then the guest is let go.
+// make makes a domain from its configuration: first the guest, which waits, then its QEMU, then its
+// cards. Then the guest is let go.
 func (m *made) make(d dom0, path string) (err error) {
 	o := read(path)
 	if m.guestDomain, err = d.take(o.one("name"), path); err != nil {
@@ -200,7 +204,8 @@ func (r *ring) close() {
 	_ = r.theirs.Close()
 }
 
-// startGuest starts the first process of a guest, as root of the ids that its root has and in a control group of its own. It does nothing until it is told what.
+// startGuest starts the first process of a guest, as root of the ids that its root has and in a
+// control group of its own. It does nothing until it is told what.
 func (m *made) startGuest(d dom0, o options, rings []*ring) (start *os.File, err error) {
 	var root unix.Stat_t
 	if err := unix.Stat(o.devices("p9")[0]["path"], &root); err != nil {
@@ -231,11 +236,13 @@ func (m *made) startGuest(d dom0, o options, rings []*ring) (start *os.File, err
 		return nil, err
 	}
 	m.guest = exec.Command(self)
-	m.guest.Env, m.guest.Dir, m.guest.Stdout, m.guest.Stderr = []string{roleVariable + "=" + boots, "PATH=" + host.Path}, "/", log, log
+	m.guest.Env, m.guest.Dir, m.guest.Stdout, m.guest.Stderr = []string{roleVariable + "=" + boots, "PATH=" + host.Path},
+		"/", log, log
 	m.guest.ExtraFiles = []*os.File{order, ending}
 	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(root.Uid), Size: 65536}}
 	m.guest.SysProcAttr = &syscall.SysProcAttr{
-		Setsid: true, Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
+		Setsid: true, Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+			unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
 		UidMappings: ids, GidMappings: ids, GidMappingsEnableSetgroups: true, Credential: &syscall.Credential{},
 	}
 	if err := host.Apart(func() error { return m.group().Start(m.guest) }); err != nil {
@@ -245,7 +252,8 @@ func (m *made) startGuest(d dom0, o options, rings []*ring) (start *os.File, err
 	return start, d.record(m.guestDomain)
 }
 
-// startModel starts the device model, with options as libxl gives them, and waits until it says that it is ready.
+// startModel starts the device model, with options as libxl gives them, and waits until it says
+// that it is ready.
 func (m *made) startModel(d dom0, o options, rings []*ring) error {
 	ready, told, err := os.Pipe()
 	if err != nil {
@@ -257,11 +265,14 @@ func (m *made) startModel(d dom0, o options, rings []*ring) error {
 		return err
 	}
 	defer log.Close()
-	args := []string{"-xen-domid", strconv.Itoa(m.ID), "-no-shutdown", "-name", m.Name, "-add-fd", "fd=3,set=0,opaque=ready"}
+	args := []string{"-xen-domid", strconv.Itoa(m.ID), "-no-shutdown", "-name", m.Name, "-add-fd",
+		"fd=3,set=0,opaque=ready"}
 	files := []*os.File{told}
 	for i, channel := range o.devices("channel") {
-		args = append(args, "-chardev", fmt.Sprintf("socket,id=libxl-channel%d,path=%s,server=on,wait=off", i, channel["path"]))
-		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=1", 3+len(files)), "-add-fd", fmt.Sprintf("fd=%d,set=2", 4+len(files)))
+		args = append(args, "-chardev", fmt.Sprintf("socket,id=libxl-channel%d,path=%s,server=on,wait=off", i,
+			channel["path"]))
+		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=1", 3+len(files)), "-add-fd",
+			fmt.Sprintf("fd=%d,set=2", 4+len(files)))
 		files = append(files, rings[i].ours, rings[i].theirs) // as long as somebody has the guest's end, it can be read
 	}
 	m.model = exec.Command(o.one("device_model_override"), args...)
@@ -314,7 +325,8 @@ func (m *made) plug(d dom0, i int, card map[string]string) error {
 		return err
 	}
 	script := exec.Command(card["script"], "online", "type_if=vif")
-	script.Env = append(os.Environ(), "vif="+name, fmt.Sprintf("XENBUS_PATH=backend/vif/%d/%d", m.ID, i), xenstoreVariable+"="+store)
+	script.Env = append(os.Environ(), "vif="+name, fmt.Sprintf("XENBUS_PATH=backend/vif/%d/%d", m.ID, i),
+		xenstoreVariable+"="+store)
 	if said, err := script.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(said)))
 	}

@@ -25,14 +25,16 @@ type drive struct {
 	format string // foreign.QCow2 or foreign.Raw; "": a device of the host, which its kernel serves
 }
 
-// disks are the drives of a domain, as xl-disk-configuration(5) has them. Formats are said, and never guessed; files are served by the domain's QEMU, which is confined.
+// disks are the drives of a domain, as xl-disk-configuration(5) has them. Formats are said, and
+// never guessed; files are served by the domain's QEMU, which is confined.
 func (d *domain) disks() (all []string) {
 	for _, drive := range d.drives {
 		format, backend := drive.format, "qdisk"
 		if format == "" {
 			format, backend = foreign.Raw, "phy"
 		}
-		all = append(all, fmt.Sprintf("vdev=%s,access=rw,format=%s,backendtype=%s,target=%s", drive.device, format, backend, drive.path))
+		all = append(all, fmt.Sprintf("vdev=%s,access=rw,format=%s,backendtype=%s,target=%s", drive.device, format, backend,
+			drive.path))
 	}
 	return all
 }
@@ -40,8 +42,8 @@ func (d *domain) disks() (all []string) {
 // bootDevice is what a guest calls the disk that it boots.
 const bootDevice = "xvda"
 
-// deviceOf is what a guest calls one of its other disks. Of xvda to xvdd, guests of the type hvm have an emulated disk, too, for which QEMU would open devices of the host
-// by name (libxl_dm.c).
+// deviceOf is what a guest calls one of its other disks. Of xvda to xvdd, guests of the type hvm
+// have an emulated disk, too, for which QEMU would open devices of the host by name (libxl_dm.c).
 func deviceOf(i int) string { return "xvd" + string(rune('e'+i)) }
 
 // firstSet is the set in which QEMU finds the first of them (confine.Opened).
@@ -77,7 +79,8 @@ func (f *foundation) addDisks(m machine, r *nodedir.Record) error {
 	return nil
 }
 
-// cover hides the files of disks from the guest, by an empty directory beside them: one of the root's own file system, as no two files of what is shared may look the same.
+// cover hides the files of disks from the guest, by an empty directory beside them: one of the
+// root's own file system, as no two files of what is shared may look the same.
 func (m machine) cover(root string) (bind rootfs.Bind, err error) {
 	private, err := tree.Open(m.Private())
 	if err != nil {
@@ -116,7 +119,8 @@ func (f *foundation) growImages(ctx context.Context, m machine, all []site.Drive
 	}
 	defer q.Close() //nolint:errcheck // all was answered
 	for _, i := range f.short {
-		if err := q.Do(ctx, "block_resize", map[string]any{"node-name": deviceOf(i) + "-" + all[i].Disk, "size": all[i].Size}, nil); err != nil {
+		if err := q.Do(ctx, "block_resize", map[string]any{"node-name": deviceOf(i) + "-" + all[i].Disk,
+			"size": all[i].Size}, nil); err != nil {
 			return m.DiskProblem(all[i], "does not get larger", err)
 		}
 	}

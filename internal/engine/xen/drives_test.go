@@ -23,7 +23,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestConfigOfDrives: what a node with disks of its own is given, whole, of each type: nothing but its root and those.
+// TestConfigOfDrives: what a node with disks of its own is given, whole, of each type: nothing but
+// its root and those.
 func TestConfigOfDrives(t *testing.T) {
 	for _, kind := range site.XenTypes {
 		n, d := aNode(), aDomain()
@@ -60,16 +61,20 @@ func withDisks(t *testing.T, disks ...site.Drive) (*Engine, machine, *nodedir.Re
 	return e, m, r
 }
 
-// TestAddDisks: QEMU finds files open, by sets, and sees no name of the host; the guest is told which disk is which.
+// TestAddDisks: QEMU finds files open, by sets, and sees no name of the host; the guest is told
+// which disk is which.
 func TestAddDisks(t *testing.T) {
-	e, m, r := withDisks(t, site.Drive{Name: "data", Disk: site.QCow2, Size: 64 << 20}, site.Drive{Name: "log", Disk: site.RawFile, Size: 64 << 20})
+	e, m, r := withDisks(t, site.Drive{Name: "data", Disk: site.QCow2, Size: 64 << 20},
+		site.Drive{Name: "log", Disk: site.RawFile, Size: 64 << 20})
 	f := &foundation{domain: *aDomain()}
 	must(t, f.addDisks(m, r))
-	if want := []drive{{"xvde", "/dev/fdset/20", "qcow2"}, {"xvdf", "/dev/fdset/21", "raw"}}; !slices.Equal(f.drives, want) {
+	if want := []drive{{"xvde", "/dev/fdset/20", "qcow2"}, {"xvdf", "/dev/fdset/21", "raw"}}; !slices.Equal(f.drives,
+		want) {
 		t.Errorf("the toolstack is told %v", f.drives)
 	}
 	data, log := filepath.Join(m.Disks(), "data.qcow2"), filepath.Join(m.Disks(), "log.raw")
-	if want := []confine.Opened{{Path: data, Set: 20, Writes: true}, {Path: log, Set: 21, Writes: true}}; !slices.Equal(f.backend.Files, want) || len(f.short) > 0 {
+	if want := []confine.Opened{{Path: data, Set: 20, Writes: true},
+		{Path: log, Set: 21, Writes: true}}; !slices.Equal(f.backend.Files, want) || len(f.short) > 0 {
 		t.Errorf("QEMU finds open %v; short are %v", f.backend.Files, f.short)
 	}
 	must(t, tellDisks(e.Dirs, m, r))
@@ -77,7 +82,8 @@ func TestAddDisks(t *testing.T) {
 	text, err := os.ReadFile(file)
 	must(t, err)
 	var told []boot.Drive
-	if err := json.Unmarshal(text, &told); err != nil || !slices.Equal(told, []boot.Drive{{Device: "xvde", Name: "data"}, {Device: "xvdf", Name: "log"}}) {
+	if err := json.Unmarshal(text, &told); err != nil ||
+		!slices.Equal(told, []boot.Drive{{Device: "xvde", Name: "data"}, {Device: "xvdf", Name: "log"}}) {
 		t.Errorf("the guest is told %s, %v", text, err)
 	}
 	r.VM.Disks = nil
@@ -87,13 +93,16 @@ func TestAddDisks(t *testing.T) {
 	}
 }
 
-// TestAddDisksLooks: a disk is looked at each time that a domain is to have it: what a guest has made of it is refused, and one that is to be larger becomes so.
+// TestAddDisksLooks: a disk is looked at each time that a domain is to have it: what a guest has
+// made of it is refused, and one that is to be larger becomes so.
 func TestAddDisksLooks(t *testing.T) {
-	_, m, r := withDisks(t, site.Drive{Name: "data", Disk: site.QCow2, Size: 64 << 20}, site.Drive{Name: "log", Disk: site.RawFile, Size: 64 << 20})
+	_, m, r := withDisks(t, site.Drive{Name: "data", Disk: site.QCow2, Size: 64 << 20},
+		site.Drive{Name: "log", Disk: site.RawFile, Size: 64 << 20})
 	r.VM.Disks[0].Size, r.VM.Disks[1].Size = 128<<20, 128<<20
 	f := &foundation{domain: *aDomain()}
 	must(t, f.addDisks(m, r))
-	if info, err := os.Stat(filepath.Join(m.Disks(), "log.raw")); err != nil || info.Size() != 128<<20 || !slices.Equal(f.short, []int{0}) {
+	if info, err := os.Stat(filepath.Join(m.Disks(), "log.raw")); err != nil || info.Size() != 128<<20 ||
+		!slices.Equal(f.short, []int{0}) {
 		t.Errorf("%v, %v; QEMU is to make larger %v", info.Size(), err, f.short)
 	}
 	if err := f.growImages(t.Context(), m, r.VM.Drives()); err == nil { // the domain is not there
@@ -103,9 +112,11 @@ func TestAddDisksLooks(t *testing.T) {
 		do   func(path string) error
 		want string
 	}{
-		"a link":       {func(path string) error { _ = os.Remove(path); return os.Symlink("/etc/passwd", path) }, "cannot be opened"},
-		"backing file": {func(path string) error { return patch(path, 8, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 11) }, "backing file"},
-		"gone":         {os.Remove, "not there"},
+		"a link": {func(path string) error { _ = os.Remove(path); return os.Symlink("/etc/passwd", path) },
+			"cannot be opened"},
+		"backing file": {func(path string) error { return patch(path, 8, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 11) },
+			"backing file"},
+		"gone": {os.Remove, "not there"},
 	} {
 		_, m, r := withDisks(t, site.Drive{Name: "data", Disk: site.QCow2, Size: 64 << 20})
 		must(t, harm.do(filepath.Join(m.Disks(), "data.qcow2")))
@@ -115,7 +126,8 @@ func TestAddDisksLooks(t *testing.T) {
 		}
 	}
 	_, m, r = withDisks(t, site.Drive{Name: "part", Disk: "/dev/null"})
-	if err := (&foundation{}).addDisks(m, r); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "no block device") {
+	if err := (&foundation{}).addDisks(m, r); problem.Exit(err) != int(problem.Failed) ||
+		!strings.Contains(err.Error(), "no block device") {
 		t.Errorf("a device that is none: %v", err)
 	}
 }
@@ -144,18 +156,21 @@ func TestCover(t *testing.T) {
 	}
 }
 
-// disksOfGuests: the QEMU of a guest has its disks open for writing, and nothing else of where they are; the guest is told how they are called, and sees no file of them. They stay
-// when it stops.
+// disksOfGuests: the QEMU of a guest has its disks open for writing, and nothing else of where they
+// are; the guest is told how they are called, and sees no file of them. They stay when it stops.
 func disksOfGuests(t *testing.T, w world) {
 	need.Program(t, "qemu-img")
 	n := w.Node("disks", 31)
-	n.VM.Disks = []site.Drive{{Name: "data", Disk: site.QCow2, Size: 64 << 20}, {Name: "log", Disk: site.RawFile, Size: 64 << 20}}
+	n.VM.Disks = []site.Drive{{Name: "data", Disk: site.QCow2, Size: 64 << 20},
+		{Name: "log", Disk: site.RawFile, Size: 64 << 20}}
 	ref := engine.RefOf(n)
 	m := w.machine(ref)
 	must(t, w.Create(t.Context(), n))
 	t.Cleanup(func() { must(t, w.Destroy(context.Background(), ref)) })
 	must(t, w.Start(t.Context(), ref))
-	out, err := host.Output(t.Context(), w.Runner(ref), host.Command{Args: []string{"sh", "-ec", "cat /etc/orrery/.drives.json; ls -A /.orrery-disks; ! touch /.orrery-disks/new 2>/dev/null"}}, 1<<16)
+	out, err := host.Output(t.Context(), w.Runner(ref),
+		host.Command{Args: []string{"sh", "-ec",
+			"cat /etc/orrery/.drives.json; ls -A /.orrery-disks; ! touch /.orrery-disks/new 2>/dev/null"}}, 1<<16)
 	if want := `[{"device":"xvde","name":"data"},{"device":"xvdf","name":"log"}]`; err != nil || string(out) != want {
 		t.Errorf("the guest finds %s, %v", out, err)
 	}
@@ -193,13 +208,15 @@ func wantHanded(t *testing.T, m machine, names ...string) {
 	var got []string
 	for _, fd := range open {
 		path, _ := os.Readlink(at + "/fd/" + fd.Name())
-		if !strings.Contains(path, vm.Hold) && filepath.Dir(path) != "/" || !slices.Contains([]string{".qcow2", ".raw"}, filepath.Ext(path)) {
+		if !strings.Contains(path, vm.Hold) && filepath.Dir(path) != "/" ||
+			!slices.Contains([]string{".qcow2", ".raw"}, filepath.Ext(path)) {
 			continue
 		}
 		how, err := os.ReadFile(at + "/fdinfo/" + fd.Name())
 		must(t, err)
 		var position, flags int
-		if _, err := fmt.Sscanf(string(how), "pos:\t%d\nflags:\t%o", &position, &flags); err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
+		if _, err := fmt.Sscanf(string(how), "pos:\t%d\nflags:\t%o", &position, &flags); err != nil ||
+			flags&unix.O_ACCMODE != unix.O_RDWR {
 			t.Errorf("%s is open as %q, %v", path, how, err)
 		}
 		got = append(got, filepath.Base(path))

@@ -17,8 +17,9 @@ import (
 	"orrery/internal/site"
 )
 
-// A foundation is what a domain stands on: the node's root where nobody else sees it, and files that the toolstack reads and runs. They stay for as long as the domain
-// runs: a guest that reboots is a new domain, which the toolstack makes from them.
+// A foundation is what a domain stands on: the node's root where nobody else sees it, and files
+// that the toolstack reads and runs. They stay for as long as the domain runs: a guest that reboots
+// is a new domain, which the toolstack makes from them.
 type foundation struct {
 	domain
 	overlay *rootfs.Overlay
@@ -84,7 +85,8 @@ func newFoundation(m machine, r *nodedir.Record, on *rootfs.Overlay) (*foundatio
 		return nil, err
 	}
 	on.Namespace = m.File("ids")
-	f := &foundation{overlay: on, orrery: orrery, record: m.Path(), domain: domain{name: m.domain(), run: m.Run, model: filepath.Join(m.Run, "model")}}
+	f := &foundation{overlay: on, orrery: orrery, record: m.Path(),
+		domain: domain{name: m.domain(), run: m.Run, model: filepath.Join(m.Run, "model")}}
 	f.backend = confine.Backend{
 		Cell: confine.Cell{
 			At: m.File("cell"), User: r.IDs().First, Sees: append(confine.QEMU(model), "/usr/lib/xen"),
@@ -131,8 +133,8 @@ func (f *foundation) modelScript() string {
 	return fmt.Sprintf("#!/bin/sh\nexec %s %s %s \"$@\"\n", shell(f.orrery), ModelVerb, shell(f.file("backend.json")))
 }
 
-// linkScript is what the toolstack runs when a card has come, in the place of its own scripts for bridges. It is told the name of the link in $vif, and waits for a word
-// in xenstore.
+// linkScript is what the toolstack runs when a card has come, in the place of its own scripts for
+// bridges. It is told the name of the link in $vif, and waits for a word in xenstore.
 func (f *foundation) linkScript(i int) string {
 	return fmt.Sprintf("#!/bin/sh -e\n[ \"$1\" = online ] || exit 0\n%s %s %s %d \"$vif\"\nexec xenstore-write \"$XENBUS_PATH/hotplug-status\" connected\n",
 		shell(f.orrery), LinkVerb, shell(f.record), i)

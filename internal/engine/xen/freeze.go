@@ -19,7 +19,8 @@ func (e *Engine) Flush(ctx context.Context, ref engine.Ref) {
 	vm.Flush(ctx, e.Runner(ref))
 }
 
-// Freeze lets a domain stand still, and then its QEMU: what the guest has asked for already is written as long as that goes on.
+// Freeze lets a domain stand still, and then its QEMU: what the guest has asked for already is
+// written as long as that goes on.
 func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if !m.running() {
@@ -54,7 +55,8 @@ func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	return nil
 }
 
-// frozen reports whether the node stands still, or did when somebody was killed who had let it: then Xen may still let it.
+// frozen reports whether the node stands still, or did when somebody was killed who had let it:
+// then Xen may still let it.
 func (m machine) frozen() bool {
 	_, err := os.Lstat(m.Freezing())
 	return err == nil || m.Group().Frozen()
@@ -68,7 +70,8 @@ func (m machine) thaw(ctx context.Context) error {
 	return m.goOn(ctx)
 }
 
-// goOn lets a domain go on that may stand still: its QEMU first, which Xen may ask, then the guest. The mark goes last, so that who comes after a kill does the same.
+// goOn lets a domain go on that may stand still: its QEMU first, which Xen may ask, then the guest.
+// The mark goes last, so that who comes after a kill does the same.
 func (m machine) goOn(ctx context.Context) error {
 	if m.Group().Frozen() {
 		if err := m.Group().SetFrozen(false); err != nil {

@@ -38,7 +38,8 @@ func boot1() error {
 	for _, s := range []unix.Signal{powersOff, reboots} {
 		blocked.Val[0] |= 1 << (uint(s) - 1)
 	}
-	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &blocked, nil); err != nil { // on this thread, which /proc/1/status tells of: the others take them
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &blocked, nil); err != nil {
+		// on this thread, which /proc/1/status tells of: the others take them
 		return err
 	}
 	told := make(chan os.Signal, 4)
@@ -117,7 +118,8 @@ func (o guestOrder) mount(config *boot.Config) error {
 			return &os.PathError{Op: "mount " + m.Tag, Path: m.Path, Err: err}
 		}
 	}
-	for path, kind := range map[string]string{"proc": "proc", "sys": "sysfs", "dev": "tmpfs", "run": "tmpfs", "tmp": "tmpfs"} {
+	for path, kind := range map[string]string{"proc": "proc", "sys": "sysfs", "dev": "tmpfs", "run": "tmpfs",
+		"tmp": "tmpfs"} {
 		if err := unix.Mount(kind, at(path), kind, 0, ""); err != nil {
 			return &os.PathError{Op: "mount", Path: path, Err: err}
 		}
@@ -125,7 +127,8 @@ func (o guestOrder) mount(config *boot.Config) error {
 	if err := unix.Mount("bus", at("sys/bus"), "tmpfs", 0, ""); err != nil {
 		return err
 	}
-	devices := map[string]string{"null": "/dev/null", "zero": "/dev/zero", "full": "/dev/full", "random": "/dev/random", "urandom": "/dev/urandom"}
+	devices := map[string]string{"null": "/dev/null", "zero": "/dev/zero", "full": "/dev/full", "random": "/dev/random",
+		"urandom": "/dev/urandom"}
 	for i, terminal := range o.Consoles {
 		if err := os.MkdirAll(at(fmt.Sprintf("sys/bus/xen/devices/console-%d", i)), 0o755); err != nil {
 			return err

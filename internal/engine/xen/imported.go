@@ -15,8 +15,9 @@ import (
 	"orrery/internal/site"
 )
 
-// foundImported plans the foundation of a domain that boots a disk of others. In the place of a root, its QEMU gets the directory with what the node has written to that,
-// and finds the image in the store open.
+// foundImported plans the foundation of a domain that boots a disk of others. In the place of a
+// root, its QEMU gets the directory with what the node has written to that, and finds the image in
+// the store open.
 func foundImported(nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundation, error) {
 	base, is, err := nodes.Store.OpenDisk(r.Base)
 	if err != nil {
@@ -46,7 +47,8 @@ func stranger(ref engine.Ref, running func(engine.Ref) bool) host.Runner {
 		if !running(ref) {
 			return nil, engine.NotRunning(ref)
 		}
-		return nil, problem.New(problem.Unable, "node %s: nothing is known of the system on its disk, so no command can be run in it", ref.Name).At(ref.Site).
+		return nil, problem.New(problem.Unable,
+			"node %s: nothing is known of the system on its disk, so no command can be run in it", ref.Name).At(ref.Site).
 			Try("use its network; or orrery console %s", ref.Name)
 	})
 }

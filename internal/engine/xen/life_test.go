@@ -21,11 +21,13 @@ func ground(t *testing.T, script string) (e *Engine, m machine, asked func() str
 	t.Helper()
 	dir := t.TempDir()
 	log := filepath.Join(dir, "log")
-	if err := os.WriteFile(filepath.Join(dir, "xl"), []byte("#!/bin/sh\necho \"$@\" >>"+log+"\n"+script), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "xl"), []byte("#!/bin/sh\necho \"$@\" >>"+log+"\n"+script),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
-	e = New(host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")}, image.Open(filepath.Join(dir, "state")))
+	e = New(host.Dirs{State: filepath.Join(dir, "state"), Run: filepath.Join(dir, "run")},
+		image.Open(filepath.Join(dir, "state")))
 	e.Slots, e.lacks, e.dom0 = filepath.Join(dir, "slots"), func() error { return nil }, func() error { return nil }
 	n := aNode()
 	n.Site, n.NICs = "unit-xen", nil
@@ -42,7 +44,8 @@ func ground(t *testing.T, script string) (e *Engine, m machine, asked func() str
 	}
 }
 
-// TestDestroy: the domain of the node is ended, and no other is named; that there is none is no error; that it cannot be ended is, and the node stays.
+// TestDestroy: the domain of the node is ended, and no other is named; that there is none is no
+// error; that it cannot be ended is, and the node stays.
 func TestDestroy(t *testing.T) {
 	e, m, asked := ground(t, `echo "orrery-unit-xen-7 is an invalid domain identifier (rc=-6)" >&2; exit 1`)
 	if err := e.Destroy(t.Context(), m.Ref); err != nil || asked() != "destroy orrery-unit-xen-7" {
@@ -52,7 +55,8 @@ func TestDestroy(t *testing.T) {
 		t.Errorf("the node is still there: %v", err)
 	}
 	e, m, _ = ground(t, `echo "libxl: error: libxl_domain.c:1:x: Domain 3:Unable to destroy guest" >&2; exit 1`)
-	if err := e.Destroy(t.Context(), m.Ref); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "Unable to destroy guest") {
+	if err := e.Destroy(t.Context(), m.Ref); problem.Exit(err) != int(problem.Failed) ||
+		!strings.Contains(err.Error(), "Unable to destroy guest") {
 		t.Errorf("%v", err)
 	}
 	if _, err := m.Read(); err != nil {
@@ -60,7 +64,8 @@ func TestDestroy(t *testing.T) {
 	}
 }
 
-// TestEndedByOthers: a domain that somebody else ends at the same time has ended; one that is listed still has not.
+// TestEndedByOthers: a domain that somebody else ends at the same time has ended; one that is
+// listed still has not.
 func TestEndedByOthers(t *testing.T) {
 	script := `
 case $1 in
@@ -73,12 +78,14 @@ esac`
 	}
 	e, m, _ = ground(t, script)
 	t.Setenv("LEFT", "orrery-unit-xen-7 3 256 1 -b---- 1.0\n")
-	if err := e.Destroy(t.Context(), m.Ref); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "Non-existent domain") {
+	if err := e.Destroy(t.Context(), m.Ref); problem.Exit(err) != int(problem.Failed) ||
+		!strings.Contains(err.Error(), "Non-existent domain") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestWithoutXen: a host that does not run on Xen any more has no domains: its nodes are listed and removed, and do not start.
+// TestWithoutXen: a host that does not run on Xen any more has no domains: its nodes are listed and
+// removed, and do not start.
 func TestWithoutXen(t *testing.T) {
 	e, m, asked := ground(t, "exit 1")
 	lack := problem.New(problem.Unable, "this host does not run on Xen").Try("boot Xen")
@@ -94,7 +101,8 @@ func TestWithoutXen(t *testing.T) {
 	if err != nil || len(nodes) != 1 || nodes[0].State != observe.Stopped {
 		t.Errorf("%+v, %v", nodes, err)
 	}
-	if err := e.Runner(m.Ref).Run(t.Context(), host.Command{Args: []string{"true"}}); problem.Exit(err) != problem.Exit(engine.NotRunning(m.Ref)) {
+	if err := e.Runner(m.Ref).Run(t.Context(),
+		host.Command{Args: []string{"true"}}); problem.Exit(err) != problem.Exit(engine.NotRunning(m.Ref)) {
 		t.Errorf("a command runs: %v", err)
 	}
 	if err := e.Destroy(t.Context(), m.Ref); err != nil || asked() != "" {
@@ -102,7 +110,8 @@ func TestWithoutXen(t *testing.T) {
 	}
 }
 
-// TestEndWithout: domains of a host that is a Dom0 are ended also if it lacks something else to start one; without xl, a node that does not run is removed.
+// TestEndWithout: domains of a host that is a Dom0 are ended also if it lacks something else to
+// start one; without xl, a node that does not run is removed.
 func TestEndWithout(t *testing.T) {
 	e, m, asked := ground(t, "")
 	e.lacks = func() error { return errors.New("no QEMU for Xen") }
@@ -116,7 +125,8 @@ func TestEndWithout(t *testing.T) {
 	}
 }
 
-// TestGoOn: a domain that was paused goes on also if the rest of it never came to stand still, and the mark stays until it does.
+// TestGoOn: a domain that was paused goes on also if the rest of it never came to stand still, and
+// the mark stays until it does.
 func TestGoOn(t *testing.T) {
 	e, m, asked := ground(t, "")
 	must(t, os.WriteFile(m.Freezing(), nil, 0o600))
@@ -129,7 +139,8 @@ func TestGoOn(t *testing.T) {
 	}
 }
 
-// TestSweepAfterKills: what a killed run left of a node that does not run is put right: the domain that it was starting is ended, marks go.
+// TestSweepAfterKills: what a killed run left of a node that does not run is put right: the domain
+// that it was starting is ended, marks go.
 func TestSweepAfterKills(t *testing.T) {
 	e, m, asked := ground(t, "")
 	for _, mark := range []string{m.Starting(), m.Freezing()} {
@@ -170,8 +181,10 @@ func TestNamed(t *testing.T) {
 
 // TestDown: whether a guest has shut down is said of its own domain alone.
 func TestDown(t *testing.T) {
-	all := []xl.Domain{{Name: "Domain-0", State: "r-----"}, {Name: "orrery-a-1", State: "---s--"}, {Name: "orrery-a-11", State: "-b----"}, {Name: "orrery-a-2", State: "---sc-"}}
-	for name, want := range map[string]bool{"orrery-a-1": true, "orrery-a-11": false, "orrery-a-2": true, "orrery-a-3": false} {
+	all := []xl.Domain{{Name: "Domain-0", State: "r-----"}, {Name: "orrery-a-1", State: "---s--"},
+		{Name: "orrery-a-11", State: "-b----"}, {Name: "orrery-a-2", State: "---sc-"}}
+	for name, want := range map[string]bool{"orrery-a-1": true, "orrery-a-11": false, "orrery-a-2": true,
+		"orrery-a-3": false} {
 		if down(all, name) != want {
 			t.Errorf("%s: %v", name, !want)
 		}

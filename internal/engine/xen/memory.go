@@ -27,13 +27,15 @@ import (
 // the disk of the guest is of that moment only once.
 func (m machine) taken() string { return m.File("memory.taken") }
 
-// saving is a file that is there while Xen's toolstack writes the state of a domain. It goes on when we are killed.
+// saving is a file that is there while Xen's toolstack writes the state of a domain. It goes on
+// when we are killed.
 func (m machine) saving() string { return m.File("saving") }
 
 // writing is how long the toolstack may take to write a state.
 const writing = 15 * time.Minute
 
-// Remember writes the state of a domain that stands still. Its guest's kernel has to work for that, and so it goes on, for as long as that takes: then it is paused until Thaw.
+// Remember writes the state of a domain that stands still. Its guest's kernel has to work for that,
+// and so it goes on, for as long as that takes: then it is paused until Thaw.
 func (e *Engine) Remember(ctx context.Context, ref engine.Ref, file string) error {
 	m := e.machine(ref)
 	r, err := e.Record(ref)
@@ -41,7 +43,9 @@ func (e *Engine) Remember(ctx context.Context, ref engine.Ref, file string) erro
 		return err
 	}
 	if !r.Imported() {
-		return problem.New(problem.Unable, "the memory of node %s cannot be kept: its root is a directory of this host, which its kernel has by 9p, and Linux cannot save a 9p device", ref.Name).
+		return problem.New(problem.Unable,
+			"the memory of node %s cannot be kept: its root is a directory of this host, which its kernel has by 9p, and Linux cannot save a 9p device",
+			ref.Name).
 			At(m.Path()).Try(`take the snapshot without --memory; or let the node boot a disk: [image.NAME] import = "FILE.qcow2"`)
 	}
 	if err := m.remember(ctx, r, file); err != nil {
@@ -79,7 +83,8 @@ func (m machine) remember(ctx context.Context, r *nodedir.Record, file string) e
 	return os.Remove(m.saving())
 }
 
-// save lets the toolstack write the state, and no more of it than there can be. The toolstack is not ended when we are: a guest that it has suspended would never go on.
+// save lets the toolstack write the state, and no more of it than there can be. The toolstack is
+// not ended when we are: a guest that it has suspended would never go on.
 func (m machine) save(file string, most int64) error {
 	program, err := xl.Program()
 	if err != nil {
@@ -89,11 +94,13 @@ func (m machine) save(file string, most int64) error {
 	if err != nil {
 		return problem.New(problem.Unable, "prlimit is not installed on this host").Try("install the package util-linux")
 	}
-	patient, cancel := context.WithTimeoutCause(context.Background(), writing, fmt.Errorf("it has not ended within %v", writing))
+	patient, cancel := context.WithTimeoutCause(context.Background(), writing,
+		fmt.Errorf("it has not ended within %v", writing))
 	defer cancel()
 	args := []string{"save", "-p", m.domain(), file}
 	said := &host.Tail{}
-	cmd := host.Program(patient, prlimit, append([]string{fmt.Sprintf("--fsize=%d", most), "--core=0", "--", program}, args...)...)
+	cmd := host.Program(patient, prlimit, append([]string{fmt.Sprintf("--fsize=%d", most), "--core=0", "--", program},
+		args...)...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = said, said, "/"
 	if err := m.Group().Start(cmd); err != nil {
 		return err
@@ -116,8 +123,9 @@ func (m machine) monitor(ctx context.Context) (*qmp.Client, error) {
 	return qmp.Dial(ctx, path)
 }
 
-// drain lets the QEMU of a domain that is paused write what it keeps in memory of its disks: the guest that goes on from the state has seen it written. A QEMU whose machine stops
-// does so (vm_stop).
+// drain lets the QEMU of a domain that is paused write what it keeps in memory of its disks: the
+// guest that goes on from the state has seen it written. A QEMU whose machine stops does so
+// (vm_stop).
 func (m machine) drain(ctx context.Context) error {
 	q, err := m.monitor(ctx)
 	if err != nil {
@@ -144,8 +152,9 @@ func (m machine) saver() int {
 	return 0
 }
 
-// endSaving waits until the toolstack has written a state that nobody waits for any more. A guest that it has suspended, and not let go, goes on if this version of it can let
-// it; else it is ended, as by a power cut: nobody has its state.
+// endSaving waits until the toolstack has written a state that nobody waits for any more. A guest
+// that it has suspended, and not let go, goes on if this version of it can let it; else it is
+// ended, as by a power cut: nobody has its state.
 func (e *ending) endSaving(ctx context.Context, m machine) error {
 	if m.Group().Frozen() {
 		if err := m.Group().SetFrozen(false); err != nil {
@@ -172,7 +181,8 @@ func (e *ending) endSaving(ctx context.Context, m machine) error {
 // Recall lets a node go on from a state when it is started next; "": it boots.
 func (e *Engine) Recall(ref engine.Ref, file string) error { return e.machine(ref).Recall(file) }
 
-// take takes the state from which a domain is to go on; "": it boots. It is to be that of this very domain, whoever has put it there.
+// take takes the state from which a domain is to go on; "": it boots. It is to be that of this very
+// domain, whoever has put it there.
 func (m machine) take() (string, error) {
 	err := os.Rename(m.Memory(), m.taken())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,7 +196,8 @@ func (m machine) take() (string, error) {
 		err = fmt.Errorf("it is that of %q", of.Name)
 	}
 	if err != nil {
-		return "", problem.New(problem.Failed, "the state from which node %s is to go on is damaged", m.Ref.Name).At(m.taken()).Because(err).
+		return "", problem.New(problem.Failed, "the state from which node %s is to go on is damaged", m.Ref.Name).
+			At(m.taken()).Because(err).
 			Try("start the node once more: then it boots")
 	}
 	return m.taken(), nil

@@ -14,7 +14,8 @@ import (
 	"orrery/internal/site"
 )
 
-// aState is a file with the state of a domain, as xl writes it: what it begins with is all that anybody but xl reads.
+// aState is a file with the state of a domain, as xl writes it: what it begins with is all that
+// anybody but xl reads.
 func aState(t *testing.T, domain string) string {
 	t.Helper()
 	config := `{"c_info": {"type": "pv", "name": "` + domain + `"}}`
@@ -32,17 +33,20 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestRememberWhat: a node with its root by 9p says that its memory cannot be kept, why, and what to do; nothing is asked of Xen.
+// TestRememberWhat: a node with its root by 9p says that its memory cannot be kept, why, and what
+// to do; nothing is asked of Xen.
 func TestRememberWhat(t *testing.T) {
 	e, m, asked := ground(t, "")
 	file := filepath.Join(t.TempDir(), "memory")
 	err := e.Remember(t.Context(), m.Ref, file)
-	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "9p") || !strings.Contains(err.Error(), "import = ") || asked() != "" || exists(file) {
+	if problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "9p") ||
+		!strings.Contains(err.Error(), "import = ") || asked() != "" || exists(file) {
 		t.Errorf("%v; xl is asked: %s", err, asked())
 	}
 }
 
-// TestRecall: a state is used once, and only if it is of the very domain; a state that was not wanted after all, or has been used by a run that was killed, never.
+// TestRecall: a state is used once, and only if it is of the very domain; a state that was not
+// wanted after all, or has been used by a run that was killed, never.
 func TestRecall(t *testing.T) {
 	e, m, _ := ground(t, "")
 	must(t, e.Recall(m.Ref, aState(t, m.domain())))
@@ -62,7 +66,8 @@ func TestRecall(t *testing.T) {
 		t.Errorf("it was taken back: %q, %v", got, err)
 	}
 	must(t, e.Recall(m.Ref, aState(t, "orrery-unit-xen-8")))
-	if _, err := m.take(); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), `that of "orrery-unit-xen-8"`) {
+	if _, err := m.take(); problem.Exit(err) != int(problem.Failed) ||
+		!strings.Contains(err.Error(), `that of "orrery-unit-xen-8"`) {
 		t.Errorf("another's: %v", err)
 	}
 	if got, err := m.take(); err != nil || got != "" {
@@ -70,7 +75,8 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestSweepSaving: what a killed run left of a state that was being written is put right, also if the node does not run any more.
+// TestSweepSaving: what a killed run left of a state that was being written is put right, also if
+// the node does not run any more.
 func TestSweepSaving(t *testing.T) {
 	e, m, asked := ground(t, "")
 	must(t, os.WriteFile(m.saving(), nil, 0o600))
@@ -94,7 +100,8 @@ func TestUnpause(t *testing.T) {
 	}
 }
 
-// TestStranger: no command runs in a node that boots a disk, its files are not opened, and it is asked to shut down by Xen.
+// TestStranger: no command runs in a node that boots a disk, its files are not opened, and it is
+// asked to shut down by Xen.
 func TestStranger(t *testing.T) {
 	e, m, asked := ground(t, "")
 	r, err := m.Read()
@@ -102,7 +109,8 @@ func TestStranger(t *testing.T) {
 	r.Disk = site.Disk{Firmware: site.BIOS, Guest: site.NoGuest}
 	must(t, m.Write(&nodedir.Record{Node: r.Node}))
 	e.Running = func(engine.Ref) bool { return true }
-	if err := e.Runner(m.Ref).Run(t.Context(), host.Command{}); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "nothing is known") {
+	if err := e.Runner(m.Ref).Run(t.Context(), host.Command{}); problem.Exit(err) != int(problem.Unable) ||
+		!strings.Contains(err.Error(), "nothing is known") {
 		t.Errorf("it has an agent: %v", err)
 	}
 	if _, err := e.View(m.Ref); problem.Exit(err) != int(problem.Unable) {

@@ -15,7 +15,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// mishaps are what befalls domains, xl and those who run it. After each, the node can be started as ever, or removed.
+// mishaps are what befalls domains, xl and those who run it. After each, the node can be started as
+// ever, or removed.
 func mishaps(t *testing.T, w world) {
 	for i, c := range []struct {
 		name string
@@ -166,7 +167,8 @@ func backendDies(t *testing.T, w world, n *spec.Node) {
 	w.wantNothing(t, n)
 }
 
-// nobodyWatches: who watches over a domain may have been killed. Then its QEMU goes on when the guest has shut down.
+// nobodyWatches: who watches over a domain may have been killed. Then its QEMU goes on when the
+// guest has shut down.
 func nobodyWatches(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	m, backend := w.machine(engine.RefOf(n)), w.domainOf(t, n).Backend
@@ -212,7 +214,8 @@ func killedStarter(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 }
 
-// killedFreezer: a run may be killed when it has paused the domain, and has not yet frozen its QEMU. The next lets the guest go on.
+// killedFreezer: a run may be killed when it has paused the domain, and has not yet frozen its
+// QEMU. The next lets the guest go on.
 func killedFreezer(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	m := w.machine(engine.RefOf(n))

@@ -20,10 +20,12 @@ import (
 //   - what Xen's toolstack runs in the place of QEMU and of its scripts, which is what Orrery's own program does there;
 //   - xl and xenstore-write (toolstack_test.go), and who watches over a domain (domain_test.go);
 //   - the QEMU of a domain (backend_test.go);
-//   - the guest: its kernel and init, which mount what they are told to, and the agent, which is the true one (guest_test.go).
+//   - the guest: its kernel and init, which mount what they are told to, and the agent, which is the true one
+//     (guest_test.go).
 //
-// Processes, control groups, namespaces, sockets and links are those that there would be. In the place of Xen, a guest has namespaces and a control group of its own;
-// and in the place of its rings, terminals.
+// Processes, control groups, namespaces, sockets and links are those that there would be. In the
+// place of Xen, a guest has namespaces and a control group of its own; and in the place of its
+// rings, terminals.
 const roleVariable = "ORRERY_XEN_TEST"
 
 // Names of programs, which are links to that of the test.
@@ -42,7 +44,9 @@ const (
 
 func init() {
 	if os.Getenv(roleVariable) == boots {
-		runtime.LockOSThread() // what is in an init keeps the first thread, on which the first process of a guest takes a signal, as systemd does; TestMain may be on another
+		// what is in an init keeps the first thread, on which the first process of a guest takes a
+		// signal, as systemd does; TestMain may be on another
+		runtime.LockOSThread()
 	}
 }
 
@@ -142,7 +146,8 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// order lets a verb of xl go wrong from now on: "fail", "hang", or "half", which is to fail when there is a domain already. "": no more.
+// order lets a verb of xl go wrong from now on: "fail", "hang", or "half", which is to fail when
+// there is a domain already. "": no more.
 func (d dom0) order(t *testing.T, verb, how string) {
 	t.Helper()
 	path := filepath.Join(d.dir, "faults", verb)

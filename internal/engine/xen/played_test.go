@@ -17,7 +17,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestPlayedToolstack: the xl that is played speaks as the true one does, as far as package xl reads it. It goes wrong when it is told to.
+// TestPlayedToolstack: the xl that is played speaks as the true one does, as far as package xl
+// reads it. It goes wrong when it is told to.
 func TestPlayedToolstack(t *testing.T) {
 	d := newDom0(t)
 	all, err := xl.Domains(t.Context())
@@ -59,7 +60,8 @@ func TestPlayedConfig(t *testing.T) {
 	for _, kind := range site.XenTypes {
 		o := read(filepath.Join("testdata", "domain-"+kind+".cfg"))
 		d := aDomain()
-		if o.one("name") != d.name || o.one("device_model_override") != d.model || o.one("type") != kind || o.one("vcpus") != "2" {
+		if o.one("name") != d.name || o.one("device_model_override") != d.model || o.one("type") != kind ||
+			o.one("vcpus") != "2" {
 			t.Errorf("%s: %v", kind, o)
 		}
 		cards, shares, channels := o.cards(), o.devices("p9"), o.devices("channel")
@@ -75,9 +77,11 @@ func TestPlayedConfig(t *testing.T) {
 	}
 }
 
-// TestPlayedBackend: a console carries what one client after the other types, and what the guest prints meanwhile. It opens no socket itself.
+// TestPlayedBackend: a console carries what one client after the other types, and what the guest
+// prints meanwhile. It opens no socket itself.
 func TestPlayedBackend(t *testing.T) {
-	if err := serveBackend([]string{"-chardev", "socket,id=x,path=/x,server=on"}); err == nil || !strings.Contains(err.Error(), "open") {
+	if err := serveBackend([]string{"-chardev", "socket,id=x,path=/x,server=on"}); err == nil ||
+		!strings.Contains(err.Error(), "open") {
 		t.Errorf("%v", err)
 	}
 	r, err := newRing()
@@ -97,7 +101,8 @@ func TestPlayedBackend(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
 	cmd := exec.Command(self)
-	cmd.Args = []string{playsQEMU, "-add-fd", "fd=3,set=0,opaque=ready", "-chardev", "socket,id=x,fd=4,server=on", "-add-fd", "fd=5,set=1", "-add-fd", "fd=6,set=2"}
+	cmd.Args = []string{playsQEMU, "-add-fd", "fd=3,set=0,opaque=ready", "-chardev", "socket,id=x,fd=4,server=on",
+		"-add-fd", "fd=5,set=1", "-add-fd", "fd=6,set=2"}
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{told, socket, r.ours, r.theirs}, os.Stderr
 	must(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()

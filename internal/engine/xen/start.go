@@ -14,7 +14,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// patience is how long a guest may take to come up, by what runs it: on an emulated processor, Xen emulates once more. One that gives up is not waited for.
+// patience is how long a guest may take to come up, by what runs it: on an emulated processor, Xen
+// emulates once more. One that gives up is not waited for.
 func patience(accel string) vm.Patience {
 	if accel == observe.TCG {
 		return vm.Patience{Agent: 20 * time.Minute, Orders: 10 * time.Minute}
@@ -74,8 +75,9 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 	return ctx.Err()
 }
 
-// create has the domain made, from the place where the node's root is mounted: what the toolstack starts for it is there, too, and in the node's control group. It
-// goes on from a state; "": it boots.
+// create has the domain made, from the place where the node's root is mounted: what the toolstack
+// starts for it is there, too, and in the node's control group. It goes on from a state; "": it
+// boots.
 func (f *foundation) create(ctx context.Context, m machine, state string) error {
 	program, err := xl.Program()
 	if err != nil {

@@ -52,8 +52,8 @@ func (e *ending) letOff(ctx context.Context, m machine) error {
 	return m.awaitOff(ctx)
 }
 
-// askOff asks the agent, for as long as the domain runs; and if that does not answer, the kernel of the guest, by Xen. A guest that does neither is waited for all the
-// same, then ended.
+// askOff asks the agent, for as long as the domain runs; and if that does not answer, the kernel of
+// the guest, by Xen. A guest that does neither is waited for all the same, then ended.
 func (e *ending) askOff(ctx context.Context, m machine) error {
 	if m.HasDisk() {
 		_ = m.press(ctx)
@@ -66,12 +66,13 @@ func (e *ending) askOff(ctx context.Context, m machine) error {
 	return ctx.Err()
 }
 
-// looking is how often Xen is asked, at most, whether a guest has shut down whose QEMU goes on and over whose domain nobody watches any more. That has a price: all domains
-// are read from xenstore.
+// looking is how often Xen is asked, at most, whether a guest has shut down whose QEMU goes on and
+// over whose domain nobody watches any more. That has a price: all domains are read from xenstore.
 const looking = 2 * time.Second
 
-// awaitOff waits until the domain has ended. One that reboots has none for a moment, but somebody who makes another. The longer it takes, the less often it is looked:
-// a guest that boots in emulation needs the processor itself.
+// awaitOff waits until the domain has ended. One that reboots has none for a moment, but somebody
+// who makes another. The longer it takes, the less often it is looked: a guest that boots in
+// emulation needs the processor itself.
 func (m machine) awaitOff(ctx context.Context) error {
 	const most = 500 * time.Millisecond
 	for last, pause := time.Now(), 50*time.Millisecond; len(m.Group().Processes()) > 0; pause = min(pause+pause/8, most) {
@@ -108,8 +109,8 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	return e.Remove(ref)
 }
 
-// endDomain ends what Xen has of the node, and tells if that was nothing. A host that is no Dom0, or no longer, has no domains. On one from which xl was removed, those
-// that run are not forgotten.
+// endDomain ends what Xen has of the node, and tells if that was nothing. A host that is no Dom0,
+// or no longer, has no domains. On one from which xl was removed, those that run are not forgotten.
 func (e *ending) endDomain(ctx context.Context, m machine) (none bool, err error) {
 	if e.dom0() != nil {
 		return true, nil
@@ -122,14 +123,15 @@ func (e *ending) endDomain(ctx context.Context, m machine) (none bool, err error
 		return err != nil, nil
 	}
 	// Who watches over it may have ended it at the same time, and been faster.
-	if all, lost := xl.Domains(ctx); lost == nil && !slices.ContainsFunc(all, func(d xl.Domain) bool { return d.Name == m.domain() }) {
+	if all, lost := xl.Domains(ctx); lost == nil &&
+		!slices.ContainsFunc(all, func(d xl.Domain) bool { return d.Name == m.domain() }) {
 		return true, nil
 	}
 	return false, err
 }
 
-// end ends the domain, and what is left of one, and removes what it had while it ran: links, their guards, sockets, the control group. It has
-// time of its own.
+// end ends the domain, and what is left of one, and removes what it had while it ran: links, their
+// guards, sockets, the control group. It has time of its own.
 func (e *ending) end(ctx context.Context, m machine) error {
 	ctx, cancel := engine.Cleanup(ctx)
 	defer cancel()
@@ -147,7 +149,9 @@ func (e *ending) end(ctx context.Context, m machine) error {
 	if err := m.Group().Kill(ctx); err != nil { // QEMU ends with its domain, or is left of one that died
 		return err
 	}
-	if none && watched { // of a guest that reboots there was none for a moment, and who watched over it may have made another since
+	if none && watched {
+		// of a guest that reboots there was none for a moment, and who watched over it may have made
+		// another since
 		if _, err := e.endDomain(ctx, m); err != nil {
 			return err
 		}

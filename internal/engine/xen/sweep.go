@@ -10,11 +10,15 @@ import (
 	"orrery/internal/tree"
 )
 
-// Sweep lets domains go on that a killed run froze, ends those that it was starting, waits for those that it was stopping, and removes what it left
-// beside the nodes. Commands in guests end by themselves with whoever gave them: the agent sees to it.
+// Sweep lets domains go on that a killed run froze, ends those that it was starting, waits for
+// those that it was stopping, and removes what it left beside the nodes. Commands in guests end by
+// themselves with whoever gave them: the agent sees to it.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
-	left := problem.New(problem.Failed, "guests of Xen of a run of site %s that was killed are still at work", site).Try("end them with xl destroy and run the same command again")
-	return vm.Sweep(ctx, e.Nodes, site, left, func(ctx context.Context, ref engine.Ref) error { return e.sweep(ctx, e.machine(ref)) })
+	left := problem.New(problem.Failed, "guests of Xen of a run of site %s that was killed are still at work", site).
+		Try("end them with xl destroy and run the same command again")
+	return vm.Sweep(ctx, e.Nodes, site, left, func(ctx context.Context, ref engine.Ref) error {
+		return e.sweep(ctx, e.machine(ref))
+	})
 }
 
 func (e *Engine) sweep(ctx context.Context, m machine) error {

@@ -140,8 +140,9 @@ func (d dom0) create(config string) error {
 	return nil
 }
 
-// destroy ends a domain, its QEMU and its links, in whatever state they are, and then forgets it: its name goes last. Whoever watches over it may do the same at that time;
-// then one of both finds nothing to forget.
+// destroy ends a domain, its QEMU and its links, in whatever state they are, and then forgets it:
+// its name goes last. Whoever watches over it may do the same at that time; then one of both finds
+// nothing to forget.
 func (d dom0) destroy(one guestDomain) error {
 	if err := one.group().Kill(context.Background()); err != nil {
 		return err

@@ -6,12 +6,14 @@ import (
 	"orrery/internal/tree"
 )
 
-// View opens the root of a running node, as QEMU has it and gives it to the guest: without its volumes and what the guest itself has mounted, such as its /run. So the
-// Runner of a node is no host.Viewer.
+// View opens the root of a running node, as QEMU has it and gives it to the guest: without its
+// volumes and what the guest itself has mounted, such as its /run. So the Runner of a node is no
+// host.Viewer.
 func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
 	m := e.machine(ref)
 	if m.HasDisk() {
-		return nil, problem.New(problem.Unable, "node %s boots a disk, whose files the host does not open", ref.Name).At(m.Path()).Try("do it in the node")
+		return nil, problem.New(problem.Unable, "node %s boots a disk, whose files the host does not open", ref.Name).
+			At(m.Path()).Try("do it in the node")
 	}
 	return engine.OpenView(ref, m.backend, m.Root())
 }

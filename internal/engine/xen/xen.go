@@ -83,7 +83,8 @@ func accel() string {
 	return observe.Xen
 }
 
-// emulated tells from /proc/cpuinfo whether QEMU emulates the processor, going by the name that QEMU's own models have.
+// emulated tells from /proc/cpuinfo whether QEMU emulates the processor, going by the name that
+// QEMU's own models have.
 func emulated(cpuinfo string) bool {
 	for line := range strings.Lines(cpuinfo) {
 		if name, model, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
@@ -101,7 +102,8 @@ func (e *Engine) machine(ref engine.Ref) machine { return machine{vm.Of(e.Nodes,
 // domain is what Xen calls the node. No domain with another name is ever touched.
 func (m machine) domain() string { return "orrery-" + m.Ref.Site + "-" + strconv.Itoa(m.Ref.ID) }
 
-// qemuComm is in what the kernel calls the process of a QEMU (proc_pid_comm(5), which has 15 bytes): qemu-system-i38, xen-qemu-system.
+// qemuComm is in what the kernel calls the process of a QEMU (proc_pid_comm(5), which has 15
+// bytes): qemu-system-i38, xen-qemu-system.
 const qemuComm = "qemu-system"
 
 // backend returns the process of QEMU, or 0 if the node does not run.
@@ -109,7 +111,8 @@ func (m machine) backend() int {
 	return named(m.Group().Processes(), func(comm string) bool { return strings.Contains(comm, qemuComm) })
 }
 
-// watched tells whether somebody watches over the domain, and ends it when its guest has shut down: the xl that has made it.
+// watched tells whether somebody watches over the domain, and ends it when its guest has shut down:
+// the xl that has made it.
 func (m machine) watched() bool {
 	return named(m.Group().Processes(), func(comm string) bool { return comm == "xl" }) != 0
 }

@@ -60,7 +60,8 @@ func (w world) reboot(t *testing.T, ref engine.Ref) {
 	})
 }
 
-// TestEngine: guests of Xen are nodes as all others are, as far as a Dom0 that is played can tell: Xen and what only its guests' kernels do are not there.
+// TestEngine: guests of Xen are nodes as all others are, as far as a Dom0 that is played can tell:
+// Xen and what only its guests' kernels do are not there.
 func TestEngine(t *testing.T) {
 	w := newWorld(t)
 	f := w.Fixture(w.provisioned)
@@ -91,7 +92,8 @@ func (w world) wantNothing(t *testing.T, n *spec.Node) {
 	if all := m.Group().Processes(); len(all) > 0 {
 		t.Errorf("processes %v are left", all)
 	}
-	for _, path := range []string{m.Run, filepath.Join("/sys/class/net", n.NICs[0].HostEnd), m.Starting(), m.Stopping(), m.Freezing()} {
+	for _, path := range []string{m.Run, filepath.Join("/sys/class/net", n.NICs[0].HostEnd), m.Starting(), m.Stopping(),
+		m.Freezing()} {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s is left", path)
 		}

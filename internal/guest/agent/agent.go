@@ -2,8 +2,8 @@
 // server of package wire behind the machine's serial ports. It listens on no network, has no keys,
 // and does nothing as long as nobody asks.
 //
-// It needs nothing of the machine but the root of a Linux system. Nothing here is a wall: whoever is root in the machine may end it, or speak in its
-// place. The walls are at the other end.
+// It needs nothing of the machine but the root of a Linux system. Nothing here is a wall: whoever
+// is root in the machine may end it, or speak in its place. The walls are at the other end.
 package agent
 
 import (
@@ -60,7 +60,8 @@ func surroundings() {
 	_ = os.Chdir("/")
 }
 
-// found returns the ports of a machine that are for clients, by the names of their devices, from where its kernel tells of what it has.
+// found returns the ports of a machine that are for clients, by the names of their devices, from
+// where its kernel tells of what it has.
 func found(sys string) (all []string) {
 	names, err := filepath.Glob(sys + "/class/virtio-ports/*/name")
 	if err != nil {
@@ -74,8 +75,9 @@ func found(sys string) (all []string) {
 	return append(all, consoles(sys)...)
 }
 
-// consoles returns those that a guest of Xen has beside its first, which is its screen: they are ports for clients, too. The kernel numbers the devices of all of them
-// alike, hvc0 being the first's.
+// consoles returns those that a guest of Xen has beside its first, which is its screen: they are
+// ports for clients, too. The kernel numbers the devices of all of them alike, hvc0 being the
+// first's.
 func consoles(sys string) (all []string) {
 	paths, err := filepath.Glob(sys + "/bus/xen/devices/console-*")
 	if err != nil {

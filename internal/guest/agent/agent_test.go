@@ -39,7 +39,8 @@ func ended(t *testing.T, done <-chan error) error {
 	}
 }
 
-// A line is a port made of two FIFOs, which do as the kernel's do: they give 0 bytes while nobody has the other end, and keep what was sent.
+// A line is a port made of two FIFOs, which do as the kernel's do: they give 0 bytes while nobody
+// has the other end, and keep what was sent.
 type line struct {
 	port        *port
 	there, back string
@@ -146,11 +147,13 @@ func TestClients(t *testing.T) {
 	for i := range 20 {
 		c := l.open()
 		var out bytes.Buffer
-		if err := c.Runner("node").Run(within(t), host.Command{Args: []string{"echo", "x"}, Stdout: &out}); err != nil || out.String() != "x\n" {
+		if err := c.Runner("node").Run(within(t), host.Command{Args: []string{"echo", "x"}, Stdout: &out}); err != nil ||
+			out.String() != "x\n" {
 			t.Errorf("%d: %v: %q", i, err, out.String())
 		}
 		if i%2 == 0 { // in the middle of something
-			go c.Runner("node").Run(context.Background(), host.Command{Args: []string{"cat"}, Stdin: zero{}, Stdout: io.Discard}) //nolint:errcheck // it is cut off
+			go c.Runner("node").Run(context.Background(),
+				host.Command{Args: []string{"cat"}, Stdin: zero{}, Stdout: io.Discard}) //nolint:errcheck // it is cut off
 			time.Sleep(5 * time.Millisecond)
 		}
 		c.Close()
@@ -169,7 +172,9 @@ func TestClientGoes(t *testing.T) {
 	dir := t.TempDir()
 	called := make(chan error, 1)
 	go func() {
-		called <- c.Runner("node").Run(context.Background(), host.Command{Args: []string{"sh", "-c", "echo $$ >" + dir + "/new; mv " + dir + "/new " + dir + "/pid; exec sleep 1000"}})
+		called <- c.Runner("node").Run(context.Background(),
+			host.Command{Args: []string{"sh", "-c", "echo $$ >" + dir + "/new; mv " + dir + "/new " + dir +
+				"/pid; exec sleep 1000"}})
 	}()
 	if err := here.Await(within(t), dir+"/pid"); err != nil {
 		t.Fatal(err)
@@ -270,7 +275,8 @@ func TestAwait(t *testing.T) {
 
 // Files have the owners that the machine knows by name.
 func TestOwners(t *testing.T) {
-	for owner, want := range map[string]string{"": "", "root:root": "0:0", "root": "0:0", "12:34": "12:34", "daemon:34": "1:34"} {
+	for owner, want := range map[string]string{"": "", "root:root": "0:0", "root": "0:0", "12:34": "12:34",
+		"daemon:34": "1:34"} {
 		if got, err := ids(owner); err != nil || got != want {
 			t.Errorf("%q: %q, %v", owner, got, err)
 		}
@@ -282,7 +288,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// What is mounted over a directory covers it, as /run is when a machine boots: what comes is then in the new one. The test mounts in a namespace of its own.
+// What is mounted over a directory covers it, as /run is when a machine boots: what comes is then
+// in the new one. The test mounts in a namespace of its own.
 func TestAwaitMounted(t *testing.T) {
 	if !need.Alone(t, "--mount", "--propagation", "private") {
 		return

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Await waits until there is something at a path. It is told by the kernel: of what is made in the directory above, or in the nearest one above that is there;
-// and of what is mounted, as that may cover the directory.
+// Await waits until there is something at a path. It is told by the kernel: of what is made in the
+// directory above, or in the nearest one above that is there; and of what is mounted, as that may
+// cover the directory.
 func (place) Await(ctx context.Context, path string) error {
 	// It tells each change once, so Go's poller must not ask it, too.
 	mounts, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -50,7 +51,8 @@ func awaitChange(path string, mounts, over int) (there bool, err error) {
 	above := filepath.Dir(path)
 	dir := above
 	for ; ; dir = filepath.Dir(dir) {
-		_, err := unix.InotifyAddWatch(made, dir, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_ONLYDIR)
+		_, err := unix.InotifyAddWatch(made, dir,
+			unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_ONLYDIR)
 		if err == nil {
 			break
 		}
@@ -64,7 +66,8 @@ func awaitChange(path string, mounts, over int) (there bool, err error) {
 	if _, err := os.Lstat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err == nil, err
 	}
-	fds := []unix.PollFd{{Fd: int32(made), Events: unix.POLLIN}, {Fd: int32(mounts), Events: unix.POLLPRI}, {Fd: int32(over), Events: unix.POLLIN}}
+	fds := []unix.PollFd{{Fd: int32(made), Events: unix.POLLIN}, {Fd: int32(mounts), Events: unix.POLLPRI},
+		{Fd: int32(over), Events: unix.POLLIN}}
 	for {
 		if _, err := unix.Poll(fds, -1); !errors.Is(err, unix.EINTR) {
 			return false, err

@@ -110,7 +110,8 @@ func mountsOf(part string) (by []string) {
 	return by
 }
 
-// layersOn returns what the kernel has put on a disk or partition: swap, a loop device, LVM, RAID or encryption.
+// layersOn returns what the kernel has put on a disk or partition: swap, a loop device, LVM, RAID
+// or encryption.
 func layersOn(part string) (by []string) {
 	device := "/dev/" + filepath.Base(part)
 	swaps, _ := os.ReadFile("/proc/swaps")

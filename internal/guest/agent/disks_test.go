@@ -27,7 +27,8 @@ func TestWithSerial(t *testing.T) {
 	}
 }
 
-// TestDiskUsers: what uses a disk is named: a file system that is mounted, also in another namespace, a process that has the disk open, and what the kernel has put on it.
+// TestDiskUsers: what uses a disk is named: a file system that is mounted, also in another
+// namespace, a process that has the disk open, and what the kernel has put on it.
 func TestDiskUsers(t *testing.T) {
 	need.Integration(t)
 	dir := t.TempDir()
@@ -52,7 +53,8 @@ func TestDiskUsers(t *testing.T) {
 			t.Errorf("%v, want %q", err, by)
 		}
 	}
-	_, end := during(t, "unshare", "--mount", "--propagation", "private", "sh", "-c", "mount /dev/"+disk+" "+dir+"; echo begun; exec sleep 1000")
+	_, end := during(t, "unshare", "--mount", "--propagation", "private", "sh", "-c",
+		"mount /dev/"+disk+" "+dir+"; echo begun; exec sleep 1000")
 	wants("what is mounted at " + dir)
 	end()
 	_, end = during(t, "sh", "-c", "exec 9</dev/"+disk+"; echo begun; exec sleep 1000")

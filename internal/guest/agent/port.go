@@ -10,11 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A port is a serial port of virtio, or a console of Xen. It is one file for ever, on which clients come and go, and may still give what the last one sent. While there
-// is no client, virtio's gives 0 bytes, at once; Xen's gives none, and does not tell when one goes.
+// A port is a serial port of virtio, or a console of Xen. It is one file for ever, on which clients
+// come and go, and may still give what the last one sent. While there is no client, virtio's gives
+// 0 bytes, at once; Xen's gives none, and does not tell when one goes.
 //
-// The kernel wakes those who wait for a port whenever something has happened to it, and Go's poller asks it only then (EPOLLET): so nobody asks again and again,
-// and no signal is needed.
+// The kernel wakes those who wait for a port whenever something has happened to it, and Go's poller
+// asks it only then (EPOLLET): so nobody asks again and again, and no signal is needed.
 type port struct {
 	from, to *os.File // one and the same, but in tests
 	raw      syscall.RawConn

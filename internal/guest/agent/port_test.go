@@ -15,7 +15,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestFound: ports of virtio have names, and others than ours may be there; of Xen's consoles the first is the machine's own.
+// TestFound: ports of virtio have names, and others than ours may be there; of Xen's consoles the
+// first is the machine's own.
 func TestFound(t *testing.T) {
 	sys := t.TempDir()
 	if all := found(sys); all != nil {
@@ -64,7 +65,9 @@ func TestConsole(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		if err := c.Runner("node").Run(within(t), host.Command{Args: []string{"cat"}, Stdin: bytes.NewReader(every), Stdout: &out}); err != nil || !bytes.Equal(out.Bytes(), every) {
+		if err := c.Runner("node").Run(within(t),
+			host.Command{Args: []string{"cat"}, Stdin: bytes.NewReader(every), Stdout: &out}); err != nil ||
+			!bytes.Equal(out.Bytes(), every) {
 			t.Errorf("%v: %d bytes", err, out.Len())
 		}
 		c.Close()

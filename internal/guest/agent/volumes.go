@@ -18,8 +18,9 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A machine mounts by itself, where it comes upon it, what is mounted in the root that the host gives to it: each volume is a file system of its own, of this kind. It lets
-// go of it when it is told, and of what it remembers of files.
+// A machine mounts by itself, where it comes upon it, what is mounted in the root that the host
+// gives to it: each volume is a file system of its own, of this kind. It lets go of it when it is
+// told, and of what it remembers of files.
 var ( // but in tests
 	shared = "virtiofs"
 	caches = "/proc/sys/vm/drop_caches"
@@ -33,7 +34,8 @@ const (
 	mostUsers  = 5                      // is how many are named who use a place
 )
 
-// Forget unmounts, in the namespace of init and in all that services have, what the host has mounted at some places, the innermost first.
+// Forget unmounts, in the namespace of init and in all that services have, what the host has
+// mounted at some places, the innermost first.
 func (place) Forget(ctx context.Context, places []string) error {
 	for _, path := range places {
 		if err := forget(ctx, path); err != nil {
@@ -68,7 +70,8 @@ func forget(ctx context.Context, path string) error {
 	}
 }
 
-// unmount unmounts what the host has mounted at a place wherever it is seen, and reports whether nothing of it is left.
+// unmount unmounts what the host has mounted at a place wherever it is seen, and reports whether
+// nothing of it is left.
 func unmount(path string) (gone bool, err error) {
 	gone = true
 	for _, pid := range spaces() {
@@ -112,7 +115,8 @@ func at(path string, table []rootfs.Mounted) (top rootfs.Mounted, there bool) {
 	return top, there
 }
 
-// volume reports whether something that is mounted is a volume as a whole, not a part of one that somebody has mounted once more.
+// volume reports whether something that is mounted is a volume as a whole, not a part of one that
+// somebody has mounted once more.
 func volume(m rootfs.Mounted) bool { return m.Kind == shared && m.Origin.Path == "/" }
 
 // processes returns those of the machine.

@@ -18,7 +18,8 @@ import (
 	"orrery/test/need"
 )
 
-// alone runs a test once more, as the root of a machine that has its processes and mounts for itself, and reports whether this is that run. File systems in memory are its volumes.
+// alone runs a test once more, as the root of a machine that has its processes and mounts for
+// itself, and reports whether this is that run. File systems in memory are its volumes.
 func alone(t *testing.T) bool {
 	t.Helper()
 	if !need.Alone(t, "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc", "--kill-child") {
@@ -68,7 +69,8 @@ func during(t *testing.T, args ...string) (pid int, end func()) {
 	return cmd.Process.Pid, end
 }
 
-// TestForget: volumes go from all namespaces, the innermost first, those that are twice at one place, too; those that are not told of stay, and so does what is none.
+// TestForget: volumes go from all namespaces, the innermost first, those that are twice at one
+// place, too; those that are not told of stay, and so does what is none.
 func TestForget(t *testing.T) {
 	if !alone(t) {
 		return
@@ -87,7 +89,8 @@ func TestForget(t *testing.T) {
 	}
 	table, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/mountinfo")
 	must(t, err)
-	if strings.Contains(string(table), `/da\040ta `) || strings.Contains(string(table), `/da\040ta/in `) || !strings.Contains(string(table), `/da\040ta\0402 `) {
+	if strings.Contains(string(table), `/da\040ta `) || strings.Contains(string(table), `/da\040ta/in `) ||
+		!strings.Contains(string(table), `/da\040ta\0402 `) {
 		t.Errorf("a service sees %s", table)
 	}
 	if text, err := os.ReadFile(caches); err != nil || string(text) != "2" {
@@ -95,7 +98,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestForgetInUse: what uses a volume is named, also in another namespace; a volume that something is mounted over, or that nobody is seen to use, says so; and it stays.
+// TestForgetInUse: what uses a volume is named, also in another namespace; a volume that something
+// is mounted over, or that nobody is seen to use, says so; and it stays.
 func TestForgetInUse(t *testing.T) {
 	if !alone(t) {
 		return
@@ -105,7 +109,8 @@ func TestForgetInUse(t *testing.T) {
 	wants := func(who string) {
 		t.Helper()
 		var used *rpc.InUse
-		if err := here.Forget(within(t), []string{data}); !errors.As(err, &used) || !strings.Contains(used.By, who) || who == "" && used.By != "" {
+		if err := here.Forget(within(t), []string{data}); !errors.As(err, &used) || !strings.Contains(used.By, who) ||
+			who == "" && used.By != "" {
 			t.Errorf("%v, want %q", err, who)
 		}
 		if !hasRows(data) {
@@ -115,7 +120,8 @@ func TestForgetInUse(t *testing.T) {
 			t.Errorf("all is forgotten: %q, %v", text, err)
 		}
 	}
-	for _, script := range []string{"exec 9>" + data + "/held; echo begun; sleep 1000 & wait", "cd " + data + "; echo begun; sleep 1000 & wait"} {
+	for _, script := range []string{"exec 9>" + data + "/held; echo begun; sleep 1000 & wait",
+		"cd " + data + "; echo begun; sleep 1000 & wait"} {
 		pid, end := during(t, "sh", "-c", script)
 		wants("sh (process " + strconv.Itoa(pid) + ") with " + data)
 		end()
@@ -168,7 +174,8 @@ func TestForgetGivenUp(t *testing.T) {
 	}
 }
 
-// TestFind: a volume is found that comes while it is waited for, past what covers names; of one that does not come it says so.
+// TestFind: a volume is found that comes while it is waited for, past what covers names; of one
+// that does not come it says so.
 func TestFind(t *testing.T) {
 	if !alone(t) {
 		return
@@ -185,7 +192,8 @@ func TestFind(t *testing.T) {
 		t.Errorf("names are remembered: %q, %v", text, err)
 	}
 	finding = 2
-	if err := here.Find(within(t), []string{top + "/never"}); err == nil || !strings.Contains(err.Error(), "no volume is seen at "+top+"/never") {
+	if err := here.Find(within(t), []string{top + "/never"}); err == nil ||
+		!strings.Contains(err.Error(), "no volume is seen at "+top+"/never") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

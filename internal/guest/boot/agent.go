@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startAgent starts what keeps the agent, in the root of the node. A name that begins so is that of a process of the initramfs which
-// the node's init leaves alone until the machine is switched off (https://systemd.io/ROOT_STORAGE_DAEMONS).
+// startAgent starts what keeps the agent, in the root of the node. A name that begins so is that of
+// a process of the initramfs which the node's init leaves alone until the machine is switched off
+// (https://systemd.io/ROOT_STORAGE_DAEMONS).
 func startAgent() error {
 	back, err := enterGroup()
 	if err != nil {
@@ -36,13 +37,14 @@ func startProcess(word string) (*os.Process, error) {
 	})
 }
 
-// agentGroup is the control group of the agent and of all commands that it runs. From its parent, the node's systemd would take
-// them into init.scope, and end the agent when the kernel kills one of its commands for want of memory: it does so with
-// scopes, before version 253 whatever OOMPolicy says.
+// agentGroup is the control group of the agent and of all commands that it runs. From its parent,
+// the node's systemd would take them into init.scope, and end the agent when the kernel kills one
+// of its commands for want of memory: it does so with scopes, before version 253 whatever OOMPolicy
+// says.
 const agentGroup = "orrery-guest"
 
-// enterGroup takes this process into that group, and returns what takes it back. The hierarchy is the kernel's, wherever the
-// node's init mounts it later.
+// enterGroup takes this process into that group, and returns what takes it back. The hierarchy is
+// the kernel's, wherever the node's init mounts it later.
 func enterGroup() (back func(), err error) {
 	const at = "/run/orrery-cgroup"
 	if err := os.Mkdir(at, 0o700); err != nil {
@@ -77,7 +79,8 @@ func enterGroup() (back func(), err error) {
 // agentPause is how long the agent is left ended, if it ends.
 const agentPause = time.Second
 
-// Keep starts the agent, and starts it again whenever it has ended. When memory is short, the kernel kills others.
+// Keep starts the agent, and starts it again whenever it has ended. When memory is short, the
+// kernel kills others.
 func Keep() {
 	if err := setOOMScore("-1000"); err != nil {
 		say("the agent's keeper may be killed when memory is short: %v", err)

@@ -2,7 +2,8 @@
 // the initramfs, loads modules, mounts the root, configures the network, starts the agent, and
 // executes the node's own /sbin/init.
 //
-// An engine writes a Config onto the command line of the kernel. Whatever goes wrong is one line on the console, and the machine is switched off.
+// An engine writes a Config onto the command line of the kernel. Whatever goes wrong is one line on
+// the console, and the machine is switched off.
 package boot
 
 import (
@@ -27,15 +28,17 @@ const RootTag = "root"
 
 // A Config is what the guest is told of itself.
 type Config struct {
-	Root     string  `json:"root"`               // VirtioFS, NineP or NinePXen
-	Mounts   []Mount `json:"mounts,omitempty"`   // what else the host shares, in the order in which it is mounted
-	Disk     string  `json:"disk,omitempty"`     // serial number of the disk on which it keeps what it writes; "": in its root
-	Hostname string  `json:"hostname,omitempty"` // until its init reads /etc/hostname
-	NICs     []NIC   `json:"nics,omitempty"`
-	Told     bool    `json:"told,omitempty"` // its interfaces come and go: those that it has are in NICsFile
+	Root   string  `json:"root"`             // VirtioFS, NineP or NinePXen
+	Mounts []Mount `json:"mounts,omitempty"` // what else the host shares, in the order in which it is mounted
+	// serial number of the disk on which it keeps what it writes; "": in its root
+	Disk     string `json:"disk,omitempty"`
+	Hostname string `json:"hostname,omitempty"` // until its init reads /etc/hostname
+	NICs     []NIC  `json:"nics,omitempty"`
+	Told     bool   `json:"told,omitempty"` // its interfaces come and go: those that it has are in NICsFile
 }
 
-// A Mount is a directory of the host beside the root, offered in the same way under a tag of its own. What the host changes in it is seen at once.
+// A Mount is a directory of the host beside the root, offered in the same way under a tag of its
+// own. What the host changes in it is seen at once.
 type Mount struct {
 	Tag  string `json:"tag"`
 	Path string `json:"path"` // in the node
@@ -50,14 +53,16 @@ type NIC struct {
 	MTU     int          `json:"mtu,omitempty"`     // 0: the kernel's
 }
 
-// NICsFile is where a machine whose interfaces come and go finds those that it has when it boots, as []NIC in JSON: in the directory that the host shows to it. It has nothing
-// that the machine lacks.
+// NICsFile is where a machine whose interfaces come and go finds those that it has when it boots,
+// as []NIC in JSON: in the directory that the host shows to it. It has nothing that the machine
+// lacks.
 const NICsFile = "etc/orrery/.nics.json"
 
 // key is the word of the kernel's command line that has the Config.
 const key = "orrery.config="
 
-// mostEncoded bounds that word: the kernel takes 2,048 bytes on x86 and cuts off what is more (COMMAND_LINE_SIZE), and other words must fit, too.
+// mostEncoded bounds that word: the kernel takes 2,048 bytes on x86 and cuts off what is more
+// (COMMAND_LINE_SIZE), and other words must fit, too.
 const mostEncoded = 1800
 
 // Encode returns the word of the kernel's command line by which the guest is told.
@@ -68,7 +73,9 @@ func (c *Config) Encode() (string, error) {
 	}
 	word := key + base64.RawURLEncoding.EncodeToString(text)
 	if len(word) > mostEncoded {
-		return "", problem.New(problem.Mistake, "%d network interfaces take %d bytes on the command line of the machine's kernel; there is room for %d", len(c.NICs), len(word), mostEncoded).
+		return "", problem.New(problem.Mistake,
+			"%d network interfaces take %d bytes on the command line of the machine's kernel; there is room for %d",
+			len(c.NICs), len(word), mostEncoded).
 			Try("give the node fewer interfaces")
 	}
 	return word, nil
@@ -83,13 +90,15 @@ func Decode(line string) (*Config, error) {
 		}
 		text, err := base64.RawURLEncoding.DecodeString(encoded)
 		if err != nil {
-			return nil, problem.New(problem.Mistake, "the word %s of the kernel's command line is damaged", strings.TrimSuffix(key, "=")).Because(err)
+			return nil, problem.New(problem.Mistake, "the word %s of the kernel's command line is damaged",
+				strings.TrimSuffix(key, "=")).Because(err)
 		}
 		c := &Config{}
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields() // of a newer version, which would be left undone
 		if err := d.Decode(c); err != nil {
-			return nil, problem.New(problem.Mistake, "the word %s of the kernel's command line is not understood", strings.TrimSuffix(key, "=")).Because(err).
+			return nil, problem.New(problem.Mistake, "the word %s of the kernel's command line is not understood",
+				strings.TrimSuffix(key, "=")).Because(err).
 				Try("orrery and orrery-guest are to be of one version")
 		}
 		return c, nil

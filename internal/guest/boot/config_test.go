@@ -14,7 +14,8 @@ func aConfig(nics int) *Config {
 	c := &Config{Root: VirtioFS, Hostname: "receptor1"}
 	for i := range nics {
 		c.NICs = append(c.NICs, NIC{
-			MAC: fmt.Sprintf("02:00:00:00:00:%02x", i), Name: fmt.Sprint("eth", i), Address: netip.MustParsePrefix(fmt.Sprintf("10.1.%d.201/24", i)), MTU: 9000,
+			MAC: fmt.Sprintf("02:00:00:00:00:%02x", i), Name: fmt.Sprint("eth", i),
+			Address: netip.MustParsePrefix(fmt.Sprintf("10.1.%d.201/24", i)), MTU: 9000,
 		})
 	}
 	return c
@@ -38,7 +39,8 @@ func TestConfigComesBack(t *testing.T) {
 }
 
 func TestConfigIsBounded(t *testing.T) {
-	if _, err := aConfig(40).Encode(); problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "40 network interfaces") {
+	if _, err := aConfig(40).Encode(); problem.Exit(err) != int(problem.Mistake) ||
+		!strings.Contains(err.Error(), "40 network interfaces") {
 		t.Error(err)
 	}
 }

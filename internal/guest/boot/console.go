@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shellUnit is a shell of root on the machine's serial console, from early on and without a password: whoever reaches that console is root on the host, and enters the machine
-// as root by its agent anyway. It is begun by Enter, so that nothing waits in memory but that.
+// shellUnit is a shell of root on the machine's serial console, from early on and without a
+// password: whoever reaches that console is root on the host, and enters the machine as root by its
+// agent anyway. It is begun by Enter, so that nothing waits in memory but that.
 const shellUnit = `[Unit]
 Description=Shell on the serial console
 DefaultDependencies=no
@@ -30,12 +31,14 @@ KillMode=process
 SendSIGHUP=yes
 `
 
-// mountRun mounts the node's /run, which systemd leaves as it finds it: what is told there holds for this boot, and nothing of it is in the root.
+// mountRun mounts the node's /run, which systemd leaves as it finds it: what is told there holds
+// for this boot, and nothing of it is in the root.
 func mountRun() error {
 	if err := os.MkdirAll("/run", 0o755); err != nil {
 		return err
 	}
-	return os.NewSyscallError("mount", unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_STRICTATIME, "mode=0755,size=20%"))
+	return os.NewSyscallError("mount", unix.Mount("tmpfs", "/run", "tmpfs",
+		unix.MS_NOSUID|unix.MS_NODEV|unix.MS_STRICTATIME, "mode=0755,size=20%"))
 }
 
 // offerShell makes a shell on the console a unit of the node's systemd.
@@ -57,7 +60,8 @@ func writeShell(units, terminal string) error {
 	if err := os.MkdirAll(filepath.Join(units, wants), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(units, name), []byte(strings.ReplaceAll(shellUnit, "TERMINAL", terminal)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(units, name), []byte(strings.ReplaceAll(shellUnit, "TERMINAL", terminal)),
+		0o644); err != nil {
 		return err
 	}
 	return os.Symlink("../"+name, filepath.Join(units, wants, name))

@@ -7,14 +7,16 @@ import (
 	"testing"
 )
 
-// TestShell: the unit is on the terminal that the kernel has as its console, and is wanted by what systemd starts first.
+// TestShell: the unit is on the terminal that the kernel has as its console, and is wanted by what
+// systemd starts first.
 func TestShell(t *testing.T) {
 	units := filepath.Join(t.TempDir(), "systemd", "system")
 	if err := writeShell(units, "/dev/hvc0"); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(units, "sysinit.target.wants", "orrery-console.service"))
-	if err != nil || !strings.Contains(string(text), "\nTTYPath=/dev/hvc0\n") || !strings.Contains(string(text), "DefaultDependencies=no") {
+	if err != nil || !strings.Contains(string(text), "\nTTYPath=/dev/hvc0\n") ||
+		!strings.Contains(string(text), "DefaultDependencies=no") {
 		t.Errorf("%s %v", text, err)
 	}
 }

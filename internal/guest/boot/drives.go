@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// DrivesFile is where a machine whose disks have no serial numbers finds how they are called, as []Drive in JSON: in the directory that the host shows to it.
+// DrivesFile is where a machine whose disks have no serial numbers finds how they are called, as
+// []Drive in JSON: in the directory that the host shows to it.
 const DrivesFile = "etc/orrery/.drives.json"
 
 // A Drive is a disk of such a machine.
@@ -42,12 +43,14 @@ func nameDrives(root, run string) error {
 	return os.WriteFile(to, []byte(rulesOf(all)), 0o644)
 }
 
-// rulesOf are rules of udev(7): a disk and its partitions are called as those are that are known by a serial number (60-persistent-storage.rules).
+// rulesOf are rules of udev(7): a disk and its partitions are called as those are that are known by
+// a serial number (60-persistent-storage.rules).
 func rulesOf(all []Drive) string {
 	var b strings.Builder
 	for _, d := range all {
 		fmt.Fprintf(&b, "SUBSYSTEM==\"block\", KERNEL==\"%s\", SYMLINK+=\"disk/by-id/virtio-%s\"\n", d.Device, d.Name)
-		fmt.Fprintf(&b, "SUBSYSTEM==\"block\", KERNEL==\"%s[0-9]*\", SYMLINK+=\"disk/by-id/virtio-%s-part%%n\"\n", d.Device, d.Name)
+		fmt.Fprintf(&b, "SUBSYSTEM==\"block\", KERNEL==\"%s[0-9]*\", SYMLINK+=\"disk/by-id/virtio-%s-part%%n\"\n", d.Device,
+			d.Name)
 	}
 	return b.String()
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestNameDrives: udev is told what a disk and its partitions are called; of a machine that is told nothing, nothing.
+// TestNameDrives: udev is told what a disk and its partitions are called; of a machine that is told
+// nothing, nothing.
 func TestNameDrives(t *testing.T) {
 	root, run := t.TempDir(), t.TempDir()
 	if err := nameDrives(root, run); err != nil {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Run is what the machine's first process does. It returns never: either the node's own init takes its place, or the machine is switched off, with the
-// reason on the console.
+// Run is what the machine's first process does. It returns never: either the node's own init takes
+// its place, or the machine is switched off, with the reason on the console.
 func Run() {
 	defer func() {
 		if r := recover(); r != nil {

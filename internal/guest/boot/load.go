@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loadModules loads the drivers of the devices that the machine has, and the file system of its root, and what it takes to keep on a disk what
-// is written. Drivers of a bus show what is on that.
+// loadModules loads the drivers of the devices that the machine has, and the file system of its
+// root, and what it takes to keep on a disk what is written. Drivers of a bus show what is on that.
 func loadModules(filesystem string, disk bool) error {
 	text, err := os.ReadFile("/" + ModuleList)
 	if err != nil {

@@ -50,7 +50,8 @@ func aLoader(loaded *[]string) *loader {
 func TestLoad(t *testing.T) {
 	var loaded []string
 	l := aLoader(&loaded)
-	for _, alias := range []string{"virtio:d00000001v00001AF4", "virtio:d00000001v00001AF4", "pci:unknown", "fs-virtiofs"} {
+	for _, alias := range []string{"virtio:d00000001v00001AF4", "virtio:d00000001v00001AF4", "pci:unknown",
+		"fs-virtiofs"} {
 		if err := l.load(alias); err != nil {
 			t.Fatal(err)
 		}

@@ -2,10 +2,11 @@ package boot
 
 // A Module is a driver or file system that the initramfs has for the kernel.
 type Module struct {
-	Name    string   `json:"name"`
-	File    string   `json:"file"`              // in Modules, uncompressed
-	Needs   []string `json:"needs,omitempty"`   // names of modules, in the order in which they have to be loaded before it
-	Aliases []string `json:"aliases,omitempty"` // patterns of devices that it drives, as modules.alias(5) has them, and "fs-NAME" of file systems
+	Name  string   `json:"name"`
+	File  string   `json:"file"`            // in Modules, uncompressed
+	Needs []string `json:"needs,omitempty"` // names of modules, in the order in which they have to be loaded before it
+	// patterns of devices that it drives, as modules.alias(5) has them, and "fs-NAME" of file systems
+	Aliases []string `json:"aliases,omitempty"`
 }
 
 // Checksums is the module by which ext4 checks what it reads.

@@ -54,7 +54,8 @@ func told(root string) (nics []NIC, err error) {
 // coming is how often it is looked whether an interface has come.
 const coming = 20 * time.Millisecond
 
-// Join makes interfaces what they are to be of a machine that runs, each as soon as it is there. It waits for them until ctx ends.
+// Join makes interfaces what they are to be of a machine that runs, each as soon as it is there. It
+// waits for them until ctx ends.
 func Join(ctx context.Context, nics []NIC) error {
 	for i := range nics {
 		if err := nics[i].join(ctx); err != nil {
@@ -118,8 +119,9 @@ func (n *NIC) up(links []netlink.Link) error {
 	return nil
 }
 
-// refuseRouters keeps the kernel from believing router advertisements on an interface: networks of Orrery have none. If it
-// cannot, the machine is not worse off than others: what keeps advertisements away are the ports of those that send them.
+// refuseRouters keeps the kernel from believing router advertisements on an interface: networks of
+// Orrery have none. If it cannot, the machine is not worse off than others: what keeps
+// advertisements away are the ports of those that send them.
 func refuseRouters(name string) {
 	_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/accept_ra", []byte("0"), 0o644)
 }
@@ -141,7 +143,8 @@ func (n *NIC) among(links []netlink.Link) (netlink.Link, error) {
 	return nil, fmt.Errorf("the machine has only %s", strings.Join(there, ", "))
 }
 
-// name renames the interface. The kernel numbers interfaces as it finds them, so another may have the name: that one is put aside until its turn comes.
+// name renames the interface. The kernel numbers interfaces as it finds them, so another may have
+// the name: that one is put aside until its turn comes.
 func (n *NIC) name(l netlink.Link, links []netlink.Link) error {
 	if l.Attrs().Name == n.Name {
 		return nil

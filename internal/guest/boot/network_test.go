@@ -33,7 +33,8 @@ func TestTold(t *testing.T) {
 	}
 	write(`[{"mac":"02:00:00:00:00:01","name":"eth0","address":"10.1.0.2/24","mtu":1500}]`)
 	nics, err := told(root)
-	if err != nil || len(nics) != 1 || nics[0] != (NIC{MAC: "02:00:00:00:00:01", Name: "eth0", Address: netip.MustParsePrefix("10.1.0.2/24"), MTU: 1500}) {
+	if err != nil || len(nics) != 1 ||
+		nics[0] != (NIC{MAC: "02:00:00:00:00:01", Name: "eth0", Address: netip.MustParsePrefix("10.1.0.2/24"), MTU: 1500}) {
 		t.Errorf("%+v, %v", nics, err)
 	}
 	write("no interfaces")
@@ -51,8 +52,9 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestJoin: interfaces that come while the machine runs become what they are to be, whatever the kernel calls them; one that does not come is told of. The test is in a
-// network namespace of its own.
+// TestJoin: interfaces that come while the machine runs become what they are to be, whatever the
+// kernel calls them; one that does not come is told of. The test is in a network namespace of its
+// own.
 func TestJoin(t *testing.T) {
 	if !need.Alone(t, "--net") {
 		return
@@ -69,7 +71,8 @@ func TestJoin(t *testing.T) {
 	add("eth0", "02:00:00:00:00:01")
 	add("eth1", "02:00:00:00:00:03") // which is to be eth2
 	nics := []NIC{
-		{MAC: "02:00:00:00:00:02", Name: "eth1", Address: netip.MustParsePrefix("10.2.0.2/24"), Gateway: "10.2.0.1", MTU: 9000},
+		{MAC: "02:00:00:00:00:02", Name: "eth1", Address: netip.MustParsePrefix("10.2.0.2/24"), Gateway: "10.2.0.1",
+			MTU: 9000},
 		{MAC: "02:00:00:00:00:03", Name: "eth2", Address: netip.MustParsePrefix("10.3.0.2/24"), MTU: 1500},
 	}
 	done := make(chan error, 1)
@@ -88,10 +91,12 @@ func TestJoin(t *testing.T) {
 		must(err)
 		addresses, err := netlink.AddrList(l, netlink.FAMILY_V4)
 		must(err)
-		if l.Attrs().HardwareAddr.String() != nic.MAC || l.Attrs().MTU != nic.MTU || len(addresses) != 1 || addresses[0].IPNet.String() != nic.Address.String() {
+		if l.Attrs().HardwareAddr.String() != nic.MAC || l.Attrs().MTU != nic.MTU || len(addresses) != 1 ||
+			addresses[0].IPNet.String() != nic.Address.String() {
 			t.Errorf("interface %d is %+v with %v", i, l.Attrs(), addresses)
 		}
-		if text, err := os.ReadFile("/proc/sys/net/ipv6/conf/" + nic.Name + "/accept_ra"); err == nil && string(text) != "0\n" {
+		if text, err := os.ReadFile("/proc/sys/net/ipv6/conf/" + nic.Name + "/accept_ra"); err == nil &&
+			string(text) != "0\n" {
 			t.Errorf("interface %d believes router advertisements: %s", i, text)
 		}
 	}
@@ -101,7 +106,8 @@ func TestJoin(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*coming)
 	defer cancel()
-	if err := Join(ctx, []NIC{{MAC: "02:00:00:00:00:09", Name: "eth3"}}); err == nil || !strings.Contains(err.Error(), "eth3 (02:00:00:00:00:09): the machine has only") {
+	if err := Join(ctx, []NIC{{MAC: "02:00:00:00:00:09", Name: "eth3"}}); err == nil ||
+		!strings.Contains(err.Error(), "eth3 (02:00:00:00:00:09): the machine has only") {
 		t.Error(err)
 	}
 }

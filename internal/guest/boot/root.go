@@ -12,12 +12,14 @@ import (
 type share struct {
 	kind string // of file system
 	data string // options of its mounts
-	// What a guest believes to know of a directory: of its root that nobody else changes it, of others that it may be another one the next moment.
+	// What a guest believes to know of a directory: of its root that nobody else changes it, of others
+	// that it may be another one the next moment.
 	own, others string
 }
 
-// shares are the ways there are, by what a Config calls them. Only a 9p that caches has files that may be mapped for writing (mmap: those, and nothing else).
-// Of Xen, a ring holds at most 512 KiB each way, so a message is less than half of that.
+// shares are the ways there are, by what a Config calls them. Only a 9p that caches has files that
+// may be mapped for writing (mmap: those, and nothing else). Of Xen, a ring holds at most 512 KiB
+// each way, so a message is less than half of that.
 var shares = map[string]share{
 	VirtioFS: {kind: "virtiofs"},
 	NineP:    {kind: "9p", data: "trans=virtio,version=9p2000.L,msize=512000,", own: "cache=loose", others: "cache=mmap"},
@@ -47,13 +49,15 @@ func (s share) mount(m Mount) error {
 		return fmt.Errorf("%s has no place in the root: %w", m.Path, err)
 	}
 	defer to.Close()
-	if err := unix.Mount(m.Tag, fmt.Sprintf("/proc/self/fd/%d", to.Fd()), s.kind, unix.MS_NOSUID|unix.MS_NODEV, s.data+s.others); err != nil {
+	if err := unix.Mount(m.Tag, fmt.Sprintf("/proc/self/fd/%d", to.Fd()), s.kind, unix.MS_NOSUID|unix.MS_NODEV,
+		s.data+s.others); err != nil {
 		return fmt.Errorf("%s cannot be mounted by %s: %w", m.Path, s.kind, err)
 	}
 	return nil
 }
 
-// Place opens the directory of a node's root at which something is to be mounted, and makes it if it is not there. A link there leads nowhere: nothing is mounted by one.
+// Place opens the directory of a node's root at which something is to be mounted, and makes it if
+// it is not there. A link there leads nowhere: nothing is mounted by one.
 func Place(root, path string) (*os.File, error) {
 	in, err := os.OpenRoot(root)
 	if err != nil {
@@ -67,7 +71,8 @@ func Place(root, path string) (*os.File, error) {
 	return in.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
-// switchRoot makes the root of the node that of this process, with what is mounted so far. The initramfs stays below it, out of sight.
+// switchRoot makes the root of the node that of this process, with what is mounted so far. The
+// initramfs stays below it, out of sight.
 func switchRoot() error {
 	if err := os.Chdir("/" + newRoot); err != nil {
 		return err

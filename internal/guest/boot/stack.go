@@ -13,23 +13,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Stack is what a machine that keeps what it writes on a disk of its own is told beside, in a file: the command line of the kernel has no room for it.
+// A Stack is what a machine that keeps what it writes on a disk of its own is told beside, in a
+// file: the command line of the kernel has no room for it.
 type Stack struct {
-	Start string   `json:"start"`           // which start of the machine this is told at: it may boot several times after one
-	Fresh []string `json:"fresh,omitempty"` // paths at which the host has written since the machine last ran: what is on the disk there is older
+	// which start of the machine this is told at: it may boot several times after one
+	Start string `json:"start"`
+	// paths at which the host has written since the machine last ran: what is on the disk there is
+	// older
+	Fresh []string `json:"fresh,omitempty"`
 	Binds []string `json:"binds,omitempty"` // directories that are not the machine's own, the outer ones first
 }
 
 // StackFile is where the machine finds it, in the directory that the host shows to it.
 const StackFile = "etc/orrery/.disk.json"
 
-// stack puts what the machine writes on its disk above the root that the host offers, with what is not the machine's own where it was.
+// stack puts what the machine writes on its disk above the root that the host offers, with what is
+// not the machine's own where it was.
 func stack(serial string) error {
 	device, err := named(serial)
 	if err != nil {
 		return err
 	}
-	// The overlay above it hides it from fstrim(8), so the file system itself tells the host which blocks it has freed.
+	// The overlay above it hides it from fstrim(8), so the file system itself tells the host which
+	// blocks it has freed.
 	if err := unix.Mount(device, "/"+ownDisk, "ext4", unix.MS_NOATIME, "discard"); err != nil {
 		return fmt.Errorf("the disk %s cannot be mounted: %w", serial, err)
 	}
@@ -56,7 +62,8 @@ func stack(serial string) error {
 	if err := s.refresh("/" + ownDisk); err != nil {
 		return err
 	}
-	if err := unix.Mount("overlay", "/"+newRoot, "overlay", 0, "lowerdir=/"+lowerRoot+",upperdir="+upper+",workdir="+work); err != nil {
+	if err := unix.Mount("overlay", "/"+newRoot, "overlay", 0,
+		"lowerdir=/"+lowerRoot+",upperdir="+upper+",workdir="+work); err != nil {
 		return fmt.Errorf("the root cannot be put together: %w", err)
 	}
 	for _, path := range s.Binds {
@@ -112,8 +119,9 @@ func fill(device string) error {
 	return nil
 }
 
-// refresh takes from the disk what is older there than in the root below: once after each start, which the disk remembers. What the machine has written there since is newer, should it boot
-// again by itself.
+// refresh takes from the disk what is older there than in the root below: once after each start,
+// which the disk remembers. What the machine has written there since is newer, should it boot again
+// by itself.
 func (s *Stack) refresh(disk string) error {
 	last := filepath.Join(disk, "start")
 	if text, err := os.ReadFile(last); err == nil && s.Start != "" && string(text) == s.Start {
@@ -140,8 +148,9 @@ func writeDurably(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// uncover removes from what the machine has written what covers a path, so that the root below is seen there: at the path itself, and a directory on the way that the
-// machine has removed or made anew.
+// uncover removes from what the machine has written what covers a path, so that the root below is
+// seen there: at the path itself, and a directory on the way that the machine has removed or made
+// anew.
 func uncover(upper, path string) error {
 	at := upper
 	parts := strings.Split(filepath.Clean("/" + path)[1:], "/")
@@ -157,7 +166,8 @@ func uncover(upper, path string) error {
 		if i == len(parts)-1 || !info.IsDir() {
 			return os.RemoveAll(at)
 		}
-		if err := unix.Removexattr(at, "trusted.overlay.opaque"); err != nil && !errors.Is(err, unix.ENODATA) && !errors.Is(err, unix.ENOTSUP) && !errors.Is(err, unix.EPERM) {
+		if err := unix.Removexattr(at, "trusted.overlay.opaque"); err != nil && !errors.Is(err, unix.ENODATA) &&
+			!errors.Is(err, unix.ENOTSUP) && !errors.Is(err, unix.EPERM) {
 			return err
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestUncover: what the host has written anew is seen, whatever the machine has put there or above it; all else that the machine has written stays.
+// TestUncover: what the host has written anew is seen, whatever the machine has put there or above
+// it; all else that the machine has written stays.
 func TestUncover(t *testing.T) {
 	upper := t.TempDir()
 	write := func(name string) {
@@ -25,19 +26,22 @@ func TestUncover(t *testing.T) {
 	if err := os.Symlink(upper+"/etc", filepath.Join(upper, "link")); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/etc/hostname", "/removed/file", "/link/kept", "/dir", "/nothing/there", "/../etc/none"} {
+	for _, path := range []string{"/etc/hostname", "/removed/file", "/link/kept", "/dir", "/nothing/there",
+		"/../etc/none"} {
 		if err := uncover(upper, path); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	for name, stays := range map[string]bool{"etc": true, "etc/kept": true, "etc/hostname": false, "removed": false, "dir": false, "link": false} {
+	for name, stays := range map[string]bool{"etc": true, "etc/kept": true, "etc/hostname": false, "removed": false,
+		"dir": false, "link": false} {
 		if _, err := os.Lstat(filepath.Join(upper, name)); (err == nil) != stays {
 			t.Errorf("%s stays: %v", name, err == nil)
 		}
 	}
 }
 
-// TestRefresh: what the host has written is newer than the disk once after each start by the host. A machine that then reboots by itself keeps what it has written there since.
+// TestRefresh: what the host has written is newer than the disk once after each start by the host.
+// A machine that then reboots by itself keeps what it has written there since.
 func TestRefresh(t *testing.T) {
 	disk := t.TempDir()
 	hosts := filepath.Join(disk, "upper/etc/hosts")

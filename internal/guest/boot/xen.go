@@ -12,11 +12,13 @@ import (
 // xenbus is where the kernel of a guest of Xen shows its devices.
 const xenbus = "/sys/bus/xen/devices"
 
-// connecting is how long the two halves of a device may take to find one another: the host's begins when a script of the host has said so.
+// connecting is how long the two halves of a device may take to find one another: the host's begins
+// when a script of the host has said so.
 const connecting = 5 * time.Minute
 
-// connected waits until what Xen gives this machine can be used. Of other devices a driver finds all there is when it is loaded; of these, it finds an entry, and
-// goes on when the other half answers.
+// connected waits until what Xen gives this machine can be used. Of other devices a driver finds
+// all there is when it is loaded; of these, it finds an entry, and goes on when the other half
+// answers.
 func connected() error {
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		waiting, err := halves(xenbus)
@@ -29,8 +31,8 @@ func connected() error {
 	}
 }
 
-// halves returns the devices on a bus that have a driver here and nobody at the other end, as "vif-0 (Initialising)". Consoles, screens and keyboards are nothing that is
-// waited for.
+// halves returns the devices on a bus that have a driver here and nobody at the other end, as
+// "vif-0 (Initialising)". Consoles, screens and keyboards are nothing that is waited for.
 func halves(bus string) (waiting []string, err error) {
 	devices, err := filepath.Glob(bus + "/*")
 	if err != nil {

@@ -36,7 +36,8 @@ func TestHalves(t *testing.T) {
 	}
 	device("9pfs-1", "Initialised", true)
 	device("vif-0", "Initialising", true)
-	if waiting, err := halves(bus); err != nil || !slices.Equal(waiting, []string{"9pfs-1 (Initialised)", "vif-0 (Initialising)"}) {
+	if waiting, err := halves(bus); err != nil ||
+		!slices.Equal(waiting, []string{"9pfs-1 (Initialised)", "vif-0 (Initialising)"}) {
 		t.Errorf("%v, %v", waiting, err)
 	}
 }
@@ -56,7 +57,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestPlace: what a node has no directory for yet is mounted all the same; a link leads nowhere, and a file is no place.
+// TestPlace: what a node has no directory for yet is mounted all the same; a link leads nowhere,
+// and a file is no place.
 func TestPlace(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	for path, to := range map[string]string{"out": outside, "in": "srv", "up": "../" + filepath.Base(outside)} {
@@ -67,7 +69,8 @@ func TestPlace(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]bool{"/srv/data": true, "/srv/data/more": true, "/srv": true, "/out/data": false, "/up/data": false, "/file": false, "/file/data": false, "/../x/y": false} {
+	for path, want := range map[string]bool{"/srv/data": true, "/srv/data/more": true, "/srv": true, "/out/data": false,
+		"/up/data": false, "/file": false, "/file/data": false, "/../x/y": false} {
 		at, err := Place(root, path)
 		if (err == nil) != want {
 			t.Errorf("%s: %v", path, err)

@@ -2,8 +2,9 @@
 // in every hierarchy: orrery/SITE/ID, beside the groups of systemd and not below them. A host may
 // have some controllers in version 1 and others in version 2 (cgroups(7)).
 //
-// Limits and Limit are what such a group bounds, SetFrozen lets what is in it stand still, and Processes says who that is.
-// Start starts a command in it. LXC makes the groups of its containers itself, and at the same place.
+// Limits and Limit are what such a group bounds, SetFrozen lets what is in it stand still, and
+// Processes says who that is. Start starts a command in it. LXC makes the groups of its containers
+// itself, and at the same place.
 package cgroup
 
 import (
@@ -31,8 +32,8 @@ func Of(site string, id int) Group { return Group{mounted, fmt.Sprintf(top+"/%s/
 // InSite returns the group of something beside the nodes of a site. It weighs as much as each of them.
 func InSite(site, name string) Group { return Group{mounted, top + "/" + site + "/" + name} }
 
-// Inner returns the group in which commands of this one begin, so that they are as deep as those that are run in a node from
-// outside: with version 2 that is a group inside the node's (Doors).
+// Inner returns the group in which commands of this one begin, so that they are as deep as those
+// that are run in a node from outside: with version 2 that is a group inside the node's (Doors).
 func (g Group) Inner() Group {
 	if isV2(string(g.at)) {
 		g.name += "/" + leafName
@@ -73,8 +74,9 @@ func (p place) hierarchy(controller string) string {
 	return string(p)
 }
 
-// Processes returns the ids of all processes in the group and in those inside it. This one is not among them: with version 1, the
-// thread that has started something in there is still there until it has ended.
+// Processes returns the ids of all processes in the group and in those inside it. This one is not
+// among them: with version 1, the thread that has started something in there is still there until
+// it has ended.
 func (g Group) Processes() []int {
 	all, _ := g.processes(context.Background()) // a control group may go at any moment
 	return slices.DeleteFunc(all, func(pid int) bool { return pid == os.Getpid() })

@@ -29,8 +29,9 @@ func DeviceAt(path string) (Device, error) {
 	return Device{kind == unix.S_IFBLK, unix.Major(st.Rdev), unix.Minor(st.Rdev)}, nil
 }
 
-// AllowDevices lets what is in the group open and make these devices from now on, and no others. What is open stays open.
-// A host that is a container itself, or whose kernel lacks BPF, cannot limit this, and the group then has what the host has.
+// AllowDevices lets what is in the group open and make these devices from now on, and no others.
+// What is open stays open. A host that is a container itself, or whose kernel lacks BPF, cannot
+// limit this, and the group then has what the host has.
 func (g Group) AllowDevices(devices []Device) error {
 	var err error
 	if g.at.isV1("devices") {
@@ -62,8 +63,8 @@ func allowV1(group string, devices []Device) error {
 	return nil
 }
 
-// allowV2 attaches a program of BPF to the group, which the kernel asks. It takes the place of the one before, and goes with
-// the group.
+// allowV2 attaches a program of BPF to the group, which the kernel asks. It takes the place of the
+// one before, and goes with the group.
 func allowV2(at string, devices []Device) error {
 	group, err := os.Open(at)
 	if err != nil {
@@ -88,8 +89,9 @@ type instruction struct {
 	value     int32
 }
 
-// deviceProgram returns 1 for each of the devices, and 0 for all others. It gets a struct bpf_cgroup_dev_ctx, three words:
-// the lower half of the first is the type, the others are the major and the minor number.
+// deviceProgram returns 1 for each of the devices, and 0 for all others. It gets a struct
+// bpf_cgroup_dev_ctx, three words: the lower half of the first is the type, the others are the
+// major and the minor number.
 func deviceProgram(devices []Device) []instruction {
 	const (
 		loadWord = unix.BPF_LDX | unix.BPF_MEM | unix.BPF_W
@@ -127,7 +129,8 @@ func loadDeviceProgram(program []instruction) (fd int, err error) {
 		license        unsafe.Pointer
 		level, logSize uint32
 		log            uint64
-	}{kind: unix.BPF_PROG_TYPE_CGROUP_DEVICE, count: uint32(len(program)), program: unsafe.Pointer(&program[0]), license: unsafe.Pointer(&license[0])}
+	}{kind: unix.BPF_PROG_TYPE_CGROUP_DEVICE, count: uint32(len(program)), program: unsafe.Pointer(&program[0]),
+		license: unsafe.Pointer(&license[0])}
 	return bpf(unix.BPF_PROG_LOAD, unsafe.Pointer(&load), unsafe.Sizeof(load))
 }
 

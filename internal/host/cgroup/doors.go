@@ -9,14 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leafName is the group of version 2, inside a container's, in which commands begin that are run there from outside.
-// Systemd in the container moves its own processes down and turns controllers on for the groups in its own, and such a
-// group takes no processes (cgroups(7), "no internal processes"). LXC makes .lxc for this.
+// leafName is the group of version 2, inside a container's, in which commands begin that are run
+// there from outside. Systemd in the container moves its own processes down and turns controllers
+// on for the groups in its own, and such a group takes no processes (cgroups(7), "no internal
+// processes"). LXC makes .lxc for this.
 const leafName = ".orrery"
 
-// Doors opens the ways into the group of a container: of each hierarchy of version 1 the file to which a thread writes "0"
-// to enter, and of version 2 the directory in which a child is to begin (CLONE_INTO_CGROUP), or nil without version 2.
-// They are opened without the runtime's poller, which would take five more system calls for each.
+// Doors opens the ways into the group of a container: of each hierarchy of version 1 the file to
+// which a thread writes "0" to enter, and of version 2 the directory in which a child is to begin
+// (CLONE_INTO_CGROUP), or nil without version 2. They are opened without the runtime's poller,
+// which would take five more system calls for each.
 func (g Group) Doors() (tasks []*os.File, leaf *os.File, err error) {
 	v2 := string(g.at)
 	if !isV2(v2) {
@@ -39,7 +41,8 @@ func (g Group) Doors() (tasks []*os.File, leaf *os.File, err error) {
 	return tasks, leaf, nil
 }
 
-// tasks opens those of a group of version 1, and returns where version 2 is beside them. It asks of no hierarchy what it is that can be opened.
+// tasks opens those of a group of version 1, and returns where version 2 is beside them. It asks of
+// no hierarchy what it is that can be opened.
 func (p place) tasks(group string) (tasks []*os.File, v2 string, err error) {
 	entries, err := os.ReadDir(string(p))
 	if err != nil {

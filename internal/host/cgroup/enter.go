@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Enter moves this process into the group, in every hierarchy, and with it whatever it starts from then on. The group is made unless it
-// is there.
+// Enter moves this process into the group, in every hierarchy, and with it whatever it starts from
+// then on. The group is made unless it is there.
 func (g Group) Enter() error {
 	if err := g.Make(); err != nil {
 		return err
@@ -17,7 +17,8 @@ func (g Group) Enter() error {
 		roots = append(roots, v2)
 	}
 	for _, root := range roots {
-		if err := os.WriteFile(filepath.Join(root, g.name, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0); err != nil {
+		if err := os.WriteFile(filepath.Join(root, g.name, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())),
+			0); err != nil {
 			return err
 		}
 	}

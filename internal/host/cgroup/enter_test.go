@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestEnter: a process leaves the groups in which it was started, in every hierarchy, and whoever may freeze those does not freeze it.
+// TestEnter: a process leaves the groups in which it was started, in every hierarchy, and whoever
+// may freeze those does not freeze it.
 func TestEnter(t *testing.T) {
 	need.Integration(t)
 	cmd := exec.Command(os.Args[0])

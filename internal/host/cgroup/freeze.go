@@ -12,10 +12,12 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// frost is how long all processes of a group may take to stand still. One that waits for a disk does so when it has what it waits for.
+// frost is how long all processes of a group may take to stand still. One that waits for a disk
+// does so when it has what it waits for.
 const frost = 10 * time.Second
 
-// nudge is after how long processes are told again to stand still. With cgroup v1, those that were forked just as the others were told may go on.
+// nudge is after how long processes are told again to stand still. With cgroup v1, those that were
+// forked just as the others were told may go on.
 const nudge = 10 * time.Millisecond
 
 // SetFrozen lets all processes of the group stand still, or go on. It does not wait until they do.
@@ -27,8 +29,9 @@ func (g Group) SetFrozen(frozen bool) error {
 	return os.WriteFile(g.file("freezer", file), []byte(value), 0)
 }
 
-// ThawAll thaws the group and every group below it, in every hierarchy that can freeze. A node's root freezes groups of its
-// own, and what is frozen neither ends in order nor, with version 1, dies of SIGKILL.
+// ThawAll thaws the group and every group below it, in every hierarchy that can freeze. A node's
+// root freezes groups of its own, and what is frozen neither ends in order nor, with version 1,
+// dies of SIGKILL.
 func (g Group) ThawAll(ctx context.Context) error {
 	for _, root := range g.at.freezing() {
 		if err := (branch{root, g.name}).walk(ctx, thawIn); err != nil {
@@ -49,7 +52,8 @@ func (p place) freezing() (all []string) {
 	return all
 }
 
-// thawIn thaws one group if it was frozen itself: one that is frozen with a group above it has nothing to be written.
+// thawIn thaws one group if it was frozen itself: one that is frozen with a group above it has
+// nothing to be written.
 func thawIn(above int, name string) error {
 	if own, err := readIn(above, name, "freezer.self_freezing"); err == nil && bytes.HasPrefix(own, []byte("1")) {
 		return writeIn(above, name, "freezer.state", "THAWED")

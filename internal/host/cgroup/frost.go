@@ -10,8 +10,9 @@ import (
 	"orrery/internal/host/process"
 )
 
-// A Frost lets a group stand still. A file tells that it was us, from before that until after it goes on, so that whoever comes after a kill lets go on what we have frozen, and
-// leaves alone what others have. In it are the threads that are outside meanwhile.
+// A Frost lets a group stand still. A file tells that it was us, from before that until after it
+// goes on, so that whoever comes after a kill lets go on what we have frozen, and leaves alone what
+// others have. In it are the threads that are outside meanwhile.
 type Frost struct {
 	Group     Group
 	Mark      string        // path of the file

@@ -13,7 +13,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestFrost: a mark is there while a group stands still by us. A group that does not is let go on, and has no mark.
+// TestFrost: a mark is there while a group stands still by us. A group that does not is let go on,
+// and has no mark.
 func TestFrost(t *testing.T) {
 	at := place(t.TempDir())
 	f := Frost{Group: Group{at, "orrery/karoo/101"}, Mark: filepath.Join(t.TempDir(), "freezing")}
@@ -27,7 +28,8 @@ func TestFrost(t *testing.T) {
 			t.Errorf("it has a mark: %v", err)
 		}
 	}
-	put(t, at, map[string]string{"cgroup.controllers": "cpu\n", in + "/cgroup.freeze": "0", in + "/cgroup.events": "populated 1\nfrozen 1\n"})
+	put(t, at, map[string]string{"cgroup.controllers": "cpu\n", in + "/cgroup.freeze": "0",
+		in + "/cgroup.events": "populated 1\nfrozen 1\n"})
 	must(t, f.Freeze(t.Context()))
 	stands("1", true)
 	must(t, f.Freeze(t.Context()))
@@ -44,8 +46,9 @@ func TestFrost(t *testing.T) {
 	stands("0", false)
 }
 
-// TestFrostBesideThreads: threads of the kernel, which never stand still, are outside while the group of version 2 does, and come back, whoever lets it go on. One whose number
-// is another's by then stays where it is.
+// TestFrostBesideThreads: threads of the kernel, which never stand still, are outside while the
+// group of version 2 does, and come back, whoever lets it go on. One whose number is another's by
+// then stays where it is.
 func TestFrostBesideThreads(t *testing.T) {
 	at, table := place(t.TempDir()), process.Table(t.TempDir())
 	f := Frost{Group{at, "orrery/karoo/101"}, filepath.Join(t.TempDir(), "freezing"), table}
@@ -58,7 +61,8 @@ func TestFrostBesideThreads(t *testing.T) {
 	tells(70, "138412416", "500") // as of QEMU, and of kvm-nx-lpage-recovery on Debian 12
 	tells(71, "2129984", "501")
 	put(t, at, map[string]string{
-		"cgroup.controllers": "cpu\n", "cgroup.procs": "", in + "/cgroup.procs": "70\n71\n72\n", in + "/cgroup.freeze": "0", in + "/cgroup.events": "populated 1\nfrozen 1\n",
+		"cgroup.controllers": "cpu\n", "cgroup.procs": "", in + "/cgroup.procs": "70\n71\n72\n", in + "/cgroup.freeze": "0",
+		in + "/cgroup.events": "populated 1\nfrozen 1\n",
 	})
 	must(t, f.Freeze(t.Context()))
 	if got := read(t, at, "cgroup.procs"); got != "71" {

@@ -14,8 +14,8 @@ import (
 	"orrery/test/need"
 )
 
-// groupWithProcess starts a process in a new group, in each hierarchy that can freeze one: version 1 and, beside it or
-// alone, version 2.
+// groupWithProcess starts a process in a new group, in each hierarchy that can freeze one: version
+// 1 and, beside it or alone, version 2.
 func groupWithProcess(t *testing.T, test func(t *testing.T, g Group, cmd *exec.Cmd)) {
 	need.Integration(t)
 	places := []place{mounted}
@@ -39,7 +39,8 @@ func groupWithProcess(t *testing.T, test func(t *testing.T, g Group, cmd *exec.C
 	}
 }
 
-// freezeIn makes groups below one, as root of a node can, and moves a process into the last and freezes the others.
+// freezeIn makes groups below one, as root of a node can, and moves a process into the last and
+// freezes the others.
 func freezeIn(t *testing.T, g Group, pid int, names ...string) {
 	t.Helper()
 	top, err := os.OpenRoot(g.file("freezer", ""))
@@ -65,8 +66,8 @@ func freezeIn(t *testing.T, g Group, pid int, names ...string) {
 	}
 }
 
-// TestKillFrozenInside: a process ends although it is in a group that a node's root made and froze, and so is that above
-// it. With version 1, such a process does not die of SIGKILL.
+// TestKillFrozenInside: a process ends although it is in a group that a node's root made and froze,
+// and so is that above it. With version 1, such a process does not die of SIGKILL.
 func TestKillFrozenInside(t *testing.T) {
 	groupWithProcess(t, func(t *testing.T, g Group, cmd *exec.Cmd) {
 		freezeIn(t, g, cmd.Process.Pid, "a", "b")
@@ -114,7 +115,8 @@ func TestKillIsBounded(t *testing.T) {
 	at := place(t.TempDir())
 	g := Group{at, "orrery/karoo/101"}
 	const pid = 1 << 30 // no process has it, and yet the group has it in this test
-	put(t, at, map[string]string{"cgroup.controllers": "", g.name + "/cgroup.procs": strconv.Itoa(pid) + "\n", g.name + "/cgroup.freeze": "0"})
+	put(t, at, map[string]string{"cgroup.controllers": "", g.name + "/cgroup.procs": strconv.Itoa(pid) + "\n",
+		g.name + "/cgroup.freeze": "0"})
 	err := g.Kill(t.Context())
 	if err == nil || !strings.Contains(err.Error(), strconv.Itoa(pid)) {
 		t.Errorf("it returned %v", err)
@@ -131,7 +133,8 @@ func TestThawAll(t *testing.T) {
 		in + "/a/freezer.self_freezing": "0\n", in + "/a/freezer.state": "FROZEN\n",
 		in + "/a/b/freezer.self_freezing": "1\n", in + "/a/b/freezer.state": "FROZEN\n",
 		"unified/cgroup.procs": "", "unified/cgroup.controllers": "\n", beside + "/cgroup.freeze": "0\n",
-		beside + "/a/b/cgroup.freeze": "1\n", "freezer/orrery/karoo/102/freezer.self_freezing": "1\n", "freezer/orrery/karoo/102/freezer.state": "FROZEN\n",
+		beside + "/a/b/cgroup.freeze": "1\n", "freezer/orrery/karoo/102/freezer.self_freezing": "1\n",
+		"freezer/orrery/karoo/102/freezer.state": "FROZEN\n",
 	})
 	must(t, os.Symlink("102", filepath.Join(string(at), "freezer/orrery/karoo/101/link")))
 	must(t, g.ThawAll(t.Context()))

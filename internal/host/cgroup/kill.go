@@ -14,14 +14,16 @@ import (
 	"orrery/internal/host/process"
 )
 
-// killTimeout is how long processes may take to end that were killed. One in a system call that the kernel does not
-// interrupt, such as on a disk that is lost, may never end. It is a variable, so that tests can change it.
+// killTimeout is how long processes may take to end that were killed. One in a system call that the
+// kernel does not interrupt, such as on a disk that is lost, may never end. It is a variable, so
+// that tests can change it.
 var killTimeout = 10 * time.Second
 
 // heldAtOnce is how many processes are held to be killed: each is a file that we have open.
 const heldAtOnce = 256
 
-// Killing returns the context in which something is killed that belongs to a group: it ends with ctx and after killTimeout.
+// Killing returns the context in which something is killed that belongs to a group: it ends with
+// ctx and after killTimeout.
 func (g Group) Killing(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, killTimeout, stillThere{g})
 }
@@ -51,8 +53,9 @@ func (g Group) Kill(ctx context.Context) error {
 	return g.KillThose(ctx, func(int) bool { return true })
 }
 
-// KillThose kills some processes in the group and returns when they have ended, or after killTimeout. What is frozen
-// does not end, and so is thawed first: each time, since whoever is in there may freeze it again.
+// KillThose kills some processes in the group and returns when they have ended, or after
+// killTimeout. What is frozen does not end, and so is thawed first: each time, since whoever is in
+// there may freeze it again.
 func (g Group) KillThose(ctx context.Context, doomed func(pid int) bool) error {
 	ctx, cancel := g.Killing(ctx)
 	defer cancel()
@@ -79,8 +82,9 @@ func (g Group) KillThose(ctx context.Context, doomed func(pid int) bool) error {
 	}
 }
 
-// kill sends SIGKILL to processes that are in the group once they are held: one may have ended, and another have been
-// given its number. A thread of ours that was about to start one in there, and could not, leaves by itself.
+// kill sends SIGKILL to processes that are in the group once they are held: one may have ended, and
+// another have been given its number. A thread of ours that was about to start one in there, and
+// could not, leaves by itself.
 func (g Group) kill(ctx context.Context, pids []int) error {
 	held := map[int]process.Held{}
 	for _, pid := range pids {

@@ -25,8 +25,8 @@ type File struct {
 // period is the length of a scheduling period in microseconds (cpu.max in cgroups(7), cfs_period_us).
 const period = 100_000
 
-// maxBelow is how many groups there may be below a node's. Each costs the host's kernel about 80 KB that no memory limit
-// counts. Version 1 has no such bound.
+// maxBelow is how many groups there may be below a node's. Each costs the host's kernel about 80 KB
+// that no memory limit counts. Version 1 has no such bound.
 const maxBelow = 1000
 
 // LimitFiles says which files of a node's group hold limits, and with what in them.
@@ -92,7 +92,8 @@ func (p place) unlimited(l site.Limits) []File {
 	return all
 }
 
-// hasSwapLimit reports whether the kernel counts swap (swapaccount in version 1 is an option of its command line).
+// hasSwapLimit reports whether the kernel counts swap (swapaccount in version 1 is an option of its
+// command line).
 func (p place) hasSwapLimit() bool {
 	if p.isV1("memory") {
 		_, err := os.Stat(filepath.Join(p.hierarchy("memory"), "memory.memsw.limit_in_bytes"))
@@ -115,7 +116,8 @@ func (g Group) Limit(node string, l site.Limits) error {
 			refused = append(refused, f)
 		}
 	}
-	// In version 1, memory may at no moment be more than memory and swap together: what is refused may be taken after the rest.
+	// In version 1, memory may at no moment be more than memory and swap together: what is refused may
+	// be taken after the rest.
 	for _, f := range refused {
 		if err := os.WriteFile(path(f), []byte(f.Value), 0); err != nil {
 			return problem.New(problem.Failed, "node %s: limit %s = %s was not taken", node, f.Name, f.Value).
@@ -129,8 +131,9 @@ func (g Group) Limit(node string, l site.Limits) error {
 	return nil
 }
 
-// Holds reports whether limits are in force, so far as this host can limit, and gives those that are: a share of the
-// processors that the kernel rounds to the same, and a pin to the same ones, as they are in l.
+// Holds reports whether limits are in force, so far as this host can limit, and gives those that
+// are: a share of the processors that the kernel rounds to the same, and a pin to the same ones, as
+// they are in l.
 func (g Group) Holds(l site.Limits) (has site.Limits, ok bool) {
 	has = g.Limits()
 	ok = equal(has, g.at.settable(l))
@@ -143,7 +146,8 @@ func (g Group) Holds(l site.Limits) (has site.Limits, ok bool) {
 	return has, ok
 }
 
-// settable drops what this host cannot limit: version 1 counts memory and swap together, and so bounds swap only where memory is bounded.
+// settable drops what this host cannot limit: version 1 counts memory and swap together, and so
+// bounds swap only where memory is bounded.
 func (p place) settable(l site.Limits) site.Limits {
 	if !p.hasSwapLimit() || l.Memory == 0 && p.isV1("memory") {
 		l.Swap = nil
@@ -208,7 +212,8 @@ func (g Group) Limits() site.Limits {
 	return l
 }
 
-// amount reads a number; "max", and version 1's way to say it (the largest multiple of a page), give 0: no limit.
+// amount reads a number; "max", and version 1's way to say it (the largest multiple of a page),
+// give 0: no limit.
 func amount(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n > 1<<60 {

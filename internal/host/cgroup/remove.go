@@ -19,8 +19,8 @@ func Remove(groups ...Group) {
 	}
 }
 
-// RemoveEmpty removes the groups in which those of a site's nodes are, if it was the last, with those beside nodes that nothing
-// runs in (InSite).
+// RemoveEmpty removes the groups in which those of a site's nodes are, if it was the last, with
+// those beside nodes that nothing runs in (InSite).
 func RemoveEmpty(site string) {
 	for _, root := range mounted.all() {
 		removeBeside(root, site)

@@ -13,7 +13,8 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// Start starts a command in the group. It is to be called by work that has a thread of its own (host.Apart), see Join.
+// Start starts a command in the group. It is to be called by work that has a thread of its own
+// (host.Apart), see Join.
 func (g Group) Start(cmd *exec.Cmd) error {
 	joined, err := g.Join(cmd)
 	if err != nil {
@@ -23,8 +24,9 @@ func (g Group) Start(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// Join makes the group, unless it is there, and lets a command be in it that the calling thread starts; then joined is to be called. In version 1, the thread
-// goes there itself, as who starts something gives it its own groups. So nothing that the command does is ever outside.
+// Join makes the group, unless it is there, and lets a command be in it that the calling thread
+// starts; then joined is to be called. In version 1, the thread goes there itself, as who starts
+// something gives it its own groups. So nothing that the command does is ever outside.
 func (g Group) Join(cmd *exec.Cmd) (joined func(), err error) {
 	if err := g.Make(); err != nil {
 		return nil, err
@@ -88,8 +90,9 @@ func (b branch) make() error {
 	return nil
 }
 
-// delegate lets the groups in one of version 2 have the controllers of limits, as LXC does. It asks for all at once, then, if the kernel refuses one, for
-// each: whoever sets a limit is told that there is no file for it.
+// delegate lets the groups in one of version 2 have the controllers of limits, as LXC does. It asks
+// for all at once, then, if the kernel refuses one, for each: whoever sets a limit is told that
+// there is no file for it.
 func delegate(root, group string) error {
 	has, err := rawfile.ReadFile(filepath.Join(root, "cgroup.controllers"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,7 +15,8 @@ import (
 	"orrery/test/need"
 )
 
-// put writes files of hierarchies that a test makes up. What the kernel would put into a group is not in there by itself.
+// put writes files of hierarchies that a test makes up. What the kernel would put into a group is
+// not in there by itself.
 func put(t *testing.T, at place, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -39,10 +40,12 @@ func read(t *testing.T, at place, name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// TestMakeUnified: where there is version 2 alone, groups above the node's pass controllers on, its own does not: processes are in there.
+// TestMakeUnified: where there is version 2 alone, groups above the node's pass controllers on, its
+// own does not: processes are in there.
 func TestMakeUnified(t *testing.T) {
 	at := place(t.TempDir())
-	put(t, at, map[string]string{"cgroup.controllers": "cpuset cpu io memory hugetlb pids rdma misc\n", "cgroup.procs": "", "system.slice/cgroup.procs": ""})
+	put(t, at, map[string]string{"cgroup.controllers": "cpuset cpu io memory hugetlb pids rdma misc\n",
+		"cgroup.procs": "", "system.slice/cgroup.procs": ""})
 	g := Group{at, "orrery/karoo/10"}
 	must(t, g.Make())
 	must(t, g.Make())
@@ -59,7 +62,8 @@ func TestMakeUnified(t *testing.T) {
 	}
 }
 
-// TestMakeBeside: where versions are side by side, the group is in each hierarchy, and has processors where those are given.
+// TestMakeBeside: where versions are side by side, the group is in each hierarchy, and has
+// processors where those are given.
 func TestMakeBeside(t *testing.T) {
 	at := place(t.TempDir())
 	put(t, at, map[string]string{
@@ -79,7 +83,8 @@ func TestMakeBeside(t *testing.T) {
 		}
 	}
 	for file, want := range map[string]string{
-		"orrery/cpuset.cpus": "0-3", "orrery/karoo/cpuset.cpus": "1", "orrery/karoo/10/cpuset.cpus": "1", "orrery/karoo/10/cpuset.mems": "0",
+		"orrery/cpuset.cpus": "0-3", "orrery/karoo/cpuset.cpus": "1", "orrery/karoo/10/cpuset.cpus": "1",
+		"orrery/karoo/10/cpuset.mems":  "0",
 		"orrery/cgroup.clone_children": "1",
 	} {
 		if got := read(t, at, "cpuset/"+file); got != want {
@@ -92,7 +97,8 @@ func TestMakeBeside(t *testing.T) {
 	}
 }
 
-// TestStart: what is started in a group is there in all hierarchies from the first moment, stands still when it shall, and is killed, frozen or not.
+// TestStart: what is started in a group is there in all hierarchies from the first moment, stands
+// still when it shall, and is killed, frozen or not.
 func TestStart(t *testing.T) {
 	need.Integration(t)
 	places := []place{mounted}
@@ -114,14 +120,16 @@ func TestStart(t *testing.T) {
 			lines := bufio.NewScanner(out)
 			v1, v2 := at.versions()
 			for range len(v1) + min(len(v2), 1) {
-				if lines.Scan(); !strings.HasSuffix(lines.Text(), ":/"+g.name) && (len(v1) > 0 || strings.HasPrefix(lines.Text(), "0:")) {
+				if lines.Scan(); !strings.HasSuffix(lines.Text(), ":/"+g.name) &&
+					(len(v1) > 0 || strings.HasPrefix(lines.Text(), "0:")) {
 					t.Errorf("it began in %s", lines.Text())
 				}
 			}
 			if mine, err := os.ReadFile("/proc/self/cgroup"); err != nil || strings.Contains(string(mine), "it-cgroup") {
 				t.Errorf("we are in %s: %v", mine, err)
 			}
-			if in := g.Processes(); !slices.Contains(in, cmd.Process.Pid) || slices.Contains(in, os.Getpid()) { // a thread of ours may be
+			if in := g.Processes(); !slices.Contains(in, cmd.Process.Pid) || slices.Contains(in, os.Getpid()) {
+				// a thread of ours may be
 				t.Errorf("in it are %v", in)
 			}
 			must(t, g.SetFrozen(true))

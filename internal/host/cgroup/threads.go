@@ -16,11 +16,13 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// A thread is one that the kernel has made for a process of a group, and put beside it: KVM one for each machine, vhost one for each queue of a network card. Newer
-// kernels make them threads of the process itself.
+// A thread is one that the kernel has made for a process of a group, and put beside it: KVM one for
+// each machine, vhost one for each queue of a network card. Newer kernels make them threads of the
+// process itself.
 //
-// The freezer of version 2 counts it among what has to stand still, and does not let it: a group with such a thread is never frozen. So threads are outside while the rest
-// stands still. They do nothing then: those for whom they work do not run.
+// The freezer of version 2 counts it among what has to stand still, and does not let it: a group
+// with such a thread is never frozen. So threads are outside while the rest stands still. They do
+// nothing then: those for whom they work do not run.
 type thread struct {
 	PID   int    `json:"pid"`
 	Since string `json:"since"` // when it began, in ticks: the number may be another's later

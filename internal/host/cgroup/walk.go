@@ -16,8 +16,8 @@ type branch struct{ root, name string }
 // walk visits the group and all groups below it, the deepest first. Visit gets the directory above a
 // group and the group's name in it. A group that goes while it is visited is no error.
 //
-// A node's root can nest groups deeper than a path may be long and a process may have files open. So walk opens each
-// directory relative to the one that it comes from, and has one open at a time.
+// A node's root can nest groups deeper than a path may be long and a process may have files open.
+// So walk opens each directory relative to the one that it comes from, and has one open at a time.
 func (b branch) walk(ctx context.Context, visit func(above int, name string) error) error {
 	w := &walker{visit: visit}
 	top, name := filepath.Split(filepath.Join(b.root, b.name))

@@ -23,12 +23,13 @@ var (
 	weightV2 = unit{"cpu.weight", 100, 10_000}
 )
 
-// Weigh sets the weight of a site's group, and of that of all sites, to that of as many groups as nodes are in them. So a node has
-// the share of a busy host that a container of its own at the top would have, however many nodes and sites there are: the
-// kernel's default is one weight for all of them together. Without the controller, or the right to set it, nothing changes.
+// Weigh sets the weight of a site's group, and of that of all sites, to that of as many groups as
+// nodes are in them. So a node has the share of a busy host that a container of its own at the top
+// would have, however many nodes and sites there are: the kernel's default is one weight for all of
+// them together. Without the controller, or the right to set it, nothing changes.
 //
-// Nodes may start and stop at the same time, in other processes. Each looks again when it has written, so the last one to
-// write has seen all of them.
+// Nodes may start and stop at the same time, in other processes. Each looks again when it has
+// written, so the last one to write has seen all of them.
 func Weigh(site string) { mounted.weigh(site) }
 
 // weighed brings the weights up to date after the group of a node was made or removed.
@@ -70,7 +71,8 @@ func (u unit) follow(group string, count func(dir string, most int) int) {
 	}
 }
 
-// nodesIn counts the groups of nodes in the group of a site, as far as most: others there have names that are no numbers.
+// nodesIn counts the groups of nodes in the group of a site, as far as most: others there have
+// names that are no numbers.
 func nodesIn(site string, most int) int {
 	n := 0
 	visit(site, func(name string) bool {

@@ -9,8 +9,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestWeight: a site weighs as much as its nodes, and all sites as much as all nodes, by both versions and up to the
-// kernel's largest weight. Groups that are no nodes count for nothing.
+// TestWeight: a site weighs as much as its nodes, and all sites as much as all nodes, by both
+// versions and up to the kernel's largest weight. Groups that are no nodes count for nothing.
 func TestWeight(t *testing.T) {
 	for _, v := range []struct {
 		name     string

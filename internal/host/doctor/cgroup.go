@@ -115,5 +115,6 @@ func (h hierarchy) swapAccounting(m machine) Fact {
 	if found {
 		return Fact{name, true, Info, "supported", ""}
 	}
-	return Fact{name, false, Info, "the kernel does not account for swap", "`swap` of a node has no effect; boot with swapaccount=1 if there is swap"}
+	return Fact{name, false, Info, "the kernel does not account for swap",
+		"`swap` of a node has no effect; boot with swapaccount=1 if there is swap"}
 }

@@ -34,14 +34,16 @@ func disk(state string) Facts {
 func fileSystem(kind int64, dir string) Fact {
 	const name = "file system"
 	good := map[int64]string{
-		unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.F2FS_SUPER_MAGIC: "f2fs",
-		unix.TMPFS_MAGIC: "tmpfs", // since Linux 6.3
+		unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs",
+		unix.F2FS_SUPER_MAGIC: "f2fs",
+		unix.TMPFS_MAGIC:      "tmpfs", // since Linux 6.3
 	}
 	if what, ok := good[kind]; ok {
 		return Fact{name, true, Wanted, what, ""}
 	}
 	bad := map[int64]string{
-		unix.OVERLAYFS_SUPER_MAGIC: "overlayfs", unix.NFS_SUPER_MAGIC: "nfs", unix.FUSE_SUPER_MAGIC: "fuse", unix.MSDOS_SUPER_MAGIC: "vfat",
+		unix.OVERLAYFS_SUPER_MAGIC: "overlayfs", unix.NFS_SUPER_MAGIC: "nfs", unix.FUSE_SUPER_MAGIC: "fuse",
+		unix.MSDOS_SUPER_MAGIC: "vfat",
 	}
 	fix := fmt.Sprintf("have %s, or the directory named in ORRERY_STATE, on ext4, xfs or btrfs", dir)
 	if what, ok := bad[kind]; ok {

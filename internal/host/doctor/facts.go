@@ -6,7 +6,8 @@
 // whatever the distribution has patched, and the machine is left as it was. Facts that are Needed and not OK
 // keep every node from running; those that are Wanted cost something that the fact's value tells.
 //
-// The command `orrery doctor` prints them, and the lab adds what makes its figures doubtful (lab/suspect) in the same form.
+// The command `orrery doctor` prints them, and the lab adds what makes its figures doubtful
+// (lab/suspect) in the same form.
 package doctor
 
 import (
@@ -48,8 +49,9 @@ func (f Facts) Lacking(level Level) Facts {
 	return some
 }
 
-// Look finds out what this machine can do for nodes whose state is kept in a directory. What can be tried is tried, in
-// namespaces of its own that vanish with the trial; nothing on the machine is changed.
+// Look finds out what this machine can do for nodes whose state is kept in a directory. What can be
+// tried is tried, in namespaces of its own that vanish with the trial; nothing on the machine is
+// changed.
 func Look(stateDir string) Facts {
 	m := machine{root: "/"}
 	var all Facts
@@ -78,7 +80,8 @@ func (m machine) has(path string) bool {
 	return err == nil
 }
 
-// field returns the value of a key in a file with lines like those of proc_meminfo(5), or "". The first one counts.
+// field returns the value of a key in a file with lines like those of proc_meminfo(5), or "". The
+// first one counts.
 func (m machine) field(path, key string) string {
 	for line := range strings.Lines(m.read(path)) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == key {

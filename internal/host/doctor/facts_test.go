@@ -65,7 +65,8 @@ func TestLookAtThisMachine(t *testing.T) {
 
 func TestKernelRelease(t *testing.T) {
 	for release, fine := range map[string]bool{
-		"6.1.0-18-amd64": true, "5.19.0": true, "5.18.0-rc1": false, "5.10.0-28-amd64": false, "4.19.0": false, "": false, "strange": false,
+		"6.1.0-18-amd64": true, "5.19.0": true, "5.18.0-rc1": false, "5.10.0-28-amd64": false, "4.19.0": false, "": false,
+		"strange": false,
 	} {
 		expectFact(t, fakeMachine(t, map[string]string{"proc/sys/kernel/osrelease": release + "\n"}).release(), fine, release)
 	}
@@ -109,7 +110,8 @@ func TestCgroups(t *testing.T) {
 			map[string]string{"proc/self/mountinfo": mountsHybrid, "sys/fs/cgroup/unified/cgroup.controllers": ""},
 			true, "hybrid", true, "freezer (/sys/fs/cgroup/freezer)", false,
 		},
-		"none": {map[string]string{"proc/self/mountinfo": "30 23 0:26 / / rw - ext4 /dev/sda rw\n"}, false, "not mounted", false, "not cpu", false},
+		"none": {map[string]string{"proc/self/mountinfo": "30 23 0:26 / / rw - ext4 /dev/sda rw\n"}, false, "not mounted",
+			false, "not cpu", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := fakeMachine(t, c.files).cgroups()
@@ -122,7 +124,8 @@ func TestCgroups(t *testing.T) {
 }
 
 func TestProcessIDs(t *testing.T) {
-	for text, value := range map[string]string{"32768\n": "4 nodes of 8192 processes; raised", "4194304\n": "512 nodes", "": "not there"} {
+	for text, value := range map[string]string{"32768\n": "4 nodes of 8192 processes; raised", "4194304\n": "512 nodes",
+		"": "not there"} {
 		f := fakeMachine(t, map[string]string{"proc/sys/kernel/pid_max": text}).processIDs()
 		expectFact(t, f, text != "", value)
 	}
@@ -144,7 +147,8 @@ func TestIDRange(t *testing.T) {
 }
 
 func TestUserNamespacesTurnedOff(t *testing.T) {
-	expectFact(t, fakeMachine(t, map[string]string{"proc/sys/user/max_user_namespaces": "0\n"}).userNamespaces(), false, "is 0")
+	expectFact(t, fakeMachine(t, map[string]string{"proc/sys/user/max_user_namespaces": "0\n"}).userNamespaces(), false,
+		"is 0")
 }
 
 func TestInitSystem(t *testing.T) {
@@ -159,7 +163,8 @@ func TestVirtualization(t *testing.T) {
 		"virtual machine (xen)": {"sys/hypervisor/type": "xen\n"},
 		"container (lxc)":       {"run/systemd/container": "lxc\n"},
 		"virtual machine (QEMU Standard PC), in it a container (docker)": {
-			"proc/cpuinfo": "flags : hypervisor\n", "sys/class/dmi/id/sys_vendor": "QEMU\n", "sys/class/dmi/id/product_name": "Standard PC\n", ".dockerenv": "",
+			"proc/cpuinfo": "flags : hypervisor\n", "sys/class/dmi/id/sys_vendor": "QEMU\n",
+			"sys/class/dmi/id/product_name": "Standard PC\n", ".dockerenv": "",
 		},
 	} {
 		if got := fakeMachine(t, files).virtualization().Value; got != want {
@@ -241,7 +246,8 @@ func TestNeighbours(t *testing.T) {
 	const headings = "entries  allocs   destroys\n"
 	of := func(four, six string) Fact {
 		return fakeMachine(t, map[string]string{
-			"proc/net/stat/arp_cache": headings + four + " 000007e6 00000898\n" + four + " 000006f6 0000063b", "proc/net/stat/ndisc_cache": headings + six + " 00000001 00000000",
+			"proc/net/stat/arp_cache":                    headings + four + " 000007e6 00000898\n" + four + " 000006f6 0000063b",
+			"proc/net/stat/ndisc_cache":                  headings + six + " 00000001 00000000",
 			"proc/sys/net/ipv4/neigh/default/gc_thresh3": "8192\n", "proc/sys/net/ipv6/neigh/default/gc_thresh3": "1024\n",
 		}).neighbours()
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/google/nftables/expr"
 )
 
-// firewall looks for what drops packets of nodes though Orrery's own rules accept them: a packet must be accepted
-// by every table that sees it.
+// firewall looks for what drops packets of nodes though Orrery's own rules accept them: a packet
+// must be accepted by every table that sees it.
 func (m machine) firewall() Facts {
 	closed, err := closedChains()
 	if err != nil { // nftables itself is a fact already
@@ -17,11 +17,13 @@ func (m machine) firewall() Facts {
 	}
 	facts := Facts{closedFact(closed)}
 	if tables := strings.Fields(m.read("proc/net/ip_tables_names")); len(tables) > 0 {
-		facts = append(facts, Fact{"iptables-legacy", true, Info, "tables " + strings.Join(tables, ", ") + ": what they drop, nodes miss", ""})
+		facts = append(facts, Fact{"iptables-legacy", true, Info,
+			"tables " + strings.Join(tables, ", ") + ": what they drop, nodes miss", ""})
 	}
 	// With br_netfilter, a closed chain even keeps apart the nodes of one network.
 	if m.read("proc/sys/net/bridge/bridge-nf-call-iptables") == "1" {
-		f := Fact{"br_netfilter", len(closed) == 0, Wanted, "firewalls also see what goes from node to node within a network", ""}
+		f := Fact{"br_netfilter", len(closed) == 0, Wanted,
+			"firewalls also see what goes from node to node within a network", ""}
 		if !f.OK {
 			f.Fix = "sysctl -w net.bridge.bridge-nf-call-iptables=0, or let the bridges orb* through as above"
 		}
@@ -52,7 +54,8 @@ func closedChains() ([]*nftables.Chain, error) {
 	return closed, nil
 }
 
-// knowsBridges reports whether somebody has given a table a rule about Orrery's bridges, whose names begin with "orb".
+// knowsBridges reports whether somebody has given a table a rule about Orrery's bridges, whose
+// names begin with "orb".
 func knowsBridges(c *nftables.Conn, all []*nftables.Chain, t *nftables.Table) (bool, error) {
 	for _, chain := range all {
 		if chain.Table.Name != t.Name || chain.Table.Family != t.Family {

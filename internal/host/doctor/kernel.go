@@ -67,5 +67,6 @@ func (m machine) seccomp() Fact {
 	if actions := m.read("proc/sys/kernel/seccomp/actions_avail"); actions != "" {
 		return Fact{"seccomp", true, Wanted, actions, ""}
 	}
-	return Fact{"seccomp", false, Wanted, "not in this kernel", "containers run without a filter of system calls; use a kernel with CONFIG_SECCOMP_FILTER"}
+	return Fact{"seccomp", false, Wanted, "not in this kernel",
+		"containers run without a filter of system calls; use a kernel with CONFIG_SECCOMP_FILTER"}
 }

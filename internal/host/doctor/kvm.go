@@ -60,14 +60,16 @@ func lacking(name string, err error) Fact {
 	return f
 }
 
-// kvm says whether virtual machines run at the speed of the processor, and not only whether there is a device. It is given what came of a trial.
+// kvm says whether virtual machines run at the speed of the processor, and not only whether there
+// is a device. It is given what came of a trial.
 func (m machine) kvm(err error) Fact {
 	const name, slow = "KVM", "; virtual machines only run in software emulation here, which is many times as slow"
 	switch {
 	case err == nil:
 		return Fact{name, true, Info, "virtual machines run", ""}
 	case errors.Is(err, fs.ErrNotExist):
-		return Fact{name, false, Info, "no /dev/kvm" + slow, "turn on virtualization in the firmware, or nested virtualization of the machine above, and modprobe kvm_intel or kvm_amd"}
+		return Fact{name, false, Info, "no /dev/kvm" + slow,
+			"turn on virtualization in the firmware, or nested virtualization of the machine above, and modprobe kvm_intel or kvm_amd"}
 	case errors.Is(err, fs.ErrPermission):
 		return Fact{name, false, Info, err.Error(), "run orrery as root"}
 	}

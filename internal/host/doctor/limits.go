@@ -20,12 +20,14 @@ func (m machine) limits() Facts {
 	return Facts{f, m.neighbours(), m.processIDs(), urgency()}
 }
 
-// neighbours says how full the kernel's tables of neighbours are. There is one for all network namespaces, so a node
-// that calls many addresses on its own interfaces fills it for the host and all nodes, and no rule can keep it from that.
+// neighbours says how full the kernel's tables of neighbours are. There is one for all network
+// namespaces, so a node that calls many addresses on its own interfaces fills it for the host and
+// all nodes, and no rule can keep it from that.
 func (m machine) neighbours() Fact {
 	f := Fact{Name: "neighbours", OK: true, Level: Info}
 	var values []string
-	for _, of := range []struct{ family, cache, key string }{{"IPv4", "arp_cache", "ipv4"}, {"IPv6", "ndisc_cache", "ipv6"}} {
+	for _, of := range []struct{ family, cache, key string }{{"IPv4", "arp_cache", "ipv4"},
+		{"IPv6", "ndisc_cache", "ipv6"}} {
 		key := "net." + of.key + ".neigh.default.gc_thresh3"
 		entries, ok := entries(m.read("proc/net/stat/" + of.cache))
 		bound, err := strconv.Atoi(m.read("proc/sys/" + strings.ReplaceAll(key, ".", "/")))
@@ -45,7 +47,8 @@ func (m machine) neighbours() Fact {
 	return f
 }
 
-// entries returns how many entries a table of the kernel has: the first number of its statistics, behind the headings.
+// entries returns how many entries a table of the kernel has: the first number of its statistics,
+// behind the headings.
 func entries(statistics string) (int, bool) {
 	_, row, _ := strings.Cut(statistics, "\n")
 	first, _, _ := strings.Cut(row, " ")
@@ -61,7 +64,8 @@ func (m machine) processIDs() Fact {
 	if err != nil {
 		return Fact{name, false, Info, "kernel.pid_max is not there", "mount proc on /proc"}
 	}
-	f := Fact{name, true, Info, fmt.Sprintf("%d, enough for %d nodes of %d processes", n, n/site.DefaultPids, site.DefaultPids), ""}
+	f := Fact{name, true, Info, fmt.Sprintf("%d, enough for %d nodes of %d processes", n, n/site.DefaultPids,
+		site.DefaultPids), ""}
 	if n < most {
 		f.Value += "; raised while nodes are up"
 	}

@@ -26,10 +26,12 @@ func (m machine) userNamespaces() Fact {
 	if most := m.read("proc/sys/user/max_user_namespaces"); most == "0" {
 		return Fact{name, false, Needed, "user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces=65536"}
 	}
-	return proven(name, Needed, tryUserNamespace(), "run orrery as root, on the host itself or in a container that may make user namespaces")
+	return proven(name, Needed, tryUserNamespace(),
+		"run orrery as root, on the host itself or in a container that may make user namespaces")
 }
 
-// tryUserNamespace starts a process under the ids of a node, which stops before its first instruction (ptrace(2)).
+// tryUserNamespace starts a process under the ids of a node, which stops before its first
+// instruction (ptrace(2)).
 func tryUserNamespace() error {
 	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: firstID, Size: 65536}}
 	p, err := os.StartProcess("/proc/self/exe", []string{"orrery: trial"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{
@@ -54,13 +56,15 @@ func (m machine) idRange() Fact {
 			if !ok {
 				continue
 			}
-			if n, _ := fmt.Sscanf(numbers, "%d:%d", &first, &count); n == 2 && count > 0 && first+count > firstID && first <= lastID {
+			if n, _ := fmt.Sscanf(numbers, "%d:%d", &first, &count); n == 2 && count > 0 && first+count > firstID &&
+				first <= lastID {
 				overlaps = append(overlaps, fmt.Sprintf("/%s: %s has %d and the %d after", file, who, first, count-1))
 			}
 		}
 	}
 	if len(overlaps) > 0 {
-		return Fact{name, false, Wanted, strings.Join(overlaps, "; "), fmt.Sprintf("give them ids below %d: nodes use those from there on", firstID)}
+		return Fact{name, false, Wanted, strings.Join(overlaps, "; "),
+			fmt.Sprintf("give them ids below %d: nodes use those from there on", firstID)}
 	}
 	return Fact{name, true, Wanted, fmt.Sprintf("nobody else has ids from %d on", firstID), ""}
 }

@@ -14,12 +14,17 @@ func (m machine) network() Facts {
 	facts := Facts{
 		proven("bridge", Needed, inNewNetwork(tryBridge), "run orrery as root on a kernel with bridges: modprobe bridge"),
 		proven("veth", Needed, inNewNetwork(tryVeth), "run orrery as root on a kernel with veth: modprobe veth"),
-		proven("nftables", Needed, inNewNetwork(tryTable), "run orrery as root on a kernel with nf_tables: modprobe nf_tables nft_ct"),
-		proven("bounds", Needed, inNewNetwork(tryBound), "connections of nodes cannot be bounded: modprobe nft_connlimit nft_fib_inet"),
-		proven("port guards", Needed, inNewNetwork(tryGuard), "nodes could send as others: modprobe nf_tables_bridge; or write spoof = true for each network"),
-		proven("masquerading", Wanted, inNewNetwork(tryMasquerade), "networks with nat do not work: modprobe nft_chain_nat nft_masq"),
+		proven("nftables", Needed, inNewNetwork(tryTable),
+			"run orrery as root on a kernel with nf_tables: modprobe nf_tables nft_ct"),
+		proven("bounds", Needed, inNewNetwork(tryBound),
+			"connections of nodes cannot be bounded: modprobe nft_connlimit nft_fib_inet"),
+		proven("port guards", Needed, inNewNetwork(tryGuard),
+			"nodes could send as others: modprobe nf_tables_bridge; or write spoof = true for each network"),
+		proven("masquerading", Wanted, inNewNetwork(tryMasquerade),
+			"networks with nat do not work: modprobe nft_chain_nat nft_masq"),
 		proven("vxlan", Wanted, inNewNetwork(tryVXLAN), "networks over several hosts do not work: modprobe vxlan"),
-		proven("wireguard", Wanted, inNewNetwork(tryWireGuard), "networks with encrypt do not work: modprobe wireguard (Debian's and Ubuntu's kernels have it)"),
+		proven("wireguard", Wanted, inNewNetwork(tryWireGuard),
+			"networks with encrypt do not work: modprobe wireguard (Debian's and Ubuntu's kernels have it)"),
 		m.forwarding(),
 	}
 	return append(facts, m.firewall()...)
@@ -51,7 +56,8 @@ func tryTable() error {
 // tryBound makes a rule that counts connections, and one that asks for the way back.
 func tryBound() error {
 	return tryRule(nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter,
-		&expr.Connlimit{Count: 1, Flags: expr.NFT_CONNLIMIT_F_INV}, &expr.Fib{Register: 1, FlagSADDR: true, FlagIIF: true, ResultOIF: true},
+		&expr.Connlimit{Count: 1, Flags: expr.NFT_CONNLIMIT_F_INV},
+		&expr.Fib{Register: 1, FlagSADDR: true, FlagIIF: true, ResultOIF: true},
 		&expr.Verdict{Kind: expr.VerdictAccept})
 }
 
@@ -63,14 +69,17 @@ func tryGuard() error {
 	}
 	t := c.AddTable(&nftables.Table{Name: "trial", Family: nftables.TableFamilyBridge})
 	chain := c.AddChain(&nftables.Chain{
-		Name: "trial", Table: t, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityFilter,
+		Name: "trial", Table: t, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPrerouting,
+		Priority: nftables.ChainPriorityFilter,
 	})
-	set := &nftables.Set{Table: t, Name: "trial", Concatenation: true, KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeEtherAddr)}
+	set := &nftables.Set{Table: t, Name: "trial", Concatenation: true,
+		KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeEtherAddr)}
 	if err := c.AddSet(set, nil); err != nil {
 		return err
 	}
 	c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1}, &expr.Payload{DestRegister: 2, Base: expr.PayloadBaseLLHeader, Offset: 6, Len: 6},
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
+		&expr.Payload{DestRegister: 2, Base: expr.PayloadBaseLLHeader, Offset: 6, Len: 6},
 		&expr.Lookup{SourceRegister: 1, SetName: set.Name, Invert: true}, &expr.Verdict{Kind: expr.VerdictDrop},
 	}})
 	return c.Flush()
@@ -80,7 +89,8 @@ func tryMasquerade() error {
 	return tryRule(nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource, &expr.Masq{})
 }
 
-func tryRule(kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority, does ...expr.Any) error {
+func tryRule(kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority,
+	does ...expr.Any) error {
 	c, err := nftables.New()
 	if err != nil {
 		return err

@@ -38,14 +38,16 @@ func (m machine) containers() Facts {
 	return append(Facts{{name, true, Needed, version, ""}}, m.confinement()...)
 }
 
-// confinement says whether LXC can load the profile of a container. Where the kernel has AppArmor, it starts none without.
+// confinement says whether LXC can load the profile of a container. Where the kernel has AppArmor,
+// it starts none without.
 func (m machine) confinement() Facts {
 	const name = "AppArmor"
 	if !strings.HasPrefix(m.read("sys/module/apparmor/parameters/enabled"), "Y") {
 		return Facts{{name, true, Info, "not in this kernel, or off", ""}}
 	}
 	if _, err := exec.LookPath("apparmor_parser"); err != nil {
-		return Facts{{name, false, Needed, "on, and apparmor_parser is not installed: LXC starts no container", "apt-get install apparmor"}}
+		return Facts{{name, false, Needed, "on, and apparmor_parser is not installed: LXC starts no container",
+			"apt-get install apparmor"}}
 	}
 	return Facts{{name, true, Needed, "on", ""}}
 }
@@ -59,7 +61,8 @@ func programs() Facts {
 			has = append(has, tool.program)
 			continue
 		}
-		all = append(all, Fact{tool.program, false, tool.level, "not installed: " + tool.without, "apt-get install " + tool.pkg})
+		all = append(all, Fact{tool.program, false, tool.level, "not installed: " + tool.without,
+			"apt-get install " + tool.pkg})
 	}
 	return append(all, Fact{"programs", true, Info, strings.Join(has, ", "), ""})
 }

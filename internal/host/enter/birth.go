@@ -63,8 +63,8 @@ func newBirth(args, env, paths []string, streams host.Streams) (b *birth, releas
 	return b, release, nil
 }
 
-// above returns a copy of a stream at a descriptor above 2, so that no other stream is put over it, or nil if it has the
-// number that it is to have. Without a stream, it is the null device.
+// above returns a copy of a stream at a descriptor above 2, so that no other stream is put over it,
+// or nil if it has the number that it is to have. Without a stream, it is the null device.
 func above(stream *os.File, number int) (*os.File, error) {
 	if stream == nil {
 		return os.OpenFile(os.DevNull, os.O_RDWR, 0)

@@ -1,14 +1,16 @@
 // Package enter runs commands in containers of this host: a Container is a host.Runner that uses
 // the pidfd of the container's init.
 //
-// lxc-attach(1) asks LXC's command socket which process and which namespaces to enter. That socket has an abstract name,
-// which anybody on the host can bind while the container is stopped, and whoever answers decides where the command runs. A
-// pidfd needs no answer: what it refers to is verified by what only root of the host can have given to a process (Hold).
+// lxc-attach(1) asks LXC's command socket which process and which namespaces to enter. That socket
+// has an abstract name, which anybody on the host can bind while the container is stopped, and
+// whoever answers decides where the command runs. A pidfd needs no answer: what it refers to is
+// verified by what only root of the host can have given to a process (Hold).
 //
-// A thread of its own takes on all that is to be inherited (session keyring, scheduling class, seccomp filter, AppArmor
-// profile, namespaces) and ends afterwards. It forks a child that enters control groups and the user namespace, which a
-// thread of a process cannot, and becomes the command (fork.go). Two system calls lie between the user namespace and
-// execve(2); the child cannot be traced there, as commit_creds of the kernel makes it not dumpable.
+// A thread of its own takes on all that is to be inherited (session keyring, scheduling class,
+// seccomp filter, AppArmor profile, namespaces) and ends afterwards. It forks a child that enters
+// control groups and the user namespace, which a thread of a process cannot, and becomes the
+// command (fork.go). Two system calls lie between the user namespace and execve(2); the child
+// cannot be traced there, as commit_creds of the kernel makes it not dumpable.
 package enter
 
 import (
@@ -38,8 +40,8 @@ type Container struct {
 	Env   []string              // of every command, as KEY=value
 }
 
-// Run runs a command as root of the container, or as another user by runuser(1) of the container. A program that is not
-// there fails as in a shell, with the status 127; one that cannot be run, with 126.
+// Run runs a command as root of the container, or as another user by runuser(1) of the container. A
+// program that is not there fails as in a shell, with the status 127; one that cannot be run, with 126.
 func (c Container) Run(ctx context.Context, cmd host.Command) error {
 	if cmd.User != "" && cmd.User != "root" {
 		cmd.Args = append([]string{"runuser", "-u", cmd.User, "--"}, cmd.Args...)
@@ -84,9 +86,10 @@ func (c Container) hold() func() (*Init, error) {
 	}
 }
 
-// enter starts a command from the calling thread, which ends with that. What it can do before it knows which process it enters, it
-// does while that is found out.
-func (c Container) enter(ctx context.Context, holding func() (*Init, error), cmd host.Command, streams host.Streams) (*Process, error) {
+// enter starts a command from the calling thread, which ends with that. What it can do before it
+// knows which process it enters, it does while that is found out.
+func (c Container) enter(ctx context.Context, holding func() (*Init, error), cmd host.Command,
+	streams host.Streams) (*Process, error) {
 	left := host.LeaveCaller()
 	in := c.open()
 	defer in.close()
@@ -117,7 +120,8 @@ func (e exitStatus) ExitCode() int { return int(e) }
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// notRun is a command that could not be run in the container: it has ended with the status with which a shell would.
+// notRun is a command that could not be run in the container: it has ended with the status with
+// which a shell would.
 type notRun exitStatus
 
 func (n notRun) Wait() error { return exitStatus(n) }
@@ -134,7 +138,8 @@ func refuse(program string, err error, on *os.File) notRun {
 }
 
 // prepare makes all that the child needs. What it opens is open until release is called.
-func (c Container) prepare(init *Init, in doors, cmd host.Command, streams host.Streams) (b *birth, release func(), err error) {
+func (c Container) prepare(init *Init, in doors, cmd host.Command, streams host.Streams) (b *birth, release func(),
+	err error) {
 	env := environment(slices.Concat(c.Env, cmd.Env))
 	if !cmd.TTY { // a command on a terminal ends with that
 		env = append([]string{Mark(os.Getpid())}, env...)
@@ -152,7 +157,8 @@ func (c Container) prepare(init *Init, in doors, cmd host.Command, streams host.
 	return b, release, nil
 }
 
-// doors are the ways into the control groups of a container (cgroup.Group.Doors), which are open until close is called.
+// doors are the ways into the control groups of a container (cgroup.Group.Doors), which are open
+// until close is called.
 type doors struct {
 	tasks []*os.File
 	leaf  *os.File

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// An execError says that the program could not be run. Of other failures, it was the container that could not be entered.
+// An execError says that the program could not be run. Of other failures, it was the container that
+// could not be entered.
 type execError struct{ errno syscall.Errno }
 
 func (e execError) Error() string { return os.NewSyscallError("execve", e.errno).Error() }

@@ -23,8 +23,10 @@ type failure struct {
 
 // steps are those of the child that can fail, by their number in a failure.
 var steps = []string{
-	stepSession: "setsid", stepStreams: "dup3", stepClose: "close_range", stepGroup: "enter the control groups", stepLimits: "prlimit",
-	stepTerminal: "take the terminal", stepCgroupSpace: "enter the cgroup namespace", stepUserSpace: "enter the user namespace", stepIDs: "become root of the container",
+	stepSession: "setsid", stepStreams: "dup3", stepClose: "close_range", stepGroup: "enter the control groups",
+	stepLimits:   "prlimit",
+	stepTerminal: "take the terminal", stepCgroupSpace: "enter the cgroup namespace",
+	stepUserSpace: "enter the user namespace", stepIDs: "become root of the container",
 	stepCapabilities: "drop capabilities", stepDeath: "prctl", stepExec: "execve",
 }
 
@@ -46,9 +48,10 @@ const (
 // zero is what moves a thread that writes it to the file "tasks" of a control group of version 1.
 var zero = [1]byte{'0'}
 
-// forkChild starts the child, as syscall.forkAndExecInChild does: between fork and execve nothing may allocate, grow the stack or
-// call into the runtime. The child is no thread of this process, as one that is cannot change its user namespace. It has a
-// copy of this process's memory and does not share it: a child that the container freezes would stop this process, too.
+// forkChild starts the child, as syscall.forkAndExecInChild does: between fork and execve nothing
+// may allocate, grow the stack or call into the runtime. The child is no thread of this process, as
+// one that is cannot change its user namespace. It has a copy of this process's memory and does not
+// share it: a child that the container freezes would stop this process, too.
 //
 //go:noinline
 //go:norace
@@ -91,8 +94,8 @@ func inChild(b *birth) (step uint64, e syscall.Errno) {
 			return stepStreams, e
 		}
 	}
-	// Copies of what this process has open would keep others from it (locks, mounts, programs to be run), for as long as a container
-	// that is frozen keeps the child from execve.
+	// Copies of what this process has open would keep others from it (locks, mounts, programs to be
+	// run), for as long as a container that is frozen keeps the child from execve.
 	next := uintptr(3)
 	for i := range b.kept {
 		if next < b.kept[i] {

@@ -18,7 +18,8 @@ import (
 // all is the map of a user namespace of the host's ids.
 const all = "0 0 4294967295"
 
-// contained starts a process that is the first in namespaces of its own, by unshare(1), which is the monitor then.
+// contained starts a process that is the first in namespaces of its own, by unshare(1), which is
+// the monitor then.
 func contained(t *testing.T, spaces ...string) (pid, monitor int) {
 	t.Helper()
 	cmd := exec.Command("unshare", append(spaces, "--pid", "--fork", "--kill-child", "sleep", "600")...)
@@ -42,8 +43,8 @@ func contained(t *testing.T, spaces ...string) (pid, monitor int) {
 	return 0, 0
 }
 
-// TestHold: only a process that root has started as the first of a container, with its namespaces and ids, is taken for its
-// init, whatever number it has.
+// TestHold: only a process that root has started as the first of a container, with its namespaces
+// and ids, is taken for its init, whatever number it has.
 func TestHold(t *testing.T) {
 	need.Integration(t)
 	whole := []string{"--mount", "--net", "--uts", "--ipc"}
@@ -75,8 +76,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestRun: a command runs in the container, gets the environment that it is given and no other, and ends as it ends. What
-// cannot be run ends as in a shell.
+// TestRun: a command runs in the container, gets the environment that it is given and no other, and
+// ends as it ends. What cannot be run ends as in a shell.
 func TestRun(t *testing.T) {
 	need.Integration(t)
 	t.Setenv("OF_THE_CALLER", "secret")
@@ -95,9 +96,11 @@ func TestRun(t *testing.T) {
 	for program, want := range map[string]struct {
 		status int
 		says   string
-	}{"no-such-program": {127, "no-such-program: command not found"}, "/etc/passwd": {126, "/etc/passwd: permission denied"}} {
+	}{"no-such-program": {127, "no-such-program: command not found"},
+		"/etc/passwd": {126, "/etc/passwd: permission denied"}} {
 		var e *host.RunError
-		if err := c.Run(t.Context(), host.Command{Args: []string{program}}); !errors.As(err, &e) || e.Status != want.status || !strings.Contains(e.Output, want.says) {
+		if err := c.Run(t.Context(), host.Command{Args: []string{program}}); !errors.As(err, &e) ||
+			e.Status != want.status || !strings.Contains(e.Output, want.says) {
 			t.Errorf("%s: %v", program, err)
 		}
 	}

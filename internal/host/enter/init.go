@@ -12,21 +12,21 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// An Init is the first process of a container, held by a descriptor (pidfd_open(2)): whoever gets its number after its end
-// is not taken for it.
+// An Init is the first process of a container, held by a descriptor (pidfd_open(2)): whoever gets
+// its number after its end is not taken for it.
 type Init struct {
 	PID    int
 	fd     int
 	status map[string]string // of /proc/PID/status, as it was when it was verified
 }
 
-// ErrNotReady says that a process is not the init of a container, or not yet: LXC's child becomes it by execve(2), when it
-// has its namespaces and its root.
+// ErrNotReady says that a process is not the init of a container, or not yet: LXC's child becomes
+// it by execve(2), when it has its namespaces and its root.
 var ErrNotReady = errors.New("it is not the init of a container")
 
-// Hold holds the init of a container by its number. Monitor is the process that has started it, of which the caller knows
-// that it is root's, and uidMap the line of its user namespace in /proc/PID/uid_map, by single spaces. Nobody but root of
-// this host can give these to a process.
+// Hold holds the init of a container by its number. Monitor is the process that has started it, of
+// which the caller knows that it is root's, and uidMap the line of its user namespace in
+// /proc/PID/uid_map, by single spaces. Nobody but root of this host can give these to a process.
 func Hold(pid, monitor int, uidMap string) (*Init, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {

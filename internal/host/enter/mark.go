@@ -19,8 +19,8 @@ const mark = "ORRERY_CALLER="
 // Mark returns the first variable in the environment of a command that a process waits for.
 func Mark(caller int) string { return mark + strconv.Itoa(caller) }
 
-// KillOrphans kills the commands in a control group whose caller has ended, with all that they have started in their
-// sessions, and returns how many there were.
+// KillOrphans kills the commands in a control group whose caller has ended, with all that they have
+// started in their sessions, and returns how many there were.
 func KillOrphans(in cgroup.Group) int {
 	inside := in.Processes()
 	n := 0
@@ -33,8 +33,9 @@ func KillOrphans(in cgroup.Group) int {
 	return n
 }
 
-// isOrphan reports whether a process is a command, entered from outside, for which nobody waits any more: its parent is
-// neither its caller nor another process of the container. What a process says in its environment can only end itself.
+// isOrphan reports whether a process is a command, entered from outside, for which nobody waits any
+// more: its parent is neither its caller nor another process of the container. What a process says
+// in its environment can only end itself.
 func isOrphan(table process.Table, pid int, inside []int) bool {
 	stat := table.Stat(pid)
 	if len(stat) < 6-3+1 || stat[6-3] != strconv.Itoa(pid) || stat[5-3] != strconv.Itoa(pid) { // it leads no session

@@ -12,8 +12,8 @@ import (
 // ttyGroup is the group of terminals in Debian and its like (base-passwd).
 const ttyGroup = 5
 
-// openTerminal opens both ends of a pseudo-terminal of the container, so that programs in there find it at its name. A
-// container that has none to offer gets one of this host.
+// openTerminal opens both ends of a pseudo-terminal of the container, so that programs in there
+// find it at its name. A container that has none to offer gets one of this host.
 func (c Container) openTerminal() (ours, theirs *os.File, err error) {
 	ours, theirs, err = c.ownTerminal()
 	if err != nil {
@@ -22,8 +22,9 @@ func (c Container) openTerminal() (ours, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// ownTerminal opens a terminal of the container. Its root can put anything at the path, so nothing is opened but a
-// pseudo-terminal multiplexer of the kernel (devpts of the kernel's documentation), and the other end by that alone.
+// ownTerminal opens a terminal of the container. Its root can put anything at the path, so nothing
+// is opened but a pseudo-terminal multiplexer of the kernel (devpts of the kernel's documentation),
+// and the other end by that alone.
 func (c Container) ownTerminal() (ours, theirs *os.File, err error) {
 	init, err := c.Hold()
 	if err != nil {
@@ -43,7 +44,8 @@ func (c Container) ownTerminal() (ours, theirs *os.File, err error) {
 		return nil, nil, os.NewSyscallError("unlock a terminal", err)
 	}
 	// Not as the terminal of this process, which may lead a session that has none.
-	peer, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(multiplexer), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	peer, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(multiplexer), unix.TIOCGPTPEER,
+		unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if errno != 0 {
 		err = os.NewSyscallError("open a terminal", errno)
 		return nil, nil, err

@@ -24,7 +24,8 @@ var _ host.Underway = (*Process)(nil)
 // PID returns its number.
 func (p *Process) PID() int { return p.process.Pid }
 
-// Reaped reports whether the process has ended and its number may be another's. While it is false, the number is its own.
+// Reaped reports whether the process has ended and its number may be another's. While it is false,
+// the number is its own.
 func (p *Process) Reaped() bool {
 	return errors.Is(p.process.Signal(unix.Signal(0)), os.ErrProcessDone)
 }
@@ -48,8 +49,8 @@ func (p *Process) begin(outcome *os.File) error {
 	return err
 }
 
-// ending returns how a command has ended: nil if it succeeded, and else its status, which is that of a shell if it was killed
-// by a signal.
+// ending returns how a command has ended: nil if it succeeded, and else its status, which is that
+// of a shell if it was killed by a signal.
 func ending(state *os.ProcessState) error {
 	if state.Success() {
 		return nil
@@ -57,7 +58,8 @@ func ending(state *os.ProcessState) error {
 	return exitStatus(process.ShellStatus(state))
 }
 
-// partingTimeout is how long a command that is killed may take to end. One that the container has frozen ends when it goes on.
+// partingTimeout is how long a command that is killed may take to end. One that the container has
+// frozen ends when it goes on.
 const partingTimeout = time.Second
 
 // Wait waits until the command has ended, and kills it when its context ends.

@@ -51,8 +51,8 @@ func (t table) of(f *os.File) []Process {
 	return all
 }
 
-// lockers returns the process ids in the kernel's list of locks. A file system may have another device number there than
-// stat(2) gives, as Btrfs has: then the number of the file decides.
+// lockers returns the process ids in the kernel's list of locks. A file system may have another
+// device number there than stat(2) gives, as Btrfs has: then the number of the file decides.
 func (t table) lockers(st *syscall.Stat_t) []int {
 	list, err := os.Open(filepath.Join(string(t), "locks"))
 	if err != nil {

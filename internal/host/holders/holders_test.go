@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestOf finds a process that holds a lock, who called it and what it does; not one that has the file open, and not one that waits.
+// TestOf finds a process that holds a lock, who called it and what it does; not one that has the
+// file open, and not one that waits.
 func TestOf(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	f, err := os.Create(path)
@@ -56,24 +57,29 @@ func TestOf(t *testing.T) {
 	if len(all) != 1 || all[0].Pid != holder.Process.Pid || time.Since(all[0].Began) > 30*time.Second {
 		t.Fatalf("holders are %+v, not process %d", all, holder.Process.Pid)
 	}
-	if words := Words(all); !strings.HasPrefix(words, `ada runs "holders.test switch --release 7`) || strings.ContainsAny(words, "\n\x1b") ||
+	if words := Words(all); !strings.HasPrefix(words, `ada runs "holders.test switch --release 7`) ||
+		strings.ContainsAny(words, "\n\x1b") ||
 		!strings.Contains(words, fmt.Sprintf("(process %d) since ", holder.Process.Pid)) {
 		t.Errorf("it is told as %q", words)
 	}
 }
 
-// TestLockers reads the kernel's list: of a file whose device has another number there, and nothing of other files and kinds of locks.
+// TestLockers reads the kernel's list: of a file whose device has another number there, and nothing
+// of other files and kinds of locks.
 func TestLockers(t *testing.T) {
 	at := table(t.TempDir())
 	list := func(lines ...string) {
-		if err := os.WriteFile(filepath.Join(string(at), "locks"), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(string(at), "locks"), []byte(strings.Join(lines, "\n")+"\n"),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	st := &syscall.Stat_t{Dev: unix.Mkdev(0xfe, 1), Ino: 77}
 	list(
-		"1: FLOCK  ADVISORY  WRITE 11 fe:01:77 0 EOF", "2: FLOCK  ADVISORY  READ 12 fe:01:77 0 EOF", "2: -> FLOCK  ADVISORY  WRITE 13 fe:01:77 0 EOF",
-		"3: POSIX  ADVISORY  WRITE 14 fe:01:77 0 EOF", "4: FLOCK  ADVISORY  WRITE 15 fe:01:770 0 EOF", "5: FLOCK  ADVISORY  WRITE 16 00:2c:77 0 EOF",
+		"1: FLOCK  ADVISORY  WRITE 11 fe:01:77 0 EOF", "2: FLOCK  ADVISORY  READ 12 fe:01:77 0 EOF",
+		"2: -> FLOCK  ADVISORY  WRITE 13 fe:01:77 0 EOF",
+		"3: POSIX  ADVISORY  WRITE 14 fe:01:77 0 EOF", "4: FLOCK  ADVISORY  WRITE 15 fe:01:770 0 EOF",
+		"5: FLOCK  ADVISORY  WRITE 16 00:2c:77 0 EOF",
 		"6: FLOCK  ADVISORY  WRITE 11 fe:01:77 0 EOF", "7: FLOCK  ADVISORY  WRITE -1 fe:01:77 0 EOF", "8: FLOCK", "",
 	)
 	if got := fmt.Sprint(at.lockers(st)); got != "[11 12]" {

@@ -14,11 +14,13 @@ import (
 	"orrery/internal/problem"
 )
 
-// Dial connects from the machine. The address must be numeric: whose names these are, and who answers for them, is different at each end.
+// Dial connects from the machine. The address must be numeric: whose names these are, and who
+// answers for them, is different at each end.
 func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "unix" {
 		if _, err := netip.ParseAddrPort(address); err != nil {
-			return nil, problem.New(problem.Failed, "%s is not an address, and names are not looked up", address).At(c.door.Place)
+			return nil, problem.New(problem.Failed, "%s is not an address, and names are not looked up", address).
+				At(c.door.Place)
 		}
 	}
 	far, err := c.ssh.DialContext(ctx, network, address)

@@ -31,7 +31,9 @@ func far(t *testing.T, login string, do func(ch ssh.Channel, requests <-chan *ss
 		if err != nil {
 			return nil, err
 		}
-		settings := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }}
+		settings := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) {
+			return nil, nil
+		}}
 		settings.AddHostKey(hers)
 		go func() {
 			conn, channels, requests, err := ssh.NewServerConn(end, settings)
@@ -128,8 +130,9 @@ func TestSudo(t *testing.T) {
 		say(t, ch, "77\n", "", 0)
 	}))
 	for user, want := range map[string]string{
-		"": "exec 'sudo' '-n' '-u' 'root' '--' '/bin/sh'", "postgres": "exec 'sudo' '-n' '-u' 'postgres' '--' '/bin/sh'", "debian": "exec '/bin/sh'",
-		"-s": "exec 'sudo' '-n' '-u' './-s' '--' '/bin/sh'",
+		"": "exec 'sudo' '-n' '-u' 'root' '--' '/bin/sh'", "postgres": "exec 'sudo' '-n' '-u' 'postgres' '--' '/bin/sh'",
+		"debian": "exec '/bin/sh'",
+		"-s":     "exec 'sudo' '-n' '-u' './-s' '--' '/bin/sh'",
 	} {
 		must(t, c.Run(t.Context(), host.Command{Args: []string{"true"}, User: user}))
 		if got := <-asked; !strings.HasPrefix(got, want) {
@@ -141,7 +144,8 @@ func TestSudo(t *testing.T) {
 		<-requests
 		say(t, ch, "", "/bin/sh: not found\n", 127)
 	}))
-	if err := none.Run(t.Context(), host.Command{Args: []string{"true"}}); !errors.As(err, &p) || !strings.Contains(err.Error(), "cannot run commands") {
+	if err := none.Run(t.Context(), host.Command{Args: []string{"true"}}); !errors.As(err, &p) ||
+		!strings.Contains(err.Error(), "cannot run commands") {
 		t.Errorf("%v", err)
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// MakeKey makes a pair of keys and gives the private half once it is on disk, in a directory that only root may enter: who has it is known, or let in, by it from then on.
+// MakeKey makes a pair of keys and gives the private half once it is on disk, in a directory that
+// only root may enter: who has it is known, or let in, by it from then on.
 func MakeKey(path, comment string) ([]byte, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -43,7 +44,8 @@ func KeyAt(path, comment string) (ssh.Signer, []byte, error) {
 	}
 	key, err := ssh.ParsePrivateKey(text)
 	if err != nil {
-		return nil, nil, problem.New(problem.Failed, "an SSH key cannot be read").At(path).Because(err).Try("put it back from a backup; or remove it, and make the node anew")
+		return nil, nil, problem.New(problem.Failed, "an SSH key cannot be read").At(path).Because(err).
+			Try("put it back from a backup; or remove it, and make the node anew")
 	}
 	return key, text, nil
 }

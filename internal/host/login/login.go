@@ -1,8 +1,9 @@
 // Package login is the host.Runner of a machine that has an SSH server and nothing of Orrery: any
 // system with a POSIX shell and sudo.
 //
-// What speaks at the far end may be anybody who is root there. It is let in by nothing but the host key that the machine was given, what it says is bounded,
-// and nobody waits for it longer than the context of a call says.
+// What speaks at the far end may be anybody who is root there. It is let in by nothing but the host
+// key that the machine was given, what it says is bounded, and nobody waits for it longer than the
+// context of a call says.
 package login
 
 import (
@@ -30,7 +31,8 @@ type Door struct {
 	Host  ssh.PublicKey // by which the machine is known
 }
 
-// maxSessions is how many commands are run at once along one connection: of the ten that sshd allows where nobody says otherwise, some are for ending others.
+// maxSessions is how many commands are run at once along one connection: of the ten that sshd
+// allows where nobody says otherwise, some are for ending others.
 const maxSessions = 8
 
 // A Client is a connection to a machine, for any number of calls.
@@ -49,7 +51,8 @@ var _ host.Runner = (*Client)(nil)
 // errOther is that of a machine with another host key.
 var errOther = errors.New("its SSH host key is not the one that it was given")
 
-// Enter connects to a machine. If nobody answers, or not as SSH servers do, the error is that of the network and not a problem: the machine may be about to boot.
+// Enter connects to a machine. If nobody answers, or not as SSH servers do, the error is that of
+// the network and not a problem: the machine may be about to boot.
 func (d Door) Enter(ctx context.Context) (*Client, error) {
 	raw, err := d.Dial(ctx)
 	if err != nil {
@@ -76,7 +79,8 @@ func (d Door) Enter(ctx context.Context) (*Client, error) {
 	case err != nil && (other || noneCommon(err)):
 		raw.Close() //nolint:errcheck // nothing was asked
 		return nil, problem.New(problem.Failed, "node %s: who answers as its SSH server is not known: %v", d.Place, errOther).
-			Try("see at its console what has changed the keys in /etc/ssh; orrery down %[1]s and orrery up make the node anew", d.Place)
+			Try("see at its console what has changed the keys in /etc/ssh; orrery down %[1]s and orrery up make the node anew",
+				d.Place)
 	case err != nil && refused(err):
 		raw.Close() //nolint:errcheck // nothing was asked
 		return nil, &NotYet{problem.New(problem.Failed, "node %s does not let %s in", d.Place, d.User).Because(err).
@@ -85,7 +89,8 @@ func (d Door) Enter(ctx context.Context) (*Client, error) {
 		raw.Close() //nolint:errcheck // nothing was asked
 		return nil, err
 	}
-	c := &Client{door: d, conn: conn, ssh: ssh.NewClient(conn, channels, requests), turn: make(chan struct{}, maxSessions), gone: make(chan struct{})}
+	c := &Client{door: d, conn: conn, ssh: ssh.NewClient(conn, channels, requests),
+		turn: make(chan struct{}, maxSessions), gone: make(chan struct{})}
 	go func() {
 		_ = conn.Wait()
 		close(c.gone)
@@ -93,7 +98,8 @@ func (d Door) Enter(ctx context.Context) (*Client, error) {
 	return c, nil
 }
 
-// A NotYet is the error of a machine that may let its user in later: a guest that boots has an SSH server before it has users.
+// A NotYet is the error of a machine that may let its user in later: a guest that boots has an SSH
+// server before it has users.
 type NotYet struct{ *problem.Problem }
 
 // Unwrap returns the problem.
@@ -133,8 +139,8 @@ func (c *Client) Ping(ctx context.Context) error {
 
 var errGone = errors.New("the connection to its SSH server has ended")
 
-// admissionTimeout is how long a server may take no further session although none of ours ends (MaxSessions of sshd_config(5)).
-// It may not have noticed yet that one has.
+// admissionTimeout is how long a server may take no further session although none of ours ends
+// (MaxSessions of sshd_config(5)). It may not have noticed yet that one has.
 const admissionTimeout = 5 * time.Second
 
 // admitted begins a session as soon as the server takes one.
@@ -145,7 +151,8 @@ func (c *Client) admitted(ctx context.Context) (*session, error) {
 		if !errors.As(err, &refused) || refused.Reason != ssh.ConnectionFailed {
 			return s, err
 		}
-		if ended := c.ended.Load(); time.Since(began) > admissionTimeout && (ended == nil || time.Since(*ended) > admissionTimeout) {
+		if ended := c.ended.Load(); time.Since(began) > admissionTimeout &&
+			(ended == nil || time.Since(*ended) > admissionTimeout) {
 			return nil, err
 		}
 		if err := host.Pause(ctx, 20*time.Millisecond); err != nil {

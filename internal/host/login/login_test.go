@@ -40,7 +40,8 @@ func key(t testing.TB, path string) ssh.Signer {
 	return signer
 }
 
-// server runs a real sshd for the user of this test, which answers on standard streams and nowhere else: each connection has its own.
+// server runs a real sshd for the user of this test, which answers on standard streams and nowhere
+// else: each connection has its own.
 func server(t *testing.T, more ...string) Door {
 	t.Helper()
 	sshd := need.Program(t, "sshd")
@@ -50,7 +51,8 @@ func server(t *testing.T, more ...string) Door {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	d := Door{Place: "db", User: me.Username, Key: key(t, at("mine")), Host: key(t, at("host")).PublicKey()}
 	must(t, os.WriteFile(at("authorized"), ssh.MarshalAuthorizedKey(d.Key.PublicKey()), 0o600))
-	settings := fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nPidFile none\n%s\n", at("host"), at("authorized"), strings.Join(more, "\n"))
+	settings := fmt.Sprintf("HostKey %s\nAuthorizedKeysFile %s\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nPidFile none\n%s\n",
+		at("host"), at("authorized"), strings.Join(more, "\n"))
 	must(t, os.WriteFile(at("config"), []byte(settings), 0o600))
 	d.Dial = func(context.Context) (net.Conn, error) {
 		near, far, err := pair()
@@ -59,7 +61,8 @@ func server(t *testing.T, more ...string) Door {
 		}
 		defer far.Close()
 		// The directory in which a root's sshd shuts itself off, which the package makes when it is started.
-		cmd := exec.Command("/bin/sh", "-c", `[ "$(id -u)" != 0 ] || mkdir -p /run/sshd; exec "$@"`, "sh", sshd, "-i", "-e", "-f", at("config"))
+		cmd := exec.Command("/bin/sh", "-c", `[ "$(id -u)" != 0 ] || mkdir -p /run/sshd; exec "$@"`, "sh", sshd, "-i", "-e",
+			"-f", at("config"))
 		cmd.Stdin, cmd.Stdout = far, far
 		if err := cmd.Start(); err != nil {
 			return nil, err
@@ -132,7 +135,8 @@ func TestTerminal(t *testing.T) {
 		Terminal: &host.Terminal{Keys: strings.NewReader(""), Screen: &screen, Size: host.Size{Rows: 33, Columns: 77}},
 	})
 	var run *host.RunError
-	if !errors.As(err, &run) || run.Status != 3 || !strings.Contains(screen.String(), "/dev/") || !strings.Contains(screen.String(), "33 77") {
+	if !errors.As(err, &run) || run.Status != 3 || !strings.Contains(screen.String(), "/dev/") ||
+		!strings.Contains(screen.String(), "33 77") {
 		t.Errorf("%q, %v", screen.String(), err)
 	}
 }
@@ -169,15 +173,18 @@ func TestDial(t *testing.T) {
 	}
 	must(t, conn.Close())
 	var p *problem.Problem
-	if _, err := c.Dial(t.Context(), "tcp", "example.org:80"); !errors.As(err, &p) || !strings.Contains(p.What, "not an address") {
+	if _, err := c.Dial(t.Context(), "tcp", "example.org:80"); !errors.As(err, &p) ||
+		!strings.Contains(p.What, "not an address") {
 		t.Errorf("%v", err)
 	}
-	if _, err := c.Dial(t.Context(), "tcp", "127.0.0.1:1"); !errors.As(err, &p) || !strings.Contains(p.What, "not reached") {
+	if _, err := c.Dial(t.Context(), "tcp", "127.0.0.1:1"); !errors.As(err, &p) ||
+		!strings.Contains(p.What, "not reached") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestAtOnce: more commands than sshd allows sessions are run all the same, also where that are fewer than usual.
+// TestAtOnce: more commands than sshd allows sessions are run all the same, also where that are
+// fewer than usual.
 func TestAtOnce(t *testing.T) {
 	for _, allowed := range []string{"MaxSessions 10", "MaxSessions 3"} {
 		c := enter(t, asRoot(t, server(t, allowed)))
@@ -197,13 +204,15 @@ func TestWho(t *testing.T) {
 	other := d
 	other.Host = key(t, filepath.Join(t.TempDir(), "k")).PublicKey()
 	var p *problem.Problem
-	if _, err := other.Enter(t.Context()); !errors.As(err, &p) || !strings.Contains(err.Error(), "host key") || p.Cure == "" {
+	if _, err := other.Enter(t.Context()); !errors.As(err, &p) || !strings.Contains(err.Error(), "host key") ||
+		p.Cure == "" {
 		t.Errorf("%v", err)
 	}
 	stranger := d
 	stranger.Key = key(t, filepath.Join(t.TempDir(), "k"))
 	var not *NotYet
-	if _, err := stranger.Enter(t.Context()); !errors.As(err, &not) || !strings.Contains(err.Error(), "does not let") || not.Cure == "" {
+	if _, err := stranger.Enter(t.Context()); !errors.As(err, &not) || !strings.Contains(err.Error(), "does not let") ||
+		not.Cure == "" {
 		t.Errorf("%v", err)
 	}
 	mute := d

@@ -18,7 +18,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// linger is how long is waited for the end of a command that was ended, and for the output of one that has left something behind.
+// linger is how long is waited for the end of a command that was ended, and for the output of one
+// that has left something behind.
 const linger = 2 * time.Second
 
 // Run runs a command in the machine.
@@ -58,7 +59,8 @@ func (c *Client) run(ctx context.Context, cmd host.Command, user *host.Terminal)
 	err = e.listen(ctx, c, s)
 	switch {
 	case ctx.Err() != nil:
-		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Output: e.tail.String(), Err: context.Cause(ctx)}
+		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Output: e.tail.String(),
+			Err: context.Cause(ctx)}
 	case err != nil:
 		return &host.RunError{Place: c.door.Place, Command: cmd.Args, Status: -1, Output: e.tail.String(), Err: err}
 	case e.pid == 0 && !cmd.TTY:
@@ -82,15 +84,19 @@ func (c *Client) close(s *session) {
 
 // notRun says why the machine did not come to run a command.
 func (c *Client) notRun(s *session, said string) error {
-	p := problem.New(problem.Failed, "node %s: %s cannot run commands there", c.door.Place, c.door.User).Because(errors.Join(s.err(), errors.New(strings.TrimSpace(said))))
+	p := problem.New(problem.Failed, "node %s: %s cannot run commands there", c.door.Place, c.door.User).
+		Because(errors.Join(s.err(), errors.New(strings.TrimSpace(said))))
 	if c.door.User != "root" && s.told {
-		p = problem.New(problem.Failed, "node %s: %s does not become root there without being asked for a password", c.door.Place, c.door.User).
-			Because(errors.New(strings.TrimSpace(said))).Try(`write "%s ALL=(ALL) NOPASSWD:ALL" to a file in /etc/sudoers.d of the image; or say another login`, c.door.User)
+		p = problem.New(problem.Failed, "node %s: %s does not become root there without being asked for a password",
+			c.door.Place, c.door.User).
+			Because(errors.New(strings.TrimSpace(said))).
+			Try(`write "%s ALL=(ALL) NOPASSWD:ALL" to a file in /etc/sudoers.d of the image; or say another login`, c.door.User)
 	}
 	return p
 }
 
-// line is the command line that the login shell of the user gets. The command says its process id first, by which it can be ended.
+// line is the command line that the login shell of the user gets. The command says its process id
+// first, by which it can be ended.
 func (c *Client) line(cmd host.Command) string {
 	script := "cd /; echo $$; exec \"$@\""
 	if cmd.TTY {
@@ -103,7 +109,8 @@ func (c *Client) line(cmd host.Command) string {
 			script += " 2>&1"
 		}
 	}
-	words := slices.Concat(c.as(cmd.User), []string{"/bin/sh", "-c", script, "orrery", "env", "-i", "PATH=" + host.Path, "LANG=C.UTF-8", "HOME=/root"}, cmd.Env, cmd.Args)
+	words := slices.Concat(c.as(cmd.User), []string{"/bin/sh", "-c", script, "orrery", "env", "-i", "PATH=" + host.Path,
+		"LANG=C.UTF-8", "HOME=/root"}, cmd.Env, cmd.Args)
 	return "exec " + quoted(words)
 }
 
@@ -163,7 +170,8 @@ type ear struct {
 	pid   int        // of the command, in the machine
 }
 
-// listen waits for the end of a command. When ctx ends, or nobody takes what the command prints, it has the command ended.
+// listen waits for the end of a command. When ctx ends, or nobody takes what the command prints, it
+// has the command ended.
 func (e *ear) listen(ctx context.Context, c *Client, s *session) error {
 	begun, refused := make(chan int, 1), make(chan error, 2)
 	var outputs sync.WaitGroup

@@ -24,7 +24,8 @@ func (s *session) follow(sizes <-chan host.Size, over <-chan struct{}) {
 	for {
 		select {
 		case to := <-sizes:
-			_, _ = s.SendRequest("window-change", false, ssh.Marshal(struct{ Columns, Rows, Width, Height uint32 }{uint32(to.Columns), uint32(to.Rows), 0, 0}))
+			_, _ = s.SendRequest("window-change", false,
+				ssh.Marshal(struct{ Columns, Rows, Width, Height uint32 }{uint32(to.Columns), uint32(to.Rows), 0, 0}))
 		case <-over:
 			return
 		}

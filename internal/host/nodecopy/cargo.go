@@ -18,8 +18,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// A cargo is what a node's tar sends, of which nothing is believed: the node may have any program under that name. It consists of regular
-// files, directories and links below one name, in the order of a walk; so nothing comes twice, and nothing below a link. What else a tree may have (devices,
+// A cargo is what a node's tar sends, of which nothing is believed: the node may have any program
+// under that name. It consists of regular files, directories and links below one name, in the order
+// of a walk; so nothing comes twice, and nothing below a link. What else a tree may have (devices,
 // named pipes) is left out, and told.
 type cargo struct {
 	pipe  syscall.Conn // where it comes from, if that can be spliced
@@ -33,7 +34,8 @@ type cargo struct {
 	moved func(bytes int64) // nil: nobody asks
 }
 
-// piece is how much is carried at once: with less, the switching between those who write and those who read takes the larger part of the time.
+// piece is how much is carried at once: with less, the switching between those who write and those
+// who read takes the larger part of the time.
 const piece = 512 << 10
 
 // An item is one path of a cargo: below ITS top, whose own path is "".
@@ -99,7 +101,8 @@ func (c *cargo) item(h *tar.Header) (*item, error) {
 		it.Mode, it.Link, it.size = unix.S_IFLNK|0o777, h.Linkname, 0
 	case tar.TypeLink:
 		if !c.below(h.Linkname) || !tree.Before(h.Linkname, name) {
-			return nil, wrongCargo("%s is another name of %s, which does not come before it", tree.Shorten(name), tree.Shorten(h.Linkname))
+			return nil, wrongCargo("%s is another name of %s, which does not come before it", tree.Shorten(name),
+				tree.Shorten(h.Linkname))
 		}
 		it.Mode, it.Same, it.size = unix.S_IFREG|it.Mode, h.Linkname, 0
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
@@ -171,8 +174,9 @@ func (c *cargo) lay(ctx context.Context, in string) error {
 	})
 }
 
-// splice lays down a file of which only what has been read ahead comes here. Whatever the kernel does not carry is read after all: the rest of what a command
-// printed that has ended, or all where the file system knows no such way.
+// splice lays down a file of which only what has been read ahead comes here. Whatever the kernel
+// does not carry is read after all: the rest of what a command printed that has ended, or all where
+// the file system knows no such way.
 func (c *cargo) splice(ctx context.Context, to *os.File, size int64) error {
 	read := func(bytes int64) (int64, error) {
 		return io.CopyN(struct{ io.Writer }{to}, untilDone{ctx, c.from, c.moved}, bytes)
@@ -226,7 +230,8 @@ func (c *cargo) pass(ctx context.Context, to io.Writer) error {
 }
 
 func (it *item) header() *tar.Header {
-	h := &tar.Header{Name: it.Path, Mode: int64(it.Mode & 0o7777), Size: it.size, ModTime: it.Modified, Format: tar.FormatPAX}
+	h := &tar.Header{Name: it.Path, Mode: int64(it.Mode & 0o7777), Size: it.size, ModTime: it.Modified,
+		Format: tar.FormatPAX}
 	switch {
 	case it.Same != "":
 		h.Typeflag, h.Linkname = tar.TypeLink, it.Same
@@ -267,7 +272,8 @@ type leftOut struct {
 // add leaves out a path. The whole cannot be left out.
 func (l *leftOut) add(name, top, kind string) error {
 	if name == top {
-		return problem.New(problem.Failed, "%s is %s, and only files, directories and links are copied", tree.Shorten(name), kind)
+		return problem.New(problem.Failed, "%s is %s, and only files, directories and links are copied", tree.Shorten(name),
+			kind)
 	}
 	if l.count++; len(l.some) < 5 {
 		l.some = append(l.some, tree.Shorten(name)+" is "+kind)
@@ -284,5 +290,6 @@ func (l *leftOut) problem() error {
 	if l.count > len(l.some) {
 		more = fmt.Sprintf(" and %d more", l.count-len(l.some))
 	}
-	return problem.New(problem.Failed, "all was copied but what is neither a file nor a directory nor a link: %s%s", strings.Join(l.some, ", "), more)
+	return problem.New(problem.Failed, "all was copied but what is neither a file nor a directory nor a link: %s%s",
+		strings.Join(l.some, ", "), more)
 }

@@ -72,14 +72,16 @@ func entries(all ...tar.Header) func(io.Writer) error {
 
 func dirEntry(name string) tar.Header { return tar.Header{Name: name + "/", Typeflag: tar.TypeDir} }
 
-// copied copies thing from a node that sends something, to a directory below which nobody may reach, and gives the directory.
+// copied copies thing from a node that sends something, to a directory below which nobody may
+// reach, and gives the directory.
 func copied(t *testing.T, to string, sends func(io.Writer) error) (dir string, err error) {
 	t.Helper()
 	dir = t.TempDir()
 	mustDo(t, os.MkdirAll(filepath.Join(dir, "outside"), 0o755))
 	mustDo(t, os.WriteFile(filepath.Join(dir, "outside", "key"), []byte("of the host"), 0o600))
 	mustDo(t, os.MkdirAll(filepath.Join(dir, "into"), 0o755))
-	err = Transfer(t.Context(), Place{In: liar{sends: sends}, Path: "/srv/thing"}, Place{Path: filepath.Join(dir, "into", to)}, false)
+	err = Transfer(t.Context(), Place{In: liar{sends: sends}, Path: "/srv/thing"},
+		Place{Path: filepath.Join(dir, "into", to)}, false)
 	text, read := os.ReadFile(filepath.Join(dir, "outside", "key"))
 	if read != nil || string(text) != "of the host" {
 		t.Errorf("the host's file holds %q: %v", text, read)
@@ -101,7 +103,8 @@ func mustDo(t *testing.T, err error) {
 	}
 }
 
-// A node's tar may send anything; nothing of it comes beside the destination, and nothing of a stream that is none is laid down.
+// A node's tar may send anything; nothing of it comes beside the destination, and nothing of a
+// stream that is none is laid down.
 func TestHostileTar(t *testing.T) {
 	link := func(name, to string) tar.Header {
 		return tar.Header{Name: name, Linkname: to, Typeflag: tar.TypeSymlink}
@@ -111,23 +114,33 @@ func TestHostileTar(t *testing.T) {
 		sends func(io.Writer) error
 		want  string
 	}{
-		"above":               {entries(tar.Header{Name: "../outside/key", Size: 1}), "is not below"},
-		"above, in it":        {entries(dirEntry("thing"), tar.Header{Name: "thing/../../outside/key", Size: 1}), "is not below"},
-		"absolute":            {entries(tar.Header{Name: "/etc/orrery-test", Size: 1}), "is not below"},
-		"another":             {entries(tar.Header{Name: "other", Size: 1}), "is not below"},
-		"the top itself":      {entries(dirEntry(".")), "is not below"},
-		"below a link":        {entries(dirEntry("thing"), link("thing/a", "../../outside"), tar.Header{Name: "thing/a/key", Size: 1}), "in no directory"},
-		"below a link at top": {entries(link("thing", "../outside"), tar.Header{Name: "thing/key", Size: 1}), "in no directory"},
-		"a link for a dir":    {entries(dirEntry("thing"), dirEntry("thing/a"), link("thing/a", "../../outside"), tar.Header{Name: "thing/a/key", Size: 1}), "comes after"},
-		"twice":               {entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 1}, tar.Header{Name: "thing/a", Size: 2}), "comes after"},
-		"without directory":   {entries(dirEntry("thing"), tar.Header{Name: "thing/a/b", Size: 1}), "in no directory"},
-		"another name of":     {entries(dirEntry("thing"), same("thing/a", "../outside/key")), "does not come before"},
-		"another name of /":   {entries(dirEntry("thing"), same("thing/a", "/etc/passwd")), "does not come before"},
-		"a name below a link": {entries(dirEntry("thing"), link("thing/a", "../../outside"), same("thing/b", "thing/a/key")), "not a directory"},
-		"a device at top":     {entries(tar.Header{Name: "thing", Typeflag: tar.TypeBlock, Devmajor: 8}), "is a device"},
-		"a long name":         {entries(dirEntry("thing"), tar.Header{Name: "thing/" + strings.Repeat("x", 300), Size: 1}), "is not below"},
-		"nothing":             {entries(), "it is empty"},
-		"no archive":          {func(w io.Writer) error { _, err := io.WriteString(w, strings.Repeat("x", 2048)); return err }, "invalid tar header"},
+		"above": {entries(tar.Header{Name: "../outside/key", Size: 1}), "is not below"},
+		"above, in it": {entries(dirEntry("thing"), tar.Header{Name: "thing/../../outside/key", Size: 1}),
+			"is not below"},
+		"absolute":       {entries(tar.Header{Name: "/etc/orrery-test", Size: 1}), "is not below"},
+		"another":        {entries(tar.Header{Name: "other", Size: 1}), "is not below"},
+		"the top itself": {entries(dirEntry(".")), "is not below"},
+		"below a link": {entries(dirEntry("thing"), link("thing/a", "../../outside"),
+			tar.Header{Name: "thing/a/key", Size: 1}), "in no directory"},
+		"below a link at top": {entries(link("thing", "../outside"), tar.Header{Name: "thing/key", Size: 1}),
+			"in no directory"},
+		"a link for a dir": {entries(dirEntry("thing"), dirEntry("thing/a"), link("thing/a", "../../outside"),
+			tar.Header{Name: "thing/a/key", Size: 1}), "comes after"},
+		"twice": {entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 1},
+			tar.Header{Name: "thing/a", Size: 2}), "comes after"},
+		"without directory": {entries(dirEntry("thing"), tar.Header{Name: "thing/a/b", Size: 1}), "in no directory"},
+		"another name of":   {entries(dirEntry("thing"), same("thing/a", "../outside/key")), "does not come before"},
+		"another name of /": {entries(dirEntry("thing"), same("thing/a", "/etc/passwd")), "does not come before"},
+		"a name below a link": {entries(dirEntry("thing"), link("thing/a", "../../outside"),
+			same("thing/b", "thing/a/key")), "not a directory"},
+		"a device at top": {entries(tar.Header{Name: "thing", Typeflag: tar.TypeBlock, Devmajor: 8}), "is a device"},
+		"a long name": {entries(dirEntry("thing"), tar.Header{Name: "thing/" + strings.Repeat("x", 300), Size: 1}),
+			"is not below"},
+		"nothing": {entries(), "it is empty"},
+		"no archive": {func(w io.Writer) error {
+			_, err := io.WriteString(w, strings.Repeat("x", 2048))
+			return err
+		}, "invalid tar header"},
 		"cut short": {func(w io.Writer) error {
 			tw := tar.NewWriter(w)
 			_ = tw.WriteHeader(&tar.Header{Name: "thing", Size: 1 << 20, Mode: 0o600})
@@ -211,7 +224,8 @@ func TestOnlyFiles(t *testing.T) {
 		tar.Header{Name: "thing/suid", Mode: 0o6755, Size: 5, Uid: 1234, Gid: 1234},
 		tar.Header{Name: "thing/twin", Linkname: "thing/suid", Typeflag: tar.TypeLink},
 	))
-	if err == nil || !strings.Contains(err.Error(), "thing/console is a device") || !strings.Contains(err.Error(), `thing/pipe\x1b[2J is a named pipe`) {
+	if err == nil || !strings.Contains(err.Error(), "thing/console is a device") ||
+		!strings.Contains(err.Error(), `thing/pipe\x1b[2J is a named pipe`) {
 		t.Errorf("error %v", err)
 	}
 	at := filepath.Join(dir, "into", "thing")
@@ -234,10 +248,12 @@ func TestLinksAtTheDestination(t *testing.T) {
 		"a file":      func(into string) error { return os.Symlink("../outside/key", filepath.Join(into, "thing")) },
 		"a directory": func(into string) error { return os.Symlink("../outside", filepath.Join(into, "thing")) },
 		"one below": func(into string) error {
-			return errors.Join(os.Mkdir(filepath.Join(into, "thing"), 0o755), os.Symlink("../../outside/key", filepath.Join(into, "thing", "key")))
+			return errors.Join(os.Mkdir(filepath.Join(into, "thing"), 0o755),
+				os.Symlink("../../outside/key", filepath.Join(into, "thing", "key")))
 		},
 		"a directory, below": func(into string) error {
-			return errors.Join(os.Mkdir(filepath.Join(into, "thing"), 0o755), os.Symlink("../../outside", filepath.Join(into, "thing", "sub")))
+			return errors.Join(os.Mkdir(filepath.Join(into, "thing"), 0o755),
+				os.Symlink("../../outside", filepath.Join(into, "thing", "sub")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,7 +262,8 @@ func TestLinksAtTheDestination(t *testing.T) {
 			mustDo(t, errors.Join(os.Mkdir(into, 0o755), os.Mkdir(filepath.Join(dir, "outside"), 0o755)))
 			mustDo(t, os.WriteFile(filepath.Join(dir, "outside", "key"), []byte("of the host"), 0o600))
 			mustDo(t, lay(into))
-			again := Place{In: liar{sends: entries(dirEntry("thing"), tar.Header{Name: "thing/key", Size: 3}, dirEntry("thing/sub"), tar.Header{Name: "thing/sub/key", Size: 4})}, Path: "/srv/thing"}
+			again := Place{In: liar{sends: entries(dirEntry("thing"), tar.Header{Name: "thing/key", Size: 3},
+				dirEntry("thing/sub"), tar.Header{Name: "thing/sub/key", Size: 4})}, Path: "/srv/thing"}
 			mustDo(t, Transfer(t.Context(), again, Place{Path: into}, true))
 			for file, want := range map[string]string{"thing/key": "xxx", "thing/sub/key": "xxxx"} {
 				if text, err := os.ReadFile(filepath.Join(into, file)); err != nil || string(text) != want {
@@ -268,7 +285,8 @@ func TestCopies(t *testing.T) {
 	when := time.Date(2020, 1, 2, 3, 4, 5, 600, time.UTC)
 	node := func(path string) Place { return Place{In: honest{}, Path: path} }
 	here := func(path string) Place { return Place{Path: path} }
-	for name, ways := range map[string][2]func(string) Place{"in": {here, node}, "out": {node, here}, "across": {node, node}} {
+	for name, ways := range map[string][2]func(string) Place{
+		"in": {here, node}, "out": {node, here}, "across": {node, node}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			from := filepath.Join(dir, "a thing")
@@ -289,7 +307,8 @@ func TestCopies(t *testing.T) {
 					mustDo(t, os.RemoveAll(filepath.Join(to, "a thing")))
 				}
 			}
-			mustDo(t, Transfer(t.Context(), ways[0](filepath.Join(from, "link")), ways[1](filepath.Join(dir, "made")+"/"), false))
+			mustDo(t, Transfer(t.Context(), ways[0](filepath.Join(from, "link")), ways[1](filepath.Join(dir, "made")+"/"),
+				false))
 			if link, _ := os.Readlink(filepath.Join(dir, "made", "link")); link != "nowhere" {
 				t.Errorf("the link says %q", link)
 			}
@@ -348,7 +367,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The kernel carries what a large file of a node holds: little of it is read here, and the next header is found behind it.
+// The kernel carries what a large file of a node holds: little of it is read here, and the next
+// header is found behind it.
 func TestSpliced(t *testing.T) {
 	const size = 20*piece + 1
 	r, w, err := os.Pipe()
@@ -362,7 +382,8 @@ func TestSpliced(t *testing.T) {
 	c.moved = func(n int64) { moved += n }
 	mustDo(t, c.lay(t.Context(), dir))
 	for name, want := range map[string]int{"a": size, "b": 5} {
-		if text, err := os.ReadFile(filepath.Join(dir, "thing", name)); err != nil || !bytes.Equal(text, bytes.Repeat([]byte("x"), want)) {
+		if text, err := os.ReadFile(filepath.Join(dir, "thing", name)); err != nil ||
+			!bytes.Equal(text, bytes.Repeat([]byte("x"), want)) {
 			t.Errorf("%s has %d bytes: %v", name, len(text), err)
 		}
 	}
@@ -378,7 +399,8 @@ func TestSpliced(t *testing.T) {
 func TestInterruptedCopy(t *testing.T) {
 	into := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := Transfer(ctx, Place{In: liar{sends: endless(cancel)}, Path: "/srv/thing"}, Place{Path: into}, false); !errors.Is(err, context.Canceled) {
+	if err := Transfer(ctx, Place{In: liar{sends: endless(cancel)}, Path: "/srv/thing"}, Place{Path: into},
+		false); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	if names, _ := os.ReadDir(into); len(names) > 0 {
@@ -428,10 +450,12 @@ func TestCures(t *testing.T) {
 		ctx context.Context
 		err error
 	}{
-		"run the same command again":       {interrupted, context.Canceled},
-		"whether the node still runs":      {t.Context(), &host.RunError{Place: "store", Status: 143}},
-		"mend that in the node":            {t.Context(), &host.RunError{Place: "store", Status: 1, Output: "there is no such file"}},
-		"make room there":                  {t.Context(), &host.RunError{Place: "store", Status: 2, Output: "tar: No space left on device"}},
+		"run the same command again":  {interrupted, context.Canceled},
+		"whether the node still runs": {t.Context(), &host.RunError{Place: "store", Status: 143}},
+		"mend that in the node": {t.Context(),
+			&host.RunError{Place: "store", Status: 1, Output: "there is no such file"}},
+		"make room there": {t.Context(),
+			&host.RunError{Place: "store", Status: 2, Output: "tar: No space left on device"}},
 		"mend the cause and run the same ": {t.Context(), errors.New("broken")},
 	} {
 		sends := func(io.Writer) error {
@@ -448,11 +472,13 @@ func TestCures(t *testing.T) {
 	}
 }
 
-// A copy replaces regular files. A link that the operator names is followed, and a pipe, a device or a socket is left alone.
+// A copy replaces regular files. A link that the operator names is followed, and a pipe, a device
+// or a socket is left alone.
 func TestOnWhatIsThere(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "thing")
 	mustDo(t, os.WriteFile(from, []byte("fresh"), 0o600))
-	for side, way := range map[string][2]Place{"in": {{Path: from}, {In: honest{}}}, "out": {{In: honest{}, Path: from}, {}}} {
+	for side, way := range map[string][2]Place{"in": {{Path: from}, {In: honest{}}},
+		"out": {{In: honest{}, Path: from}, {}}} {
 		for name, c := range map[string]struct {
 			make func(at string) error
 			at   string // what holds the text afterwards
@@ -464,7 +490,9 @@ func TestOnWhatIsThere(t *testing.T) {
 			}, "at-far", ""},
 			"link to nothing": {func(at string) error { return os.Symlink("none", at) }, "", "not there"},
 			"pipe":            {func(at string) error { return unix.Mkfifo(at, 0o600) }, "", "no regular file"},
-			"link to a pipe":  {func(at string) error { return errors.Join(unix.Mkfifo(at+"-far", 0o600), os.Symlink("at-far", at)) }, "", "no regular file"},
+			"link to a pipe": {func(at string) error {
+				return errors.Join(unix.Mkfifo(at+"-far", 0o600), os.Symlink("at-far", at))
+			}, "", "no regular file"},
 			"pipe in a directory": {func(at string) error {
 				return errors.Join(os.Mkdir(at, 0o700), unix.Mkfifo(filepath.Join(at, "thing"), 0o600))
 			}, "", "no regular file"},
@@ -496,7 +524,8 @@ func TestOnWhatIsThere(t *testing.T) {
 	}
 }
 
-// A stream that ends with a file is one that tar takes for whole: what came before a sender was killed is no copy.
+// A stream that ends with a file is one that tar takes for whole: what came before a sender was
+// killed is no copy.
 func TestCutShort(t *testing.T) {
 	into := t.TempDir()
 	var sent bytes.Buffer
@@ -511,7 +540,8 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// What a copy left that was killed is cleared away by the next one, and what another makes at this moment is not.
+// What a copy left that was killed is cleared away by the next one, and what another makes at this
+// moment is not.
 func TestLeftCopies(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "thing")
@@ -582,10 +612,13 @@ func alike(t *testing.T, one, other string) {
 
 func FuzzCargo(f *testing.F) {
 	for _, sends := range []func(io.Writer) error{
-		entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 5}, tar.Header{Name: "thing/b", Linkname: "/etc", Typeflag: tar.TypeSymlink}),
-		entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 5}, tar.Header{Name: "thing/b", Linkname: "thing/a", Typeflag: tar.TypeLink}),
+		entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 5},
+			tar.Header{Name: "thing/b", Linkname: "/etc", Typeflag: tar.TypeSymlink}),
+		entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 5},
+			tar.Header{Name: "thing/b", Linkname: "thing/a", Typeflag: tar.TypeLink}),
 		entries(tar.Header{Name: "../thing", Size: 5}),
-		entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: worthSplicing + 1}, tar.Header{Name: "thing/b", Size: 3 * piece}),
+		entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: worthSplicing + 1},
+			tar.Header{Name: "thing/b", Size: 3 * piece}),
 		sparse,
 	} {
 		var b bytes.Buffer
@@ -596,9 +629,11 @@ func FuzzCargo(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		dir := t.TempDir()
 		sends := func(w io.Writer) error { _, err := w.Write(text); return err }
-		err := Transfer(t.Context(), Place{In: liar{sends: sends}, Path: "/srv/thing"}, Place{Path: filepath.Join(dir, "into") + "/"}, false)
+		err := Transfer(t.Context(), Place{In: liar{sends: sends}, Path: "/srv/thing"},
+			Place{Path: filepath.Join(dir, "into") + "/"}, false)
 		other := filepath.Join(t.TempDir(), "into")
-		if spliced := Transfer(t.Context(), Place{In: liar{sends: handed(sends)}, Path: "/srv/thing"}, Place{Path: other + "/"}, false); (err == nil) != (spliced == nil) {
+		if spliced := Transfer(t.Context(), Place{In: liar{sends: handed(sends)}, Path: "/srv/thing"},
+			Place{Path: other + "/"}, false); (err == nil) != (spliced == nil) {
 			t.Errorf("%v in pieces, and %v through a pipe", err, spliced)
 		}
 		if err == nil {
@@ -619,7 +654,8 @@ func FuzzCargo(f *testing.F) {
 				if err == nil && h.Name == sealName {
 					continue
 				}
-				if err != nil || !strings.HasPrefix(h.Name, "thing") || strings.Contains(h.Name, "..") && strings.Contains("/"+h.Name+"/", "/../") || h.Mode&^0o777 != 0 {
+				if err != nil || !strings.HasPrefix(h.Name, "thing") || strings.Contains(h.Name, "..") &&
+					strings.Contains("/"+h.Name+"/", "/../") || h.Mode&^0o777 != 0 {
 					t.Fatalf("%+v, %v", h, err)
 				}
 			}

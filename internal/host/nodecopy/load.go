@@ -17,7 +17,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// A load is a file or directory of this host on its way into a node. The path to it is trusted, what is below it not: others may write there meanwhile.
+// A load is a file or directory of this host on its way into a node. The path to it is trusted,
+// what is below it not: others may write there meanwhile.
 type load struct {
 	ctx   context.Context
 	top   string
@@ -117,10 +118,12 @@ func (l *load) file(e *tree.Entry, it *item) error {
 }
 
 func (l *load) copy(to io.Writer, f *os.File, bytes int64) (int64, error) {
-	return io.CopyBuffer(struct{ io.Writer }{to}, untilDone{l.ctx, io.LimitReader(f, bytes), l.moved}, make([]byte, min(piece, bytes+1)))
+	return io.CopyBuffer(struct{ io.Writer }{to}, untilDone{l.ctx, io.LimitReader(f, bytes), l.moved},
+		make([]byte, min(piece, bytes+1)))
 }
 
-// splice sends a file without its content coming here: an archive is headers with what they announce behind them, filled up to blocks.
+// splice sends a file without its content coming here: an archive is headers with what they
+// announce behind them, filled up to blocks.
 func (l *load) splice(pipe, f *os.File, it *item) error {
 	if err := l.tar.Flush(); err != nil { // the last block of the file before
 		return err

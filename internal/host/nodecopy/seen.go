@@ -19,7 +19,8 @@ type seen struct {
 	was *unix.Stat_t // when it was opened
 }
 
-// open opens what is at a place in a node; nil: it is nothing that this host can read by itself, and the node's tar says what it is, or what it is not.
+// open opens what is at a place in a node; nil: it is nothing that this host can read by itself,
+// and the node's tar says what it is, or what it is not.
 func (p Place) open(ctx context.Context) *seen {
 	node, ok := p.In.(host.Viewer)
 	if !ok {
@@ -51,7 +52,8 @@ func openIn(node host.Viewer, name string) *seen {
 // lay makes a copy of the file, under a name, in a directory of this host that is not there yet.
 func (s *seen) lay(ctx context.Context, in, name string, moved func(bytes int64)) error {
 	made := tree.Made{
-		Path: name, Mode: unix.S_IFREG | s.was.Mode&0o777, Uid: os.Geteuid(), Gid: os.Getegid(), Modified: time.Unix(s.was.Mtim.Unix()),
+		Path: name, Mode: unix.S_IFREG | s.was.Mode&0o777, Uid: os.Geteuid(), Gid: os.Getegid(),
+		Modified: time.Unix(s.was.Mtim.Unix()),
 	}
 	return build(in, func(b *tree.Builder) error {
 		err := b.Add(&made, func(to *os.File) error { return tree.CopyContent(ctx, int(to.Fd()), int(s.Fd()), s.was, moved) })

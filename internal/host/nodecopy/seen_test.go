@@ -56,7 +56,8 @@ func TestSeen(t *testing.T) {
 		var st unix.Stat_t
 		mustDo(t, unix.Lstat(filepath.Join(into, name), &st))
 		got, err := os.ReadFile(filepath.Join(into, name))
-		if err != nil || !bytes.Equal(got, text) || st.Mode != unix.S_IFREG|0o751 || int(st.Uid) != os.Geteuid() || !when.Equal(time.Unix(st.Mtim.Unix())) {
+		if err != nil || !bytes.Equal(got, text) || st.Mode != unix.S_IFREG|0o751 || int(st.Uid) != os.Geteuid() ||
+			!when.Equal(time.Unix(st.Mtim.Unix())) {
 			t.Errorf("%s: mode %o of %d, %d bytes: %v", name, st.Mode, st.Uid, len(got), err)
 		}
 	}
@@ -68,7 +69,8 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// Whatever is no regular file that the node's root may read is for the node's tar, which may do no more than that root; and nothing is waited for.
+// Whatever is no regular file that the node's root may read is for the node's tar, which may do no
+// more than that root; and nothing is waited for.
 func TestSeenHostile(t *testing.T) {
 	top := t.TempDir()
 	mustDo(t, os.WriteFile(filepath.Join(top, "file"), []byte("of the host"), 0o666))
@@ -94,7 +96,8 @@ func TestSeenHostile(t *testing.T) {
 		"not running":  {viewed{asked{}, filepath.Join(top, "none"), everybody}, "/file"},
 	} {
 		into := t.TempDir()
-		if err := Transfer(t.Context(), Place{In: node.viewed, Path: node.path}, Place{Path: into}, false); !errors.Is(err, errAsked) {
+		if err := Transfer(t.Context(), Place{In: node.viewed, Path: node.path}, Place{Path: into}, false); !errors.Is(err,
+			errAsked) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if names, _ := os.ReadDir(into); len(names) > 0 {
@@ -103,7 +106,8 @@ func TestSeenHostile(t *testing.T) {
 	}
 }
 
-// A file that becomes longer or shorter under our hands, for ever or not, is no copy; no more is read of it than it held.
+// A file that becomes longer or shorter under our hands, for ever or not, is no copy; no more is
+// read of it than it held.
 func TestSeenChanging(t *testing.T) {
 	const size = 20 << 20
 	for name, change := range map[string]func(f *os.File){

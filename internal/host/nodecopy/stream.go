@@ -35,7 +35,8 @@ func through(write func(io.Writer) error) (*stream, error) {
 	return s, nil
 }
 
-// A mouth is where a stream is written: in pieces, or (host.Taker) all of it by handing over where it comes from.
+// A mouth is where a stream is written: in pieces, or (host.Taker) all of it by handing over where
+// it comes from.
 type mouth struct {
 	*io.PipeWriter
 	whole  chan *handing
@@ -113,8 +114,8 @@ func (e *ear) SyscallConn() (syscall.RawConn, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// intoNode begins to write a stream that a program in a node reads: a pipe of the kernel's, which that program is given as it is. One that ends too early is
-// known by what it lacks (seal).
+// intoNode begins to write a stream that a program in a node reads: a pipe of the kernel's, which
+// that program is given as it is. One that ends too early is known by what it lacks (seal).
 func intoNode(write func(io.Writer) error) (*stream, error) {
 	r, w, err := os.Pipe()
 	if err != nil {

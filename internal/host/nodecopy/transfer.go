@@ -28,12 +28,14 @@ type Place struct {
 	Moved func(bytes int64) // what of it has gone by; nil: nobody asks
 }
 
-// Transfer copies one file or directory from Place to Place, under the name that cp(1) would give it. What a node has to do with it goes through a pipe as
-// a tar archive: nodes pack and unpack by their own tar, this host does not. But one file of a node that this host can open it copies by itself, because tar and
-// the pipe would copy it twice more.
+// Transfer copies one file or directory from Place to Place, under the name that cp(1) would give
+// it. What a node has to do with it goes through a pipe as a tar archive: nodes pack and unpack by
+// their own tar, this host does not. But one file of a node that this host can open it copies by
+// itself, because tar and the pipe would copy it twice more.
 func Transfer(ctx context.Context, from, to Place, several bool) error {
 	if from.In == nil && to.In == nil {
-		return problem.New(problem.Usage, "neither %s nor %s is in a node", from.Path, to.Path).Try("NODE:PATH names a path in a node; cp(1) copies on this host")
+		return problem.New(problem.Usage, "neither %s nor %s is in a node", from.Path, to.Path).
+			Try("NODE:PATH names a path in a node; cp(1) copies on this host")
 	}
 	return Told(ctx, from, to, func(ctx context.Context) error { return from.copyTo(ctx, to, several) })
 }
@@ -51,12 +53,14 @@ func Told(ctx context.Context, from, to Place, copies func(context.Context) erro
 	var said *problem.Problem
 	switch {
 	case err != nil && called.Err() != nil:
-		return problem.New(problem.Interrupted, "interrupted: %s was not copied to %s", from.Path, to.Path).Because(context.Cause(called)).
+		return problem.New(problem.Interrupted, "interrupted: %s was not copied to %s", from.Path, to.Path).
+			Because(context.Cause(called)).
 			Try("run the same command again")
 	case err == nil || errors.As(err, &said):
 		return err
 	case errors.As(err, &run):
-		p := problem.New(problem.Failed, "%s was not copied to %s: %s", from.Path, to.Path, cmp.Or(strings.TrimSpace(run.Output), fmt.Sprintf("exit status %d", run.Status))).At(run.Place)
+		p := problem.New(problem.Failed, "%s was not copied to %s: %s", from.Path, to.Path,
+			cmp.Or(strings.TrimSpace(run.Output), fmt.Sprintf("exit status %d", run.Status))).At(run.Place)
 		if strings.Contains(run.Output, "No space left on device") {
 			return p.Try("make room there; df in the node tells on which file system")
 		}
@@ -65,7 +69,8 @@ func Told(ctx context.Context, from, to Place, copies func(context.Context) erro
 		}
 		return p.Try("mend that in the node, or correct the path, and run the same command again")
 	}
-	return problem.New(problem.Failed, "%s was not copied to %s", from.Path, to.Path).Because(err).Try("mend the cause and run the same command again")
+	return problem.New(problem.Failed, "%s was not copied to %s", from.Path, to.Path).Because(err).
+		Try("mend the cause and run the same command again")
 }
 
 func (p Place) copyTo(ctx context.Context, to Place, several bool) error {
@@ -140,9 +145,11 @@ func (p Place) relay(ctx context.Context, c *cargo, name string, several bool) e
 	return seen.end(p.unpack(ctx, seen.Reader, name, several))
 }
 
-// unpack has a node lay down what it is sent: beside its Place, and only what came whole. However the copy ends, by Ctrl-C or because this program is
-// killed, the input of the node's shell ends, and the shell clears away what it has begun; so it is not killed itself, unless it takes too long. What it could
-// not clear away, because the node ended, is cleared away by the next copy into that directory.
+// unpack has a node lay down what it is sent: beside its Place, and only what came whole. However
+// the copy ends, by Ctrl-C or because this program is killed, the input of the node's shell ends,
+// and the shell clears away what it has begun; so it is not killed itself, unless it takes too
+// long. What it could not clear away, because the node ended, is cleared away by the next copy into
+// that directory.
 func (p Place) unpack(ctx context.Context, sent io.Reader, name string, several bool) error {
 	const script = `set -e
 d=$1 new=$3
@@ -165,25 +172,29 @@ if [ -d "$t/$3" ] && [ -d "$into/$new" ]; then cp -a -- "$t/$3/." "$into/$new/";
 	defer context.AfterFunc(ctx, func() {
 		time.AfterFunc(clearing, func() { cancel(context.Cause(ctx)) })
 	})()
-	return p.In.Run(late, host.Command{Args: []string{"/bin/sh", "-c", script, "cp", p.Path, form, name, sealName}, Stdin: sent})
+	return p.In.Run(late, host.Command{Args: []string{"/bin/sh", "-c", script, "cp", p.Path, form, name, sealName},
+		Stdin: sent})
 }
 
 // clearing is how long a node may take to clear away a copy that was interrupted.
 const clearing = 10 * time.Second
 
-// sealName is the last name of an archive that goes into a node: tar takes one for whole that ends with any of its files.
+// sealName is the last name of an archive that goes into a node: tar takes one for whole that ends
+// with any of its files.
 const sealName = ".orrery-whole"
 
 // seal ends an archive that goes into a node.
 func seal(to *tar.Writer) error {
-	if err := to.WriteHeader(&tar.Header{Name: sealName, Typeflag: tar.TypeReg, Mode: 0o600, Format: tar.FormatPAX}); err != nil {
+	if err := to.WriteHeader(&tar.Header{Name: sealName, Typeflag: tar.TypeReg, Mode: 0o600,
+		Format: tar.FormatPAX}); err != nil {
 		return err
 	}
 	return to.Close()
 }
 
-// lay makes on this host what comes from a node: beside its Place, and whole before it comes there. The path that the operator named is trusted, and followed if it is a link;
-// links below it, whoever made them, are replaced and not followed.
+// lay makes on this host what comes from a node: beside its Place, and whole before it comes there.
+// The path that the operator named is trusted, and followed if it is a link; links below it,
+// whoever made them, are replaced and not followed.
 func (p Place) lay(name string, several bool, fill func(in string) error) error {
 	into, as, err := p.target(name, several)
 	if err != nil {
@@ -191,7 +202,8 @@ func (p Place) lay(name string, several bool, fill func(in string) error) error 
 	}
 	into, err = filepath.EvalSymlinks(into)
 	if err != nil {
-		return problem.New(problem.Failed, "%s is not there to be copied into", path.Dir(path.Clean(p.Path))).At("this host").Because(problem.Reason(err))
+		return problem.New(problem.Failed, "%s is not there to be copied into", path.Dir(path.Clean(p.Path))).
+			At("this host").Because(problem.Reason(err))
 	}
 	if err := replaceable(path.Join(into, as)); err != nil {
 		return err
@@ -208,7 +220,8 @@ func (p Place) lay(name string, several bool, fill func(in string) error) error 
 	return tree.Merge(path.Join(cargo, name), path.Join(into, as))
 }
 
-// target returns the directory of this host that a copy comes into, which is made if that is asked for, and what it is called there.
+// target returns the directory of this host that a copy comes into, which is made if that is asked
+// for, and what it is called there.
 func (p Place) target(name string, several bool) (into, as string, err error) {
 	whole := path.Clean(p.Path)
 	info, err := os.Stat(p.Path)
@@ -217,7 +230,8 @@ func (p Place) target(name string, several bool) (into, as string, err error) {
 	}
 	if link, err := os.Readlink(whole); err == nil {
 		if whole, err = filepath.EvalSymlinks(whole); err != nil {
-			return "", "", problem.New(problem.Failed, "it is a link to %s, which is not there", sanitize.Line(link)).At(p.Path).Try("remove the link, or make what it leads to")
+			return "", "", problem.New(problem.Failed, "it is a link to %s, which is not there", sanitize.Line(link)).
+				At(p.Path).Try("remove the link, or make what it leads to")
 		}
 	}
 	return path.Dir(whole), path.Base(whole), nil
@@ -229,5 +243,6 @@ func replaceable(at string) error {
 	if err != nil || info.Mode().IsRegular() || info.IsDir() || info.Mode()&os.ModeSymlink != 0 {
 		return nil // whatever is wrong with it is met again
 	}
-	return problem.New(problem.Failed, "it is no regular file, and is not replaced").At(at).Try("name another path; orrery exec NODE -- cat FILE prints what is in a file")
+	return problem.New(problem.Failed, "it is no regular file, and is not replaced").At(at).
+		Try("name another path; orrery exec NODE -- cat FILE prints what is in a file")
 }

@@ -37,7 +37,8 @@ func Hugepages(sys string) []observe.Hugepages {
 	return pages(filepath.Join(sys, "kernel/mm/hugepages"))
 }
 
-// pages returns those of each size that a directory of the kernel's tells of. Which node's are promised to somebody, the kernel does not know.
+// pages returns those of each size that a directory of the kernel's tells of. Which node's are
+// promised to somebody, the kernel does not know.
 func pages(dir string) (all []observe.Hugepages) {
 	found, err := filepath.Glob(filepath.Join(dir, "hugepages-*kB"))
 	if err != nil {
@@ -48,7 +49,8 @@ func pages(dir string) (all []observe.Hugepages) {
 		if err != nil {
 			continue
 		}
-		p := observe.Hugepages{Size: kib << 10, Total: number(dir, "nr_hugepages"), Free: number(dir, "free_hugepages") - number(dir, "resv_hugepages")}
+		p := observe.Hugepages{Size: kib << 10, Total: number(dir, "nr_hugepages"),
+			Free: number(dir, "free_hugepages") - number(dir, "resv_hugepages")}
 		all = append(all, p)
 	}
 	slices.SortFunc(all, func(a, b observe.Hugepages) int { return cmp.Compare(a.Size, b.Size) })

@@ -28,7 +28,8 @@ type need struct {
 	confine bool   // only where the kernel has AppArmor
 }
 
-// needs are what `make packages` installs, and for virtual machines `make vm-packages`, as far as a host that is steered from elsewhere needs it.
+// needs are what `make packages` installs, and for virtual machines `make vm-packages`, as far as a
+// host that is steered from elsewhere needs it.
 var needs = []need{
 	{program: "lxc-start", in: []string{"lxc"}},
 	{program: "apparmor_parser", in: []string{"apparmor"}, confine: true},
@@ -50,7 +51,8 @@ var needs = []need{
 // A Machine is what is fitted out: this one, but in tests.
 type Machine struct {
 	Has func(program string) bool
-	// Confines reports whether the kernel has AppArmor: LXC starts no container then without the program that loads profiles.
+	// Confines reports whether the kernel has AppArmor: LXC starts no container then without the
+	// program that loads profiles.
 	Confines func() bool
 	// Run runs a program to its end, and tells what it prints, line by line.
 	Run func(ctx context.Context, line func(string), args ...string) error
@@ -87,16 +89,19 @@ func (m Machine) missing(engines []string) (all []need) {
 // lockPatience is how long apt waits for another one, such as that which a new system starts by itself.
 const lockPatience = 120 * time.Second
 
-// Install installs what nodes of some engines need and the machine does not have, and says what it does. It gives the packages that it named; none: nothing was missing. What an earlier one has left half done
-// is brought to its end first.
+// Install installs what nodes of some engines need and the machine does not have, and says what it
+// does. It gives the packages that it named; none: nothing was missing. What an earlier one has
+// left half done is brought to its end first.
 func (m Machine) Install(ctx context.Context, engines []string, say func(string)) ([]string, error) {
 	missing := m.missing(engines)
 	if len(missing) == 0 {
 		return nil, nil
 	}
 	if !m.Has("apt-get") || !m.Has("dpkg") {
-		return nil, problem.New(problem.Unable, "%s are missing here, and there is no apt-get to install them", list(missing)).
-			Try("install them with what this system has for that, and run the same command again; of Debian and Ubuntu, the packages are %s", packagesOf(missing))
+		return nil, problem.New(problem.Unable, "%s are missing here, and there is no apt-get to install them",
+			list(missing)).
+			Try("install them with what this system has for that, and run the same command again; of Debian and Ubuntu, the packages are %s",
+				packagesOf(missing))
 	}
 	loud, err := m.Quiet()
 	if err != nil {
@@ -118,21 +123,25 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 	}
 	wait := fmt.Sprintf("-oDPkg::Lock::Timeout=%d", int(lockPatience.Seconds()))
 	// Without this option, archives that were not reached are no error to apt.
-	unreached := apt("asking the archives for their packages", "apt-get", wait, "-oDpkg::Use-Pty=0", "-oAPT::Update::Error-Mode=any", "update")
+	unreached := apt("asking the archives for their packages", "apt-get", wait, "-oDpkg::Use-Pty=0",
+		"-oAPT::Update::Error-Mode=any", "update")
 	if unreached != nil && ctx.Err() == nil {
 		say("the archives were not all reached: going on with the packages that are known here")
 	}
 	names, unknown := m.choose(ctx, missing)
 	if len(unknown) > 0 && ctx.Err() == nil {
-		return nil, problem.New(problem.Unable, "apt knows no package %s here", humanize.List(unknown, 12)).Because(unreached).
+		return nil, problem.New(problem.Unable, "apt knows no package %s here", humanize.List(unknown, 12)).
+			Because(unreached).
 			Try("see which archives /etc/apt/sources.list and sources.list.d name over there, and whether apt-get update works; then run the same command again")
 	}
-	install := append([]string{"apt-get", wait, "-oDpkg::Use-Pty=0", "-oDpkg::Options::=--force-confold", "--yes", "--no-install-recommends", "install", "--"}, names...)
+	install := append([]string{"apt-get", wait, "-oDpkg::Use-Pty=0", "-oDpkg::Options::=--force-confold", "--yes",
+		"--no-install-recommends", "install", "--"}, names...)
 	if err := apt("installing "+strings.Join(names, ", "), install...); err != nil {
 		return names, failed(ctx, "apt-get install "+strings.Join(names, " "), err)
 	}
 	if left := m.missing(engines); len(left) > 0 {
-		return names, problem.New(problem.Unable, "%s are installed, and %s are still missing", strings.Join(names, ", "), list(left)).Try("see which packages of this system have them")
+		return names, problem.New(problem.Unable, "%s are installed, and %s are still missing", strings.Join(names, ", "),
+			list(left)).Try("see which packages of this system have them")
 	}
 	return names, nil
 }
@@ -140,7 +149,9 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 // choose returns the packages that have programs: of each the first that apt knows here. Of some it knows none.
 func (m Machine) choose(ctx context.Context, missing []need) (names, unknown []string) {
 	for _, n := range missing {
-		i := slices.IndexFunc(n.in, func(name string) bool { return m.Run(ctx, func(string) {}, "apt-cache", "show", name) == nil })
+		i := slices.IndexFunc(n.in, func(name string) bool {
+			return m.Run(ctx, func(string) {}, "apt-cache", "show", name) == nil
+		})
 		if i < 0 {
 			unknown = append(unknown, n.in[0])
 		} else if !slices.Contains(names, n.in[i]) {
@@ -152,14 +163,17 @@ func (m Machine) choose(ctx context.Context, missing []need) (names, unknown []s
 
 func failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
-		return problem.New(problem.Interrupted, "%s was interrupted", what).Try("run the same command again: it goes on from what is there")
+		return problem.New(problem.Interrupted, "%s was interrupted", what).
+			Try("run the same command again: it goes on from what is there")
 	}
-	return problem.New(problem.Failed, "%s failed", what).Because(err).Try("run it there by hand, and then the same command again")
+	return problem.New(problem.Failed, "%s failed", what).Because(err).
+		Try("run it there by hand, and then the same command again")
 }
 
 // tells reports whether a line of apt's is worth reading while it runs.
 func tells(line string) bool {
-	return slices.ContainsFunc([]string{"Get:", "Err:", "E: ", "W: ", "Unpacking ", "Setting up "}, func(begin string) bool { return strings.HasPrefix(line, begin) })
+	return slices.ContainsFunc([]string{"Get:", "Err:", "E: ", "W: ", "Unpacking ", "Setting up "},
+		func(begin string) bool { return strings.HasPrefix(line, begin) })
 }
 
 func list(all []need) string {

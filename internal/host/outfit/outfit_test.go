@@ -24,7 +24,8 @@ type bare struct {
 }
 
 func (b *bare) machine() Machine {
-	return Machine{Has: func(program string) bool { return slices.Contains(b.has, program) }, Confines: func() bool { return b.confines }, Run: b.run, Quiet: func() (func(), error) { return func() {}, nil }}
+	return Machine{Has: func(program string) bool { return slices.Contains(b.has, program) },
+		Confines: func() bool { return b.confines }, Run: b.run, Quiet: func() (func(), error) { return func() {}, nil }}
 }
 
 func (b *bare) run(_ context.Context, line func(string), args ...string) error {
@@ -60,7 +61,9 @@ func (b *bare) install(t *testing.T, engines ...string) ([]string, error) {
 
 // TestInstall: what is missing is installed, and a second time nothing is.
 func TestInstall(t *testing.T) {
-	b := &bare{has: []string{"apt-get", "dpkg", "ip", "nft", "xz", "zstd", "update-ca-certificates", "rsync", "apt-ftparchive", "gpg", "gpg-agent"}, knows: []string{"lxc", "mmdebstrap", "qemu-system-x86", "qemu-utils", "qemu-system-common"}}
+	b := &bare{has: []string{"apt-get", "dpkg", "ip", "nft", "xz", "zstd", "update-ca-certificates", "rsync",
+		"apt-ftparchive", "gpg", "gpg-agent"}, knows: []string{"lxc", "mmdebstrap", "qemu-system-x86", "qemu-utils",
+		"qemu-system-common"}}
 	if got := b.machine().Missing([]string{"lxc"}); !slices.Equal(got, []string{"lxc-start", "mmdebstrap"}) {
 		t.Errorf("missing are %v", got)
 	}
@@ -68,7 +71,8 @@ func TestInstall(t *testing.T) {
 	if err != nil || !slices.Equal(got, []string{"lxc", "mmdebstrap"}) {
 		t.Fatalf("installed are %v (%v)", got, err)
 	}
-	if said := strings.Join(b.says, "\n"); !strings.Contains(said, "installing lxc, mmdebstrap\nSetting up lxc ...") || strings.Contains(said, "Reading") {
+	if said := strings.Join(b.says, "\n"); !strings.Contains(said, "installing lxc, mmdebstrap\nSetting up lxc ...") ||
+		strings.Contains(said, "Reading") {
 		t.Errorf("said is %s", said)
 	}
 	if first := b.ran[0]; !strings.Contains(first, "dpkg --configure -a") {
@@ -78,13 +82,15 @@ func TestInstall(t *testing.T) {
 	if got, err := b.install(t, "lxc"); err != nil || len(got) > 0 || len(b.ran) > before {
 		t.Errorf("again: %v, %v, %v", got, err, b.ran[before:])
 	}
-	if got, err := b.install(t, "lxc", "kvm"); err != nil || !slices.Equal(got, []string{"qemu-system-x86", "qemu-utils", "qemu-system-common"}) {
+	if got, err := b.install(t, "lxc", "kvm"); err != nil ||
+		!slices.Equal(got, []string{"qemu-system-x86", "qemu-utils", "qemu-system-common"}) {
 		t.Errorf("for virtual machines, where there is no package virtiofsd: %v (%v)", got, err)
 	}
 }
 
 // debian are the packages of its archives, in part.
-var debian = []string{"lxc", "mmdebstrap", "nftables", "iproute2", "zstd", "xz-utils", "ca-certificates", "apt-utils", "gpg", "gpg-agent", "rsync", "apparmor"}
+var debian = []string{"lxc", "mmdebstrap", "nftables", "iproute2", "zstd", "xz-utils", "ca-certificates", "apt-utils",
+	"gpg", "gpg-agent", "rsync", "apparmor"}
 
 // TestInstallConfined: where the kernel has AppArmor, LXC needs its program.
 func TestInstallConfined(t *testing.T) {
@@ -102,14 +108,19 @@ func TestInstallNot(t *testing.T) {
 		kind problem.Kind
 		says string
 	}{
-		"no apt":             {&bare{}, problem.Unable, "no apt-get"},
-		"dpkg fails":         {&bare{has: []string{"apt-get", "dpkg"}, fails: "configure"}, problem.Failed, "dpkg --configure -a failed"},
-		"apt fails":          {&bare{has: []string{"apt-get", "dpkg"}, knows: debian, fails: "install"}, problem.Failed, "E: no way"},
+		"no apt": {&bare{}, problem.Unable, "no apt-get"},
+		"dpkg fails": {&bare{has: []string{"apt-get", "dpkg"}, fails: "configure"}, problem.Failed,
+			"dpkg --configure -a failed"},
+		"apt fails": {&bare{has: []string{"apt-get", "dpkg"}, knows: debian, fails: "install"}, problem.Failed,
+			"E: no way"},
 		"the archives don't": {&bare{has: []string{"apt-get", "dpkg"}, knows: debian, fails: "update"}, 0, ""},
-		"none was reached":   {&bare{has: []string{"apt-get", "dpkg"}, fails: "update"}, problem.Unable, "apt knows no package lxc, "},
-		"no archives":        {&bare{has: []string{"apt-get", "dpkg"}, knows: debian[1:]}, problem.Unable, "apt knows no package lxc here (see which archives"},
+		"none was reached": {&bare{has: []string{"apt-get", "dpkg"}, fails: "update"}, problem.Unable,
+			"apt knows no package lxc, "},
+		"no archives": {&bare{has: []string{"apt-get", "dpkg"}, knows: debian[1:]}, problem.Unable,
+			"apt knows no package lxc here (see which archives"},
 	} {
-		if _, err := c.on.install(t, "lxc"); problem.Exit(err) != int(c.kind) || err != nil && !strings.Contains(err.Error(), c.says) {
+		if _, err := c.on.install(t, "lxc"); problem.Exit(err) != int(c.kind) || err != nil &&
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -121,10 +132,12 @@ func TestInstallNot(t *testing.T) {
 	}
 }
 
-// TestRun: a program's output comes line by line, however long they are, with control characters visible; what it said last is in its error.
+// TestRun: a program's output comes line by line, however long they are, with control characters
+// visible; what it said last is in its error.
 func TestRun(t *testing.T) {
 	var lines []string
-	err := run(t.Context(), func(text string) { lines = append(lines, text) }, "/bin/sh", "-c", `printf 'one\033[2J\n'; head -c 10000 /dev/zero | tr '\0' x; echo; echo last >&2; exit 3`)
+	err := run(t.Context(), func(text string) { lines = append(lines, text) }, "/bin/sh", "-c",
+		`printf 'one\033[2J\n'; head -c 10000 /dev/zero | tr '\0' x; echo; echo last >&2; exit 3`)
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.HasSuffix(err.Error(), "last") {
 		t.Errorf("the error is %v", err)
 	}
@@ -133,7 +146,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestQuiet: the policy is there while packages are installed, and not afterwards; one of the machine's own stays, and one that a killed run has left goes.
+// TestQuiet: the policy is there while packages are installed, and not afterwards; one of the
+// machine's own stays, and one that a killed run has left goes.
 func TestQuiet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy-rc.d")
 	for what, was := range map[string]string{"none": "", "own": "#!/bin/sh\nexit 0\n", "left": still} {

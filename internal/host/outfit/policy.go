@@ -7,13 +7,15 @@ import (
 	"os"
 )
 
-// policy is asked by Debian's packages whether a service of theirs is started as they are installed (invoke-rc.d(8)).
+// policy is asked by Debian's packages whether a service of theirs is started as they are installed
+// (invoke-rc.d(8)).
 const policy = "/usr/sbin/policy-rc.d"
 
 // still says no. The remark tells whose it is, for whoever finds it after a kill.
 const still = "#!/bin/sh\n# orrery has put this here while it installs packages\nexit 101\n"
 
-// quiet lets packages start no services of their own, until it is ended: LXC's has a bridge that nobody needs here. A policy that the machine has is left as it is.
+// quiet lets packages start no services of their own, until it is ended: LXC's has a bridge that
+// nobody needs here. A policy that the machine has is left as it is.
 func quiet(path string) (end func(), err error) {
 	if was, err := os.ReadFile(path); err == nil && bytes.Equal(was, []byte(still)) { // of a run that was killed
 		if err := os.Remove(path); err != nil {

@@ -1,7 +1,8 @@
 // Package path measures the largest packets that arrive between two hosts: by pings (ICMP echo)
 // that must not be fragmented.
 //
-// Nothing listens for that, and nothing of it stays. What answers is the kernel over there, so it need not be believed in anything but that a packet of that size came back.
+// Nothing listens for that, and nothing of it stays. What answers is the kernel over there, so it
+// need not be believed in anything but that a packet of that size came back.
 package path
 
 import (
@@ -32,7 +33,8 @@ const (
 	Most  = 65535
 )
 
-// How many ways are tried at once, how often a packet is sent until it counts as lost, and how long an answer to the first takes at most. Others have four times as long as an answer took.
+// How many ways are tried at once, how often a packet is sent until it counts as lost, and how long
+// an answer to the first takes at most. Others have four times as long as an answer took.
 const (
 	atOnce  = 32
 	tries   = 3

@@ -29,13 +29,15 @@ nsenter -t $mid -n sh -c 'ip link add name switch type bridge; for p in left rig
 
 const inside = "ORRERY_TEST_BETWEEN"
 
-// TestTry: the largest packet that arrives is found where what is between takes less than both ends, and where nothing answers that is known as well.
+// TestTry: the largest packet that arrives is found where what is between takes less than both
+// ends, and where nothing answers that is known as well.
 func TestTry(t *testing.T) {
 	if os.Getenv(inside) == "" {
 		need.Integration(t)
 		cmd := exec.Command("/proc/self/exe", "-test.run=^TestTry$", "-test.v")
 		cmd.Env = append(os.Environ(), inside+"=yes")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID,
+			Pdeathsig: syscall.SIGKILL}
 		runtime.LockOSThread() // Pdeathsig is sent when the thread ends
 		defer runtime.UnlockOSThread()
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -43,7 +45,8 @@ func TestTry(t *testing.T) {
 		}
 		return
 	}
-	for _, do := range []error{unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("proc", "/proc", "proc", 0, "")} {
+	for _, do := range []error{unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+		unix.Mount("proc", "/proc", "proc", 0, "")} {
 		if do != nil {
 			t.Fatal(do)
 		}
@@ -53,15 +56,18 @@ func TestTry(t *testing.T) {
 	}
 	at := netip.MustParseAddr
 	ways := []Way{
-		{at("10.8.1.1"), at("10.8.1.2"), 1500}, {at("10.8.1.1"), at("10.8.1.2"), 1300}, {at("10.8.1.1"), at("10.8.1.1"), 1500}, {at("10.8.1.1"), at("10.8.1.3"), 1500}, {at("10.8.1.1"), at("fd00::2"), 1500},
-		{at("10.8.1.77"), at("10.8.1.2"), 1500}, {at("10.8.1.1"), at("10.8.1.2"), 9000}, {at("10.8.1.1"), at("10.8.1.2"), -1}, {at("10.8.1.1"), at("10.8.1.2"), 1 << 20}, {Size: 1500},
+		{at("10.8.1.1"), at("10.8.1.2"), 1500}, {at("10.8.1.1"), at("10.8.1.2"), 1300},
+		{at("10.8.1.1"), at("10.8.1.1"), 1500}, {at("10.8.1.1"), at("10.8.1.3"), 1500}, {at("10.8.1.1"), at("fd00::2"), 1500},
+		{at("10.8.1.77"), at("10.8.1.2"), 1500}, {at("10.8.1.1"), at("10.8.1.2"), 9000},
+		{at("10.8.1.1"), at("10.8.1.2"), -1}, {at("10.8.1.1"), at("10.8.1.2"), 1 << 20}, {Size: 1500},
 	}
 	began := time.Now()
 	got := Try(t.Context(), ways)
 	t.Logf("%v after %s", got, time.Since(began).Round(time.Millisecond))
 	// A switch lets a packet pass that has a tag more.
 	small := func(n int) bool { return n >= 1400 && n <= 1404 }
-	if !small(got[0]) || !small(got[6]) || !slices.Equal(got[1:6], []int{1300, 1500, 0, 0, 0}) || !slices.Equal(got[7:], []int{0, 0, 0}) {
+	if !small(got[0]) || !small(got[6]) || !slices.Equal(got[1:6], []int{1300, 1500, 0, 0, 0}) ||
+		!slices.Equal(got[7:], []int{0, 0, 0}) {
 		t.Errorf("of %v arrive %v", ways, got)
 	}
 	if got := Try(t.Context(), []Way{{at("fd00::1"), at("fd00::2"), 1500}}); !small(got[0]) {

@@ -12,8 +12,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// Lend takes functions from their drivers for a holder, all or none, and gives the devices below /dev by which they are reached, each once. What each was bound to is
-// written down before anything is changed, so that Return knows it after a kill.
+// Lend takes functions from their drivers for a holder, all or none, and gives the devices below
+// /dev by which they are reached, each once. What each was bound to is written down before anything
+// is changed, so that Return knows it after a kill.
 func (b Bus) Lend(ctx context.Context, holder string, addresses []string) (devices []string, err error) {
 	if len(addresses) == 0 {
 		return nil, nil
@@ -24,7 +25,8 @@ func (b Bus) Lend(ctx context.Context, holder string, addresses []string) (devic
 	}
 	defer unlock()
 	if err := b.load(); err != nil {
-		return nil, problem.New(problem.Unable, "this kernel has no driver %s, by which functions of the PCI bus are lent", vfio).Because(err).
+		return nil, problem.New(problem.Unable, "this kernel has no driver %s, by which functions of the PCI bus are lent",
+			vfio).Because(err).
 			Try("modprobe %s; or install a kernel that has it", vfio)
 	}
 	defer func() {
@@ -49,7 +51,8 @@ func (b Bus) lend(holder, address string) error {
 	f := b.look(address)
 	switch {
 	case f.Holder != "" && f.Holder != holder:
-		return problem.New(problem.Unable, "PCI function %s is lent to the node %s", address, f.Holder).Try("stop that node first")
+		return problem.New(problem.Unable, "PCI function %s is lent to the node %s", address, f.Holder).
+			Try("stop that node first")
 	case f.Group == "":
 		return NoGroup(address)
 	case f.Holder == "": // else whoever was killed has written it down
@@ -58,7 +61,8 @@ func (b Bus) lend(holder, address string) error {
 		}
 	}
 	if err := b.bind(address, vfio); err != nil {
-		return problem.New(problem.Failed, "PCI function %s cannot be taken from the driver %q", address, f.Driver).Because(err).
+		return problem.New(problem.Failed, "PCI function %s cannot be taken from the driver %q", address, f.Driver).
+			Because(err).
 			Try("dmesg tells what the kernel says to it")
 	}
 	return nil
@@ -66,7 +70,8 @@ func (b Bus) lend(holder, address string) error {
 
 // NoGroup is the problem of a function from whose access to memory nothing protects the host.
 func NoGroup(address string) error {
-	return problem.New(problem.Unable, "PCI function %s is behind no IOMMU, and would reach all of the host's memory", address).
+	return problem.New(problem.Unable, "PCI function %s is behind no IOMMU, and would reach all of the host's memory",
+		address).
 		Try("turn the IOMMU on: in the firmware (VT-d, AMD-Vi), and intel_iommu=on on the kernel's command line")
 }
 
@@ -95,7 +100,8 @@ func (b Bus) giveBack(holder string) error {
 			continue // the lock is no loan
 		}
 		if err := b.bind(e.Name(), loan.Driver); err != nil {
-			errs = append(errs, problem.New(problem.Failed, "PCI function %s cannot be given back to the driver %q", e.Name(), loan.Driver).Because(err).
+			errs = append(errs, problem.New(problem.Failed, "PCI function %s cannot be given back to the driver %q", e.Name(),
+				loan.Driver).Because(err).
 				Try("dmesg tells what the kernel says to it"))
 			continue
 		}

@@ -120,7 +120,8 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// TestLend: functions are taken from their drivers and come back to them; who has them is told, and nobody else gets them.
+// TestLend: functions are taken from their drivers and come back to them; who has them is told, and
+// nobody else gets them.
 func TestLend(t *testing.T) {
 	b, k := newBus(t)
 	k.add(card, "0x020000", "e1000e", "7")
@@ -135,7 +136,8 @@ func TestLend(t *testing.T) {
 	if got := b.drivers(t); got != lent {
 		t.Error(got)
 	}
-	if _, err := b.Lend(t.Context(), "karoo/102", []string{disk, card}); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "lent to the node karoo/101") {
+	if _, err := b.Lend(t.Context(), "karoo/102", []string{disk, card}); problem.Exit(err) != int(problem.Unable) ||
+		!strings.Contains(err.Error(), "lent to the node karoo/101") {
 		t.Error(err)
 	}
 	if got := b.drivers(t); got != lent {
@@ -168,7 +170,8 @@ func TestLentForGood(t *testing.T) {
 func TestNoGroup(t *testing.T) {
 	b, k := newBus(t)
 	k.add(card, "0x020000", "e1000e", "")
-	if _, err := b.Lend(t.Context(), "karoo/101", []string{card}); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "intel_iommu=on") {
+	if _, err := b.Lend(t.Context(), "karoo/101", []string{card}); problem.Exit(err) != int(problem.Unable) ||
+		!strings.Contains(err.Error(), "intel_iommu=on") {
 		t.Error(err)
 	}
 	if got := b.drivers(t); got != card+"=e1000e:" {
@@ -176,7 +179,8 @@ func TestNoGroup(t *testing.T) {
 	}
 }
 
-// TestLendKilled: whatever order of ours to the kernel was the last before a kill, Return knows where the function belongs.
+// TestLendKilled: whatever order of ours to the kernel was the last before a kill, Return knows
+// where the function belongs.
 func TestLendKilled(t *testing.T) {
 	for _, last := range []string{"driver_override", "unbind", "drivers_probe"} {
 		b, k := newBus(t)
@@ -203,20 +207,23 @@ func TestLendKilled(t *testing.T) {
 		if got := b.drivers(t); got != card+"=e1000e:" {
 			t.Errorf("killed at %s: %s", last, got)
 		}
-		if text, _ := os.ReadFile(filepath.Join(k.at("devices/pci0000:00", card), "driver_override")); strings.TrimSpace(string(text)) != "" {
+		if text, _ := os.ReadFile(filepath.Join(k.at("devices/pci0000:00", card),
+			"driver_override")); strings.TrimSpace(string(text)) != "" {
 			t.Errorf("killed at %s: driver_override is %q", last, text)
 		}
 	}
 }
 
-// TestLendFails: if the kernel refuses one of several, all are where they were. What it does not take back stays written down for the next time.
+// TestLendFails: if the kernel refuses one of several, all are where they were. What it does not
+// take back stays written down for the next time.
 func TestLendFails(t *testing.T) {
 	for _, fails := range []string{"driver_override", "unbind", "drivers_probe"} {
 		b, k := newBus(t)
 		k.add(card, "0x020000", "e1000e", "7")
 		k.add(disk, "0x010802", "nvme", "8")
 		k.fails = fails
-		if _, err := b.Lend(t.Context(), "karoo/101", []string{card, disk}); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "busy") {
+		if _, err := b.Lend(t.Context(), "karoo/101", []string{card, disk}); problem.Exit(err) != int(problem.Failed) ||
+			!strings.Contains(err.Error(), "busy") {
 			t.Errorf("%s: %v", fails, err)
 		}
 		k.fails = ""
@@ -230,7 +237,8 @@ func TestLendFails(t *testing.T) {
 	_, err := b.Lend(t.Context(), "karoo/101", []string{card})
 	must(t, err)
 	k.fails = "bind"
-	if err := b.Return(t.Context(), "karoo/101"); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), `given back to the driver "e1000e"`) {
+	if err := b.Return(t.Context(), "karoo/101"); problem.Exit(err) != int(problem.Failed) ||
+		!strings.Contains(err.Error(), `given back to the driver "e1000e"`) {
 		t.Error(err)
 	}
 	if loan, err := host.ReadJSON[Loan](b.loan(card)); err != nil || loan.Driver != "e1000e" {
@@ -261,7 +269,8 @@ func TestNoDriver(t *testing.T) {
 	b, k := newBus(t)
 	k.add(card, "0x020000", "e1000e", "7")
 	b.Load = func(string) error { return errors.New("module not found") }
-	if _, err := b.Lend(t.Context(), "karoo/101", []string{card}); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "modprobe vfio-pci") {
+	if _, err := b.Lend(t.Context(), "karoo/101", []string{card}); problem.Exit(err) != int(problem.Unable) ||
+		!strings.Contains(err.Error(), "modprobe vfio-pci") {
 		t.Error(err)
 	}
 }

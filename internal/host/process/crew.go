@@ -1,6 +1,7 @@
 package process
 
-// A Crew is some processes of this host, by their numbers, each with the time at which it began: a number may be given anew. It can be written down.
+// A Crew is some processes of this host, by their numbers, each with the time at which it began: a
+// number may be given anew. It can be written down.
 type Crew map[int]string
 
 // CrewOf returns those with these numbers.

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Held is a process that is held by a file descriptor of it (pidfd_open(2)): it stays that process, whoever is given its number when it has ended.
-// Whether it is the one that was meant, is to be asked when it is held.
+// A Held is a process that is held by a file descriptor of it (pidfd_open(2)): it stays that
+// process, whoever is given its number when it has ended. Whether it is the one that was meant, is
+// to be asked when it is held.
 type Held struct{ fd int }
 
 // Hold holds a process; an error says that it has ended.

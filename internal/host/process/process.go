@@ -28,8 +28,10 @@ func (t Table) File(pid int, name string) string {
 	return filepath.Join(string(t), strconv.Itoa(pid), name)
 }
 
-// A Task is a process, in so far as its word is taken for what it is: it runs as root of the host, or as a user that nobody else runs as, in the same
-// namespaces of users and process ids as we. All others may call themselves whatever they like: users of the host, and what runs in nodes, privileged or not.
+// A Task is a process, in so far as its word is taken for what it is: it runs as root of the host,
+// or as a user that nobody else runs as, in the same namespaces of users and process ids as we. All
+// others may call themselves whatever they like: users of the host, and what runs in nodes,
+// privileged or not.
 type Task struct {
 	PID, Parent, Group int
 	Args               []string
@@ -70,7 +72,8 @@ func (t Table) TaskOf(pid, user int) (Task, bool) {
 	return Task{pid, parent, group, strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")}, true
 }
 
-// ReadPID returns the number in a file of ours; 0 if there is none. It may be older than the last boot: whose it is now, the task must tell.
+// ReadPID returns the number in a file of ours; 0 if there is none. It may be older than the last
+// boot: whose it is now, the task must tell.
 func ReadPID(file string) int {
 	text, err := rawfile.ReadFile(file)
 	if err != nil {
@@ -107,7 +110,8 @@ func (t Table) isOf(pid, user int) bool {
 	return false
 }
 
-// Stat returns what proc_pid_stat(5) says of a process, from its third field on: the second is in parentheses, with whatever in them.
+// Stat returns what proc_pid_stat(5) says of a process, from its third field on: the second is in
+// parentheses, with whatever in them.
 func (t Table) Stat(pid int) []string {
 	text, err := rawfile.ReadFile(t.File(pid, "stat"))
 	if err != nil {
@@ -116,7 +120,8 @@ func (t Table) Stat(pid int) []string {
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 }
 
-// Ending reports whether a process has been killed, even if it is still there: an init waits for all others of its node to end.
+// Ending reports whether a process has been killed, even if it is still there: an init waits for
+// all others of its node to end.
 func (t Table) Ending(pid int) bool {
 	fields := t.Stat(pid)
 	if len(fields) < 29 {
@@ -158,7 +163,8 @@ func (t Task) Option(name string) string {
 	return ""
 }
 
-// ShellStatus returns the exit status of a process as shells have it: 128 and the number of the signal, if one has ended it.
+// ShellStatus returns the exit status of a process as shells have it: 128 and the number of the
+// signal, if one has ended it.
 func ShellStatus(state *os.ProcessState) int {
 	if how, ok := state.Sys().(syscall.WaitStatus); ok && how.Signaled() {
 		return 128 + int(how.Signal())

@@ -26,7 +26,8 @@ func started(t *testing.T, as *syscall.SysProcAttr, args ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	for begun := time.Now(); time.Since(begun) < 10*time.Second; { // the kernel says a moment after it has begun what it was begun with
+	for begun := time.Now(); time.Since(begun) < 10*time.Second; {
+		// the kernel says a moment after it has begun what it was begun with
 		if text, err := os.ReadFile(Host.File(cmd.Process.Pid, "cmdline")); err != nil || len(text) > 0 {
 			break
 		}
@@ -39,7 +40,8 @@ func TestTaskOf(t *testing.T) {
 	cmd := started(t, nil, "sh", "-c", "while :; do sleep 1; done", "--", "--id", "7")
 	pid, me := cmd.Process.Pid, os.Getuid()
 	task, ok := Host.TaskOf(pid, me)
-	if !ok || task.PID != pid || task.Parent != os.Getpid() || task.Program() != "sh" || !slices.Equal(task.Args, cmd.Args) || task.Option("--id") != "" {
+	if !ok || task.PID != pid || task.Parent != os.Getpid() || task.Program() != "sh" ||
+		!slices.Equal(task.Args, cmd.Args) || task.Option("--id") != "" {
 		t.Errorf("%+v, %t", task, ok)
 	}
 	if _, ok := Host.TaskOf(pid, me+1); ok {
@@ -49,7 +51,8 @@ func TestTaskOf(t *testing.T) {
 		t.Errorf("root's: %t", ok)
 	}
 	own := []syscall.SysProcIDMap{{ContainerID: me, HostID: me, Size: 1}}
-	apart := started(t, &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: own, GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}}, "sleep", "60")
+	apart := started(t, &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: own,
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}}, "sleep", "60")
 	if task, ok := Host.TaskOf(apart.Process.Pid, me); ok {
 		t.Errorf("in a namespace of its own: %+v", task)
 	}

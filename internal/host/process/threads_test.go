@@ -10,7 +10,8 @@ import (
 // TestThreads: QEMU says numbers of its own namespace.
 func TestThreads(t *testing.T) {
 	table := Table(t.TempDir())
-	for tid, status := range map[string]string{"610": "Name:\tqemu\nNSpid:\t610\t1\n", "613": "Name:\tCPU 0/KVM\nNSpid:\t613\t4\nVmRSS:\t1\n", "614": "Name:\tCPU 1/KVM\nNSpid:\t614\t5\n", "615": ""} {
+	for tid, status := range map[string]string{"610": "Name:\tqemu\nNSpid:\t610\t1\n",
+		"613": "Name:\tCPU 0/KVM\nNSpid:\t613\t4\nVmRSS:\t1\n", "614": "Name:\tCPU 1/KVM\nNSpid:\t614\t5\n", "615": ""} {
 		dir := table.File(610, filepath.Join("task", tid))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)

@@ -7,7 +7,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// The first versions that can give away a running machine, and take it over, with the root that virtiofsd gives it. The virtiofsd in C cannot, whatever its version.
+// The first versions that can give away a running machine, and take it over, with the root that
+// virtiofsd gives it. The virtiofsd in C cannot, whatever its version.
 const (
 	oldestMoving  = "8.2"
 	oldestSharing = "1.12"
@@ -33,11 +34,13 @@ func (v Versions) Stuck(ctx context.Context) error {
 		}
 		if !p.does(version) {
 			return problem.New(problem.Unable, "%s %s cannot move a running machine", p.name, version).At(program).
-				Try("install QEMU %s or later and the virtiofsd in Rust, %s or later: Debian 13 has both", oldestMoving, oldestSharing)
+				Try("install QEMU %s or later and the virtiofsd in Rust, %s or later: Debian 13 has both", oldestMoving,
+					oldestSharing)
 		}
 	}
 	return nil
 }
 
-// InRust reports whether a version is of the virtiofsd in Rust, which began with 1 again. That in C has QEMU's versions.
+// InRust reports whether a version is of the virtiofsd in Rust, which began with 1 again. That in C
+// has QEMU's versions.
 func InRust(version string) bool { return strings.HasPrefix(version, "1.") }

@@ -47,7 +47,8 @@ func nested(cpuinfo string) bool {
 // System finds QEMU for guests of this machine's own architecture.
 func System() (string, error) {
 	if runtime.GOARCH != "amd64" {
-		return "", problem.New(problem.Unable, "virtual machines need a host of architecture amd64, and this one is %s", runtime.GOARCH).Try(`write engine = "lxc"`)
+		return "", problem.New(problem.Unable, "virtual machines need a host of architecture amd64, and this one is %s",
+			runtime.GOARCH).Try(`write engine = "lxc"`)
 	}
 	return found("QEMU", "apt-get install qemu-system-x86", "qemu-system-x86_64")
 }
@@ -70,7 +71,8 @@ func found(name, cure string, places ...string) (string, error) {
 	return "", problem.New(problem.Unable, "%s is not installed", name).Try("%s", cure)
 }
 
-// Lacks returns an error that names the first requirement of virtual machines that this machine does not meet, or nil.
+// Lacks returns an error that names the first requirement of virtual machines that this machine
+// does not meet, or nil.
 func Lacks() error {
 	for _, find := range []func() (string, error){System, Virtiofsd, Guest} {
 		if _, err := find(); err != nil {
@@ -91,7 +93,8 @@ func Version(ctx context.Context, program string) (string, error) {
 	defer cancel()
 	out, err := host.Program(ctx, program, "--version").Output()
 	if err != nil {
-		return "", problem.New(problem.Unable, "%s does not say which version it is", program).Because(err).Try("install it anew")
+		return "", problem.New(problem.Unable, "%s does not say which version it is", program).Because(err).
+			Try("install it anew")
 	}
 	if version := number().FindString(string(out)); version != "" {
 		return version, nil
@@ -104,7 +107,8 @@ func TooOld(version string) error {
 	if !before(version, oldest) {
 		return nil
 	}
-	return problem.New(problem.Unable, "QEMU %s is older than %s", version, oldest).Try("install a newer one: Debian 12 has 7.2")
+	return problem.New(problem.Unable, "QEMU %s is older than %s", version, oldest).
+		Try("install a newer one: Debian 12 has 7.2")
 }
 
 // before compares versions number by number.

@@ -23,7 +23,8 @@ func program(t *testing.T, name, script string) string {
 	return path
 }
 
-// TestVersion: QEMU, the virtiofsd that came with it and that which is written in Rust say their versions in different words.
+// TestVersion: QEMU, the virtiofsd that came with it and that which is written in Rust say their
+// versions in different words.
 func TestVersion(t *testing.T) {
 	for said, want := range map[string]string{
 		"QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)": "7.2.22",
@@ -72,7 +73,8 @@ func TestVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := v.Lacks(t.Context()); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "QEMU 5.2.0 is older than 6.2 (install a newer one") {
+		if err := v.Lacks(t.Context()); problem.Exit(err) != int(problem.Unable) ||
+			!strings.Contains(err.Error(), "QEMU 5.2.0 is older than 6.2 (install a newer one") {
 			t.Errorf("of another program: %v", err)
 		}
 	}
@@ -87,7 +89,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestModels: of what QEMU prints, the names of models, as QEMU 7.2 and later ones print them. It is asked once.
+// TestModels: of what QEMU prints, the names of models, as QEMU 7.2 and later ones print them. It
+// is asked once.
 func TestModels(t *testing.T) {
 	for said, want := range map[string]string{
 		"Available CPUs:\nx86 486                   (alias configured by machine type)\nx86 Broadwell-v1          Intel Core Processor (Broadwell)\nx86 host     only\n\nRecognized CPUID flags:\n  3dnow abm\n": "486 Broadwell-v1 host",
@@ -114,7 +117,8 @@ func TestModels(t *testing.T) {
 // TestNested: what the processor says of the machine that it is in.
 func TestNested(t *testing.T) {
 	for text, want := range map[string]bool{
-		"processor\t: 0\nflags\t\t: fpu svm hypervisor npt\n": true, "flags\t\t: fpu svm\n\nflags\t: hypervisor\n": false, "bugs : hypervisor\n": false, "": false,
+		"processor\t: 0\nflags\t\t: fpu svm hypervisor npt\n": true, "flags\t\t: fpu svm\n\nflags\t: hypervisor\n": false,
+		"bugs : hypervisor\n": false, "": false,
 	} {
 		path := filepath.Join(t.TempDir(), "cpuinfo")
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -130,7 +134,8 @@ func TestNested(t *testing.T) {
 }
 
 func TestTooOld(t *testing.T) {
-	for version, old := range map[string]bool{"5.2.0": true, "6.1.99": true, "6.2": false, "6.2.0": false, "6": true, "7.2.22": false, "10.0.2": false} {
+	for version, old := range map[string]bool{"5.2.0": true, "6.1.99": true, "6.2": false, "6.2.0": false, "6": true,
+		"7.2.22": false, "10.0.2": false} {
 		if err := TooOld(version); (err != nil) != old || err != nil && problem.Exit(err) != int(problem.Unable) {
 			t.Errorf("%s: %v", version, err)
 		}
@@ -151,12 +156,14 @@ func TestLacks(t *testing.T) {
 	if found, err := System(); found != path || err != nil {
 		t.Error(found, err)
 	}
-	if missing := Lacks(); missing == nil || strings.Contains(missing.Error(), "QEMU") { // orrery-guest is not beside a test
+	if missing := Lacks(); missing == nil || strings.Contains(missing.Error(), "QEMU") {
+		// orrery-guest is not beside a test
 		t.Error(missing)
 	}
 }
 
-// TestAccel: a machine either runs guests or says why not, within the second that a trial takes at most for each mode.
+// TestAccel: a machine either runs guests or says why not, within the second that a trial takes at
+// most for each mode.
 func TestAccel(t *testing.T) {
 	accel, why := Accel()
 	if accel != observe.KVM && accel != observe.TCG || (accel == observe.TCG) != (why != nil) {

@@ -29,9 +29,9 @@ const (
 	kvmExitInternal = 17
 )
 
-// TryKVM runs a few instructions in a virtual machine: first in real mode, as every guest begins, then in long mode
-// with paging, as it goes on. On some machines /dev/kvm opens and makes machines, but the processors of
-// these do not run.
+// TryKVM runs a few instructions in a virtual machine: first in real mode, as every guest begins,
+// then in long mode with paging, as it goes on. On some machines /dev/kvm opens and makes machines,
+// but the processors of these do not run.
 func TryKVM() error {
 	dev, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 	if err != nil {
@@ -63,8 +63,9 @@ func tryMode(dev int, setMode func(special []byte)) error {
 	if _, err := ioctl(vm, kvmSetTSS, 0xfffbd000); err != nil { // older Intel processors want it for real mode
 		return err
 	}
-	// Without controllers of interrupts in the kernel, as every real machine has them, the first virtual processor of a host and the last one patch the kernel's code
-	// (kvm_has_noapic_vcpu), for which all processors have to stop for a moment: a trial shall disturb no machine that runs.
+	// Without controllers of interrupts in the kernel, as every real machine has them, the first
+	// virtual processor of a host and the last one patch the kernel's code (kvm_has_noapic_vcpu), for
+	// which all processors have to stop for a moment: a trial shall disturb no machine that runs.
 	if _, err := ioctl(vm, kvmInterrupts, 0); err != nil {
 		return fmt.Errorf("no interrupts: %w", err)
 	}
@@ -74,8 +75,9 @@ func tryMode(dev int, setMode func(special []byte)) error {
 	}
 	defer unix.Munmap(memory) //nolint:errcheck // nothing can be done
 	pageTables(memory)
-	// fninit; fldz; cpuid; out %al,$0x80. The kernel cannot emulate fldz: where the processor does not really run guests, as
-	// under kvm_pvm, whose guests are emulated unless they are made for it, this is where a stock guest ends.
+	// fninit; fldz; cpuid; out %al,$0x80. The kernel cannot emulate fldz: where the processor does not
+	// really run guests, as under kvm_pvm, whose guests are emulated unless they are made for it, this
+	// is where a stock guest ends.
 	copy(memory[guestCode:], []byte{0xdb, 0xe3, 0xd9, 0xee, 0x0f, 0xa2, 0xe6, 0x80})
 	region := struct {
 		slot, flags         uint32

@@ -12,8 +12,9 @@ import (
 	"orrery/internal/host"
 )
 
-// Versions are those of programs, which are taken down in a file: a program is asked for its version only if it is not the one that was asked before. To start QEMU for
-// that takes longer than most commands do.
+// Versions are those of programs, which are taken down in a file: a program is asked for its
+// version only if it is not the one that was asked before. To start QEMU for that takes longer than
+// most commands do.
 type Versions struct{ File string }
 
 // A known program is one as it was when it was asked.
@@ -42,7 +43,8 @@ func (v Versions) Models(ctx context.Context) []string {
 }
 
 // told returns one of the known properties of a program, and asks the program if it is not known yet.
-func (v Versions) told(ctx context.Context, program string, of func(*known) *string, ask func(context.Context, string) (string, error)) (string, error) {
+func (v Versions) told(ctx context.Context, program string, of func(*known) *string,
+	ask func(context.Context, string) (string, error)) (string, error) {
 	is, err := identity(program)
 	if err != nil {
 		return "", err
@@ -114,5 +116,6 @@ func identity(program string) (known, error) {
 	if err := unix.Stat(program, &st); err != nil {
 		return known{}, &os.PathError{Op: "stat", Path: program, Err: err}
 	}
-	return known{Device: uint64(st.Dev), Inode: st.Ino, Bytes: st.Size, Changed: st.Ctim.Nano()}, nil //nolint:unconvert // not on every architecture
+	return known{Device: uint64(st.Dev), Inode: st.Ino, Bytes: st.Size, Changed: st.Ctim.Nano()}, //nolint:unconvert // not on every architecture
+		nil
 }

@@ -14,7 +14,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Arms are the program as it is for hosts: this very one, and those of other architectures that are beside it. The digests are made once.
+// Arms are the program as it is for hosts: this very one, and those of other architectures that are
+// beside it. The digests are made once.
 type Arms struct {
 	Self  string // the program; "": the one that runs
 	Memos string // the directory in which digests are remembered; "": that of the user
@@ -71,7 +72,8 @@ func (a *Arms) find() ([]arm, error) {
 	return all, nil
 }
 
-// armOf returns one. The digest of files that are as they were when it was last made is remembered: making it takes longer than many a login.
+// armOf returns one. The digest of files that are as they were when it was last made is remembered:
+// making it takes longer than many a login.
 func (a *Arms) armOf(machine string, paths ...string) (arm, error) {
 	made := arm{machine: machine, paths: paths}
 	stamp, err := made.stamp()

@@ -24,26 +24,39 @@ type sign struct {
 
 // signs are looked for in this order. The words are those of OpenSSH in English, as LC_ALL=C has them.
 var signs = []sign{
-	{pattern.New(`^@ +WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! +@$`), "its SSH host key is not the one that is known: it was made anew, or somebody else answers",
-		"compare its fingerprint with that on its console; if it is right, ssh-keygen -R the host and type %[1]s once", problem.Unable},
-	{pattern.New(`^Host key verification failed\.$`), "its SSH host key is not known on this machine", "type %[1]s once, and compare the fingerprint before you say yes", problem.Unable},
-	{pattern.New(`^\S+: Permission denied \(.*\)\.$`), "it refuses the login", "let %[1]s get in without a question: put your public key into ~/.ssh/authorized_keys over there, or start an ssh-agent", problem.Unable},
-	{pattern.New(`^Received disconnect from \S+ port \d+:2: Too many authentication failures$`), "it refuses the login: too many keys were tried",
+	{pattern.New(`^@ +WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! +@$`),
+		"its SSH host key is not the one that is known: it was made anew, or somebody else answers",
+		"compare its fingerprint with that on its console; if it is right, ssh-keygen -R the host and type %[1]s once",
+		problem.Unable},
+	{pattern.New(`^Host key verification failed\.$`), "its SSH host key is not known on this machine",
+		"type %[1]s once, and compare the fingerprint before you say yes", problem.Unable},
+	{pattern.New(`^\S+: Permission denied \(.*\)\.$`), "it refuses the login",
+		"let %[1]s get in without a question: put your public key into ~/.ssh/authorized_keys over there, or start an ssh-agent",
+		problem.Unable},
+	{pattern.New(`^Received disconnect from \S+ port \d+:2: Too many authentication failures$`),
+		"it refuses the login: too many keys were tried",
 		"name the right one in ~/.ssh/config (IdentityFile, IdentitiesOnly yes)", problem.Unable},
-	{pattern.New(`^ssh: Could not resolve hostname `), "its name is not known", "see address in site.toml", problem.Failed},
-	{pattern.New(`^Timeout, server .* not responding\.$`), "the connection stalls: nothing comes from it any more", "see whether it runs and is in reach (%[1]s), and run the same command again", problem.Failed},
-	{pattern.New(`^ssh: connect to host .*: Connection refused$`), "no SSH server answers there", "see whether sshd runs there, at that port", problem.Failed},
-	{pattern.New(`^(ssh: connect to host .*: Connection timed out$|Connection timed out during )`), "nobody answers", "see whether it runs and is in reach (%[1]s)", problem.Failed},
-	{pattern.New(`^ssh: connect to host .*: (No route to host|Network is unreachable)$`), "nobody answers", "see whether it runs and is in reach (%[1]s)", problem.Failed},
+	{pattern.New(`^ssh: Could not resolve hostname `), "its name is not known", "see address in site.toml",
+		problem.Failed},
+	{pattern.New(`^Timeout, server .* not responding\.$`), "the connection stalls: nothing comes from it any more",
+		"see whether it runs and is in reach (%[1]s), and run the same command again", problem.Failed},
+	{pattern.New(`^ssh: connect to host .*: Connection refused$`), "no SSH server answers there",
+		"see whether sshd runs there, at that port", problem.Failed},
+	{pattern.New(`^(ssh: connect to host .*: Connection timed out$|Connection timed out during )`), "nobody answers",
+		"see whether it runs and is in reach (%[1]s)", problem.Failed},
+	{pattern.New(`^ssh: connect to host .*: (No route to host|Network is unreachable)$`), "nobody answers",
+		"see whether it runs and is in reach (%[1]s)", problem.Failed},
 }
 
-// The words of ssh for what another host has said, and for a connection that a program makes for it (ProxyJump, ProxyCommand).
+// The words of ssh for what another host has said, and for a connection that a program makes for it
+// (ProxyJump, ProxyCommand).
 const (
 	quoting  = "Received disconnect from "
 	byAnyone = "UNKNOWN port 65535"
 )
 
-// sshFails is the status with which ssh ends that has no connection; any other is that of what was run over there.
+// sshFails is the status with which ssh ends that has no connection; any other is that of what was
+// run over there.
 const sshFails = 255
 
 // explain says why a host was not reached.
@@ -60,7 +73,8 @@ func (f Far) explain(err error, l *Line) error {
 		return p
 	}
 	printed := cmp.Or(lastLine(l.errs.String()), l.noise)
-	p = problem.New(problem.Failed, "host %s was not reached", f.Name).At(f.Address).Try("see whether %s gets there", f.byHand())
+	p = problem.New(problem.Failed, "host %s was not reached", f.Name).At(f.Address).
+		Try("see whether %s gets there", f.byHand())
 	ran, status := l.ran()
 	switch last := lastLine(l.log.String()); {
 	case l.late.Load():
@@ -70,8 +84,11 @@ func (f Far) explain(err error, l *Line) error {
 	case ran && strings.HasPrefix(printed, "sudo:"):
 		return f.refused(&refusal{"sudo", printed})
 	case ran:
-		p = problem.New(problem.Unable, "host %s: its login shell has ended (status %d) before anything could be started there", f.Name, status).At(f.Address).
-			Try("see what %s true prints: an exit in ~/.bashrc does that, and so does a login without a shell (nologin)", f.byHand())
+		p = problem.New(problem.Unable,
+			"host %s: its login shell has ended (status %d) before anything could be started there", f.Name, status).
+			At(f.Address).
+			Try("see what %s true prints: an exit in ~/.bashrc does that, and so does a login without a shell (nologin)",
+				f.byHand())
 		if printed != "" {
 			p = p.Because(fmt.Errorf("it printed %q", sanitize.Line(printed)))
 		}
@@ -105,7 +122,8 @@ func (f Far) refused(r *refusal) error {
 		return p.Try("give it \"NOPASSWD: ALL\" in /etc/sudoers.d over there, or log in as root")
 	case r.word == "arch":
 		p.What = "host " + f.Name + " is of another architecture: " + r.detail
-		return p.Try("make dist builds orrery for amd64 and arm64: put that of the other one beside this program, as orrery-%s", archOf(r.detail))
+		return p.Try("make dist builds orrery for amd64 and arm64: put that of the other one beside this program, as orrery-%s",
+			archOf(r.detail))
 	case r.word == "open":
 		p.What = "host " + f.Name + ": others than root may write to " + r.detail + ", where root's programs would be"
 		return p.Try("see who has made it, then: chown root: %s; chmod 755 %[1]s", r.detail)
@@ -145,7 +163,8 @@ func (f Far) lost(cause error, l *Line) error {
 	return p
 }
 
-// sign looks in what ssh has said for something that is known. What it quotes of another host's words is not its own, nor is what may follow them on lines of their own.
+// sign looks in what ssh has said for something that is known. What it quotes of another host's
+// words is not its own, nor is what may follow them on lines of their own.
 func (f Far) sign(log string) *problem.Problem {
 	var own []string
 	for line := range strings.Lines(log) {
@@ -156,7 +175,8 @@ func (f Far) sign(log string) *problem.Problem {
 	}
 	for _, s := range signs {
 		if slices.ContainsFunc(own, s.line().MatchString) {
-			return problem.New(s.kind, "host %s: %s", f.Name, s.what).At(f.Address).Try("%s", strings.ReplaceAll(s.cure, "%[1]s", f.byHand()))
+			return problem.New(s.kind, "host %s: %s", f.Name, s.what).At(f.Address).
+				Try("%s", strings.ReplaceAll(s.cure, "%[1]s", f.byHand()))
 		}
 	}
 	return nil

@@ -33,8 +33,9 @@ func (a *Arms) memoOf(machine string) (path string, err error) {
 	return filepath.Join(dir, "helper-"+machine+".json"), nil
 }
 
-// recall returns the digest of programs with a stamp; "": nobody has made it, or it was of others. A wrong one starts nothing on another host but what root has put there, or is told when the program
-// comes there.
+// recall returns the digest of programs with a stamp; "": nobody has made it, or it was of others.
+// A wrong one starts nothing on another host but what root has put there, or is told when the
+// program comes there.
 func (a *Arms) recall(machine, stamp string) string {
 	path, err := a.memoOf(machine)
 	if err != nil {

@@ -1,9 +1,10 @@
 // Package reach starts this program on another host with the system's ssh, and returns the
 // connection to it.
 //
-// It is one login for each connection: what is run there looks whether it has this very program, takes it in if not, and becomes it. So whatever a user has set up for ssh (keys, an
-// agent, known hosts, jump hosts, ~/.ssh/config) works as he knows it, and nothing has to be installed over there. Nothing is asked on the way: who cannot get in without a
-// question is told so.
+// It is one login for each connection: what is run there looks whether it has this very program,
+// takes it in if not, and becomes it. So whatever a user has set up for ssh (keys, an agent, known
+// hosts, jump hosts, ~/.ssh/config) works as he knows it, and nothing has to be installed over
+// there. Nothing is asked on the way: who cannot get in without a question is told so.
 package reach
 
 import (
@@ -33,15 +34,16 @@ type Far struct {
 	Address string // user@name:port; user and port may be left out
 }
 
-// entering is how long a host may take until it says what it needs: the login, without the program on its way. On a connection that the user's own ssh keeps open nobody logs in, so that takes no longer
-// than sharing.
+// entering is how long a host may take until it says what it needs: the login, without the program
+// on its way. On a connection that the user's own ssh keeps open nobody logs in, so that takes no
+// longer than sharing.
 var ( // but in tests
 	entering = 30 * time.Second
 	sharing  = 8 * time.Second
 )
 
-// keptTimeout is how long a host may take until it says what it needs on a login that is kept, before a new one is made:
-// with the 9 s that this has, a host that is gone is told of within 10 s.
+// keptTimeout is how long a host may take until it says what it needs on a login that is kept,
+// before a new one is made: with the 9 s that this has, a host that is gone is told of within 10 s.
 var keptTimeout = time.Second // but in tests
 
 // A Line is a connection to this program on another host.
@@ -67,11 +69,12 @@ type Line struct {
 
 var _ io.ReadWriteCloser = (*Line)(nil)
 
-// ends are those of the pipes to ssh: to and from what was started over there, what is printed there, and what ssh itself says.
+// ends are those of the pipes to ssh: to and from what was started over there, what is printed
+// there, and what ssh itself says.
 type ends struct{ to, from, errs, log *os.File }
 
-// Dial connects to a host: args are the command line with which this program is started there. A login that is kept is used
-// unless it is of no use any more.
+// Dial connects to a host: args are the command line with which this program is started there. A
+// login that is kept is used unless it is of no use any more.
 func (f Far) Dial(ctx context.Context, a *Arms, share Sharing, args ...string) (*Line, error) {
 	arms, err := a.all()
 	if err != nil {
@@ -92,7 +95,9 @@ func (f Far) Dial(ctx context.Context, a *Arms, share Sharing, args ...string) (
 	case ctx.Err() != nil:
 		return nil, problem.New(problem.Failed, "host %s was not reached", f.Name).At(f.Address).Because(context.Cause(ctx))
 	case l.stalled.Load():
-		return nil, problem.New(problem.Failed, "host %s: the connection that your ssh keeps open to it stalls: nothing came along it for %v", f.Name, sharing).At(f.Address).
+		return nil, problem.New(problem.Failed,
+			"host %s: the connection that your ssh keeps open to it stalls: nothing came along it for %v", f.Name, sharing).
+			At(f.Address).
 			Try("end it, and run the same command again: ssh -O exit %s", strings.TrimPrefix(f.byHand(), "ssh "))
 	}
 	return nil, f.explain(err, l)
@@ -127,7 +132,8 @@ func (f Far) dial(ctx context.Context, arms []arm, by route, args []string) (*Li
 	return l, err
 }
 
-// whereShared returns a login up that says nothing, if it goes by a connection that the user's own ssh keeps open: ssh waits for that as long as it takes.
+// whereShared returns a login up that says nothing, if it goes by a connection that the user's own
+// ssh keeps open: ssh waits for that as long as it takes.
 func (l *Line) whereShared(by route) *time.Timer {
 	return time.AfterFunc(sharing, func() {
 		if by.socket == "" && l.far.keptByUser() {
@@ -137,8 +143,9 @@ func (l *Line) whereShared(by route) *time.Timer {
 	})
 }
 
-// start starts ssh. What ssh says of the connection goes to a pipe of its own, which it opens by a path (-E): banners, and whatever is printed over there, come by its standard error, and could
-// say anything.
+// start starts ssh. What ssh says of the connection goes to a pipe of its own, which it opens by a
+// path (-E): banners, and whatever is printed over there, come by its standard error, and could say
+// anything.
 func (f Far) start(by route, command string) (*Line, error) {
 	var near, theirs [4]*os.File
 	for i := range near {
@@ -162,12 +169,14 @@ func (f Far) start(by route, command string) (*Line, error) {
 		shut(near[:])
 		shut(theirs[3:])
 		if errors.Is(err, exec.ErrNotFound) {
-			return nil, problem.New(problem.Unable, "there is no ssh on this machine, by which host %s would be reached", f.Name).Try("apt install openssh-client")
+			return nil, problem.New(problem.Unable, "there is no ssh on this machine, by which host %s would be reached",
+				f.Name).Try("apt install openssh-client")
 		}
 		return nil, err
 	}
 	l := &Line{
-		far: f, ends: ends{near[0], near[1], near[2], near[3]}, from: bufio.NewReaderSize(near[1], 64<<10), errs: &host.Tail{}, log: &host.Tail{},
+		far: f, ends: ends{near[0], near[1], near[2], near[3]}, from: bufio.NewReaderSize(near[1], 64<<10),
+		errs: &host.Tail{}, log: &host.Tail{},
 		ended: make(chan struct{}), gone: make(chan struct{}), kill: func() { _ = cmd.Cancel() }, theirs: theirs[3],
 	}
 	if by.socket != "" { // the login goes on, and by what it gets there (ProxyCommand), which is of the same process group
@@ -204,14 +213,15 @@ func shut(files []*os.File) {
 	}
 }
 
-// options are those of ssh, however logins are shared. Nothing is asked, nothing else goes along the connection, and a network
-// that is silent is noticed within ten seconds.
+// options are those of ssh, however logins are shared. Nothing is asked, nothing else goes along
+// the connection, and a network that is silent is noticed within ten seconds.
 func (f Far) options() []string {
 	user, name, port := Parts(f.Address)
 	all := []string{"-T"}
 	for _, o := range []string{
 		"BatchMode=yes", "ClearAllForwardings=yes", "ForwardAgent=no", "ForwardX11=no", "PermitLocalCommand=no",
-		"RequestTTY=no", "RemoteCommand=none", "LogLevel=INFO", "ConnectTimeout=9", "ServerAliveInterval=3", "ServerAliveCountMax=2",
+		"RequestTTY=no", "RemoteCommand=none", "LogLevel=INFO", "ConnectTimeout=9", "ServerAliveInterval=3",
+		"ServerAliveCountMax=2",
 	} {
 		all = append(all, "-o", o)
 	}
@@ -270,7 +280,8 @@ func (l *Line) enter(arms []arm, heard func()) error {
 	}
 }
 
-// push brings the program to the host. What the host says of that is heard next, also if it took in less, or nothing.
+// push brings the program to the host. What the host says of that is heard next, also if it took in
+// less, or nothing.
 func (l *Line) push(arms []arm, of []string) error {
 	for _, a := range arms {
 		if len(of) == 1 && of[0] == a.machine {

@@ -33,7 +33,8 @@ func must(t testing.TB, err error) {
 // limit is how long something may take, on a busy machine, that takes no time.
 const limit = time.Minute
 
-// A bench has a host whose ssh is a program of ours: what it is told to run is run here, with other programs in its way.
+// A bench has a host whose ssh is a program of ours: what it is told to run is run here, with other
+// programs in its way.
 type bench struct {
 	*testing.T
 	bin, state string
@@ -92,10 +93,12 @@ func answered(t *testing.T, l *Line) string {
 	return strings.TrimSpace(line)
 }
 
-// TestDial: the program is brought to a host once, and started there with its arguments. Whatever a login prints before is no matter.
+// TestDial: the program is brought to a host once, and started there with its arguments. Whatever a
+// login prints before is no matter.
 func TestDial(t *testing.T) {
 	b := newBench(t)
-	b.program("ssh", `for a; do last=$a; done; echo "$@" > `+b.bin+`/called; echo Welcome; printf "orrery-host\nno end"; exec sh -c "$last"`)
+	b.program("ssh", `for a; do last=$a; done; echo "$@" > `+b.bin+
+		`/called; echo Welcome; printf "orrery-host\nno end"; exec sh -c "$last"`)
 	l, err := b.dial()
 	must(t, err)
 	self, err := os.ReadFile(b.arms.Self)
@@ -113,7 +116,8 @@ func TestDial(t *testing.T) {
 	<-l.ended
 	called, err := os.ReadFile(filepath.Join(b.bin, "called"))
 	must(t, err)
-	for _, want := range []string{"BatchMode=yes", "ControlMaster=no", "ServerAliveInterval=3", "-l ops -p 2222 -- 10.8.1.2 exec /bin/sh -c"} {
+	for _, want := range []string{"BatchMode=yes", "ControlMaster=no", "ServerAliveInterval=3",
+		"-l ops -p 2222 -- 10.8.1.2 exec /bin/sh -c"} {
 		if !strings.Contains(string(called), want) {
 			t.Errorf("%q is not in: ssh %s", want, called)
 		}
@@ -133,7 +137,8 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// TestQuoting: what a login shell gets has nothing in it that one of them takes for its own, as csh and fish would.
+// TestQuoting: what a login shell gets has nothing in it that one of them takes for its own, as csh
+// and fish would.
 func TestQuoting(t *testing.T) {
 	for what, script := range map[string]string{"ascent": ascent, "entry": entry} {
 		if i := strings.IndexAny(script, "'!\n"); i >= 0 {
@@ -165,26 +170,35 @@ func TestRefused(t *testing.T) {
 		kind  problem.Kind
 		words []string
 	}{
-		"unknown key":   {fails("Host key verification failed."), problem.Unable, []string{"not known", "ssh -p 2222 ops@10.8.1.2", "fingerprint"}},
-		"another key":   {fails("@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed."), problem.Unable, []string{"somebody else answers", "ssh-keygen -R"}},
-		"refused login": {fails("ops@10.8.1.2: Permission denied (publickey)."), problem.Unable, []string{"refuses the login", "authorized_keys"}},
-		"no server":     {fails("ssh: connect to host 10.8.1.2 port 2222: Connection refused"), problem.Failed, []string{"no SSH server"}},
-		"nobody":        {fails("ssh: connect to host 10.8.1.2 port 2222: Connection timed out"), problem.Failed, []string{"nobody answers"}},
-		"name":          {fails("ssh: Could not resolve hostname sv2: Name or service not known"), problem.Failed, []string{"name is not known"}},
-		"stall":         {fails("Timeout, server 10.8.1.2 not responding."), problem.Failed, []string{"stalls"}},
-		"something":     {fails("kex_exchange_identification: read: Connection reset by peer"), problem.Failed, []string{"Connection reset by peer", "ssh -p 2222"}},
+		"unknown key": {fails("Host key verification failed."), problem.Unable,
+			[]string{"not known", "ssh -p 2222 ops@10.8.1.2", "fingerprint"}},
+		"another key": {fails("@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed."),
+			problem.Unable, []string{"somebody else answers", "ssh-keygen -R"}},
+		"refused login": {fails("ops@10.8.1.2: Permission denied (publickey)."), problem.Unable,
+			[]string{"refuses the login", "authorized_keys"}},
+		"no server": {fails("ssh: connect to host 10.8.1.2 port 2222: Connection refused"), problem.Failed,
+			[]string{"no SSH server"}},
+		"nobody": {fails("ssh: connect to host 10.8.1.2 port 2222: Connection timed out"), problem.Failed,
+			[]string{"nobody answers"}},
+		"name": {fails("ssh: Could not resolve hostname sv2: Name or service not known"), problem.Failed,
+			[]string{"name is not known"}},
+		"stall": {fails("Timeout, server 10.8.1.2 not responding."), problem.Failed, []string{"stalls"}},
+		"something": {fails("kex_exchange_identification: read: Connection reset by peer"), problem.Failed,
+			[]string{"Connection reset by peer", "ssh -p 2222"}},
 		"no sudo": {func(b *bench) {
 			b.program("id", "echo 1000")
 			b.program("sudo", "echo 'sudo: a password is required' >&2; exit 1")
 		}, problem.Unable, []string{"a password is required", "NOPASSWD"}},
-		"architecture": {func(b *bench) { b.program("uname", "echo riscv64") }, problem.Unable, []string{"riscv64", "make dist"}},
+		"architecture": {func(b *bench) { b.program("uname", "echo riscv64") }, problem.Unable,
+			[]string{"riscv64", "make dist"}},
 		"full disk": {func(b *bench) {
 			b.program("head", "echo 'head: write error: No space left on device' >&2; exit 1")
 		}, problem.Unable, []string{"disk is full", "make room"}},
 		"full disk at once": {func(b *bench) {
 			b.program("ssh", `exec <&-; printf '\norrery-host want %s\n\norrery-host put No space left on device\n' "$(uname -m)"`)
 		}, problem.Unable, []string{"disk is full", "make room"}},
-		"damaged": {func(b *bench) { b.program("sha256sum", "echo 0000  -") }, problem.Failed, []string{"what came is not what was sent"}},
+		"damaged": {func(b *bench) { b.program("sha256sum", "echo 0000  -") }, problem.Failed,
+			[]string{"what came is not what was sent"}},
 		"open directory": {func(b *bench) {
 			must(b, os.MkdirAll(filepath.Join(b.state, "helper"), 0o755))
 			must(b, os.Chmod(filepath.Join(b.state, "helper"), 0o777))
@@ -235,7 +249,8 @@ func TestGivenUp(t *testing.T) {
 	wants(t, err, problem.Failed, "was not reached")
 }
 
-// TestShared: a connection that the user's own ssh keeps open, and that stalls, is not waited for as long as a login. A login is.
+// TestShared: a connection that the user's own ssh keeps open, and that stalls, is not waited for
+// as long as a login. A login is.
 func TestShared(t *testing.T) {
 	sharing = 50 * time.Millisecond
 	defer func() { sharing = 8 * time.Second }()
@@ -243,7 +258,8 @@ func TestShared(t *testing.T) {
 	b.program("ssh", `[ "$1 $2" != "-O check" ] || exit 0; exec sleep 1000`)
 	_, err := b.dial()
 	wants(t, err, problem.Failed, "keeps open to it stalls", "ssh -O exit -p 2222 ops@10.8.1.2")
-	b.program("ssh", `[ "$1 $2" != "-O check" ] || { touch `+b.bin+`/asked; exit 255; }; until [ -e `+b.bin+`/asked ]; do sleep 0.01; done; for a; do last=$a; done; exec sh -c "$last"`)
+	b.program("ssh", `[ "$1 $2" != "-O check" ] || { touch `+b.bin+`/asked; exit 255; }; until [ -e `+b.bin+
+		`/asked ]; do sleep 0.01; done; for a; do last=$a; done; exec sh -c "$last"`)
 	l, err := b.dial()
 	must(t, err)
 	answered(t, l)
@@ -274,9 +290,11 @@ func TestLoginKey(t *testing.T) {
 	key("an agent", sv2)
 }
 
-// TestKeep: how long a login is kept is said in seconds, and by a user other than root where nobody else can enter.
+// TestKeep: how long a login is kept is said in seconds, and by a user other than root where nobody
+// else can enter.
 func TestKeep(t *testing.T) {
-	for text, want := range map[string]time.Duration{"": time.Minute, "0": 0, "5": 5 * time.Second, "3600": time.Hour, "90s": 90 * time.Second} {
+	for text, want := range map[string]time.Duration{"": time.Minute, "0": 0, "5": 5 * time.Second, "3600": time.Hour,
+		"90s": 90 * time.Second} {
 		t.Setenv(KeepSetting, text)
 		if os.Geteuid() != 0 {
 			t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
@@ -299,7 +317,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestLoginShared: one login serves several runs, one after another and at once, until it ends, stalls, or nobody wants it shared.
+// TestLoginShared: one login serves several runs, one after another and at once, until it ends,
+// stalls, or nobody wants it shared.
 func TestLoginShared(t *testing.T) {
 	keptTimeout = limit // a busy machine takes longer than users wait
 	defer func() { keptTimeout = time.Second }()
@@ -314,7 +333,8 @@ func TestLoginShared(t *testing.T) {
 	}
 	far := Far{"sv2", "sv2"}
 	master := func() int { // the process that keeps the login
-		out, _ := exec.Command("ssh", append([]string{"-O", "check", "-o", "ControlPath=" + b.share.socket(far)}, far.options()...)...).CombinedOutput()
+		out, _ := exec.Command("ssh", append([]string{"-O", "check", "-o", "ControlPath=" + b.share.socket(far)},
+			far.options()...)...).CombinedOutput()
 		var pid int
 		_, _ = fmt.Sscanf(string(out), "Master running (pid=%d)", &pid)
 		return pid
@@ -368,7 +388,8 @@ func TestLoginShared(t *testing.T) {
 
 func TestParts(t *testing.T) {
 	for address, want := range map[string]string{
-		"sv2": " sv2 ", "ops@sv2": "ops sv2 ", "ops@10.8.1.2:2222": "ops 10.8.1.2 2222", "[fe80::1]:22": " fe80::1 22", "root@[fe80::1]": "root fe80::1 ",
+		"sv2": " sv2 ", "ops@sv2": "ops sv2 ", "ops@10.8.1.2:2222": "ops 10.8.1.2 2222", "[fe80::1]:22": " fe80::1 22",
+		"root@[fe80::1]": "root fe80::1 ",
 	} {
 		user, name, port := Parts(address)
 		if got := user + " " + name + " " + port; got != want {
@@ -377,7 +398,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// sshd lets the system's ssh reach a real sshd for the user of this test, which answers on standard streams and nowhere else.
+// sshd lets the system's ssh reach a real sshd for the user of this test, which answers on standard
+// streams and nowhere else.
 func sshd(t *testing.T) (b *bench, dir string) {
 	t.Helper()
 	server, client := need.Program(t, "sshd"), need.Program(t, "ssh")
@@ -422,7 +444,8 @@ func (b *bench) enter() (*Line, error) {
 func TestSSH(t *testing.T) {
 	b, _ := sshd(t)
 	// More than pipes and windows hold.
-	must(t, os.WriteFile(filepath.Join(b.bin, "far"), []byte("#!/bin/sh\nread word; echo \"$word, $*\"; exec cat\n#"+strings.Repeat("x", 8<<20)), 0o755))
+	must(t, os.WriteFile(filepath.Join(b.bin, "far"),
+		[]byte("#!/bin/sh\nread word; echo \"$word, $*\"; exec cat\n#"+strings.Repeat("x", 8<<20)), 0o755))
 	for _, pushed := range []bool{true, false} {
 		l, err := b.enter()
 		must(t, err)
@@ -443,13 +466,15 @@ func TestSSHRefuses(t *testing.T) {
 		when func(b *bench, dir string)
 		word string
 	}{
-		"unknown key": {func(_ *bench, dir string) { must(t, os.WriteFile(filepath.Join(dir, "host.known"), nil, 0o600)) }, "is not known on this machine"},
+		"unknown key": {func(_ *bench, dir string) { must(t, os.WriteFile(filepath.Join(dir, "host.known"), nil, 0o600)) },
+			"is not known on this machine"},
 		"another key": {func(_ *bench, dir string) {
 			text, err := os.ReadFile(filepath.Join(dir, "mine.known"))
 			must(t, err)
 			must(t, os.WriteFile(filepath.Join(dir, "host.known"), text, 0o600))
 		}, "somebody else answers"},
-		"refused login": {func(_ *bench, dir string) { must(t, os.WriteFile(filepath.Join(dir, "mine.line"), nil, 0o600)) }, "refuses the login"},
+		"refused login": {func(_ *bench, dir string) { must(t, os.WriteFile(filepath.Join(dir, "mine.line"), nil, 0o600)) },
+			"refuses the login"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, dir := sshd(t)
@@ -460,7 +485,8 @@ func TestSSHRefuses(t *testing.T) {
 	}
 }
 
-// TestMemo: the digest of a program is made once, and again when the program is another. What is no digest is not taken for one.
+// TestMemo: the digest of a program is made once, and again when the program is another. What is no
+// digest is not taken for one.
 func TestMemo(t *testing.T) {
 	b := newBench(t)
 	digest := func() string {
@@ -482,7 +508,8 @@ func TestMemo(t *testing.T) {
 	if digest() != marked {
 		t.Error("the digest is made again, of the same program")
 	}
-	for what, memo := range map[string]string{"no digest": strings.Replace(string(text), first, "../../etc", 1), "no JSON": "{", "nothing": ""} {
+	for what, memo := range map[string]string{"no digest": strings.Replace(string(text), first, "../../etc", 1),
+		"no JSON": "{", "nothing": ""} {
 		must(t, os.WriteFile(path, []byte(memo), 0o600))
 		if got := digest(); got != first {
 			t.Errorf("%s: %s", what, got)

@@ -8,14 +8,17 @@ import (
 // mark begins the lines that are for us: a login may print others before.
 const mark = "orrery-host"
 
-// ascent is what the login runs: it becomes root. Neither of the two scripts has quotes, exclamation marks or ends of lines that any login shell would take for its own.
+// ascent is what the login runs: it becomes root. Neither of the two scripts has quotes,
+// exclamation marks or ends of lines that any login shell would take for its own.
 const ascent = `if [ "$(id -u)" -eq 0 ]; then exec /bin/sh -c "$@"; fi; ` +
 	`command -v sudo >/dev/null || { printf "\n` + mark + ` sudo it is not installed\n"; exit 0; }; ` +
 	`e=$(sudo -n true 2>&1) || { printf "\n` + mark + ` sudo %s\n" "$e"; exit 0; }; ` +
 	`exec sudo -n -- /bin/sh -c "$@"`
 
-// entry is what root runs: it looks for the program in a directory to which only root may write, under the digest of what is in it, takes it in if it is not there, and becomes it.
-// $1 is how many arguments the program gets, which follow; then come, for each architecture, what uname calls it, the digest, and the sizes of both programs.
+// entry is what root runs: it looks for the program in a directory to which only root may write,
+// under the digest of what is in it, takes it in if it is not there, and becomes it. $1 is how many
+// arguments the program gets, which follow; then come, for each architecture, what uname calls it,
+// the digest, and the sizes of both programs.
 var entry = strings.Join([]string{
 	`LC_ALL=C; export LC_ALL; umask 022`,
 	`say() { printf "\n` + mark + ` %s\n" "$(printf %s "$*" | tr "\n" " ")"; }`,
@@ -27,7 +30,8 @@ var entry = strings.Join([]string{
 	`e=$(mkdir -p "$d" 2>&1) || end put "$e"`,
 	`{ [ -d "$d" ] && [ -O "$d" ] && [ -z "$(find "$d" -maxdepth 0 -perm /022)" ]; } || end open "$d"`,
 	`if [ -x "$w/orrery" ]; then touch "$w"; else ` +
-		`find "$d" -mindepth 1 -maxdepth 1 -mtime +60 -exec rm -rf {} +; ` + // of former versions, which nobody has started for two months
+		// of former versions, which nobody has started for two months
+		`find "$d" -mindepth 1 -maxdepth 1 -mtime +60 -exec rm -rf {} +; ` +
 		`f=$(mktemp -d "$d/.XXXXXX" 2>/dev/null) || end put "no directory can be made in $d"; ` +
 		`trap "rm -rf $f" EXIT; chmod 755 "$f"; say want "$m"; ` +
 		`e=$( { head -c "$3" > "$f/orrery" && { [ "$4" -eq 0 ] || head -c "$4" > "$f/orrery-guest"; } && chmod 755 "$f"/* && sync "$f"/*; } 2>&1) || end put "$e"; ` +

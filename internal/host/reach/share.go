@@ -29,15 +29,16 @@ const (
 	maxLoginAge = 15 * time.Minute // a login that is not allowed any more ends some time
 )
 
-// Sharing is how runs share logins: the first one leaves its login to a process of ssh's own, by which the next ones start
-// what they need over there (ControlMaster and ControlPersist of ssh_config(5)).
+// Sharing is how runs share logins: the first one leaves its login to a process of ssh's own, by
+// which the next ones start what they need over there (ControlMaster and ControlPersist of
+// ssh_config(5)).
 type Sharing struct {
 	Dir  string        // of the sockets
 	Keep time.Duration // how long a login is kept after its last use; 0: each run logs in
 }
 
-// SharingOf returns how the user shares logins, as the environment has it. A user other than root does where he has a
-// directory for what runs.
+// SharingOf returns how the user shares logins, as the environment has it. A user other than root
+// does where he has a directory for what runs.
 func SharingOf(dirs host.Dirs) (s Sharing, err error) {
 	s.Keep = defaultKeep
 	if text := os.Getenv(KeepSetting); text != "" {
@@ -99,7 +100,8 @@ func (s Sharing) socket(f Far) string {
 	return path
 }
 
-// loginKey names a login: it changes with all that decides where ssh gets to, as whom and by what, and after a while.
+// loginKey names a login: it changes with all that decides where ssh gets to, as whom and by what,
+// and after a while.
 func (f Far) loginKey() string {
 	ssh, _ := exec.LookPath("ssh")
 	space, _ := os.Readlink("/proc/self/ns/net")
@@ -131,8 +133,10 @@ func stampOf(path string) string {
 // A route is how ssh gets to a host.
 type route struct {
 	options []string
-	socket  string // of the login along which it goes, and which goes on when the connection has ended; "": of none that is shared
-	kept    bool   // the login is there
+	// of the login along which it goes, and which goes on when the connection has ended; "": of none
+	// that is shared
+	socket string
+	kept   bool // the login is there
 }
 
 // route returns how a connection is made. A login that the user's own ssh keeps is used as it is.
@@ -148,7 +152,8 @@ func (s Sharing) route(f Far) route {
 	} else if f.keptByUser() {
 		return alone
 	}
-	options := []string{"-o", "ControlMaster=auto", "-o", "ControlPath=" + path, "-o", fmt.Sprintf("ControlPersist=%d", int(s.Keep.Seconds()))}
+	options := []string{"-o", "ControlMaster=auto", "-o", "ControlPath=" + path, "-o",
+		fmt.Sprintf("ControlPersist=%d", int(s.Keep.Seconds()))}
 	return route{append(options, f.options()...), path, err == nil}
 }
 
@@ -166,7 +171,8 @@ func (f Far) ask(what string, options ...string) bool {
 	return host.Program(ctx, "ssh", append(args, f.options()...)...).Run() == nil
 }
 
-// forget has no other run use the login of a route, which may be of no use any more. Runs that use it now go on.
+// forget has no other run use the login of a route, which may be of no use any more. Runs that use
+// it now go on.
 func (f Far) forget(by route) {
 	if !f.ask("stop", "-o", "ControlPath="+by.socket) {
 		_ = os.Remove(by.socket)

@@ -35,7 +35,8 @@ func sshdWith(t *testing.T, settings string) (b *bench, dir string) {
 // misled wants no diagnosis that comes from the words of a host.
 func misled(t *testing.T, err error) {
 	t.Helper()
-	for _, word := range []string{"somebody else answers", "ssh-keygen", "refuses the login", "authorized_keys", "is not known", "NOPASSWD"} {
+	for _, word := range []string{"somebody else answers", "ssh-keygen", "refuses the login", "authorized_keys",
+		"is not known", "NOPASSWD"} {
 		if strings.Contains(err.Error(), word) {
 			t.Errorf("the words of a host have decided: %v", err)
 		}
@@ -54,7 +55,8 @@ func dies(t *testing.T, b *bench) {
 	misled(t, err)
 }
 
-// TestWordsOfAHost: what is wrong is told by what ssh says, and not by a banner, or by what is printed over there.
+// TestWordsOfAHost: what is wrong is told by what ssh says, and not by a banner, or by what is
+// printed over there.
 func TestWordsOfAHost(t *testing.T) {
 	t.Run("banner, and a program that dies", func(t *testing.T) {
 		b, _ := sshdWith(t, "Banner DIR/lying\n")
@@ -66,7 +68,8 @@ func TestWordsOfAHost(t *testing.T) {
 		b.program("far", "cat "+dir+"/lying >&2; exit 3")
 		dies(t, b)
 	})
-	for what, command := range map[string]string{"status 1": "cat DIR/lying >&2; exit 1", "status 0": "cat DIR/lying; exit 0"} {
+	for what, command := range map[string]string{"status 1": "cat DIR/lying >&2; exit 1",
+		"status 0": "cat DIR/lying; exit 0"} {
 		t.Run("a login that ends, with "+what, func(t *testing.T) {
 			b, _ := sshdWith(t, "Banner DIR/lying\nForceCommand "+command+"\n")
 			_, err := b.enter()

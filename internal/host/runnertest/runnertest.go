@@ -63,7 +63,8 @@ func (f Fixture) print(t *testing.T, script string) string {
 func (f Fixture) streams(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	c := host.Command{
-		Args: []string{"sh", "-c", `printf %s "$1$WORD"; echo bad >&2`, "sh", "a b\n'\""}, Env: []string{"WORD=x=y z"}, Stdout: &stdout, Stderr: &stderr,
+		Args: []string{"sh", "-c", `printf %s "$1$WORD"; echo bad >&2`, "sh", "a b\n'\""}, Env: []string{"WORD=x=y z"},
+		Stdout: &stdout, Stderr: &stderr,
 	}
 	if err := f.run(t, c); err != nil || stdout.String() != "a b\n'\"x=y z" || stderr.String() != "bad\n" {
 		t.Errorf("%v: %q and %q", err, stdout.String(), stderr.String())
@@ -76,7 +77,8 @@ func (f Fixture) status(t *testing.T) {
 		c := shell("echo out; echo err >&2; " + script)
 		err := f.run(t, c)
 		var e *host.RunError
-		if !errors.As(err, &e) || e.Status != want || e.Place != f.Place || fmt.Sprint(e.Command) != fmt.Sprint(c.Args) || !strings.Contains(e.Output, "out\nerr\n") {
+		if !errors.As(err, &e) || e.Status != want || e.Place != f.Place || fmt.Sprint(e.Command) != fmt.Sprint(c.Args) ||
+			!strings.Contains(e.Output, "out\nerr\n") {
 			t.Errorf("%s: %#v", script, err)
 		}
 	}
@@ -112,7 +114,8 @@ func (f Fixture) order(t *testing.T) {
 func (f Fixture) input(t *testing.T) {
 	var out bytes.Buffer
 	text := strings.Repeat("0123456789abcde\n", 1<<16) // 1 MiB
-	if err := f.run(t, host.Command{Args: []string{"cat"}, Stdin: strings.NewReader(text), Stdout: &out}); err != nil || out.String() != text {
+	if err := f.run(t, host.Command{Args: []string{"cat"}, Stdin: strings.NewReader(text), Stdout: &out}); err != nil ||
+		out.String() != text {
 		t.Errorf("%v: %d bytes", err, out.Len())
 	}
 	if err := f.run(t, host.Command{Args: []string{"true"}, Stdin: endless{}}); err != nil {
@@ -122,7 +125,8 @@ func (f Fixture) input(t *testing.T) {
 		t.Errorf("of no input: %v", err)
 	}
 	broken := errors.New("the other side has failed")
-	if err := f.run(t, host.Command{Args: []string{"cat"}, Stdin: failing{broken}, Stdout: &out}); !errors.Is(err, broken) {
+	if err := f.run(t, host.Command{Args: []string{"cat"}, Stdin: failing{broken}, Stdout: &out}); !errors.Is(err,
+		broken) {
 		t.Errorf("of input that fails: %v", err)
 	}
 }
@@ -140,7 +144,8 @@ func (f Fixture) data(t *testing.T) {
 	var out bytes.Buffer
 	c := shell("echo data; echo complaint >&2; exit 1")
 	c.Stdout = &out
-	if text := fmt.Sprint(f.run(t, c)); strings.Contains(text, "\n    data") || !strings.Contains(text, "complaint") || out.String() != "data\n" {
+	if text := fmt.Sprint(f.run(t, c)); strings.Contains(text, "\n    data") || !strings.Contains(text, "complaint") ||
+		out.String() != "data\n" {
 		t.Errorf("%q", text)
 	}
 }
@@ -164,7 +169,8 @@ func (f Fixture) interrupted(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		left := f.print(t, fmt.Sprintf("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c '[s]leep %s' || :", strings.Replace(mark, ".", "[.]", 1)))
+		left := f.print(t, fmt.Sprintf("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c '[s]leep %s' || :",
+			strings.Replace(mark, ".", "[.]", 1)))
 		if strings.TrimSpace(left) == "0" {
 			return
 		}
@@ -213,16 +219,21 @@ func (f Fixture) files(t *testing.T) {
 		}
 	}
 	big := bytes.Repeat([]byte("0123456789abcde\n"), 20000)
-	put(host.File{Path: f.Dir + "/a/b/plain", Content: []byte("text"), Mode: 0o640}, host.File{Path: f.Dir + "/empty", Mode: 0o600},
-		host.File{Path: f.Dir + "/with 'quotes'", Content: big, Mode: 0o4755}, host.File{Path: f.Dir + "/link", Link: "a/b/plain"})
+	put(host.File{Path: f.Dir + "/a/b/plain", Content: []byte("text"), Mode: 0o640},
+		host.File{Path: f.Dir + "/empty", Mode: 0o600},
+		host.File{Path: f.Dir + "/with 'quotes'", Content: big, Mode: 0o4755},
+		host.File{Path: f.Dir + "/link", Link: "a/b/plain"})
 	put()
-	got := f.print(t, "cd "+host.Quote(f.Dir)+`; cat link; stat -c ' %a %s %n' a/b/plain empty with*; readlink link; ls -A . a/b | wc -l`)
+	got := f.print(t, "cd "+host.Quote(f.Dir)+
+		`; cat link; stat -c ' %a %s %n' a/b/plain empty with*; readlink link; ls -A . a/b | wc -l`)
 	want := fmt.Sprintf("text 640 4 a/b/plain\n 600 0 empty\n 4755 %d with 'quotes'\na/b/plain\n8\n", len(big))
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	put(host.File{Path: f.Dir + "/link", Content: []byte("new"), Mode: 0o644}) // in place of the link, and not where it leads
-	if got := f.print(t, "cd "+host.Quote(f.Dir)+`; cat a/b/plain link; stat -c ' %F' link`); got != "textnew regular file\n" {
+	// in place of the link, and not where it leads
+	put(host.File{Path: f.Dir + "/link", Content: []byte("new"), Mode: 0o644})
+	if got := f.print(t, "cd "+host.Quote(f.Dir)+
+		`; cat a/b/plain link; stat -c ' %F' link`); got != "textnew regular file\n" {
 		t.Errorf("%q", got)
 	}
 	err := f.Runner.Put(context.Background(), host.File{Path: f.Dir + "/empty/below", Mode: 0o644})
@@ -235,10 +246,12 @@ func (f Fixture) owners(t *testing.T) {
 	if f.Owner == "" {
 		t.Skip("only root gives files away")
 	}
-	if err := f.Runner.Put(context.Background(), host.File{Path: f.Dir + "/theirs", Content: []byte("x"), Owner: f.Owner, Mode: 0o4711}); err != nil {
+	if err := f.Runner.Put(context.Background(),
+		host.File{Path: f.Dir + "/theirs", Content: []byte("x"), Owner: f.Owner, Mode: 0o4711}); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.print(t, "stat -c '%u:%g %U:%G %a' "+host.Quote(f.Dir+"/theirs")); !strings.Contains(" "+got, " "+f.Owner+" ") || !strings.HasSuffix(got, " 4711\n") {
+	if got := f.print(t, "stat -c '%u:%g %U:%G %a' "+host.Quote(f.Dir+"/theirs")); !strings.Contains(" "+got,
+		" "+f.Owner+" ") || !strings.HasSuffix(got, " 4711\n") {
 		t.Errorf("it belongs to %q, should to %s", got, f.Owner)
 	}
 }

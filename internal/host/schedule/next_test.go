@@ -58,7 +58,8 @@ func TestNextRun(t *testing.T) {
 		t.Errorf("of a volume that was not scheduled: %s, %q", at, idle)
 	}
 	switch at, idle := next("archive"); {
-	case cronRuns() && (idle != "" || at.Before(now) || at.After(now.Add(time.Hour+time.Minute))): // cron cannot say 90 minutes
+	case cronRuns() && (idle != "" || at.Before(now) || at.After(now.Add(time.Hour+time.Minute))):
+		// cron cannot say 90 minutes
 		t.Errorf("next %s, %q", at, idle)
 	case !cronRuns() && (idle != "cron does not run" || !at.IsZero()):
 		t.Errorf("without cron: %s, %q", at, idle)

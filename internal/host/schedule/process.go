@@ -13,12 +13,14 @@ import (
 	"orrery/internal/host"
 )
 
-// waiter is the process that waits: a shell, which has nothing to lose and becomes the program itself. It begins when it is told that it
-// has been put on record, and ends if its caller is no more by then: nobody would know of it. When it has waited it is no longer on record, so that nobody
-// ends the program half way.
+// waiter is the process that waits: a shell, which has nothing to lose and becomes the program
+// itself. It begins when it is told that it has been put on record, and ends if its caller is no
+// more by then: nobody would know of it. When it has waited it is no longer on record, so that
+// nobody ends the program half way.
 const waiter = `read -r go || exit; sleep "$1" && rm -f -- "$2" && shift 2 && exec "$@" < /dev/null`
 
-// beginProcess starts a process in a session of its own, which neither the terminal nor the end of its caller's process group reaches.
+// beginProcess starts a process in a session of its own, which neither the terminal nor the end of
+// its caller's process group reaches.
 func beginProcess(w *Pending, dirs host.Dirs, command []string, after time.Duration) error {
 	path := filepath.Join(dirs.State, "log", "later-"+w.Name+".log")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -29,7 +31,8 @@ func beginProcess(w *Pending, dirs host.Dirs, command []string, after time.Durat
 		return err
 	}
 	defer log.Close()
-	args := append([]string{"-c", waiter, "orrery-later-" + w.Name, fmt.Sprintf("%.3f", after.Seconds()), laterPath(dirs, w.Name)}, command...)
+	args := append([]string{"-c", waiter, "orrery-later-" + w.Name, fmt.Sprintf("%.3f", after.Seconds()),
+		laterPath(dirs, w.Name)}, command...)
 	cmd := host.Program(context.Background(), "/bin/sh", args...)
 	cmd.Env = append(os.Environ(), laterEnv(dirs)...)
 	cmd.Stdout, cmd.Stderr = log, log

@@ -1,9 +1,11 @@
 // Package schedule runs this program again at a later time, whatever happens to its caller and the
 // caller's terminal: to end a trial or an expired twin.
 //
-// Run puts a Job on record under the host's run directory and hands it to who waits for it: a timer of systemd(1) where that runs the host (unit.go),
-// else a process in a session of its own (process.go). List gives those that still wait and Cancel ends one, told by its record; one that runs already
-// goes on. Nothing of it survives a reboot: what must is kept in a file by its caller, for `orrery resume` to find.
+// Run puts a Job on record under the host's run directory and hands it to who waits for it: a timer
+// of systemd(1) where that runs the host (unit.go), else a process in a session of its own
+// (process.go). List gives those that still wait and Cancel ends one, told by its record; one that
+// runs already goes on. Nothing of it survives a reboot: what must is kept in a file by its caller,
+// for `orrery resume` to find.
 package schedule
 
 import (
@@ -22,8 +24,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Job is a command line of this very program that runs after a while, whatever becomes of its caller and of the terminal.
-// It does not survive a reboot: what must, is kept in a file by its caller, for `orrery resume` to find.
+// A Job is a command line of this very program that runs after a while, whatever becomes of its
+// caller and of the terminal. It does not survive a reboot: what must, is kept in a file by its
+// caller, for `orrery resume` to find.
 type Job struct {
 	Name  string // one of the same name that waits is replaced
 	After time.Duration
@@ -32,15 +35,17 @@ type Job struct {
 
 // A Pending is a Job that has not run yet.
 type Pending struct {
-	Name  string    `json:"name"`
-	Due   time.Time `json:"due"`
-	Args  []string  `json:"args"`
-	Unit  string    `json:"unit,omitempty"`  // of systemd, without .timer
-	Pid   int       `json:"pid,omitempty"`   // of the process that waits, where there is no systemd
-	Began string    `json:"began,omitempty"` // when that process began, so that another with its number is not taken for it
+	Name string    `json:"name"`
+	Due  time.Time `json:"due"`
+	Args []string  `json:"args"`
+	Unit string    `json:"unit,omitempty"` // of systemd, without .timer
+	Pid  int       `json:"pid,omitempty"`  // of the process that waits, where there is no systemd
+	// when that process began, so that another with its number is not taken for it
+	Began string `json:"began,omitempty"`
 }
 
-// Run lets a command line of this program run later: by a timer of systemd(1) where that runs the host, else by a process of its own.
+// Run lets a command line of this program run later: by a timer of systemd(1) where that runs the
+// host, else by a process of its own.
 func Run(l Job, dirs host.Dirs) error {
 	if l.Name == "" || strings.ContainsAny(l.Name, "/ ") || strings.HasPrefix(l.Name, ".") {
 		return fmt.Errorf("%q cannot be the name of what is to run later", l.Name)
@@ -58,7 +63,8 @@ func Run(l Job, dirs host.Dirs) error {
 	}
 	w := &Pending{Name: l.Name, Due: time.Now().Add(l.After), Args: l.Args}
 	if err := begin(w, dirs, append([]string{program}, l.Args...), l.After); err != nil {
-		return problem.New(problem.Failed, "%q cannot be made to run in %s", "orrery "+strings.Join(l.Args, " "), l.After).Because(err)
+		return problem.New(problem.Failed, "%q cannot be made to run in %s", "orrery "+strings.Join(l.Args, " "), l.After).
+			Because(err)
 	}
 	return nil
 }
@@ -75,7 +81,8 @@ func (w *Pending) keep(dirs host.Dirs) error {
 	return nil
 }
 
-// Cancel sees to it that a command does not run that waits. One that runs already goes on, and that there is none is no error.
+// Cancel sees to it that a command does not run that waits. One that runs already goes on, and that
+// there is none is no error.
 func Cancel(name string, dirs host.Dirs) error {
 	w, err := readPending(laterPath(dirs, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +92,8 @@ func Cancel(name string, dirs host.Dirs) error {
 		err = w.end()
 	}
 	if err != nil {
-		return problem.New(problem.Failed, "what is to run later as %s cannot be stopped", name).At(laterPath(dirs, name)).Because(err)
+		return problem.New(problem.Failed, "what is to run later as %s cannot be stopped", name).At(laterPath(dirs, name)).
+			Because(err)
 	}
 	return removed(laterPath(dirs, name))
 }

@@ -20,7 +20,8 @@ func TestMain(m *testing.M) {
 	case "caller": // asks for a later in a process group that will be killed
 		os.Setenv("ORRERY_LATER_TEST", "later")
 		dirs := host.Dirs{State: os.Args[1], Run: os.Args[1]}
-		if err := Run(Job{Name: "try", After: 500 * time.Millisecond, Args: []string{os.Args[1] + "/done", "a b", "$c"}}, dirs); err != nil {
+		if err := Run(Job{Name: "try", After: 500 * time.Millisecond, Args: []string{os.Args[1] + "/done", "a b", "$c"}},
+			dirs); err != nil {
 			panic(err)
 		}
 		os.Stdout.WriteString("asked\n")
@@ -36,7 +37,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestLater: what is to run later runs although the whole process group of its caller has been killed, and the terminal has gone.
+// TestLater: what is to run later runs although the whole process group of its caller has been
+// killed, and the terminal has gone.
 func TestLater(t *testing.T) {
 	systemd(t, false)
 	dir := t.TempDir()
@@ -80,7 +82,8 @@ func TestCancelLater(t *testing.T) {
 	dirs := host.Dirs{State: dir, Run: dir}
 	later := func(name, file string) {
 		t.Helper()
-		if err := Run(Job{Name: name, After: 300 * time.Millisecond, Args: []string{filepath.Join(dir, file)}}, dirs); err != nil {
+		if err := Run(Job{Name: name, After: 300 * time.Millisecond, Args: []string{filepath.Join(dir, file)}},
+			dirs); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,7 +150,8 @@ func TestLaterUnit(t *testing.T) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	t.Setenv("SUDO_USER", "ada")
 	systemd(t, true)
-	if err := Run(Job{Name: "revert-karoo", After: 10 * time.Minute, Args: []string{"rollback", "--yes"}}, dirs); err != nil {
+	if err := Run(Job{Name: "revert-karoo", After: 10 * time.Minute, Args: []string{"rollback", "--yes"}},
+		dirs); err != nil {
 		t.Fatal(err)
 	}
 	waiting, err := List(dirs)
@@ -162,7 +166,8 @@ func TestLaterUnit(t *testing.T) {
 	log, _ := os.ReadFile(dir + "/log")
 	for _, want := range []string{
 		"systemd-run --quiet --collect --unit=" + waiting[0].Unit + " --on-active=600000ms",
-		"--working-directory=" + here, "--setenv=ORRERY_STATE=" + dirs.State, "--setenv=SUDO_USER=ada", "-- " + program + " rollback --yes\n",
+		"--working-directory=" + here, "--setenv=ORRERY_STATE=" + dirs.State, "--setenv=SUDO_USER=ada",
+		"-- " + program + " rollback --yes\n",
 		"systemctl stop " + waiting[0].Unit + ".timer",
 	} {
 		if !strings.Contains(string(log), want) {
@@ -189,8 +194,9 @@ func await(t *testing.T, path string) string {
 	return ""
 }
 
-// TestLaterUntold: what was begun by a process that was killed before it had put that on record does not wait unseen, and one that was killed before it was
-// looked at is not taken for one that waits.
+// TestLaterUntold: what was begun by a process that was killed before it had put that on record
+// does not wait unseen, and one that was killed before it was looked at is not taken for one that
+// waits.
 func TestLaterUntold(t *testing.T) {
 	done := filepath.Join(t.TempDir(), "done")
 	cmd := exec.Command("/bin/sh", "-c", waiter, "later", "0", "/nonexistent", "touch", done) // its input ends at once

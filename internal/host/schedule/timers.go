@@ -13,7 +13,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Timers let the host run command lines of this program for a site again and again: by timers of systemd(1) where that runs the host, else by cron(8).
+// Timers let the host run command lines of this program for a site again and again: by timers of
+// systemd(1) where that runs the host, else by cron(8).
 type Timers struct {
 	Key     string // of the site
 	Program string // absolute
@@ -32,7 +33,8 @@ type Timer struct {
 // etc is where the host keeps its configuration.
 var etc = "/etc"
 
-// Apply makes the timers of the site on the host these, and removes any others. It returns what a user should know of them.
+// Apply makes the timers of the site on the host these, and removes any others. It returns what a
+// user should know of them.
 func (s Timers) Apply() (notes []string, err error) {
 	if host.SystemdRuns() {
 		if err := s.applyUnits(s.units()); err != nil { // lest neither does it
@@ -45,7 +47,9 @@ func (s Timers) Apply() (notes []string, err error) {
 	}
 	table, notes := s.table()
 	if !cronRuns() {
-		notes = append(notes, fmt.Sprintf("neither systemd nor cron runs on this host: until one does, nothing runs at intervals that site %s asks for", s.Key))
+		notes = append(notes, fmt.Sprintf(
+			"neither systemd nor cron runs on this host: until one does, nothing runs at intervals that site %s asks for",
+			s.Key))
 	}
 	if asWritten(table) {
 		return notes, nil
@@ -173,7 +177,8 @@ func enabled(path string) bool {
 	return err == nil
 }
 
-// owns reports whether a file was made for this site. It says so itself, because the name of one site may begin with that of another.
+// owns reports whether a file was made for this site. It says so itself, because the name of one
+// site may begin with that of another.
 func (s Timers) owns(path string) bool {
 	text, err := os.ReadFile(path)
 	return err == nil && strings.HasPrefix(string(text), fmt.Sprintf(madeFor, s.Key))
@@ -222,8 +227,9 @@ func (s Timers) log(t Timer) string {
 	return filepath.Join(s.Dirs.State, "log", t.For+"-"+s.Key+".log")
 }
 
-// cronTime returns the times of crontab(5) for an interval, which is rounded down to one that they can say: minutes that divide an hour, hours that
-// divide a day, a day, a week. Which minute or hour it is follows from what it is for, so that not everything begins at once.
+// cronTime returns the times of crontab(5) for an interval, which is rounded down to one that they
+// can say: minutes that divide an hour, hours that divide a day, a day, a week. Which minute or
+// hour it is follows from what it is for, so that not everything begins at once.
 func cronTime(every time.Duration, what string) (when string, really time.Duration) {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(what))

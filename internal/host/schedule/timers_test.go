@@ -62,7 +62,8 @@ func TestTimers(t *testing.T) {
 	}
 	table, notes := s.table()
 	lines := strings.Split(string(table.Content), "\n")
-	if len(lines) != 6 || !strings.HasSuffix(lines[3], ` root '/opt/100\%/orrery' 'host-run' 'karoo' 'mirror' 'archive' >> '/var/lib/orrery/log/mirror-karoo.log' 2>&1`) ||
+	if len(lines) != 6 || !strings.HasSuffix(lines[3],
+		` root '/opt/100\%/orrery' 'host-run' 'karoo' 'mirror' 'archive' >> '/var/lib/orrery/log/mirror-karoo.log' 2>&1`) ||
 		!strings.HasPrefix(lines[4], "*/6 * * * * root ") || table.Path != filepath.Join(dir, "cron.d", "orrery-karoo") {
 		t.Errorf("the table %s is\n%s", table.Path, table.Content)
 	}
@@ -70,8 +71,10 @@ func TestTimers(t *testing.T) {
 		t.Errorf("notes are %q", notes)
 	}
 	units := s.units()
-	if len(units) != 4 || !strings.Contains(string(units[0].Content), `ExecStart="/opt/100%%/orrery" "host-run" "karoo" "mirror" "archive"`) ||
-		!strings.Contains(string(units[1].Content), "OnUnitActiveSec=3600s") || filepath.Base(units[1].Path) != "orrery-mirror-karoo-archive.timer" {
+	if len(units) != 4 || !strings.Contains(string(units[0].Content),
+		`ExecStart="/opt/100%%/orrery" "host-run" "karoo" "mirror" "archive"`) ||
+		!strings.Contains(string(units[1].Content), "OnUnitActiveSec=3600s") ||
+		filepath.Base(units[1].Path) != "orrery-mirror-karoo-archive.timer" {
 		t.Errorf("units are %s\n%s", units[0].Content, units[1].Content)
 	}
 	if host.SystemdRuns() {

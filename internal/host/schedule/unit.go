@@ -14,8 +14,8 @@ import (
 // systemdRuns is another in tests.
 var systemdRuns = host.SystemdRuns
 
-// beginUnit makes a timer that systemd forgets once it has elapsed. Every one has a name of its own, so that the command may itself let one
-// follow under the same name.
+// beginUnit makes a timer that systemd forgets once it has elapsed. Every one has a name of its
+// own, so that the command may itself let one follow under the same name.
 func beginUnit(w *Pending, dirs host.Dirs, command []string, after time.Duration) error {
 	w.Unit = "orrery-" + w.Name + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	args := []string{
@@ -40,7 +40,8 @@ func endUnit(unit string) error { return systemctl("systemctl", "stop", unit+".t
 
 // unitWaits reports whether the timer has yet to elapse. A transient one is gone after that.
 func unitWaits(unit string) bool {
-	return systemctl("systemctl", "--quiet", "is-active", unit+".timer") == nil && systemctl("systemctl", "--quiet", "is-active", unit+".service") != nil
+	return systemctl("systemctl", "--quiet", "is-active", unit+".timer") == nil &&
+		systemctl("systemctl", "--quiet", "is-active", unit+".service") != nil
 }
 
 func systemctl(args ...string) error {

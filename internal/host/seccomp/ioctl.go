@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostsEnd are what ioctl(2) does to the host's end of a tap for whoever has the tap open, with no privilege (tun_chr_ioctl of
-// Linux). QEMU calls none of them on a tap that it is handed.
+// hostsEnd are what ioctl(2) does to the host's end of a tap for whoever has the tap open, with no
+// privilege (tun_chr_ioctl of Linux). QEMU calls none of them on a tap that it is handed.
 var hostsEnd = []uint32{
 	unix.TUNSETPERSIST, unix.TUNSETOWNER, unix.TUNSETGROUP, // the link stays when it is closed, and others may open it
 	unix.SIOCSIFHWADDR, unix.SIOCSIFNAME, unix.TUNSETLINK, unix.TUNSETCARRIER,
@@ -19,8 +19,9 @@ var hostsEnd = []uint32{
 	unix.SIOCGSKNS, unix.TUNGETDEVNETNS, // the host's network namespace
 }
 
-// KeepHostsEnd refuses these calls from now on to the calling thread and all that it starts, and all calls that are not of
-// this machine's own abi. The thread must be root's, and end with its work: a filter cannot be taken off.
+// KeepHostsEnd refuses these calls from now on to the calling thread and all that it starts, and
+// all calls that are not of this machine's own abi. The thread must be root's, and end with its
+// work: a filter cannot be taken off.
 func KeepHostsEnd() error { return install(hostsEndFilter()) }
 
 func hostsEndFilter() []unix.SockFilter {

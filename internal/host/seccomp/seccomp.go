@@ -2,12 +2,13 @@
 // of its own, which this one contains. LXC leaves it out where there is a filter already, and its
 // language cannot express the rest:
 //
-//   - sockets of the family AF_VSOCK, which no namespace divides: nodes would meet there across networks, sites and twins;
+//   - sockets of the family AF_VSOCK, which no namespace divides: nodes would meet there across
+//     networks, sites and twins;
 //   - io_uring, by which a program makes sockets, and much else, past any filter;
 //   - socketcall of i386, which hides the family of a socket behind a pointer.
 //
-// A thread installs the filter on itself, and everything that it starts inherits it, so it begins before LXC does and
-// nothing in a node can have been started without it.
+// A thread installs the filter on itself, and everything that it starts inherits it, so it begins
+// before LXC does and nothing in a node can have been started without it.
 package seccomp
 
 import "golang.org/x/sys/unix"
@@ -18,8 +19,8 @@ type Policy struct {
 	Socketcall bool // socketcall(2) of 32-bit programs, which those of Debian's i386 use for all sockets
 }
 
-// Install refuses the calls from now on to the calling thread and all that it starts. The thread must be root's, and end
-// with its work: a filter cannot be taken off.
+// Install refuses the calls from now on to the calling thread and all that it starts. The thread
+// must be root's, and end with its work: a filter cannot be taken off.
 func (p Policy) Install() error { return install(p.compile(abis)) }
 
 // An abi is one of the ways in which programs call this kernel, with its own numbers of the calls.
@@ -28,8 +29,8 @@ type abi struct {
 	calls calls
 }
 
-// calls are the numbers of the calls of which any is refused, or 0 for one that the abi does not have. No abi here numbers
-// any of these calls 0.
+// calls are the numbers of the calls of which any is refused, or 0 for one that the abi does not
+// have. No abi here numbers any of these calls 0.
 type calls struct {
 	kexecLoad, kexecFileLoad, initModule, finitModule, deleteModule, openByHandleAt uint32
 	umount2, socket, socketpair, ioUringSetup, socketcall                           uint32
@@ -79,8 +80,8 @@ const (
 	x32 = 0x40000000 // the bit that programs of the abi x32 set in each number
 )
 
-// compile returns the filter. A program of an abi that is not listed cannot call the kernel at all, as its numbers would
-// mean other calls.
+// compile returns the filter. A program of an abi that is not listed cannot call the kernel at all,
+// as its numbers would mean other calls.
 func (p Policy) compile(abis []abi) []unix.SockFilter {
 	filter := []unix.SockFilter{{Code: load, K: offsetArch}}
 	for _, a := range abis {

@@ -57,7 +57,8 @@ func sweep(in string) {
 			continue
 		}
 		var st unix.Stat_t
-		if unix.Fstat(int(f.Fd()), &st) == nil && int(st.Uid) == os.Geteuid() && time.Since(time.Unix(st.Mtim.Unix())) > time.Minute {
+		if unix.Fstat(int(f.Fd()), &st) == nil && int(st.Uid) == os.Geteuid() &&
+			time.Since(time.Unix(st.Mtim.Unix())) > time.Minute {
 			_ = tree.RemoveAll(dir)
 		}
 		f.Close()

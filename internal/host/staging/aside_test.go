@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestLeft: what somebody left who was killed goes when the next one comes, and what somebody is at work in, what has just been made and what is called otherwise stay.
+// TestLeft: what somebody left who was killed goes when the next one comes, and what somebody is at
+// work in, what has just been made and what is called otherwise stay.
 func TestLeft(t *testing.T) {
 	in := t.TempDir()
 	must := func(err error) {
@@ -19,7 +20,8 @@ func TestLeft(t *testing.T) {
 	busy, err := New(in)
 	must(err)
 	long := time.Now().Add(-time.Hour)
-	for name, when := range map[string]time.Time{".orrery-ABCDEFGHIJKL": long, ".orrery-ABCDEFGHIJKM": time.Now(), ".orrery-of-the-user": long, filepath.Base(busy.Path): long} {
+	for name, when := range map[string]time.Time{".orrery-ABCDEFGHIJKL": long, ".orrery-ABCDEFGHIJKM": time.Now(),
+		".orrery-of-the-user": long, filepath.Base(busy.Path): long} {
 		must(os.MkdirAll(filepath.Join(in, name, "deep"), 0o755))
 		must(os.Chtimes(filepath.Join(in, name), when, when))
 	}
@@ -29,7 +31,8 @@ func TestLeft(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(in, ".orrery-ABCDEFGHIJKL")); err == nil {
 		t.Error("what was left is there still")
 	}
-	for _, path := range []string{d.Path, busy.Path, in + "/.orrery-ABCDEFGHIJKM", in + "/.orrery-of-the-user", in + "/.orrery-ABCDEFGHIJKN"} {
+	for _, path := range []string{d.Path, busy.Path, in + "/.orrery-ABCDEFGHIJKM", in + "/.orrery-of-the-user",
+		in + "/.orrery-ABCDEFGHIJKN"} {
 		if _, err := os.Lstat(path); err != nil {
 			t.Error(err)
 		}

@@ -44,8 +44,9 @@ var (
 	slowAfter    = 5 * time.Second
 )
 
-// Slow tells a text, and for how long that has been so, until stop is called: after 5 s, and then now and then. It is for what takes
-// no time unless a disk or another machine does not answer, and cannot be interrupted.
+// Slow tells a text, and for how long that has been so, until stop is called: after 5 s, and then
+// now and then. It is for what takes no time unless a disk or another machine does not answer, and
+// cannot be interrupted.
 func Slow(ctx context.Context, text string) (stop func()) {
 	began, ended := time.Now(), make(chan struct{})
 	go func() {
@@ -61,9 +62,9 @@ func Slow(ctx context.Context, text string) (stop func()) {
 	return func() { close(ended) }
 }
 
-// For tries something until nobody else has what is wanted for it, which is named as in "the lock of …". Try returns who has
-// it, or nil if it has been done or cannot be. When ctx ends first, the problem says who still had it: Locked if it was time
-// that ended, else Interrupted.
+// For tries something until nobody else has what is wanted for it, which is named as in "the lock
+// of …". Try returns who has it, or nil if it has been done or cannot be. When ctx ends first, the
+// problem says who still had it: Locked if it was time that ended, else Interrupted.
 func For(ctx context.Context, wanted string, try func() (Held, error)) error {
 	began, told := time.Now(), time.Time{}
 	for {
@@ -74,7 +75,8 @@ func For(ctx context.Context, wanted string, try func() (Held, error)) error {
 			}
 			return err
 		}
-		if waited := time.Since(began); told.IsZero() && waited >= tellAfter || !told.IsZero() && time.Since(told) >= tellInterval {
+		if waited := time.Since(began); told.IsZero() && waited >= tellAfter || !told.IsZero() &&
+			time.Since(told) >= tellInterval {
 			told = time.Now()
 			Tell(ctx, "waits for "+wanted+": "+held())
 		}
@@ -91,7 +93,8 @@ func givenUp(ctx context.Context, wanted string, held Held) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		kind = problem.Locked
 	}
-	return problem.New(kind, "no longer waiting for %s: %s", wanted, held()).Because(context.Cause(ctx)).Try("wait for it, or end that process")
+	return problem.New(kind, "no longer waiting for %s: %s", wanted, held()).Because(context.Cause(ctx)).
+		Try("wait for it, or end that process")
 }
 
 // Locked parts what somebody who tried returns: a Locked problem tells who has what is waited for.

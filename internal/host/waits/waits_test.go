@@ -16,7 +16,9 @@ func TestFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		began := time.Now()
-		ctx := Telling(t.Context(), func(text string) { told = append(told, time.Since(began).Truncate(time.Second).String()+" "+text) })
+		ctx := Telling(t.Context(), func(text string) {
+			told = append(told, time.Since(began).Truncate(time.Second).String()+" "+text)
+		})
 		until := func(d time.Duration) func() (Held, error) {
 			began = time.Now()
 			return func() (Held, error) {
@@ -59,7 +61,8 @@ func TestSlow(t *testing.T) {
 	})
 }
 
-// TestForEnds: nobody waits past his context, and is told who still had it. What cannot be had is not waited for.
+// TestForEnds: nobody waits past his context, and is told who still had it. What cannot be had is
+// not waited for.
 func TestForEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := Telling(t.Context(), func(string) {})
@@ -68,12 +71,15 @@ func TestForEnds(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		err := For(limited, "the lock", busy)
-		if problem.Exit(err) != int(problem.Locked) || !strings.Contains(err.Error(), "no longer waiting for the lock: ada runs it: enough") || time.Since(began) > 6*time.Second {
+		if problem.Exit(err) != int(problem.Locked) ||
+			!strings.Contains(err.Error(), "no longer waiting for the lock: ada runs it: enough") ||
+			time.Since(began) > 6*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		stopped, stop := context.WithCancel(ctx)
 		time.AfterFunc(time.Hour, stop)
-		if err := For(stopped, "the lock", busy); problem.Exit(err) != int(problem.Interrupted) || !errors.Is(err, context.Canceled) {
+		if err := For(stopped, "the lock", busy); problem.Exit(err) != int(problem.Interrupted) ||
+			!errors.Is(err, context.Canceled) {
 			t.Errorf("interrupted: %v", err)
 		}
 		broken := errors.New("broken")

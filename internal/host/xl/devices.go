@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Connected is the state of a device whose two ends have found one another (XenbusStateConnected of Xen's io/xenbus.h).
+// Connected is the state of a device whose two ends have found one another (XenbusStateConnected of
+// Xen's io/xenbus.h).
 const Connected = 4
 
 // A Card is a network card of a domain.

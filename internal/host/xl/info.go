@@ -86,7 +86,8 @@ type Uptime struct {
 	For  time.Duration
 }
 
-// ParseUptime reads what `xl uptime` prints, with days before the time of the domains that have some: "2 days,  3:04:05".
+// ParseUptime reads what `xl uptime` prints, with days before the time of the domains that have
+// some: "2 days, 3:04:05".
 func ParseUptime(text []byte) (all []Uptime, err error) {
 	lines, err := below(text, "Name", "ID", "Uptime")
 	for _, line := range lines {
@@ -130,13 +131,15 @@ func onClock(word string) (time.Duration, error) {
 	return all, nil
 }
 
-// Terminal returns the path of the terminal at which Xen's daemon serves the console of a domain. Xenstore, which has it, is Dom0's there: the guest may not write it.
+// Terminal returns the path of the terminal at which Xen's daemon serves the console of a domain.
+// Xenstore, which has it, is Dom0's there: the guest may not write it.
 func Terminal(ctx context.Context, domain string) (string, error) {
 	id, err := Number(ctx, domain)
 	if err != nil {
 		return "", err
 	}
-	said, err := host.Output(ctx, host.Local{Name: "xenstore"}, host.Command{Args: []string{"xenstore-read", fmt.Sprintf("/local/domain/%d/console/tty", id)}}, mostSaid)
+	said, err := host.Output(ctx, host.Local{Name: "xenstore"},
+		host.Command{Args: []string{"xenstore-read", fmt.Sprintf("/local/domain/%d/console/tty", id)}}, mostSaid)
 	if err != nil {
 		return "", problem.New(problem.Failed, "xenstore does not say where the console of %s is", domain).Because(err)
 	}

@@ -19,7 +19,8 @@ type Domain struct {
 	Time   float64 // seconds of processors
 }
 
-// A State is six letters, each of which may be "-": running, blocked, paused, shut down, the reason of that, dying.
+// A State is six letters, each of which may be "-": running, blocked, paused, shut down, the reason
+// of that, dying.
 type State string
 
 // Paused reports whether the domain stands still.
@@ -53,7 +54,8 @@ func ParseList(text []byte) (all []Domain, err error) {
 		}
 		last := words[len(words)-columns:]
 		d := Domain{Name: strings.Join(words[:len(words)-columns], " "), State: State(last[3])}
-		numbers := []error{number(last[0], &d.ID), megabytes(last[1], &d.Memory), number(last[2], &d.VCPUs), seconds(last[4], &d.Time)}
+		numbers := []error{number(last[0], &d.ID), megabytes(last[1], &d.Memory), number(last[2], &d.VCPUs),
+			seconds(last[4], &d.Time)}
 		if errors.Join(numbers...) != nil || !d.State.sound() {
 			return nil, unexpected(line)
 		}
@@ -97,7 +99,8 @@ func Described(ctx context.Context, names ...string) ([]Details, error) {
 	return ParseDetails(text)
 }
 
-// ParseDetails reads what `xl list -l` prints: JSON (libxl_domain_config, libxl_types.idl) of a list of domains, or of one.
+// ParseDetails reads what `xl list -l` prints: JSON (libxl_domain_config, libxl_types.idl) of a
+// list of domains, or of one.
 func ParseDetails(text []byte) ([]Details, error) {
 	type config struct {
 		Create struct {
@@ -130,7 +133,8 @@ func ParseDetails(text []byte) ([]Details, error) {
 	}
 	var described []Details
 	for _, d := range all {
-		one := Details{ID: -1, Name: d.Config.Create.Name, UUID: d.Config.Create.UUID, Type: d.Config.Create.Type, Kernel: d.Config.Build.Kernel, VCPUs: d.Config.Build.VCPUs, Disks: len(d.Config.Disks)}
+		one := Details{ID: -1, Name: d.Config.Create.Name, UUID: d.Config.Create.UUID, Type: d.Config.Create.Type,
+			Kernel: d.Config.Build.Kernel, VCPUs: d.Config.Build.VCPUs, Disks: len(d.Config.Disks)}
 		if d.ID != nil {
 			one.ID = *d.ID
 		}
@@ -142,7 +146,8 @@ func ParseDetails(text []byte) ([]Details, error) {
 	return described, nil
 }
 
-// below returns the lines of a table, without its head, of which the first words are known. Lines that are empty are none.
+// below returns the lines of a table, without its head, of which the first words are known. Lines
+// that are empty are none.
 func below(text []byte, head ...string) (lines []string, err error) {
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimRight(line, "\r\n "); line != "" {

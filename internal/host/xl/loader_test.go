@@ -14,7 +14,8 @@ func TestLoader(t *testing.T) {
 	was := Loaders["pv"]
 	defer func() { Loaders["pv"] = was }()
 	Loaders["pv"] = filepath.Join(t.TempDir(), "grub")
-	if _, err := Loader("pv"); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "grub-xen-host") {
+	if _, err := Loader("pv"); problem.Exit(err) != int(problem.Unable) ||
+		!strings.Contains(err.Error(), "grub-xen-host") {
 		t.Errorf("%v", err)
 	}
 	if err := os.WriteFile(Loaders["pv"], nil, 0o600); err != nil {

@@ -13,7 +13,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// The file that `xl save` writes begins with this (struct save_file_header of xl.h), and then with what the domain was made from. The rest is libxl's.
+// The file that `xl save` writes begins with this (struct save_file_header of xl.h), and then with
+// what the domain was made from. The rest is libxl's.
 type savedHeader struct {
 	Magic     [32]byte
 	ByteOrder uint32
@@ -36,7 +37,8 @@ const (
 // mostConfig bounds what a file may say that the domain was made from, in bytes.
 const mostConfig = 1 << 20
 
-// ParseSaved tells whose state a file has that `xl save` has written: what that begins with is there, and understood.
+// ParseSaved tells whose state a file has that `xl save` has written: what that begins with is
+// there, and understood.
 func ParseSaved(in io.Reader) (*Details, error) {
 	bad := errors.New("it is no state that xl has saved")
 	var h savedHeader

@@ -32,9 +32,11 @@ func saved(t testing.TB, config string, change func(*savedHeader)) []byte {
 	return append(append(text, config...), "\x00LibxlFmt and so on"...)
 }
 
-// TestSaved: whose state a file has is told by what it begins with; a file that is anything else is refused, and nothing of it is taken that is not bounded.
+// TestSaved: whose state a file has is told by what it begins with; a file that is anything else is
+// refused, and nothing of it is taken that is not bounded.
 func TestSaved(t *testing.T) {
-	want := Details{ID: -1, Name: "orrery-y-1", UUID: "1553313d-da5e-4d63-b651-7abbed07abee", Type: "pv", Kernel: "/usr/lib/grub-xen/grub-x86_64-xen.bin", VCPUs: 1, Disks: 1, NICs: []string{"02:00:00:00:00:01"}}
+	want := Details{ID: -1, Name: "orrery-y-1", UUID: "1553313d-da5e-4d63-b651-7abbed07abee", Type: "pv",
+		Kernel: "/usr/lib/grub-xen/grub-x86_64-xen.bin", VCPUs: 1, Disks: 1, NICs: []string{"02:00:00:00:00:01"}}
 	got, err := ParseSaved(bytes.NewReader(saved(t, made, nil)))
 	if err != nil {
 		t.Fatal(err)

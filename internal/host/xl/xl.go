@@ -1,7 +1,8 @@
 // Package xl drives Xen's toolstack: it finds out whether this machine is a Dom0, runs xl(1), and
 // parses its output.
 //
-// What xl prints comes from the hypervisor and from xenstore, where guests write, too: everything is bounded, and a word that does not fit is an error.
+// What xl prints comes from the hypervisor and from xenstore, where guests write, too: everything
+// is bounded, and a word that does not fit is an error.
 package xl
 
 import (
@@ -20,7 +21,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// mostSaid bounds what a call of xl may print, in bytes; and patience how long one may take that does not wait for a guest.
+// mostSaid bounds what a call of xl may print, in bytes; and patience how long one may take that
+// does not wait for a guest.
 const (
 	mostSaid = 16 << 20
 	patience = 2 * time.Minute
@@ -30,7 +32,8 @@ const (
 func Program() (string, error) {
 	path, err := exec.LookPath("xl")
 	if err != nil {
-		return "", problem.New(problem.Unable, "Xen's toolstack, xl, is not installed").Try("apt-get install xen-system-amd64, and boot Xen")
+		return "", problem.New(problem.Unable, "Xen's toolstack, xl, is not installed").
+			Try("apt-get install xen-system-amd64, and boot Xen")
 	}
 	return path, nil
 }
@@ -56,18 +59,21 @@ func lacks(root string) error {
 func dom0(root string) error {
 	kind, _ := os.ReadFile(filepath.Join(root, "sys/hypervisor/type"))
 	if strings.TrimSpace(string(kind)) != "xen" {
-		return problem.New(problem.Unable, "this host does not run on Xen").Try("apt-get install xen-system-amd64, and choose Xen when it boots")
+		return problem.New(problem.Unable, "this host does not run on Xen").
+			Try("apt-get install xen-system-amd64, and choose Xen when it boots")
 	}
 	able, _ := os.ReadFile(filepath.Join(root, "proc/xen/capabilities"))
 	if !strings.Contains(string(able), "control_d") {
-		return problem.New(problem.Unable, "this host is a guest of Xen and not its Dom0, or /proc/xen is not mounted").Try("run orrery in Dom0; there, systemctl start xen-init-dom0")
+		return problem.New(problem.Unable, "this host is a guest of Xen and not its Dom0, or /proc/xen is not mounted").
+			Try("run orrery in Dom0; there, systemctl start xen-init-dom0")
 	}
 	return nil
 }
 
 // DeviceModel finds the QEMU that knows Xen. Debian has it in a package of its own.
 func DeviceModel() (string, error) {
-	all := []string{"/usr/libexec/xen-qemu-system-i386", "/usr/lib/xen/bin/qemu-system-i386", "/usr/local/lib/xen/bin/qemu-system-i386"}
+	all := []string{"/usr/libexec/xen-qemu-system-i386", "/usr/lib/xen/bin/qemu-system-i386",
+		"/usr/local/lib/xen/bin/qemu-system-i386"}
 	others, _ := filepath.Glob("/usr/lib/xen-*/bin/qemu-system-i386")
 	slices.Reverse(others) // the newest first
 	for _, place := range append(all, others...) {
@@ -78,7 +84,8 @@ func DeviceModel() (string, error) {
 	if path, err := exec.LookPath("xen-qemu-system-i386"); err == nil {
 		return path, nil
 	}
-	return "", problem.New(problem.Unable, "the QEMU that gives guests of Xen their root is not installed").Try("apt-get install qemu-system-xen")
+	return "", problem.New(problem.Unable, "the QEMU that gives guests of Xen their root is not installed").
+		Try("apt-get install qemu-system-xen")
 }
 
 // Do runs xl with some arguments.
@@ -128,7 +135,8 @@ func Failed(args []string, said string, err error) error {
 // mostLines is how many lines of xl's are told.
 const mostLines = 4
 
-// Words returns the last lines that tell what went wrong, without what libxl writes before them for who looks for the place in its source.
+// Words returns the last lines that tell what went wrong, without what libxl writes before them for
+// who looks for the place in its source.
 func Words(said string) string {
 	var lines []string
 	for line := range strings.Lines(said) {
@@ -139,7 +147,8 @@ func Words(said string) string {
 	return sanitize.Line(strings.Join(lines[max(0, len(lines)-mostLines):], "; "))
 }
 
-// told returns what a line tells: "libxl: error: libxl_dm.c:2938:device_model_spawn_outcome: Domain 3:domain 3 device model: spawn failed" tells what comes after the place.
+// told returns what a line tells: "libxl: error: libxl_dm.c:2938:device_model_spawn_outcome: Domain
+// 3:domain 3 device model: spawn failed" tells what comes after the place.
 func told(line string) string {
 	for _, severity := range []string{"libxl: error: ", "libxl: warning: "} {
 		if _, rest, ok := strings.Cut(line, severity); ok {

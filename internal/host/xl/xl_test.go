@@ -52,7 +52,8 @@ func TestLacks(t *testing.T) {
 	lacking("xl, is not installed")
 }
 
-// TestAsk: xl is run with its arguments; what it says when it fails is told in one line, without places in its source.
+// TestAsk: xl is run with its arguments; what it says when it fails is told in one line, without
+// places in its source.
 func TestAsk(t *testing.T) {
 	fake(t, `echo "$@"`)
 	out, err := Ask(t.Context(), "list", "a b")
@@ -61,7 +62,8 @@ func TestAsk(t *testing.T) {
 	}
 	fake(t, `echo "libxl: error: libxl_dm.c:2938:device_model_spawn_outcome: Domain 3:domain 3 device model: spawn failed (rc=-3)" >&2; printf 'cannot \033[2J\n' >&2; exit 3`)
 	err = Do(t.Context(), "create", "x")
-	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "xl create has failed") || !strings.Contains(err.Error(), "domain 3 device model: spawn failed (rc=-3); cannot") ||
+	if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "xl create has failed") ||
+		!strings.Contains(err.Error(), "domain 3 device model: spawn failed (rc=-3); cannot") ||
 		strings.Contains(err.Error(), "libxl_dm.c") || strings.Contains(err.Error(), "\033") {
 		t.Errorf("%q", err)
 	}
@@ -86,7 +88,8 @@ func TestAskTooMuch(t *testing.T) {
 	}
 }
 
-// TestTerminal: where a console is, is asked of xenstore, by the number of the domain. What is no terminal there is not opened.
+// TestTerminal: where a console is, is asked of xenstore, by the number of the domain. What is no
+// terminal there is not opened.
 func TestTerminal(t *testing.T) {
 	fake(t, `[ "$*" = "domid x" ] && echo 7`)
 	dir, _, _ := strings.Cut(os.Getenv("PATH"), ":")

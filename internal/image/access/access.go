@@ -1,10 +1,12 @@
 // Package access decides how a build reaches its packages: from which archives, through which
 // proxies, with which certificates, and nothing else.
 //
-// The archives themselves are those of the image's distribution (distro.Sources); a mirror that is a directory of this host is brought to where the build
-// sees it (nearby.go). Access is what apt and pip of this host are told about proxies and indexes.
-// Divert turns it into that of a build, which runs in a network namespace with a loopback alone: a Way there are proxies on this loopback that lead to
-// the Places of packages, each through the proxy that the host has for it, and refuse all others (way.go).
+// The archives themselves are those of the image's distribution (distro.Sources); a mirror that is
+// a directory of this host is brought to where the build sees it (nearby.go). Access is what apt
+// and pip of this host are told about proxies and indexes. Divert turns it into that of a build,
+// which runs in a network namespace with a loopback alone: a Way there are proxies on this loopback
+// that lead to the Places of packages, each through the proxy that the host has for it, and refuse
+// all others (way.go).
 package access
 
 import (
@@ -24,8 +26,9 @@ import (
 	"orrery/internal/site"
 )
 
-// Access is how this host reaches its packages: what apt and pip here are told about proxies, certificates and indexes,
-// and what the site declares instead. It is for building only; none of it gets into a layer.
+// Access is how this host reaches its packages: what apt and pip here are told about proxies,
+// certificates and indexes, and what the site declares instead. It is for building only; none of it
+// gets into a layer.
 type Access struct {
 	Apt   []string          // options of apt, one `Key "value";` each
 	env   map[string]string // for whatever else fetches something
@@ -35,7 +38,8 @@ type Access struct {
 
 // bundles are where distributions keep the certificates of all authorities that they trust, in one file.
 var bundles = []string{
-	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
+	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+	"/etc/ssl/cert.pem",
 }
 
 // OfHost returns how this host reaches packages, or the mirror that a site names in its place.
@@ -74,7 +78,8 @@ func OfHost(m site.Mirror) *Access {
 
 // taken are apt's settings of the host that say how to reach archives, not how the host itself is to be.
 var taken = []string{
-	"Acquire::http::", "Acquire::https::", "Acquire::ftp::", "Acquire::Retries", "Acquire::Check-Valid-Until", "Acquire::Check-Date",
+	"Acquire::http::", "Acquire::https::", "Acquire::ftp::", "Acquire::Retries", "Acquire::Check-Valid-Until",
+	"Acquire::Check-Date",
 	"Acquire::Max-ValidTime", "Acquire::ForceIPv4", "Acquire::ForceIPv6", "Acquire::AllowInsecureRepositories",
 }
 
@@ -100,7 +105,8 @@ func (a *Access) addApt() {
 		}
 		switch {
 		case strings.HasSuffix(key, "Proxy-Auto-Detect") || strings.HasSuffix(key, "ProxyAutoDetect"):
-			// A program of the host; what it says for an archive is asked here, since the scratch container has no such program.
+			// A program of the host; what it says for an archive is asked here, since the scratch container
+			// has no such program.
 			out, err := host.Program(context.Background(), value, someArchive()).Output()
 			if proxy := strings.TrimSpace(string(out)); err == nil && proxy != "" && proxy != "DIRECT" {
 				a.Apt = append(a.Apt, distro.Option("Acquire::http::Proxy", proxy))
@@ -123,7 +129,8 @@ func (a *Access) addApt() {
 	}
 }
 
-// Lay writes the certificates and credentials into a directory, which apt sees at a path, and gives apt's settings for all of the access.
+// Lay writes the certificates and credentials into a directory, which apt sees at a path, and gives
+// apt's settings for all of the access.
 func (a *Access) Lay(dir, seen string) ([]string, error) {
 	settings := slices.Clone(a.Apt)
 	for _, f := range []struct {
@@ -148,7 +155,8 @@ var pipKeys = []string{"index-url", "extra-index-url", "trusted-host", "proxy", 
 func (a *Access) addPip() {
 	home, _ := os.UserHomeDir()
 	for _, file := range []string{
-		"/etc/pip.conf", "/etc/xdg/pip/pip.conf", filepath.Join(home, ".pip/pip.conf"), filepath.Join(home, ".config/pip/pip.conf"),
+		"/etc/pip.conf", "/etc/xdg/pip/pip.conf", filepath.Join(home, ".pip/pip.conf"),
+		filepath.Join(home, ".config/pip/pip.conf"),
 		os.Getenv("PIP_CONFIG_FILE"),
 	} {
 		conf, err := ini.LoadSources(ini.LoadOptions{AllowPythonMultilineValues: true, IgnoreInlineComment: true}, file)

@@ -23,16 +23,19 @@ func TestAccess(t *testing.T) {
 	t.Setenv("PIP_DEFAULT_TIMEOUT", "")
 	a := OfHost(site.Mirror{})
 	for key, want := range map[string]string{
-		"http_proxy": "http://host/http_proxy", "PIP_INDEX_URL": "http://host/PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL": "http://host/PIP_EXTRA_INDEX_URL",
-		"PIP_TRUSTED_HOST": "a b", "PIP_TIMEOUT": "7",
+		"http_proxy": "http://host/http_proxy", "PIP_INDEX_URL": "http://host/PIP_INDEX_URL",
+		"PIP_EXTRA_INDEX_URL": "http://host/PIP_EXTRA_INDEX_URL",
+		"PIP_TRUSTED_HOST":    "a b", "PIP_TIMEOUT": "7",
 	} {
 		if a.env[key] != want {
 			t.Errorf("%s is %q", key, a.env[key])
 		}
 	}
 	a = OfHost(site.Mirror{PyPI: "https://m/simple", Proxy: "http://p:3128", CA: []byte("PEM")})
-	if a.env["PIP_INDEX_URL"] != "https://m/simple" || a.env["PIP_EXTRA_INDEX_URL"] != "" || a.env["https_proxy"] != "http://p:3128" ||
-		!strings.HasSuffix(string(a.Roots), "PEM") || !strings.Contains(strings.Join(a.Apt, "\n"), `Acquire::http::Proxy "http://p:3128";`) {
+	if a.env["PIP_INDEX_URL"] != "https://m/simple" || a.env["PIP_EXTRA_INDEX_URL"] != "" ||
+		a.env["https_proxy"] != "http://p:3128" ||
+		!strings.HasSuffix(string(a.Roots), "PEM") ||
+		!strings.Contains(strings.Join(a.Apt, "\n"), `Acquire::http::Proxy "http://p:3128";`) {
 		t.Errorf("with a mirror: %v, %v", a.env, a.Apt)
 	}
 }
@@ -50,10 +53,12 @@ func localArchive(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// TestLocalMirror: of a mirror on this host, the key and the security updates are found in it; builders copy out of it.
+// TestLocalMirror: of a mirror on this host, the key and the security updates are found in it;
+// builders copy out of it.
 func TestLocalMirror(t *testing.T) {
 	dir := localArchive(t, map[string]string{
-		"dists/bookworm/Release": "1", "dists/bookworm-security/Release": "2", MirrorKey: "-----BEGIN PGP PUBLIC KEY BLOCK-----",
+		"dists/bookworm/Release": "1", "dists/bookworm-security/Release": "2",
+		MirrorKey: "-----BEGIN PGP PUBLIC KEY BLOCK-----",
 	})
 	m, err := Settle(site.Mirror{Apt: "file://" + dir})
 	if err != nil {

@@ -32,7 +32,8 @@ const InScratch = "/run/orrery-build"
 // NoResolver is the resolv.conf of a scratch.
 const NoResolver = "# Nothing is reached from here but by the proxies of the environment.\n"
 
-// Hosts returns the hosts(5) of a scratch, with the names that this host knows: among them, perhaps, that of a mirror.
+// Hosts returns the hosts(5) of a scratch, with the names that this host knows: among them,
+// perhaps, that of a mirror.
 func Hosts() string {
 	text, err := os.ReadFile("/etc/hosts")
 	if err != nil || !bytes.Contains(text, []byte("localhost")) {
@@ -53,8 +54,9 @@ func LocalDir(uri string) (string, bool) {
 	return filepath.Clean(u.Path), true
 }
 
-// Copied has apt copy packages out of a directory of this host into the cache, as it does with those from elsewhere: of an archive
-// at file: it would only remember where they are, and mmdebstrap unpacks what is in the cache.
+// Copied has apt copy packages out of a directory of this host into the cache, as it does with
+// those from elsewhere: of an archive at file: it would only remember where they are, and
+// mmdebstrap unpacks what is in the cache.
 func Copied(from []distro.Source) []distro.Source {
 	var all []distro.Source
 	for _, s := range from {
@@ -69,8 +71,8 @@ func Copied(from []distro.Source) []distro.Source {
 // mostKey bounds a key that is beside an archive.
 const mostKey = 1 << 20
 
-// Settle returns a mirror with all that follows from what was declared: the key of one on this host lies in it, and what it
-// has of security updates is taken from it.
+// Settle returns a mirror with all that follows from what was declared: the key of one on this host
+// lies in it, and what it has of security updates is taken from it.
 func Settle(m site.Mirror) (site.Mirror, error) {
 	dir, ok := LocalDir(m.Apt)
 	if !ok {
@@ -92,8 +94,9 @@ func Settle(m site.Mirror) (site.Mirror, error) {
 // A Nearby is a directory of this host that a scratch is to see.
 type Nearby struct{ Dir, Name string }
 
-// Bring returns the mirror as a scratch finds it, and the directories that it must see for that. Their names follow from what is in
-// them, so that package lists of one archive are never taken for those of another or of a former time.
+// Bring returns the mirror as a scratch finds it, and the directories that it must see for that.
+// Their names follow from what is in them, so that package lists of one archive are never taken for
+// those of another or of a former time.
 func Bring(m site.Mirror) (site.Mirror, []Nearby, error) {
 	m, err := Settle(m)
 	if err != nil {

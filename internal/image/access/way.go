@@ -17,8 +17,9 @@ import (
 	"orrery/internal/site"
 )
 
-// A Way is how those who fetch packages get out of where they run, which is a network namespace without links: by proxies on its loopback that
-// lead to the places where packages come from, each through the proxy that the host has for it, and nowhere else.
+// A Way is how those who fetch packages get out of where they run, which is a network namespace
+// without links: by proxies on its loopback that lead to the places where packages come from, each
+// through the proxy that the host has for it, and nowhere else.
 type Way struct {
 	relay *egressproxy.Relay
 	ways  []proxied
@@ -51,7 +52,8 @@ func (a *Access) Divert(places []string) *Way {
 	for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"} {
 		a.env[name] = "http://" + envProxy
 	}
-	a.Apt = append(options, distro.Option("Acquire::http::Proxy", "http://"+aptProxy), distro.Option("Acquire::https::Proxy", "http://"+aptProxy))
+	a.Apt = append(options, distro.Option("Acquire::http::Proxy", "http://"+aptProxy),
+		distro.Option("Acquire::https::Proxy", "http://"+aptProxy))
 	if own := a.env["PIP_PROXY"]; own != "" {
 		w.ways = append(w.ways, proxied{pipProxy, func(*url.URL) (*url.URL, error) { return proxyURL(own) }})
 		a.env["PIP_PROXY"] = "http://" + pipProxy
@@ -84,7 +86,8 @@ func (w *Way) Explain(err error) error {
 	}
 	slices.Sort(refused)
 	refused = slices.Compact(refused)
-	return problem.New(problem.Failed, "a build reaches the places of packages only, and this one wanted to reach %s", strings.Join(refused, ", ")).Because(err).
+	return problem.New(problem.Failed, "a build reaches the places of packages only, and this one wanted to reach %s",
+		strings.Join(refused, ", ")).Because(err).
 		Try("if it shall, say so in site.toml: [mirror] hosts = [%q]", refused[0])
 }
 
@@ -124,9 +127,11 @@ func aptProxies(options []string) (proxies map[string]string, others []string) {
 	return proxies, others
 }
 
-// aptUpstream finds apt's proxy for a place as apt does (apt-transport-http(1)): that for the host, that for all, that of the environment.
+// aptUpstream finds apt's proxy for a place as apt does (apt-transport-http(1)): that for the host,
+// that for all, that of the environment.
 func aptUpstream(proxies map[string]string, u *url.URL, byEnv egressproxy.Upstream) (*url.URL, error) {
-	for _, key := range []string{u.Scheme + "::" + strings.ToLower(u.Hostname()), u.Scheme, "http::" + strings.ToLower(u.Hostname()), "http"} {
+	for _, key := range []string{u.Scheme + "::" + strings.ToLower(u.Hostname()), u.Scheme,
+		"http::" + strings.ToLower(u.Hostname()), "http"} {
 		if text, ok := proxies[key]; ok {
 			return proxyURL(text)
 		}
@@ -148,7 +153,8 @@ func proxyURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Places returns where packages come from: archives, indexes of Python packages, and what the site declares besides.
+// Places returns where packages come from: archives, indexes of Python packages, and what the site
+// declares besides.
 func (a *Access) Places(from []distro.Source, m site.Mirror) []string {
 	var all []string
 	add := func(uri string) {

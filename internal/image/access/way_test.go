@@ -19,13 +19,16 @@ func TestDivert(t *testing.T) {
 			"PIP_INDEX_URL": "http://127.0.0.1:3141/root/pypi", "PIP_EXTRA_INDEX_URL": "https://pypi.org/simple",
 		},
 		Apt: []string{
-			distro.Option("Acquire::http::Proxy", "http://p4:3142"), distro.Option("Acquire::http::Proxy::near.example", "DIRECT"), distro.Option("Acquire::Retries", "3"),
+			distro.Option("Acquire::http::Proxy", "http://p4:3142"),
+			distro.Option("Acquire::http::Proxy::near.example", "DIRECT"), distro.Option("Acquire::Retries", "3"),
 		},
 	}
-	from := []distro.Source{{URI: "http://deb.debian.org/debian"}, {URI: "mirror+https://m.example/list"}, {URI: "copy:///srv/mirror"}}
+	from := []distro.Source{{URI: "http://deb.debian.org/debian"}, {URI: "mirror+https://m.example/list"},
+		{URI: "copy:///srv/mirror"}}
 	places := a.Places(from, site.Mirror{Hosts: []string{"github.com", "10.1.2.3:8080"}})
 	want := []string{
-		"deb.debian.org:80", "m.example:443", "127.0.0.1:3141", "pypi.org:443", "files.pythonhosted.org:443", "github.com:80", "github.com:443", "10.1.2.3:8080",
+		"deb.debian.org:80", "m.example:443", "127.0.0.1:3141", "pypi.org:443", "files.pythonhosted.org:443",
+		"github.com:80", "github.com:443", "10.1.2.3:8080",
 	}
 	if !slices.Equal(places, want) {
 		t.Errorf("places are %q", places)
@@ -57,7 +60,8 @@ func TestDivert(t *testing.T) {
 	if a.env["http_proxy"] != "http://"+envProxy || a.env["no_proxy"] != "" || a.env["PIP_PROXY"] != "http://"+pipProxy {
 		t.Errorf("the environment is %v", a.env)
 	}
-	if got := strings.Join(a.Apt, " "); strings.Contains(got, "p4") || !strings.Contains(got, aptProxy) || !strings.Contains(got, "Retries") {
+	if got := strings.Join(a.Apt, " "); strings.Contains(got, "p4") || !strings.Contains(got, aptProxy) ||
+		!strings.Contains(got, "Retries") {
 		t.Errorf("apt is told %s", got)
 	}
 }

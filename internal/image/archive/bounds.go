@@ -14,8 +14,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// Bounds are what is left of what an import may become. Whoever made the archive decides what is in it, and a few kilobytes, compressed or
-// with holes, can say that it is more than any disk holds.
+// Bounds are what is left of what an import may become. Whoever made the archive decides what is in
+// it, and a few kilobytes, compressed or with holes, can say that it is more than any disk holds.
 type bounds struct {
 	content int64 // bytes of files: what is free on the disk
 	stream  int64 // bytes of archives, once they are decompressed
@@ -31,7 +31,8 @@ func newBounds(free int64) *bounds {
 	return &bounds{content: free, stream: 2*free + 256<<20, paths: 4 << 20, names: 512 << 20, holed: maxHoled}
 }
 
-// maxHoled bounds the sizes of all files with holes together. They take no room, but whoever reads them reads the holes as well.
+// maxHoled bounds the sizes of all files with holes together. They take no room, but whoever reads
+// them reads the holes as well.
 const maxHoled = 16 << 40
 
 var errMuch = errors.New("there is more in it than fits on this disk")

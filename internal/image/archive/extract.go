@@ -20,7 +20,8 @@ import (
 	"orrery/internal/treesync"
 )
 
-// An extractor lays down the entries of archives in a directory, and nothing outside of it, whatever links they contain.
+// An extractor lays down the entries of archives in a directory, and nothing outside of it,
+// whatever links they contain.
 type extractor struct {
 	root  *os.Root
 	owned bool // with owners, modes, attributes and named pipes
@@ -71,7 +72,8 @@ func (x *extractor) lay(h *tar.Header, content io.Reader) error {
 		return nil // each node gets its own
 	}
 	if x.owned && (h.Uid < 0 || h.Gid < 0 || h.Uid >= nodeIDs || h.Gid >= nodeIDs) {
-		return problem.New(problem.Mistake, "import: %s belongs to %d:%d, but a node has the ids 0 to %d only", h.Name, h.Uid, h.Gid, nodeIDs-1).
+		return problem.New(problem.Mistake, "import: %s belongs to %d:%d, but a node has the ids 0 to %d only", h.Name,
+			h.Uid, h.Gid, nodeIDs-1).
 			Try("export the file system with the owners that the container itself sees")
 	}
 	if x.layered {
@@ -108,7 +110,8 @@ func (x *extractor) lay(h *tar.Header, content io.Reader) error {
 		}
 		return x.root.Lchown(name, h.Uid, h.Gid)
 	case tar.TypeChar, tar.TypeBlock:
-		return problem.New(problem.Mistake, "import: %s is a device, and no node has devices but those that Orrery gives it", h.Name).
+		return problem.New(problem.Mistake,
+			"import: %s is a device, and no node has devices but those that Orrery gives it", h.Name).
 			Try("leave it out of the archive")
 	case tar.TypeFifo:
 		if !x.owned {
@@ -119,8 +122,9 @@ func (x *extractor) lay(h *tar.Header, content io.Reader) error {
 	return fmt.Errorf("an entry of an unknown type %q", h.Typeflag)
 }
 
-// place returns where an entry goes: its name in the tree, with the links among its directories followed as a system with
-// that root would follow them (var/run/x is run/x if var/run points to /run). Directories that are missing are made.
+// place returns where an entry goes: its name in the tree, with the links among its directories
+// followed as a system with that root would follow them (var/run/x is run/x if var/run points to
+// /run). Directories that are missing are made.
 func (x *extractor) place(name string) (string, error) {
 	return x.resolve(name, func(dir string, info fs.FileInfo) error {
 		if info != nil { // a later archive may make a directory of what was a file
@@ -135,15 +139,17 @@ func (x *extractor) place(name string) (string, error) {
 	})
 }
 
-// find returns the same place, but changes nothing. If one of the directories is missing, the error is fs.ErrNotExist.
+// find returns the same place, but changes nothing. If one of the directories is missing, the error
+// is fs.ErrNotExist.
 func (x *extractor) find(name string) (string, error) {
 	return x.resolve(name, func(dir string, _ fs.FileInfo) error {
 		return &fs.PathError{Op: "find", Path: dir, Err: fs.ErrNotExist}
 	})
 }
 
-// resolve follows the links among the directories of a name. Lacking is called for each of them that is not there, with nil, or
-// that is something else. Unless it returns an error, it has made the directory.
+// resolve follows the links among the directories of a name. Lacking is called for each of them
+// that is not there, with nil, or that is something else. Unless it returns an error, it has made
+// the directory.
 func (x *extractor) resolve(name string, lacking func(dir string, info fs.FileInfo) error) (string, error) {
 	clean := path.Clean("/" + name)[1:]
 	if clean == "" {
@@ -275,8 +281,8 @@ func (x *extractor) pipe(h *tar.Header, name string) error {
 	return unix.Fchmodat(int(dir.Fd()), base, mode, 0)
 }
 
-// finish sets the times of directories. Those that a later entry has removed or replaced by something else are left out, and
-// no link is followed to another directory.
+// finish sets the times of directories. Those that a later entry has removed or replaced by
+// something else are left out, and no link is followed to another directory.
 func (x *extractor) finish() error {
 	root, err := tree.OpenBeneath(x.root.Name())
 	if err != nil {

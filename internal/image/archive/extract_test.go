@@ -10,7 +10,8 @@ import (
 	"orrery/internal/treesync/treesynctest"
 )
 
-// TestAttributes: what an archive says of attributes is believed of those that are content, and of no mark of an overlay of the host.
+// TestAttributes: what an archive says of attributes is believed of those that are content, and of
+// no mark of an overlay of the host.
 func TestAttributes(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("most attributes need root")

@@ -9,8 +9,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// Marks of the OCI image specification (layer.md, "Whiteouts"), by which a layer hides what is in those below. They never concern
-// what the layer itself brings, whether that comes before the mark or after it.
+// Marks of the OCI image specification (layer.md, "Whiteouts"), by which a layer hides what is in
+// those below. They never concern what the layer itself brings, whether that comes before the mark
+// or after it.
 const (
 	markOne = ".wh."
 	markAll = ".wh..wh..opq"
@@ -21,15 +22,16 @@ func (x *extractor) next() {
 	x.layered, x.fresh = true, map[string]bool{}
 }
 
-// bring notes that this archive has an entry at a place. The directories above are then of this archive, too, even if it has no
-// entries for them.
+// bring notes that this archive has an entry at a place. The directories above are then of this
+// archive, too, even if it has no entries for them.
 func (x *extractor) bring(name string) {
 	for ; name != "." && !x.fresh[name]; name = path.Dir(name) {
 		x.fresh[name] = true
 	}
 }
 
-// mark hides what the entry of this name hides, and reports whether it is a mark. A mark in a directory that is not there hides nothing.
+// mark hides what the entry of this name hides, and reports whether it is a mark. A mark in a
+// directory that is not there hides nothing.
 func (x *extractor) mark(name string) (bool, error) {
 	base := path.Base(path.Clean("/" + name))
 	hidden, ok := strings.CutPrefix(base, markOne)

@@ -20,11 +20,12 @@ import (
 	"orrery/internal/tree"
 )
 
-// mostJSON bounds an index, a manifest or a configuration of an image; the specification wants registries to take 4 MiB.
+// mostJSON bounds an index, a manifest or a configuration of an image; the specification wants
+// registries to take 4 MiB.
 const mostJSON = 4 << 20
 
-// Images are in a directory, as an OCI layout or what `docker save` wrote, unpacked. Anybody may have written it: every
-// blob is compared with its digest.
+// Images are in a directory, as an OCI layout or what `docker save` wrote, unpacked. Anybody may
+// have written it: every blob is compared with its digest.
 type imagesIn struct {
 	root *tree.Root
 	seen int // entries of indexes
@@ -120,7 +121,8 @@ func (in *imagesIn) choose(text []byte, depth int) (*v1.Manifest, error) {
 		if !d.MediaType.IsIndex() && !d.MediaType.IsImage() {
 			continue // a signature, an attestation
 		}
-		if p := d.Platform; d.MediaType.IsImage() && p != nil && p.Architecture != "" && (p.Architecture != runtime.GOARCH || p.OS != "linux") {
+		if p := d.Platform; d.MediaType.IsImage() && p != nil && p.Architecture != "" &&
+			(p.Architecture != runtime.GOARCH || p.OS != "linux") {
 			others = append(others, p.String())
 			continue
 		}
@@ -140,7 +142,8 @@ func (in *imagesIn) choose(text []byte, depth int) (*v1.Manifest, error) {
 		found = append(found, m)
 	}
 	if len(found) == 0 {
-		return nil, problem.New(problem.Mistake, "import: it holds no image for linux/%s, only %q", runtime.GOARCH, orNone(others)).
+		return nil, problem.New(problem.Mistake, "import: it holds no image for linux/%s, only %q", runtime.GOARCH,
+			orNone(others)).
 			Try("export the image for this machine's processor")
 	}
 	if len(found) > 1 {

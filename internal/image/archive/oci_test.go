@@ -13,14 +13,16 @@ import (
 	"orrery/internal/problem"
 )
 
-// layerOf returns a layer with entries that are written as in ls -F: "dir/", "link@target", "other=name of a hard link", "file".
-// What is in a file is its number in the image, so that a test can tell which layer it is of.
+// layerOf returns a layer with entries that are written as in ls -F: "dir/", "link@target",
+// "other=name of a hard link", "file". What is in a file is its number in the image, so that a test
+// can tell which layer it is of.
 func layerOf(t *testing.T, number int, entries ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, entry := range entries {
-		h := &tar.Header{Mode: 0o644, Uid: os.Getuid(), Gid: os.Getgid(), ModTime: time.Unix(int64(number)*1e6, 0), Typeflag: tar.TypeReg}
+		h := &tar.Header{Mode: 0o644, Uid: os.Getuid(), Gid: os.Getgid(), ModTime: time.Unix(int64(number)*1e6, 0),
+			Typeflag: tar.TypeReg}
 		name, target, link := strings.Cut(entry, "@")
 		other, same, hard := strings.Cut(entry, "=")
 		text := fmt.Sprint(number)
@@ -67,10 +69,13 @@ func layered(t *testing.T, layers ...[]byte) (tree string, err error) {
 	}
 	var named []string
 	for _, layer := range layers {
-		named = append(named, fmt.Sprintf(`{"mediaType":"application/vnd.oci.image.layer.v1.tar","digest":"sha256:%s"}`, blob(layer)))
+		named = append(named, fmt.Sprintf(`{"mediaType":"application/vnd.oci.image.layer.v1.tar","digest":"sha256:%s"}`,
+			blob(layer)))
 	}
-	manifest := blob(fmt.Appendf(nil, `{"schemaVersion":2,"config":{"digest":"sha256:%064d"},"layers":[%s]}`, 0, strings.Join(named, ",")))
-	index := fmt.Sprintf(`{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:%s"}]}`, manifest)
+	manifest := blob(fmt.Appendf(nil, `{"schemaVersion":2,"config":{"digest":"sha256:%064d"},"layers":[%s]}`, 0,
+		strings.Join(named, ",")))
+	index := fmt.Sprintf(`{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:%s"}]}`,
+		manifest)
 	if err := os.WriteFile(filepath.Join(dir, "index.json"), []byte(index), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +83,8 @@ func layered(t *testing.T, layers ...[]byte) (tree string, err error) {
 	return tree, Unpack(t.Context(), dir, tree, t.TempDir(), 1<<30)
 }
 
-// found describes what is at a path: the number of the layer that a file is of, "dir", "-> target", or "" for nothing.
+// found describes what is at a path: the number of the layer that a file is of, "dir", "-> target",
+// or "" for nothing.
 func found(at string) string {
 	info, err := os.Lstat(at)
 	switch {
@@ -94,8 +100,8 @@ func found(at string) string {
 	return string(text)
 }
 
-// TestLayers lays layers over one another that change, hide and replace what is below them, as the OCI image specification says
-// (layer.md, "Whiteouts").
+// TestLayers lays layers over one another that change, hide and replace what is below them, as the
+// OCI image specification says (layer.md, "Whiteouts").
 func TestLayers(t *testing.T) {
 	for name, test := range map[string]struct {
 		layers [][]string
@@ -116,7 +122,8 @@ func TestLayers(t *testing.T) {
 			[][]string{{"opt/dm/", "opt/dm/x"}, {"opt/dm"}}, map[string]string{"opt/dm": "2"},
 		},
 		"a link becomes a directory": {
-			[][]string{{"etc/", "opt/dm@/etc"}, {"opt/dm/", "opt/dm/x"}}, map[string]string{"opt/dm": "dir", "opt/dm/x": "2", "etc/x": ""},
+			[][]string{{"etc/", "opt/dm@/etc"}, {"opt/dm/", "opt/dm/x"}},
+			map[string]string{"opt/dm": "dir", "opt/dm/x": "2", "etc/x": ""},
 		},
 		"a mark before its own file": {
 			[][]string{{"opt/nw", "opt/keep"}, {"opt/.wh.nw", "opt/nw"}}, map[string]string{"opt/nw": "2", "opt/keep": "1"},
@@ -125,7 +132,8 @@ func TestLayers(t *testing.T) {
 			[][]string{{"opt/nw", "opt/keep"}, {"opt/nw", "opt/.wh.nw"}}, map[string]string{"opt/nw": "2", "opt/keep": "1"},
 		},
 		"a mark after its own directory": {
-			[][]string{{"opt/d/", "opt/d/old"}, {"opt/d/", "opt/d/new", "opt/.wh.d"}}, map[string]string{"opt/d/new": "2", "opt/d/old": ""},
+			[][]string{{"opt/d/", "opt/d/old"}, {"opt/d/", "opt/d/new", "opt/.wh.d"}},
+			map[string]string{"opt/d/new": "2", "opt/d/old": ""},
 		},
 		"a mark after a directory that no entry names": {
 			[][]string{{"opt/d/", "opt/d/old", "opt/d/e/old"}, {"opt/d/e/new", "opt/.wh.d"}},
@@ -147,7 +155,8 @@ func TestLayers(t *testing.T) {
 			[][]string{{"opt/l@/nowhere"}, {"opt/l/.wh.x"}}, map[string]string{"opt/l": "-> /nowhere", "nowhere": ""},
 		},
 		"a mark through a link": {
-			[][]string{{"run/", "run/x", "var/run@/run"}, {"var/run/.wh.x"}}, map[string]string{"run": "dir", "run/x": "", "var/run": "-> /run"},
+			[][]string{{"run/", "run/x", "var/run@/run"}, {"var/run/.wh.x"}},
+			map[string]string{"run": "dir", "run/x": "", "var/run": "-> /run"},
 		},
 		"a mark of what is not there": {
 			[][]string{{"opt/f"}, {"opt/.wh.none"}}, map[string]string{"opt/f": "1"},
@@ -171,7 +180,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestMarksWithoutName: a whiteout that names nothing, or the directory that it is in or above, removes nothing.
+// TestMarksWithoutName: a whiteout that names nothing, or the directory that it is in or above,
+// removes nothing.
 func TestMarksWithoutName(t *testing.T) {
 	for _, mark := range []string{".wh.", ".wh..", ".wh..."} {
 		tree, err := layered(t, layerOf(t, 1, "opt/a/", "opt/a/x", "opt/b"), layerOf(t, 2, "opt/a/"+mark))

@@ -11,9 +11,10 @@ import (
 	"strings"
 )
 
-// A sparse file is one that is in an archive without its holes, as `tar -S` writes it. Go's archive/tar reads all formats of that,
-// but returns zeros for the holes: a file of which a few bytes are data can then take hours. So the list of the data is read here a
-// second time, from the headers that archive/tar has just read and accepted, and the data directly behind them.
+// A sparse file is one that is in an archive without its holes, as `tar -S` writes it. Go's
+// archive/tar reads all formats of that, but returns zeros for the holes: a file of which a few
+// bytes are data can then take hours. So the list of the data is read here a second time, from the
+// headers that archive/tar has just read and accepted, and the data directly behind them.
 type sparse struct {
 	from io.Reader // what is left of the data
 	data []extent
@@ -25,11 +26,13 @@ type extent struct{ at, length int64 }
 
 var errSparse = errors.New("the list of the data of a sparse file is damaged")
 
-// newSparse returns the sparse file of a header, or nil if the file has no holes. Headers is what was read of the archive for it.
+// newSparse returns the sparse file of a header, or nil if the file has no holes. Headers is what
+// was read of the archive for it.
 func newSparse(h *tar.Header, headers *recorder) (*sparse, error) {
 	var numbers []int64
 	var err error
-	major, minor, inHeader := h.PAXRecords["GNU.sparse.major"], h.PAXRecords["GNU.sparse.minor"], h.PAXRecords["GNU.sparse.map"]
+	major, minor, inHeader := h.PAXRecords["GNU.sparse.major"], h.PAXRecords["GNU.sparse.minor"],
+		h.PAXRecords["GNU.sparse.map"]
 	switch {
 	case h.Typeflag == tar.TypeGNUSparse:
 		numbers, err = headers.listGNU()
@@ -113,7 +116,8 @@ type recorder struct {
 	on      bool
 }
 
-// maxHeaders bounds what is kept: archive/tar accepts 1 MiB of a long name, of a long link, of PAX records, and of a list of data.
+// maxHeaders bounds what is kept: archive/tar accepts 1 MiB of a long name, of a long link, of PAX
+// records, and of a list of data.
 const maxHeaders = 8 << 20
 
 func (r *recorder) Read(p []byte) (int, error) {
@@ -131,8 +135,8 @@ func (r *recorder) next(archive *tar.Reader) (*tar.Header, error) {
 	return archive.Next()
 }
 
-// last returns the header of the entry itself, and what follows it: before it are the padding of the entry before, which is less
-// than a block, and headers that extend this one.
+// last returns the header of the entry itself, and what follows it: before it are the padding of
+// the entry before, which is less than a block, and headers that extend this one.
 func (r *recorder) last() (head, rest []byte, err error) {
 	all := r.headers[len(r.headers)%block:]
 	for len(r.headers) <= maxHeaders && len(all) >= block {
@@ -151,7 +155,8 @@ func (r *recorder) last() (head, rest []byte, err error) {
 	return nil, nil, errSparse
 }
 
-// listGNU returns the offsets and lengths of the data in GNU's format: four in the header, 21 in each block that follows it.
+// listGNU returns the offsets and lengths of the data in GNU's format: four in the header, 21 in
+// each block that follows it.
 func (r *recorder) listGNU() (numbers []int64, err error) {
 	head, rest, err := r.last()
 	if err != nil {
@@ -180,7 +185,8 @@ func (r *recorder) listGNU() (numbers []int64, err error) {
 	}
 }
 
-// listPAX returns the same in version 1.0 of the POSIX format: lines before the data, of which the first says how many extents there are.
+// listPAX returns the same in version 1.0 of the POSIX format: lines before the data, of which the
+// first says how many extents there are.
 func (r *recorder) listPAX() ([]int64, error) {
 	_, rest, err := r.last()
 	if err != nil {
@@ -218,7 +224,8 @@ func number(field []byte) (n int64, err error) {
 		}
 		return strconv.ParseInt(text, 8, 64)
 	}
-	if field[0] != 0x80 || slices.ContainsFunc(field[1:len(field)-8], func(b byte) bool { return b != 0 }) || field[len(field)-8] > 0x7f {
+	if field[0] != 0x80 || slices.ContainsFunc(field[1:len(field)-8], func(b byte) bool { return b != 0 }) ||
+		field[len(field)-8] > 0x7f {
 		return 0, errSparse // negative, or larger than any file
 	}
 	for _, b := range field[len(field)-8:] {

@@ -69,15 +69,18 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestSparse: files with holes come out of an archive as they went in, by whichever format tar has written them.
+// TestSparse: files with holes come out of an archive as they went in, by whichever format tar has
+// written them.
 func TestSparse(t *testing.T) {
 	from := holed(t)
 	for _, format := range [][]string{
-		{"--format=gnu"}, {"--format=posix", "--sparse-version=0.0"}, {"--format=posix", "--sparse-version=0.1"}, {"--format=posix", "--sparse-version=1.0"},
+		{"--format=gnu"}, {"--format=posix", "--sparse-version=0.0"}, {"--format=posix", "--sparse-version=0.1"},
+		{"--format=posix", "--sparse-version=1.0"},
 	} {
 		t.Run(strings.Join(format, " "), func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "r.tar")
-			if said, err := exec.Command("tar", append(format, "-S", "--sort=name", "-C", from, "-cf", file, ".")...).CombinedOutput(); err != nil {
+			if said, err := exec.Command("tar", append(format, "-S", "--sort=name", "-C", from, "-cf", file,
+				".")...).CombinedOutput(); err != nil {
 				t.Fatal(string(said))
 			}
 			to := filepath.Join(t.TempDir(), "tree")
@@ -110,7 +113,8 @@ func sameHoles(t *testing.T, want, got string) {
 	var is, was syscall.Stat_t
 	must(t, errors.Join(syscall.Fstat(int(a.Fd()), &was), syscall.Fstat(int(b.Fd()), &is)))
 	if is.Size != was.Size || is.Blocks > was.Blocks+16 {
-		t.Errorf("%.40s has %d bytes in %d blocks, not %d in %d", filepath.Base(got), is.Size, is.Blocks, was.Size, was.Blocks)
+		t.Errorf("%.40s has %d bytes in %d blocks, not %d in %d", filepath.Base(got), is.Size, is.Blocks, was.Size,
+			was.Blocks)
 	}
 	for _, data := range []*os.File{a, b} {
 		must(t, tree.EachData(int(data.Fd()), was.Size, func(at, end int64) error {
@@ -143,7 +147,8 @@ func damaged(t *testing.T, format, from, to string) (file string) {
 	return file
 }
 
-// TestSparseOfStrangers: a list of a file's data that cannot be true is refused, and so is what ends too early or is more than fits.
+// TestSparseOfStrangers: a list of a file's data that cannot be true is refused, and so is what
+// ends too early or is more than fits.
 func TestSparseOfStrangers(t *testing.T) {
 	whole := damaged(t, "posix", "\n1048576\n", "\n1048576\n")
 	text, err := os.ReadFile(whole)
@@ -191,7 +196,8 @@ func (slow) Read(p []byte) (int, error) {
 
 // FuzzSparse: whatever an archive says of a file with holes, the data is where archive/tar reads it.
 func FuzzSparse(f *testing.F) {
-	for _, format := range [][]string{{"--format=gnu"}, {"--format=posix", "--sparse-version=0.0"}, {"--format=posix", "--sparse-version=1.0"}} {
+	for _, format := range [][]string{{"--format=gnu"}, {"--format=posix", "--sparse-version=0.0"},
+		{"--format=posix", "--sparse-version=1.0"}} {
 		dir := f.TempDir()
 		file, err := os.Create(filepath.Join(dir, "f"))
 		if err == nil {

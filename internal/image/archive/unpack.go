@@ -1,9 +1,10 @@
 // Package archive unpacks a foreign image into a tree: a root file system tarball, an OCI archive
 // or layout, or the output of `docker save`.
 //
-// Unpack looks at the beginning of a file to tell what it is, then writes one tree: a tarball entry by entry (extract.go), an image layer upon layer with
-// what each of them hides (oci.go). Whoever made the archive is a stranger: no entry is followed out of the tree, no device is made, and what it may
-// become on disk, in paths and in names is bounded before it is read (bounds.go).
+// Unpack looks at the beginning of a file to tell what it is, then writes one tree: a tarball entry
+// by entry (extract.go), an image layer upon layer with what each of them hides (oci.go). Whoever
+// made the archive is a stranger: no entry is followed out of the tree, no device is made, and what
+// it may become on disk, in paths and in names is bounded before it is read (bounds.go).
 package archive
 
 import (
@@ -27,12 +28,14 @@ import (
 	"orrery/internal/tree"
 )
 
-// Unpack makes a tree of a file: a root file system tarball, an OCI archive or layout directory, or what `docker save` writes.
-// Scratch is a directory for what is needed only meanwhile, free what the disk has room for.
+// Unpack makes a tree of a file: a root file system tarball, an OCI archive or layout directory, or
+// what `docker save` writes. Scratch is a directory for what is needed only meanwhile, free what
+// the disk has room for.
 func Unpack(ctx context.Context, file, dir, scratch string, free int64) error {
 	info, err := os.Stat(file)
 	if err != nil {
-		return problem.New(problem.Mistake, "import %s: there is no such file", file).Because(err).Try("correct `import` of the image in site.toml")
+		return problem.New(problem.Mistake, "import %s: there is no such file", file).Because(err).
+			Try("correct `import` of the image in site.toml")
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
@@ -69,10 +72,12 @@ func unpackAny(ctx context.Context, file string, isDir bool, dir, scratch string
 	return unpackImages(ctx, layout, dir, b)
 }
 
-// imagePart matches the names that archives of images consist of ("." is in both kinds); those of a root file system are none of them.
+// imagePart matches the names that archives of images consist of ("." is in both kinds); those of a
+// root file system are none of them.
 var imagePart = pattern.New(`^(\.|blobs(/sha(256|512)(/[0-9a-f]+)?)?|[0-9a-f]{64}(\.json|\.tar(\.gz)?|/.*)?|sha256:[0-9a-f]+|repositories)$`)
 
-// holdsImages tells, by the names in it, whether an archive is an OCI layout or what docker save writes; if not, it is a root file system.
+// holdsImages tells, by the names in it, whether an archive is an OCI layout or what docker save
+// writes; if not, it is a root file system.
 func holdsImages(ctx context.Context, file string, b *bounds) (found bool, err error) {
 	err = eachEntry(ctx, file, b, func(h *tar.Header, _ io.Reader) error {
 		switch name := path.Clean(h.Name); {
@@ -169,8 +174,8 @@ func decompress(ctx context.Context, from io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(buffered), nil
 }
 
-// pipeThrough decompresses by the format's own program, which is several times faster than what Go has. A stranger made the
-// archive, so the program has no privileges.
+// pipeThrough decompresses by the format's own program, which is several times faster than what Go
+// has. A stranger made the archive, so the program has no privileges.
 func pipeThrough(ctx context.Context, from io.Reader, pkg, program string, args ...string) (io.ReadCloser, error) {
 	if _, err := exec.LookPath(program); err != nil {
 		return nil, problem.New(problem.Unable, "%s is not installed on this host", program).Try("apt-get install %s", pkg)

@@ -33,8 +33,8 @@ type Relay struct {
 	servers []*http.Server
 }
 
-// maxConnections is how many connections a relay has at a time at each of its addresses: what is in the namespace must not use up the files of
-// this process.
+// maxConnections is how many connections a relay has at a time at each of its addresses: what is in
+// the namespace must not use up the files of this process.
 const maxConnections = 128
 
 // dialPatience is how long a place has to take a connection.
@@ -77,18 +77,21 @@ func (r *Relay) Listen(space *os.File, address string, up Upstream) error {
 // serve is the relay at a listener.
 func (r *Relay) serve(l net.Listener, up Upstream) {
 	transport := &http.Transport{
-		Proxy:       func(q *http.Request) (*url.URL, error) { return up(q.URL) },
-		DialContext: (&net.Dialer{Timeout: dialPatience}).DialContext, DisableCompression: true, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
+		Proxy: func(q *http.Request) (*url.URL, error) { return up(q.URL) },
+		DialContext: (&net.Dialer{Timeout: dialPatience}).
+			DialContext, DisableCompression: true, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
 		TLSHandshakeTimeout: dialPatience, ResponseHeaderTimeout: 2 * time.Minute,
 	}
 	plain := &httputil.ReverseProxy{
-		Rewrite: func(*httputil.ProxyRequest) {}, Transport: transport, FlushInterval: -1, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		Rewrite: func(*httputil.ProxyRequest) {}, Transport: transport, FlushInterval: -1,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "orrery: "+err.Error(), http.StatusBadGateway)
 		},
 	}
 	server := &http.Server{
-		ReadHeaderTimeout: dialPatience, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		ReadHeaderTimeout: dialPatience, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			if q.Method == http.MethodConnect {
 				r.connect(w, q, up)
@@ -132,7 +135,8 @@ func (r *Relay) passes(w http.ResponseWriter, place string) bool {
 		r.refused = append(r.refused, place)
 	}
 	r.mutex.Unlock()
-	http.Error(w, "orrery: this place cannot be reached from here; [mirror] hosts in site.toml opens more", http.StatusForbidden)
+	http.Error(w, "orrery: this place cannot be reached from here; [mirror] hosts in site.toml opens more",
+		http.StatusForbidden)
 	return false
 }
 

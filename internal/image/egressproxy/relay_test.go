@@ -25,7 +25,8 @@ func at(t *testing.T, up Upstream, places ...string) (*Relay, *http.Client, stri
 	r.serve(l, up)
 	t.Cleanup(r.Close)
 	by := &url.URL{Scheme: "http", Host: l.Addr().String()}
-	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(by), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(by),
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	t.Cleanup(client.CloseIdleConnections)
 	return r, client, by.Host
 }
@@ -50,7 +51,9 @@ func place(t *testing.T, s *httptest.Server) string {
 }
 
 func TestOnlyPlaces(t *testing.T) {
-	hello := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { _, _ = io.WriteString(w, "packages of "+q.URL.Path) })
+	hello := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		_, _ = io.WriteString(w, "packages of "+q.URL.Path)
+	})
 	mirror, secure, other := httptest.NewServer(hello), httptest.NewTLSServer(hello), httptest.NewServer(hello)
 	otherSecure := httptest.NewTLSServer(hello)
 	for _, s := range []*httptest.Server{mirror, secure, other, otherSecure} {
@@ -103,8 +106,10 @@ func TestUpstream(t *testing.T) {
 	mirror, secure := httptest.NewServer(hello), httptest.NewTLSServer(hello)
 	defer mirror.Close()
 	defer secure.Close()
-	_, _, upper := at(t, func(*url.URL) (*url.URL, error) { asked.Add(1); return nil, nil }, place(t, mirror), place(t, secure))
-	_, client, _ := at(t, func(*url.URL) (*url.URL, error) { return url.Parse("http://" + upper) }, place(t, mirror), place(t, secure))
+	_, _, upper := at(t, func(*url.URL) (*url.URL, error) { asked.Add(1); return nil, nil }, place(t, mirror),
+		place(t, secure))
+	_, client, _ := at(t, func(*url.URL) (*url.URL, error) { return url.Parse("http://" + upper) }, place(t, mirror),
+		place(t, secure))
 	for i, uri := range []string{mirror.URL, secure.URL} {
 		if got := get(client, uri); got != "200 OK hello" {
 			t.Errorf("%s gives %q", uri, got)
@@ -121,7 +126,8 @@ func TestUpstream(t *testing.T) {
 
 func TestPlace(t *testing.T) {
 	for uri, want := range map[string]string{
-		"http://Deb.Debian.org/debian": "deb.debian.org:80", "https://pypi.org./simple": "pypi.org:443", "http://[::1]:3141/x": "[::1]:3141", "file:///srv": "", "/x": "",
+		"http://Deb.Debian.org/debian": "deb.debian.org:80", "https://pypi.org./simple": "pypi.org:443",
+		"http://[::1]:3141/x": "[::1]:3141", "file:///srv": "", "/x": "",
 	} {
 		u, err := url.Parse(uri)
 		if err != nil || Place(u) != want {

@@ -8,7 +8,8 @@ import (
 // clusterBits is the size of clusters of images that we make: 64 KiB, as qemu-img makes them.
 const clusterBits = 16
 
-// Blank writes a qcow2 image of so many bytes in which nothing is yet. It names no backing file: QEMU is told of it, and handed it open.
+// Blank writes a qcow2 image of so many bytes in which nothing is yet. It names no backing file:
+// QEMU is told of it, and handed it open.
 func Blank(to io.WriterAt, size int64) error {
 	const cluster = 1 << clusterBits
 	covers := int64(cluster / 8 * cluster)
@@ -31,7 +32,8 @@ func Blank(to io.WriterAt, size int64) error {
 		bytes []byte
 		at    int64
 	}{
-		{head, 0}, {binary.BigEndian.AppendUint64(nil, 2*cluster), cluster}, {counts, 2 * cluster}, {[]byte{0}, (3+tables)*cluster - 1},
+		{head, 0}, {binary.BigEndian.AppendUint64(nil, 2*cluster), cluster}, {counts, 2 * cluster},
+		{[]byte{0}, (3+tables)*cluster - 1},
 	} {
 		if _, err := to.WriteAt(piece.bytes, piece.at); err != nil {
 			return err

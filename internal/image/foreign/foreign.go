@@ -1,8 +1,9 @@
 // Package foreign inspects foreign disk images before any other program opens them: what they are,
 // and that they refer to no file of the host.
 //
-// A qcow2 image can name other files, which whoever opens it by its own word opens, too: a backing file, a file with its data. So no image is taken that names
-// one, and none is ever opened by the word of its header: QEMU is told the format, and handed all files open.
+// A qcow2 image can name other files, which whoever opens it by its own word opens, too: a backing
+// file, a file with its data. So no image is taken that names one, and none is ever opened by the
+// word of its header: QEMU is told the format, and handed all files open.
 package foreign
 
 import (
@@ -42,10 +43,14 @@ const (
 
 // others are formats that an image may be in by mistake, by what they begin with.
 var others = []struct{ magic, name, cure string }{
-	{"KDMV", "a VMDK image", convert}, {"# Disk DescriptorFile", "a VMDK image", convert}, {"vhdxfile", "a VHDX image", convert}, {"conectix", "a VHD image", convert},
-	{"QED\x00", "a QED image", convert}, {"<<< ", "a VDI image", convert}, {"LUKS\xba\xbe", "encrypted", "decrypt it first"},
-	{"\x1f\x8b", "compressed by gzip", "unpack it: gunzip FILE"}, {"\xfd7zXZ\x00", "compressed by xz", "unpack it: unxz FILE"},
-	{"\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it: unzstd FILE"}, {"BZh", "compressed by bzip2", "unpack it: bunzip2 FILE"}, {"PK\x03\x04", "a ZIP archive", "unpack it"},
+	{"KDMV", "a VMDK image", convert}, {"# Disk DescriptorFile", "a VMDK image", convert},
+	{"vhdxfile", "a VHDX image", convert}, {"conectix", "a VHD image", convert},
+	{"QED\x00", "a QED image", convert}, {"<<< ", "a VDI image", convert},
+	{"LUKS\xba\xbe", "encrypted", "decrypt it first"},
+	{"\x1f\x8b", "compressed by gzip", "unpack it: gunzip FILE"},
+	{"\xfd7zXZ\x00", "compressed by xz", "unpack it: unxz FILE"},
+	{"\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it: unzstd FILE"},
+	{"BZh", "compressed by bzip2", "unpack it: bunzip2 FILE"}, {"PK\x03\x04", "a ZIP archive", "unpack it"},
 }
 
 // magic is what a qcow2 image begins with.
@@ -54,8 +59,8 @@ const magic = "QFI\xfb"
 // maxSize bounds what a guest sees of a disk: more than anybody has on one.
 const maxSize = 1 << 46
 
-// Inspect looks at an image of so many bytes. Its name says what it is meant to be: what is called .raw and has the header of another format was made by somebody
-// who would have it taken for that.
+// Inspect looks at an image of so many bytes. Its name says what it is meant to be: what is called
+// .raw and has the header of another format was made by somebody who would have it taken for that.
 func Inspect(name string, f io.ReaderAt, bytesIn int64) (*Disk, error) {
 	head := make([]byte, 64)
 	n, err := f.ReadAt(head, 0)
@@ -183,14 +188,16 @@ func (h *header) over(f io.ReaderAt, under string) error {
 	case !named:
 		return refuse(again, "it has lost what is under it")
 	}
-	return refuse("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2", "it names a backing file")
+	return refuse("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2",
+		"it names a backing file")
 }
 
 // readable refuses an image that has its data elsewhere, or is not to be read.
 func (h *header) readable() error {
 	switch {
 	case h.Incompatible&external != 0:
-		return refuse("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2", "it has its data in another file")
+		return refuse("make one file of both, where the other is: qemu-img convert -O qcow2 FILE disk.qcow2",
+			"it has its data in another file")
 	case h.Crypt != 0:
 		return refuse("decrypt it: qemu-img convert", "it is encrypted")
 	case h.Incompatible&corrupt != 0:
@@ -206,7 +213,8 @@ func (h *header) readable() error {
 // whole refuses an image whose tables cannot be what its header says.
 func (h *header) whole(bytesIn int64) error {
 	damaged := refuse(again, "it is damaged: its tables are not where its header says")
-	if h.ClusterBits < 9 || h.ClusterBits > 21 || h.RefcountOrder > 6 || h.Length < lengthV2 || h.Length%8 != 0 || uint64(h.Length) > 1<<h.ClusterBits {
+	if h.ClusterBits < 9 || h.ClusterBits > 21 || h.RefcountOrder > 6 || h.Length < lengthV2 || h.Length%8 != 0 ||
+		uint64(h.Length) > 1<<h.ClusterBits {
 		return refuse(again, "it is damaged: its header says what cannot be")
 	}
 	if h.Size > maxSize {

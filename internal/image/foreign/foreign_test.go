@@ -194,7 +194,8 @@ func TestOver(t *testing.T) {
 		var refused *Refusal
 		switch {
 		case try.refused == "" && err == nil && *d == Disk{QCow2, 1 << 30}:
-		case try.refused == "" || !errors.As(err, &refused) || !strings.Contains(refused.What, try.refused) || refused.Cure == "":
+		case try.refused == "" || !errors.As(err, &refused) || !strings.Contains(refused.What, try.refused) ||
+			refused.Cure == "":
 			t.Errorf("%s: %v, %v", try.what, d, err)
 		}
 	}

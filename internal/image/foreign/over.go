@@ -5,14 +5,15 @@ import (
 	"io"
 )
 
-// Under is the name by which an image knows what is under it, where QEMU goes by headers: a set of files that it is handed open (add-fd of qemu(1)), and nothing of the
-// host's.
+// Under is the name by which an image knows what is under it, where QEMU goes by headers: a set of
+// files that it is handed open (add-fd of qemu(1)), and nothing of the host's.
 const Under = "/dev/fdset/10"
 
 // SetUnder is the number of that set.
 const SetUnder = 10
 
-// Over writes a qcow2 image of so many bytes in which nothing is yet, over an image of a format, which it knows as Under.
+// Over writes a qcow2 image of so many bytes in which nothing is yet, over an image of a format,
+// which it knows as Under.
 func Over(to io.WriterAt, size int64, format string) error {
 	if err := Blank(to, size); err != nil {
 		return err
@@ -33,7 +34,8 @@ func Over(to io.WriterAt, size int64, format string) error {
 	return nil
 }
 
-// InspectOver looks at an image of so many bytes that QEMU is to go by: it has an image of that format under it, as Over has written it, and names nothing else.
+// InspectOver looks at an image of so many bytes that QEMU is to go by: it has an image of that
+// format under it, as Over has written it, and names nothing else.
 func InspectOver(f io.ReaderAt, bytesIn int64, format string) (*Disk, error) {
 	begins := make([]byte, len(magic))
 	if _, err := f.ReadAt(begins, 0); err != nil || string(begins) != magic {

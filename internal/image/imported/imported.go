@@ -1,8 +1,10 @@
 // Package imported identifies imported image files by their content, so that every machine with a
 // copy makes the same image.
 //
-// The digest of an archive or a disk is that of the file. A directory in OCI's layout has that of the archive which Open makes of it, always the same one. Memory
-// keeps digests, so that a file is read again only once it was written to. Send and Receive take files to the hosts that make an image of them.
+// The digest of an archive or a disk is that of the file. A directory in OCI's layout has that of
+// the archive which Open makes of it, always the same one. Memory keeps digests, so that a file is
+// read again only once it was written to. Send and Receive take files to the hosts that make an
+// image of them.
 package imported
 
 import (
@@ -69,7 +71,8 @@ func pack(ctx context.Context, dir string, to io.Writer) error {
 	}
 	archive := tar.NewWriter(to)
 	for _, name := range names {
-		if err := tree.PackFile(archive, root, name); err != nil { // one that has become longer is another one, which its digest tells
+		if err := tree.PackFile(archive, root, name); err != nil {
+			// one that has become longer is another one, which its digest tells
 			return err
 		}
 	}
@@ -88,7 +91,8 @@ func Machine() Memory {
 	return Memory(filepath.Join(dir, "imports"))
 }
 
-// calm is for how long a file must not have changed before its digest is kept: changes that come one soon after the other can have one time.
+// calm is for how long a file must not have changed before its digest is kept: changes that come
+// one soon after the other can have one time.
 var calm = 2 * time.Second // but in tests
 
 // Digest returns the digest of a file, or of a directory in OCI's layout.
@@ -139,7 +143,8 @@ func digestOf(ctx context.Context, path string) (string, error) {
 
 // Changed tells that somebody writes to a file while it is read.
 func Changed(path string) *problem.Problem {
-	return problem.New(problem.Surprise, "import %s: it changed while it was read", path).Try("run the same command again once nobody writes to it")
+	return problem.New(problem.Surprise, "import %s: it changed while it was read", path).
+		Try("run the same command again once nobody writes to it")
 }
 
 // DigestOf returns the digest of some bytes.
@@ -148,7 +153,8 @@ func DigestOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// state tells one state of a file, or of what is in a directory, from another: whoever writes to it changes it. Last is when somebody has.
+// state tells one state of a file, or of what is in a directory, from another: whoever writes to it
+// changes it. Last is when somebody has.
 func state(ctx context.Context, path string) (text string, last time.Time, err error) {
 	var b strings.Builder
 	note := func(name string, st *unix.Stat_t) {

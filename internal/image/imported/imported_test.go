@@ -56,7 +56,8 @@ func settle(t *testing.T, d time.Duration) {
 	t.Cleanup(func() { calm = was })
 }
 
-// TestRemembered: of a file that nobody writes to any more, the digest is kept; what is kept of another state, or damaged, is none.
+// TestRemembered: of a file that nobody writes to any more, the digest is kept; what is kept of
+// another state, or damaged, is none.
 func TestRemembered(t *testing.T) {
 	settle(t, -time.Hour)
 	m, target := Memory(t.TempDir()), filepath.Join(t.TempDir(), "a.tar")
@@ -74,7 +75,8 @@ func TestRemembered(t *testing.T) {
 	if again, err := m.Digest(t.Context(), target); err != nil || again != forged {
 		t.Errorf("it was read again: %s, %v", again, err)
 	}
-	for _, damaged := range []string{"", "{}", string(bytes.Replace(text, []byte(is), []byte("../x"), 1)), string(bytes.Replace(text, []byte(`"state": "`), []byte(`"state": "0`), 1))} {
+	for _, damaged := range []string{"", "{}", string(bytes.Replace(text, []byte(is), []byte("../x"), 1)),
+		string(bytes.Replace(text, []byte(`"state": "`), []byte(`"state": "0`), 1))} {
 		must(t, os.WriteFile(kept[0], []byte(damaged), 0o600))
 		if again, err := m.Digest(t.Context(), target); err != nil || again != is {
 			t.Errorf("%q: %s, %v", damaged, again, err)
@@ -82,7 +84,8 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// TestDirectory: a directory is known by the archive that is made of it, whenever its files were written and whatever else is in it.
+// TestDirectory: a directory is known by the archive that is made of it, whenever its files were
+// written and whatever else is in it.
 func TestDirectory(t *testing.T) {
 	made := func(extra string) string {
 		dir := t.TempDir()
@@ -111,7 +114,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestTransfer: a file, and a directory in OCI's layout, come as what has the same digest, without what is beside them.
+// TestTransfer: a file, and a directory in OCI's layout, come as what has the same digest, without
+// what is beside them.
 func TestTransfer(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(dir+"/oci/blobs/sha256", 0o755))
@@ -126,10 +130,11 @@ func TestTransfer(t *testing.T) {
 		must(t, err)
 		to := treesync.Receiver{Dir: filepath.Join(t.TempDir(), "to")}
 		var path, digest string
-		must(t, treesync.Pipe(t.Context(), func(rw io.ReadWriter) error { return Send(t.Context(), dir+"/"+name, rw) }, func(rw io.ReadWriter) (err error) {
-			path, digest, err = Receive(t.Context(), to, "x", rw)
-			return err
-		}))
+		must(t, treesync.Pipe(t.Context(), func(rw io.ReadWriter) error { return Send(t.Context(), dir+"/"+name, rw) },
+			func(rw io.ReadWriter) (err error) {
+				path, digest, err = Receive(t.Context(), to, "x", rw)
+				return err
+			}))
 		if is, err := Memory("").Digest(t.Context(), path); err != nil || digest != want || is != want {
 			t.Errorf("%s: %s has come as %s, and is %s: %v", name, want, digest, is, err)
 		}

@@ -38,9 +38,14 @@ func Send(ctx context.Context, path string, rw io.ReadWriter) error {
 	return err
 }
 
-// Receive writes what Send sends, and returns the path of the file to import and its digest. What has come stays if the rest does not.
-func Receive(ctx context.Context, to treesync.Receiver, name string, rw io.ReadWriter) (path, digest string, err error) {
-	err = to.Receive(rw, treesync.State{Name: name}, func(tree string) bool { return tree == fileTree || tree == directoryTree })
+// Receive writes what Send sends, and returns the path of the file to import and its digest. What
+// has come stays if the rest does not.
+func Receive(ctx context.Context, to treesync.Receiver, name string, rw io.ReadWriter) (path, digest string,
+	err error) {
+	err = to.Receive(rw, treesync.State{Name: name}, func(tree string) bool {
+		return tree == fileTree ||
+			tree == directoryTree
+	})
 	if err != nil {
 		return "", "", err
 	}

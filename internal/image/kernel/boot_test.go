@@ -54,7 +54,8 @@ type trial struct {
 	done    chan error
 }
 
-// machine boots a machine whose root is the overlay of Debian's base and its kernel, with a private layer of its own. It ends with the test, however that ends.
+// machine boots a machine whose root is the overlay of Debian's base and its kernel, with a private
+// layer of its own. It ends with the test, however that ends.
 func machine(t *testing.T, m *trial) {
 	t.Helper()
 	need.Integration(t)
@@ -68,7 +69,8 @@ func machine(t *testing.T, m *trial) {
 	}
 	m.dir, m.done = t.TempDir(), make(chan error, 1)
 	guest := filepath.Join(m.dir, "orrery-guest")
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", guest, "orrery/cmd/orrery-guest")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid=", "-o", guest,
+		"orrery/cmd/orrery-guest")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -100,9 +102,12 @@ func machine(t *testing.T, m *trial) {
 		}
 	}
 	socket := filepath.Join(m.dir, "share.sock")
-	share := exec.Command(daemon, "--socket-path="+socket, "-o", "source="+overlay.Target, "-o", "cache=auto", "-o", "xattr", "-o", "posix_acl", "--thread-pool-size=0")
-	if version, _ := exec.Command(daemon, "--version").Output(); !bytes.HasPrefix(version, []byte("virtiofsd version ")) { // it is the one in Rust
-		share = exec.Command(daemon, "--socket-path="+socket, "--shared-dir="+overlay.Target, "--cache=auto", "--sandbox=none", "--xattr", "--posix-acl", "--thread-pool-size=0")
+	share := exec.Command(daemon, "--socket-path="+socket, "-o", "source="+overlay.Target, "-o", "cache=auto", "-o",
+		"xattr", "-o", "posix_acl", "--thread-pool-size=0")
+	if version, _ := exec.Command(daemon, "--version").Output(); !bytes.HasPrefix(version, []byte("virtiofsd version ")) {
+		// it is the one in Rust
+		share = exec.Command(daemon, "--socket-path="+socket, "--shared-dir="+overlay.Target, "--cache=auto",
+			"--sandbox=none", "--xattr", "--posix-acl", "--thread-pool-size=0")
 	}
 	if err := overlay.Spawn(share); err != nil {
 		t.Fatal(err)
@@ -119,13 +124,17 @@ func machine(t *testing.T, m *trial) {
 		t.Fatal(err)
 	}
 	args := []string{
-		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "q35,memory-backend=mem", "-accel", "tcg", "-cpu", "qemu64,cx16=off",
-		"-m", "256", "-object", "memory-backend-memfd,id=mem,size=256M,share=on", "-kernel", from.Kernel, "-initrd", from.Initramfs,
+		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "q35,memory-backend=mem", "-accel",
+		"tcg", "-cpu", "qemu64,cx16=off",
+		"-m", "256", "-object", "memory-backend-memfd,id=mem,size=256M,share=on", "-kernel", from.Kernel, "-initrd",
+		from.Initramfs,
 		"-append", "console=ttyS0 quiet panic=-1 no_timer_check net.ifnames=0 systemd.getty_auto=no systemd.mask=getty@tty1.service " + word,
-		"-chardev", "socket,id=share,path=" + socket, "-device", "vhost-user-fs-pci,chardev=share,tag=" + boot.RootTag, "-device", "virtio-serial-pci", "-serial", "stdio",
+		"-chardev", "socket,id=share,path=" + socket, "-device", "vhost-user-fs-pci,chardev=share,tag=" + boot.RootTag,
+		"-device", "virtio-serial-pci", "-serial", "stdio",
 	}
 	for port := range rpc.Ports {
-		args = append(args, "-chardev", fmt.Sprintf("socket,id=a%d,path=%s,server=on,wait=off", port, filepath.Join(m.dir, rpc.Socket(port))),
+		args = append(args, "-chardev", fmt.Sprintf("socket,id=a%d,path=%s,server=on,wait=off", port,
+			filepath.Join(m.dir, rpc.Socket(port))),
 			"-device", fmt.Sprintf("virtserialport,chardev=a%d,name=%s.%d", port, rpc.PortName, port))
 	}
 	run := exec.Command(program, append(args, m.devices...)...)
@@ -168,12 +177,14 @@ func (m *trial) says(t *testing.T, words string) {
 	}
 }
 
-// TestBoot boots a machine in emulation: it has its names and addresses, systemd comes up, and it powers off cleanly, also if it is asked to while it is still booting.
+// TestBoot boots a machine in emulation: it has its names and addresses, systemd comes up, and it
+// powers off cleanly, also if it is asked to while it is still booting.
 func TestBoot(t *testing.T) {
 	early := &trial{config: boot.Config{Root: boot.VirtioFS}}
 	late := &trial{
 		config: boot.Config{Root: boot.VirtioFS, Hostname: "receptor1", NICs: []boot.NIC{
-			{MAC: "52:54:00:00:00:02", Name: "eth0", Address: netip.MustParsePrefix("10.0.2.15/24"), Gateway: "10.0.2.2", MTU: 1400},
+			{MAC: "52:54:00:00:00:02", Name: "eth0", Address: netip.MustParsePrefix("10.0.2.15/24"), Gateway: "10.0.2.2",
+				MTU: 1400},
 			{MAC: "52:54:00:00:00:01", Name: "eth1", Address: netip.MustParsePrefix("10.1.0.7/16")},
 		}},
 		devices: []string{ // the other way round: the kernel would call them by this order
@@ -194,14 +205,19 @@ func TestBoot(t *testing.T) {
 	if err := c.Await(ctx, "/run/systemd/private"); err != nil {
 		t.Fatal(err)
 	}
-	state, _ := host.Output(ctx, in, host.Command{Args: []string{"systemctl", "is-system-running", "--wait"}}, 1<<10) // it fails with "degraded", as sshd has no keys here
+	// it fails with "degraded", as sshd has no keys here
+	state, _ := host.Output(ctx, in, host.Command{Args: []string{"systemctl", "is-system-running", "--wait"}}, 1<<10)
 	t.Logf("the system is %q after %.1f s", bytes.TrimSpace(state), time.Since(begun).Seconds())
-	out, err := host.Output(ctx, in, host.Command{Args: []string{"sh", "-c", "uname -n; ip -o address; ip route; cat /sys/class/net/eth0/mtu; ps -o args= 1; modprobe -n loop && umount --version; ls / | tr '\\n' ' '"}}, 1<<20)
+	out, err := host.Output(ctx, in,
+		host.Command{Args: []string{"sh", "-c",
+			"uname -n; ip -o address; ip route; cat /sys/class/net/eth0/mtu; ps -o args= 1; modprobe -n loop && umount --version; ls / | tr '\\n' ' '"}},
+		1<<20)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, late.console.String())
 	}
 	for _, want := range []string{
-		"receptor1\n", "lo    inet 127.0.0.1/8", "eth0    inet 10.0.2.15/24", "eth1    inet 10.1.0.7/16", "default via 10.0.2.2 dev eth0", "\n1400\n", "/sbin/init", "umount from util-linux",
+		"receptor1\n", "lo    inet 127.0.0.1/8", "eth0    inet 10.0.2.15/24", "eth1    inet 10.1.0.7/16",
+		"default via 10.0.2.2 dev eth0", "\n1400\n", "/sbin/init", "umount from util-linux",
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("%q is not in\n%s", want, out)
@@ -233,7 +249,8 @@ func TestNoBoot(t *testing.T) {
 	m := &trial{config: boot.Config{Root: boot.VirtioFS, NICs: []boot.NIC{{MAC: "52:54:00:00:00:09", Name: "eth0"}}}}
 	machine(t, m)
 	m.ended(t)
-	if text := m.console.String(); !strings.Contains(text, "orrery-guest: network interface eth0 (52:54:00:00:00:09): the machine has none") || strings.Contains(text, "panic") {
+	if text := m.console.String(); !strings.Contains(text,
+		"orrery-guest: network interface eth0 (52:54:00:00:00:09): the machine has none") || strings.Contains(text, "panic") {
 		t.Error(text)
 	}
 }

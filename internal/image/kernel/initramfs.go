@@ -11,7 +11,8 @@ import (
 	"orrery/internal/guest/boot"
 )
 
-// initramfs makes the archive that the kernel unpacks as its first root. It is not compressed: that would be for the guest to undo.
+// initramfs makes the archive that the kernel unpacks as its first root. It is not compressed: that
+// would be for the guest to undo.
 func (s *kept) initramfs(ctx context.Context, guest []byte) ([]byte, error) {
 	a := &archive{}
 	a.to = cpio.NewWriter(&a.all)
@@ -53,7 +54,8 @@ func (a *archive) add(name string, mode cpio.FileMode, content []byte) {
 		return
 	}
 	a.n++
-	if a.err = a.to.WriteHeader(&cpio.Header{Name: name, Mode: mode, Size: int64(len(content)), Inode: a.n, Links: 1}); a.err == nil {
+	if a.err = a.to.WriteHeader(&cpio.Header{Name: name, Mode: mode, Size: int64(len(content)), Inode: a.n,
+		Links: 1}); a.err == nil {
 		_, a.err = a.to.Write(content)
 	}
 }

@@ -35,7 +35,8 @@ type Boot struct {
 // Has tells whether the initramfs has a module.
 func (b *Boot) Has(module string) bool { return slices.Contains(b.Modules, module) }
 
-// Files returns what a machine boots from whose node stands on a layer with a kernel (spec.Node.Kernel). Guest is the path of the program orrery-guest.
+// Files returns what a machine boots from whose node stands on a layer with a kernel
+// (spec.Node.Kernel). Guest is the path of the program orrery-guest.
 func Files(ctx context.Context, store *image.Store, layer, guest string) (*Boot, error) {
 	dir := filepath.Dir(store.Tree(layer))
 	b, err := files(ctx, store.Tree(layer), dir, guest)
@@ -46,7 +47,8 @@ func Files(ctx context.Context, store *image.Store, layer, guest string) (*Boot,
 	if errors.As(err, &p) {
 		return nil, err
 	}
-	return nil, problem.New(problem.Failed, "nothing to boot a machine from could be made of layer %s", layer).At(dir).Because(err).
+	return nil, problem.New(problem.Failed, "nothing to boot a machine from could be made of layer %s", layer).At(dir).
+		Because(err).
 		Try("orrery image verify %s", layer)
 }
 
@@ -62,18 +64,23 @@ func files(ctx context.Context, top, dir, guest string) (*Boot, error) {
 	}
 	program, err := tree.ReadFile(guest, mostGuest)
 	if err != nil {
-		return nil, problem.New(problem.Unable, "the program that virtual machines boot with cannot be read").At(guest).Because(err).Try("make bin/orrery-guest")
+		return nil, problem.New(problem.Unable, "the program that virtual machines boot with cannot be read").At(guest).
+			Because(err).Try("make bin/orrery-guest")
 	}
 	b := &Boot{
-		Kernel: filepath.Join(dir, "vmlinux"), Initramfs: filepath.Join(dir, initramfsPrefix+spec.DigestBytes(append(program, layout...))), Release: s.release,
+		Kernel:    filepath.Join(dir, "vmlinux"),
+		Initramfs: filepath.Join(dir, initramfsPrefix+spec.DigestBytes(append(program, layout...))), Release: s.release,
 	}
 	for _, m := range s.wanted() {
 		b.Modules = append(b.Modules, m.Name)
 	}
-	if tree.Exists(b.Kernel) && tree.Exists(b.Initramfs) { // nothing is written then: a store can be read-only, as in a rehearsal
+	if tree.Exists(b.Kernel) && tree.Exists(b.Initramfs) {
+		// nothing is written then: a store can be read-only, as in a rehearsal
 		return b, nil
 	}
-	lock, err := host.WaitLock(ctx, filepath.Join(dir, "boot.lock"), host.Alone, "the lock of the kernel of virtual machines") // machines that start at the same time make it once
+	// machines that start at the same time make it once
+	lock, err := host.WaitLock(ctx, filepath.Join(dir, "boot.lock"), host.Alone,
+		"the lock of the kernel of virtual machines")
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +119,8 @@ func once(path string, content func() ([]byte, error)) error {
 	return renameio.WriteFile(path, text, 0o644)
 }
 
-// tidy removes what former versions of orrery-guest were in. One of another version that runs at the same time may have made its own just now.
+// tidy removes what former versions of orrery-guest were in. One of another version that runs at
+// the same time may have made its own just now.
 func tidy(dir, keep string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

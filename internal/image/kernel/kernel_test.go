@@ -27,7 +27,8 @@ func aLayer(t *testing.T, files map[string]string) (store *image.Store, guest st
 	dir := t.TempDir()
 	store = image.Open(dir)
 	all := map[string]string{
-		"boot/vmlinuz-6.1.0-test":                             string(bzImage(nil, packers["gzip"](t, elfWith(18, "Xen\x00")))),
+		"boot/vmlinuz-6.1.0-test": string(bzImage(nil,
+			packers["gzip"](t, elfWith(18, "Xen\x00")))),
 		"usr/lib/modules/6.1.0-test/kernel/virtio.ko":         "\x7fELF virtio",
 		"usr/lib/modules/6.1.0-test/kernel/virtio_pci.ko.zst": string(packers["zstd"](t, []byte("\x7fELF pci"))),
 		"usr/lib/modules/6.1.0-test/kernel/virtio-rng.ko":     "\x7fELF rng",
@@ -100,7 +101,8 @@ func TestFiles(t *testing.T) {
 	}
 	files := unpacked(t, b.Initramfs)
 	for path, want := range map[string]string{
-		"init": "the guest", "modules/virtio_pci.ko": "\x7fELF pci", "modules/virtio_rng.ko": "\x7fELF rng", "modules/ring.ko": "\x7fELF ring", "dev": "", "root": "",
+		"init": "the guest", "modules/virtio_pci.ko": "\x7fELF pci", "modules/virtio_rng.ko": "\x7fELF rng",
+		"modules/ring.ko": "\x7fELF ring", "dev": "", "root": "",
 	} {
 		if got, ok := files[path]; !ok || got != want {
 			t.Errorf("%s is %q, %v", path, got, ok)
@@ -128,7 +130,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestFilesAreMadeOnce: a second machine takes what the first has made; another orrery-guest gets an initramfs of its own, and old ones go.
+// TestFilesAreMadeOnce: a second machine takes what the first has made; another orrery-guest gets
+// an initramfs of its own, and old ones go.
 func TestFilesAreMadeOnce(t *testing.T) {
 	store, guest := aLayer(t, nil)
 	first, err := Files(t.Context(), store, digest, guest)
@@ -142,7 +145,8 @@ func TestFilesAreMadeOnce(t *testing.T) {
 	if err := os.Remove(lock); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := Files(t.Context(), store, digest, guest); err != nil || again.Initramfs != first.Initramfs || tree.Exists(lock) {
+	if again, err := Files(t.Context(), store, digest, guest); err != nil || again.Initramfs != first.Initramfs ||
+		tree.Exists(lock) {
 		t.Errorf("what is there is made or locked again: %v", err)
 	}
 	old := filepath.Join(filepath.Dir(first.Kernel), initramfsPrefix+"old")
@@ -159,7 +163,8 @@ func TestFilesAreMadeOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, _ := os.ReadFile(second.Kernel); string(text) != "kept" || second.Initramfs == first.Initramfs || unpacked(t, second.Initramfs)["init"] != "a newer guest" {
+	if text, _ := os.ReadFile(second.Kernel); string(text) != "kept" || second.Initramfs == first.Initramfs ||
+		unpacked(t, second.Initramfs)["init"] != "a newer guest" {
 		t.Errorf("the kernel is made anew, or the initramfs is not: %+v, %+v", first, second)
 	}
 	if _, err := os.Stat(first.Initramfs); err != nil {
@@ -175,19 +180,23 @@ func TestFilesOfBadLayers(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"no kernel":   {map[string]string{"boot/vmlinuz-6.1.0-test": ""}, "no such kernel"},
-		"damaged":     {map[string]string{"boot/vmlinuz-6.1.0-test": string(bzImage(nil, []byte("no known way of packing")))}, "not known"},
-		"cut short":   {map[string]string{"boot/vmlinuz-6.1.0-test": string(bzImage(nil, packers["gzip"](t, elfWith(18, "Xen\x00")))[:1700])}, "cut short"},
+		"no kernel": {map[string]string{"boot/vmlinuz-6.1.0-test": ""}, "no such kernel"},
+		"damaged": {map[string]string{"boot/vmlinuz-6.1.0-test": string(bzImage(nil,
+			[]byte("no known way of packing")))}, "not known"},
+		"cut short": {map[string]string{"boot/vmlinuz-6.1.0-test": string(bzImage(nil,
+			packers["gzip"](t, elfWith(18, "Xen\x00")))[:1700])}, "cut short"},
 		"two kernels": {map[string]string{"usr/lib/modules/6.2/modules.dep": "x"}, "several kernels"},
 		"bad module":  {map[string]string{"usr/lib/modules/6.1.0-test/kernel/ring.ko": "nothing"}, "ring.ko"},
 	} {
 		store, guest := aLayer(t, c.files)
-		if _, err := Files(t.Context(), store, digest, guest); problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), digest) {
+		if _, err := Files(t.Context(), store, digest, guest); problem.Exit(err) != int(problem.Failed) ||
+			!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), digest) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	store, guest := aLayer(t, nil)
-	if _, err := Files(t.Context(), store, digest, guest+"-not"); problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), "make bin/orrery-guest") {
+	if _, err := Files(t.Context(), store, digest, guest+"-not"); problem.Exit(err) != int(problem.Unable) ||
+		!strings.Contains(err.Error(), "make bin/orrery-guest") {
 		t.Error(err)
 	}
 }

@@ -18,11 +18,13 @@ import (
 	"orrery/internal/problem"
 )
 
-// uncompressed returns the kernel that is packed in a bzImage, if QEMU can start it as it is; otherwise the image itself, with which a machine unpacks it
-// when it starts. See Documentation/arch/x86/boot.rst of the kernel.
+// uncompressed returns the kernel that is packed in a bzImage, if QEMU can start it as it is;
+// otherwise the image itself, with which a machine unpacks it when it starts. See
+// Documentation/arch/x86/boot.rst of the kernel.
 func uncompressed(ctx context.Context, bzImage []byte) ([]byte, error) {
 	const setupSects, magic, version, payloadOffset = 0x1f1, 0x202, 0x206, 0x248
-	if len(bzImage) < payloadOffset+8 || string(bzImage[magic:magic+4]) != "HdrS" || binary.LittleEndian.Uint16(bzImage[version:]) < 0x208 {
+	if len(bzImage) < payloadOffset+8 || string(bzImage[magic:magic+4]) != "HdrS" ||
+		binary.LittleEndian.Uint16(bzImage[version:]) < 0x208 {
 		return bzImage, nil // of another processor: those are not packed so
 	}
 	setup := uint64(bzImage[setupSects])
@@ -44,7 +46,8 @@ func uncompressed(ctx context.Context, bzImage []byte) ([]byte, error) {
 	return kernel, nil
 }
 
-// unpack unpacks a payload. Its size when unpacked is its last four bytes; gzip has them by itself, the kernel's makefiles add them to all else.
+// unpack unpacks a payload. Its size when unpacked is its last four bytes; gzip has them by itself,
+// the kernel's makefiles add them to all else.
 func unpack(ctx context.Context, payload []byte) ([]byte, error) {
 	end := len(payload) - 4
 	want := binary.LittleEndian.Uint32(payload[end:])
@@ -81,7 +84,8 @@ func decompress(ctx context.Context, packed []byte, most int) ([]byte, error) {
 	case bytes.HasPrefix(packed, gzipped):
 		from, err = gzip.NewReader(bytes.NewReader(packed))
 	case bytes.HasPrefix(packed, zstded):
-		z, bad := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(most)), zstd.WithDecoderMaxWindow(1<<27))
+		z, bad := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderMaxMemory(uint64(most)), zstd.WithDecoderMaxWindow(1<<27))
 		if bad != nil {
 			return nil, bad
 		}
@@ -90,11 +94,15 @@ func decompress(ctx context.Context, packed []byte, most int) ([]byte, error) {
 	case bytes.HasPrefix(packed, lz4ed):
 		from = lz4.NewReader(bytes.NewReader(packed))
 	case bytes.HasPrefix(packed, xzed):
-		// By the program: a kernel is filtered (--x86), which no library of Go can undo. It has no privileges: the kernel is a stranger's.
+		// By the program: a kernel is filtered (--x86), which no library of Go can undo. It has no
+		// privileges: the kernel is a stranger's.
 		if _, err := exec.LookPath("xz"); err != nil {
-			return nil, problem.New(problem.Unable, "xz is not installed, and the kernel of virtual machines is packed with it").Try("install xz: orrery doctor tells what else this host lacks")
+			return nil, problem.New(problem.Unable,
+				"xz is not installed, and the kernel of virtual machines is packed with it").
+				Try("install xz: orrery doctor tells what else this host lacks")
 		}
-		return host.Output(ctx, host.Unprivileged{}, host.Command{Args: []string{"xz", "--decompress", "--stdout"}, Stdin: bytes.NewReader(packed)}, most)
+		return host.Output(ctx, host.Unprivileged{},
+			host.Command{Args: []string{"xz", "--decompress", "--stdout"}, Stdin: bytes.NewReader(packed)}, most)
 	default:
 		return nil, fmt.Errorf("it is packed in a way that is not known: %x", packed[:min(len(packed), 8)])
 	}
@@ -108,7 +116,8 @@ func decompress(ctx context.Context, packed []byte, most int) ([]byte, error) {
 	return text, err
 }
 
-// startsAtOnce tells whether QEMU can start a kernel by the PVH protocol: an ELF file with a note of Xen's that says where to enter.
+// startsAtOnce tells whether QEMU can start a kernel by the PVH protocol: an ELF file with a note
+// of Xen's that says where to enter.
 func startsAtOnce(kernel []byte) bool {
 	f, err := elf.NewFile(bytes.NewReader(kernel))
 	if err != nil {

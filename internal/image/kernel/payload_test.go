@@ -17,12 +17,15 @@ import (
 // elfWith makes an ELF file with nothing in it but a note.
 func elfWith(kind uint32, owner string) []byte {
 	var note, all bytes.Buffer
-	put := func(to *bytes.Buffer, x any) { binary.Write(to, binary.LittleEndian, x) } //nolint:errcheck // a buffer takes all
+	put := func(to *bytes.Buffer, x any) {
+		binary.Write(to, binary.LittleEndian, x)
+	} //nolint:errcheck // a buffer takes all
 	put(&note, []uint32{4, 4, kind})
 	note.WriteString(owner)
 	put(&note, uint32(0x1000000))
 	put(&all, elf.Header64{
-		Ident: [16]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), 1}, Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64),
+		Ident: [16]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), 1}, Type: uint16(elf.ET_EXEC),
+		Machine: uint16(elf.EM_X86_64),
 		Version: 1, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1,
 	})
 	put(&all, elf.Prog64{Type: uint32(elf.PT_NOTE), Off: 120, Filesz: uint64(note.Len())})
@@ -88,7 +91,8 @@ func TestUncompressed(t *testing.T) {
 			if err != nil || !bytes.Equal(got, kernel) {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
-			if _, err := uncompressed(t.Context(), bzImage(append(kernel, 0), packed)); how != "gzip" && (err == nil || !strings.Contains(err.Error(), "damaged")) {
+			if _, err := uncompressed(t.Context(), bzImage(append(kernel, 0), packed)); how != "gzip" &&
+				(err == nil || !strings.Contains(err.Error(), "damaged")) {
 				t.Errorf("of another size: %v", err)
 			}
 			damaged := bzImage(kernel, packed[:len(packed)/2])

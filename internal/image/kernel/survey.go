@@ -14,13 +14,17 @@ import (
 	"orrery/internal/tree"
 )
 
-// drivers and file systems are what a guest may need before it has its root, and what nobody in there would load later: there is no udev(7).
-// Those that a kernel has built in, or does not have, are left out.
+// drivers and file systems are what a guest may need before it has its root, and what nobody in
+// there would load later: there is no udev(7). Those that a kernel has built in, or does not have,
+// are left out.
 var (
 	drivers = []string{
-		"virtio_pci", "virtio_console", "virtio_rng", "virtio_net", "virtio_blk", "virtio_scsi", "virtio_balloon", "9pnet_virtio", "e1000", "e1000e", "8139cp",
+		"virtio_pci", "virtio_console", "virtio_rng", "virtio_net", "virtio_blk", "virtio_scsi", "virtio_balloon",
+		"9pnet_virtio", "e1000", "e1000e", "8139cp",
 		"9pnet_xen", "xen_netfront", "xen_blkfront", boot.Checksums,
-		"pvpanic", "pvpanic_mmio", // by which the host learns that the guest's kernel has panicked; up to Linux 5.12 the former alone
+		// by which the host learns that the guest's kernel has panicked; up to Linux 5.12 the former
+		// alone
+		"pvpanic", "pvpanic_mmio",
 	}
 	filesystems = []string{"virtiofs", "9p", "overlay", "erofs", "ext4"}
 )
@@ -65,7 +69,8 @@ func survey(in *tree.Root) (*kept, error) {
 	return s, nil
 }
 
-// readNeeds reads modules.dep: a line for each module, with all that it needs, what is needed first coming last.
+// readNeeds reads modules.dep: a line for each module, with all that it needs, what is needed first
+// coming last.
 func readNeeds(text string) map[string][]string {
 	all := map[string][]string{}
 	for line := range strings.Lines(text) {
@@ -86,7 +91,8 @@ func readAliases(text string) map[string][]string {
 		if len(words) != 3 || words[0] != "alias" {
 			continue
 		}
-		if kind, _, _ := strings.Cut(words[1], ":"); kind == "pci" || kind == "virtio" || kind == "xen" || kind == "acpi*" || strings.HasPrefix(kind, "fs-") {
+		if kind, _, _ := strings.Cut(words[1], ":"); kind == "pci" || kind == "virtio" || kind == "xen" ||
+			kind == "acpi*" || strings.HasPrefix(kind, "fs-") {
 			all[words[2]] = append(all[words[2]], words[1])
 		}
 	}
@@ -99,7 +105,8 @@ func nameOf(file string) string {
 	return strings.ReplaceAll(name, "-", "_")
 }
 
-// wanted returns the modules for the initramfs, each after those that it needs. File is their path in the tree of modules.
+// wanted returns the modules for the initramfs, each after those that it needs. File is their path
+// in the tree of modules.
 func (s *kept) wanted() []boot.Module {
 	byName := map[string]string{}
 	for file := range s.needs {

@@ -11,8 +11,9 @@ import (
 	"orrery/internal/host"
 )
 
-// Beside does some work where the overlay is mounted that a process has as its root: a second one of the same directories would not know what the first writes. It is that
-// root as it was made, with what is bound Inside; what was mounted in it since is not there.
+// Beside does some work where the overlay is mounted that a process has as its root: a second one
+// of the same directories would not know what the first writes. It is that root as it was made,
+// with what is bound Inside; what was mounted in it since is not there.
 func (o *Overlay) Beside(pid int, work func() error) error {
 	var loose *os.File
 	err := InSpace(pid, func(func() ([]Mounted, error)) error {

@@ -19,7 +19,8 @@ func (i IDs) Has(id uint32) bool {
 	return i.Size == 0 || int(id) >= i.First && int(id) < i.First+i.Size
 }
 
-// Map returns the map of the node's user namespace as /proc/PID/uid_map has it, by single spaces (user_namespaces(7)).
+// Map returns the map of the node's user namespace as /proc/PID/uid_map has it, by single spaces
+// (user_namespaces(7)).
 func (i IDs) Map() string {
 	if i.Size == 0 {
 		return "0 0 4294967295"
@@ -29,8 +30,8 @@ func (i IDs) Map() string {
 
 // Open returns a user namespace with the ids, by which mounts can be idmapped.
 //
-// Besides the node's ids it maps the host's root to an id that no node has (Size): overlayfs makes its work files as
-// whoever mounted it, and could not if root had no id on disk.
+// Besides the node's ids it maps the host's root to an id that no node has (Size): overlayfs makes
+// its work files as whoever mounted it, and could not if root had no id on disk.
 func (i IDs) Open() (*os.File, error) {
 	if i.Size == 0 {
 		return nil, nil
@@ -46,8 +47,8 @@ func (i IDs) Open() (*os.File, error) {
 	return space, nil
 }
 
-// held returns a new user namespace. A program that stops before its first instruction (ptrace(2), PTRACE_TRACEME) holds it while we open it;
-// it must be one that it can run in there.
+// held returns a new user namespace. A program that stops before its first instruction (ptrace(2),
+// PTRACE_TRACEME) holds it while we open it; it must be one that it can run in there.
 func held(program string, in *syscall.SysProcAttr) (*os.File, error) {
 	in.Cloneflags, in.Ptrace, in.Pdeathsig = unix.CLONE_NEWUSER, true, syscall.SIGKILL
 	p, err := os.StartProcess(program, []string{"orrery: ids"}, &os.ProcAttr{Dir: "/", Sys: in})

@@ -19,21 +19,25 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestInside: what belongs into the root of a node is there, in directories that are its root's, and one in another. Where the node has put a link
-// or a file, wherever it leads, nothing is mounted and nothing made.
+// TestInside: what belongs into the root of a node is there, in directories that are its root's,
+// and one in another. Where the node has put a link or a file, wherever it leads, nothing is
+// mounted and nothing made.
 func TestInside(t *testing.T) {
 	need.Integration(t)
 	const first = 1_900_065_536
-	for name, ids := range map[string]IDs{"with the ids of the host": {}, "with ids of its own": {First: first, Size: 65536}} {
+	for name, ids := range map[string]IDs{"with the ids of the host": {},
+		"with ids of its own": {First: first, Size: 65536}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			at := func(name string) string { return filepath.Join(dir, name) }
-			for _, d := range []string{"lower/etc", "private/upper/srv", "private/work", "rootfs", "etc", "data/sub", "in", "outside/in"} {
+			for _, d := range []string{"lower/etc", "private/upper/srv", "private/work", "rootfs", "etc", "data/sub", "in",
+				"outside/in"} {
 				must(t, os.MkdirAll(at(d), 0o755))
 			}
 			must(t, os.WriteFile(at("etc/hosts"), []byte("x"), 0o644))
 			must(t, os.WriteFile(at("in/file"), nil, 0o644))
-			o := &Overlay{Lower: []string{at("lower")}, Upper: at("private/upper"), Work: at("private/work"), Target: at("rootfs"), IDs: ids}
+			o := &Overlay{Lower: []string{at("lower")}, Upper: at("private/upper"), Work: at("private/work"),
+				Target: at("rootfs"), IDs: ids}
 			o.Inside = []Bind{
 				{at("etc"), "/etc/orrery", true}, {at("data"), "/srv/new/data", false}, {at("in"), "/srv/new/data/in", false},
 			}
@@ -68,13 +72,15 @@ func TestInside(t *testing.T) {
 				t.Errorf("what is seen has been copied: %v, %v", inside, err)
 			}
 
-			links := map[string]string{"absolute": at("outside"), "up": "../../../outside", "inside": "srv", "proc": "/proc/self/root", "dangling": "/nowhere"}
+			links := map[string]string{"absolute": at("outside"), "up": "../../../outside", "inside": "srv",
+				"proc": "/proc/self/root", "dangling": "/nowhere"}
 			for link, to := range links {
 				must(t, os.Symlink(to, at("private/upper/"+link)))
 			}
 			must(t, os.WriteFile(at("private/upper/file"), nil, 0o644))
 			must(t, os.Symlink(at("outside"), at("data/link")))
-			for _, path := range []string{"/absolute", "/absolute/in", "/absolute/made", "/up/in", "/inside", "/inside/made", "/proc/etc", "/dangling", "/dangling/x", "/file", "/file/x", "/srv/new/data/link/in"} {
+			for _, path := range []string{"/absolute", "/absolute/in", "/absolute/made", "/up/in", "/inside", "/inside/made",
+				"/proc/etc", "/dangling", "/dangling/x", "/file", "/file/x", "/srv/new/data/link/in"} {
 				o.Inside = []Bind{{at("data"), "/srv/new/data", false}, {at("in"), path, false}}
 				err := o.Within(func() error { t.Errorf("%s was mounted", path); return nil })
 				if err == nil || !strings.Contains(err.Error(), path+" of the node") {

@@ -12,13 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Origin is a directory as mount tables name it: its file system's device, and the path in there. It is the same in all mount
-// namespaces, however the directory is called in them.
+// An Origin is a directory as mount tables name it: its file system's device, and the path in
+// there. It is the same in all mount namespaces, however the directory is called in them.
 type Origin struct{ Device, Path string }
 
 // Holds reports whether a directory is this one or below it.
 func (o Origin) Holds(other Origin) bool {
-	return o.Device == other.Device && (other.Path == o.Path || strings.HasPrefix(other.Path, strings.TrimSuffix(o.Path, "/")+"/"))
+	return o.Device == other.Device && (other.Path == o.Path ||
+		strings.HasPrefix(other.Path, strings.TrimSuffix(o.Path, "/")+"/"))
 }
 
 // A Mounted is one line of a mount table (proc_pid_mountinfo(5)).
@@ -85,7 +86,8 @@ func Escape(path string) string {
 // MountID returns the id of the mount on which a file is found.
 func MountID(path string) (uint64, error) {
 	var st unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_MNT_ID, &st); err != nil {
+	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_MNT_ID,
+		&st); err != nil {
 		return 0, &os.PathError{Op: "statx", Path: path, Err: err}
 	}
 	return st.Mnt_id, nil

@@ -10,9 +10,11 @@ import (
 	"orrery/internal/host"
 )
 
-// namespace returns a user namespace of the ids, made as their own root. What the kernel counts by user for a namespace, such as instances
-// and watches of inotify(7), namespaces in it, pending signals and locked memory, it counts there and then once more for whoever made it
-// (user_namespaces(7)). Were that root of the host, each node could take from all others, and from the host.
+// namespace returns a user namespace of the ids, made as their own root. What the kernel counts by
+// user for a namespace, such as instances and watches of inotify(7), namespaces in it, pending
+// signals and locked memory, it counts there and then once more for whoever made it
+// (user_namespaces(7)). Were that root of the host, each node could take from all others, and from
+// the host.
 func (i IDs) namespace() (space *os.File, err error) {
 	err = host.Apart(func() (err error) {
 		space, err = i.makeNamespace()
@@ -24,7 +26,8 @@ func (i IDs) namespace() (space *os.File, err error) {
 	return space, nil
 }
 
-// makeNamespace works on a thread of its own, of which it changes the user. The thread keeps its capabilities, and is root again in the end.
+// makeNamespace works on a thread of its own, of which it changes the user. The thread keeps its
+// capabilities, and is root again in the end.
 func (i IDs) makeNamespace() (*os.File, error) {
 	if err := actAs(i.First); err != nil {
 		return nil, err

@@ -31,7 +31,8 @@ func TestNamespaceOwner(t *testing.T) {
 	}
 }
 
-// TestNamespaceLimits: the limits on namespaces hold for whatever root of a container does, and are out of its reach.
+// TestNamespaceLimits: the limits on namespaces hold for whatever root of a container does, and are
+// out of its reach.
 func TestNamespaceLimits(t *testing.T) {
 	need.Integration(t)
 	ids := IDs{1900065536, 65536}
@@ -40,7 +41,8 @@ func TestNamespaceLimits(t *testing.T) {
 	defer space.Close()
 	program := need.Attack(t)
 	for _, kind := range []string{"net", "mnt", "uts"} {
-		cmd := exec.Command("nsenter", "--user=/proc/self/fd/3", "--setuid=0", "--setgid=0", "--", program, "namespaces", kind, "1500")
+		cmd := exec.Command("nsenter", "--user=/proc/self/fd/3", "--setuid=0", "--setgid=0", "--", program, "namespaces",
+			kind, "1500")
 		cmd.ExtraFiles = []*os.File{space}
 		out, err := cmd.Output()
 		must(t, err)

@@ -10,19 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spaceLimits are how many namespaces of each kind may exist at once in a container, nested ones included. The kernel does
-// not charge all memory of a namespace to the container's memory limit: a network namespace costs the host about 160 KB.
+// spaceLimits are how many namespaces of each kind may exist at once in a container, nested ones
+// included. The kernel does not charge all memory of a namespace to the container's memory limit: a
+// network namespace costs the host about 160 KB.
 var spaceLimits = map[string]int{
 	"net": 256, "user": 1000, "mnt": 1000, "pid": 1000, "ipc": 1000, "uts": 1000, "cgroup": 1000, "time": 1000,
 }
 
-// nested returns a user namespace in which all of the ids are what they are in the one around it, whose owner is the
-// calling thread's effective user. The limits on namespaces are those of the outer one, which no process is in: root in
-// the inner one may set its own (sysctls user.max_*_namespaces), but the kernel counts a namespace in all around it
-// (namespaces(7)), and no privilege reaches outwards.
+// nested returns a user namespace in which all of the ids are what they are in the one around it,
+// whose owner is the calling thread's effective user. The limits on namespaces are those of the
+// outer one, which no process is in: root in the inner one may set its own (sysctls
+// user.max_*_namespaces), but the kernel counts a namespace in all around it (namespaces(7)), and
+// no privilege reaches outwards.
 //
-// Only a process in the outer namespace can map ids of the inner one, and a Go program cannot enter a user namespace. So
-// this forks, and the child does it in system calls. It has to be called on a thread that is locked (host.Apart).
+// Only a process in the outer namespace can map ids of the inner one, and a Go program cannot enter
+// a user namespace. So this forks, and the child does it in system calls. It has to be called on a
+// thread that is locked (host.Apart).
 func (i IDs) nested() (*os.File, error) {
 	n, ours, err := i.plan()
 	if err != nil {
@@ -65,8 +68,8 @@ func (i IDs) nested() (*os.File, error) {
 	return os.Open(fmt.Sprintf("/proc/%d/ns/user", inner))
 }
 
-// An order lets the child go on. For the last step, it has the files in which the child is to map the ids of the inner
-// namespace: paths that end with a zero.
+// An order lets the child go on. For the last step, it has the files in which the child is to map
+// the ids of the inner namespace: paths that end with a zero.
 type order [2]struct{ path [32]byte }
 
 func mapping(pid int) (o order) {

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/host/fork"
 )
 
-// fork starts the child, as syscall.forkAndExecInChild does: it may not allocate, grow the stack or call into the runtime.
-// It has a copy of this process's memory.
+// fork starts the child, as syscall.forkAndExecInChild does: it may not allocate, grow the stack or
+// call into the runtime. It has a copy of this process's memory.
 //
 //go:noinline
 //go:norace
@@ -87,10 +87,12 @@ func (n *nest) enter() (e syscall.Errno) {
 	if _, _, e = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, childEnd+1, 1<<31-1, 0); e != 0 {
 		return e
 	}
-	// The limit of this process would be that of all processes in the inner namespace. Without CAP_SYS_RESOURCE, it stays so.
+	// The limit of this process would be that of all processes in the inner namespace. Without
+	// CAP_SYS_RESOURCE, it stays so.
 	none := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
 	syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NPROC, uintptr(unsafe.Pointer(&none)), 0, 0, 0)
-	// The kernel has files of processes such as this one, whose memory nobody may read, belong to root of the host.
+	// The kernel has files of processes such as this one, whose memory nobody may read, belong to root
+	// of the host.
 	syscall.RawSyscall(unix.SYS_SETFSUID, 0, 0, 0)
 	_, _, e = syscall.RawSyscall(unix.SYS_UNSHARE, unix.CLONE_NEWUSER, 0, 0)
 	return e
@@ -106,7 +108,8 @@ func (r *report) send(step uint64, e syscall.Errno) bool {
 	return e == 0
 }
 
-// receive waits for an order and returns whether there is one: there is none once the parent has closed its end.
+// receive waits for an order and returns whether there is one: there is none once the parent has
+// closed its end.
 //
 //go:norace
 //go:nosplit

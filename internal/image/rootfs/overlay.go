@@ -17,9 +17,10 @@ import (
 
 // An Overlay is a root file system put together from read-only layers and one private, writable layer.
 //
-// On disk, every tree bears the owners that the node sees: root's files are 0's. A node in a user namespace gets
-// them mapped by idmapped mounts (mount_setattr(2), Linux 5.19 for overlayfs), so that privileged and
-// unprivileged nodes, and nodes with different ranges of ids, share the same layers.
+// On disk, every tree bears the owners that the node sees: root's files are 0's. A node in a user
+// namespace gets them mapped by idmapped mounts (mount_setattr(2), Linux 5.19 for overlayfs), so
+// that privileged and unprivileged nodes, and nodes with different ranges of ids, share the same
+// layers.
 type Overlay struct {
 	Lower  []string // trees, the topmost first; none: Upper is the whole root
 	Upper  string   // private layer
@@ -27,20 +28,26 @@ type Overlay struct {
 	Target string   // directory on which it is mounted
 	IDs    IDs      // of the node; the zero IDs: not idmapped
 	Binds  []Bind   // directories of the host that the node sees
-	Inside []Bind   // the same, at paths in the root, for a node that has nobody to bind them further; the outer ones first
+	// the same, at paths in the root, for a node that has nobody to bind them further; the outer ones
+	// first
+	Inside []Bind
 
-	Namespace string // file at which a user namespace of the ids is found (lxc.container.conf(5), lxc.namespace.share.user); "": none is
+	// file at which a user namespace of the ids is found (lxc.container.conf(5),
+	// lxc.namespace.share.user); "": none is
+	Namespace string
 }
 
-// A Bind is a directory of the host made visible at a directory of the host from which the container can bind it further: with
-// the same idmap, unless it is only read. What is only read may lie on a tmpfs, which cannot be idmapped before Linux 6.3.
+// A Bind is a directory of the host made visible at a directory of the host from which the
+// container can bind it further: with the same idmap, unless it is only read. What is only read may
+// lie on a tmpfs, which cannot be idmapped before Linux 6.3.
 type Bind struct {
 	Source, Target string
 	ReadOnly       bool
 }
 
-// Spawn starts a command in a mount namespace of its own in which the overlay is mounted. Nothing of it is seen outside
-// of that namespace, and all of it goes when the last process in there ends, however it ends.
+// Spawn starts a command in a mount namespace of its own in which the overlay is mounted. Nothing
+// of it is seen outside of that namespace, and all of it goes when the last process in there ends,
+// however it ends.
 func (o *Overlay) Spawn(cmd *exec.Cmd) error {
 	return o.Within(cmd.Start)
 }
@@ -81,8 +88,9 @@ func (o *Overlay) Enter() error {
 	return o.mount(ids)
 }
 
-// hideIDTools makes newuidmap(1) and newgidmap(1) not executable in this mount namespace. LXC, if it finds them, insists that
-// root has a range in /etc/subuid, a file that is not ours to write; without them it writes the maps itself, as root may.
+// hideIDTools makes newuidmap(1) and newgidmap(1) not executable in this mount namespace. LXC, if
+// it finds them, insists that root has a range in /etc/subuid, a file that is not ours to write;
+// without them it writes the maps itself, as root may.
 func hideIDTools() error {
 	for _, tool := range []string{"newuidmap", "newgidmap"} {
 		path, err := exec.LookPath(tool)
@@ -96,7 +104,8 @@ func hideIDTools() error {
 	return nil
 }
 
-// mount builds the overlay on short paths in a tmpfs over Target, because the kernel bounds mount data to a page.
+// mount builds the overlay on short paths in a tmpfs over Target, because the kernel bounds mount
+// data to a page.
 func (o *Overlay) mount(ids *os.File) error {
 	if len(o.Lower) == 0 {
 		return o.mountPlain(ids)
@@ -123,8 +132,10 @@ func (o *Overlay) mount(ids *os.File) error {
 	if err := o.mountBinds(ids); err != nil {
 		return err
 	}
-	// Whatever this kernel's defaults are: what is written must be a layer by itself, which refers to no file below.
-	options := fmt.Sprintf("metacopy=off,redirect_dir=off,index=off,lowerdir=%s,upperdir=%s,workdir=%s", strings.Join(lower, ":"),
+	// Whatever this kernel's defaults are: what is written must be a layer by itself, which refers to
+	// no file below.
+	options := fmt.Sprintf("metacopy=off,redirect_dir=off,index=off,lowerdir=%s,upperdir=%s,workdir=%s",
+		strings.Join(lower, ":"),
 		filepath.Join(private, filepath.Base(o.Upper)), filepath.Join(private, filepath.Base(o.Work)))
 	if err := unix.Mount("overlay", o.Target, "overlay", unix.MS_NODEV, options); err != nil {
 		return fmt.Errorf("overlay of %s: %w", strings.Join(o.Lower, ", "), err)
@@ -152,7 +163,8 @@ func (o *Overlay) mountBinds(ids *os.File) error {
 	return nil
 }
 
-// mountInside mounts what belongs into the root, on directories that the node's root would have made. No link is followed that the node has put there.
+// mountInside mounts what belongs into the root, on directories that the node's root would have
+// made. No link is followed that the node has put there.
 func (o *Overlay) mountInside(ids *os.File) error {
 	for _, b := range o.Inside {
 		if err := o.mountAt(b, ids); err != nil {
@@ -205,7 +217,8 @@ func attach(tree, at string, ids *os.File, readOnly bool) error {
 	return nil
 }
 
-// Clone returns a mount of a tree that is not attached anywhere yet, with its owners mapped into ids if there are any.
+// Clone returns a mount of a tree that is not attached anywhere yet, with its owners mapped into
+// ids if there are any.
 func Clone(tree string, ids *os.File, readOnly bool) (*os.File, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, tree, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/host"
 )
 
-// InSpace does some work on a thread whose mount namespace is that of a process, with the root that was first there; table gives
-// the mounts that the thread sees.
+// InSpace does some work on a thread whose mount namespace is that of a process, with the root that
+// was first there; table gives the mounts that the thread sees.
 func InSpace(pid int, work func(table func() ([]Mounted, error)) error) error {
 	return host.Apart(func() error {
 		proc, err := os.Open("/proc") // of the host: the thread is unknown to that of the node

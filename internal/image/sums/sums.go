@@ -1,8 +1,9 @@
 // Package sums computes the digests of image files and of their pieces, without reading holes.
 //
-// The digest of a file is its SHA-256. SHA-256 cannot skip zeros, and takes hours for a sparse disk of 10 TiB. So the digest of a
-// file of Large bytes or more is made of those of its pieces: that of a piece of zeros is known. Both depend on the content alone,
-// and not on where a file has holes: copies can have others. Decision 72 tells why.
+// The digest of a file is its SHA-256. SHA-256 cannot skip zeros, and takes hours for a sparse disk
+// of 10 TiB. So the digest of a file of Large bytes or more is made of those of its pieces: that of
+// a piece of zeros is known. Both depend on the content alone, and not on where a file has holes:
+// copies can have others. Decision 72 tells why.
 package sums
 
 import (
@@ -22,13 +23,15 @@ import (
 // Piece is how many bytes a piece has.
 const Piece = 4 << 20
 
-// Large is how many bytes a file has, at least, whose digest is made of those of its pieces. A variable, so that tests can change it.
+// Large is how many bytes a file has, at least, whose digest is made of those of its pieces. A
+// variable, so that tests can change it.
 var Large int64 = 1 << 40
 
 // ofPieces begins what is hashed for the digest of a large file, so that it is that of no other file.
 const ofPieces = "orrery: pieces of 4 MiB\n"
 
-// Of returns the digest of a file. Read is called with the bytes that have been hashed since its last call, unless it is nil.
+// Of returns the digest of a file. Read is called with the bytes that have been hashed since its
+// last call, unless it is nil.
 func Of(ctx context.Context, f *os.File, read func(bytes int64)) (string, error) {
 	st, err := stat(f)
 	if err != nil {

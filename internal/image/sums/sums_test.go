@@ -47,7 +47,8 @@ func TestOf(t *testing.T) {
 		"a hole":          file(t, 9<<20+7, nil),
 		"data at the end": file(t, 9<<20+7, map[int64][]byte{9<<20 + 3: []byte("text")}),
 		"holes between": file(t, 33<<20+7, map[int64][]byte{
-			5 << 20: []byte("text"), 8<<20 - 2: []byte("across two"), 12 << 20: bytes.Repeat([]byte("x"), 5<<20), 25 << 20: make([]byte, 1<<20),
+			5 << 20: []byte("text"), 8<<20 - 2: []byte("across two"), 12 << 20: bytes.Repeat([]byte("x"), 5<<20),
+			25 << 20: make([]byte, 1<<20),
 		}),
 		"no hole": file(t, 6<<20, map[int64][]byte{0: bytes.Repeat([]byte("abc"), 2<<20)}),
 	} {
@@ -79,10 +80,12 @@ func TestLarge(t *testing.T) {
 	}
 	text := map[int64][]byte{3 << 40: []byte("text")}
 	is := digest(size, text)
-	if other := digest(size, map[int64][]byte{3 << 40: []byte("text"), 5<<40 - 1<<20: make([]byte, 3<<20), size - 2: make([]byte, 2)}); other != is {
+	if other := digest(size, map[int64][]byte{3 << 40: []byte("text"), 5<<40 - 1<<20: make([]byte, 3<<20),
+		size - 2: make([]byte, 2)}); other != is {
 		t.Error("a copy with fewer holes has another digest")
 	}
-	others := []string{is, digest(size, nil), digest(size+1, text), digest(size, map[int64][]byte{3<<40 + 1: []byte("text")}), digest(1<<40, nil)}
+	others := []string{is, digest(size, nil), digest(size+1, text),
+		digest(size, map[int64][]byte{3<<40 + 1: []byte("text")}), digest(1<<40, nil)}
 	slices.Sort(others)
 	if len(slices.Compact(others)) != 5 || !slices.Contains(others, is) {
 		t.Errorf("other files have the same digest: %v", others)
@@ -97,7 +100,8 @@ func TestEnds(t *testing.T) {
 	f := file(t, Large-1, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for name, sum := range map[string]func(context.Context, *os.File, func(int64)) (string, error){"of": Of, "plain": Plain} {
+	for name, sum := range map[string]func(context.Context, *os.File, func(int64)) (string, error){
+		"of": Of, "plain": Plain} {
 		hashed := int64(0)
 		_, err := sum(ctx, f, func(n int64) {
 			if hashed += n; hashed > 8<<20 {
@@ -108,7 +112,8 @@ func TestEnds(t *testing.T) {
 			t.Errorf("%s: %v after %d bytes", name, err, hashed)
 		}
 	}
-	if _, err := Pieces(ctx, file(t, 16<<20, map[int64][]byte{0: bytes.Repeat([]byte("x"), 16<<20)})); !errors.Is(err, context.Canceled) {
+	if _, err := Pieces(ctx, file(t, 16<<20, map[int64][]byte{0: bytes.Repeat([]byte("x"), 16<<20)})); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("pieces: %v", err)
 	}
 }

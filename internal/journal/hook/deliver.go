@@ -17,7 +17,8 @@ import (
 	"orrery/internal/site"
 )
 
-// Deliver tells all that waits of a site, one after the other, each within the time that its hook has. How that ended is in the site's journal.
+// Deliver tells all that waits of a site, one after the other, each within the time that its hook
+// has. How that ended is in the site's journal.
 func Deliver(ctx context.Context, dirs host.Dirs, key string) error {
 	dir := directory(dirs, key)
 	lock, err := host.WaitLock(ctx, filepath.Join(dir, ".lock"), host.Alone, "the lock of the site's hooks")
@@ -89,11 +90,13 @@ func run(ctx context.Context, to *site.Hook, text []byte) error {
 		if err := host.OwnKeyring(); err != nil {
 			return err
 		}
-		return host.Local{Name: "host"}.Run(ctx, host.Command{Args: append(args, to.Command...), Stdin: bytes.NewReader(text)})
+		return host.Local{Name: "host"}.Run(ctx,
+			host.Command{Args: append(args, to.Command...), Stdin: bytes.NewReader(text)})
 	})
 }
 
-// request posts to the address of a hook and to no other: a redirect is not followed. Errors do not name the address, which may hold what gives access.
+// request posts to the address of a hook and to no other: a redirect is not followed. Errors do not
+// name the address, which may hold what gives access.
 func request(ctx context.Context, address string, text []byte) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(text))
 	if err != nil {

@@ -1,7 +1,8 @@
 // Package hook tells programs and servers what has happened to a site: those that its site file
 // names.
 //
-// What is to be told is written down beside the site's state, with to whom, and told by another process (Deliver): so nobody waits for it.
+// What is to be told is written down beside the site's state, with to whom, and told by another
+// process (Deliver): so nobody waits for it.
 package hook
 
 import (
@@ -48,7 +49,8 @@ const maxWhy = 4 << 10
 
 func directory(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "hooks") }
 
-// Post writes an event down for each hook of a site that wants to hear of it, and reports whether there is any. Twins tell nothing: they have no hooks.
+// Post writes an event down for each hook of a site that wants to hear of it, and reports whether
+// there is any. Twins tell nothing: they have no hooks.
 func Post(dirs host.Dirs, s *site.Site, e Event) (some bool, err error) {
 	if s.Twin != "" {
 		return false, nil

@@ -44,22 +44,27 @@ func told(t *testing.T, e Event, hooks ...site.Hook) map[string]string {
 
 // hookOf returns a hook that runs as whoever runs this: of root nothing has to be changed.
 func hookOf(name, script string) site.Hook {
-	return site.Hook{Name: name, On: site.Events, Command: []string{"/bin/sh", "-c", script}, User: "root", Timeout: 5 * time.Second}
+	return site.Hook{Name: name, On: site.Events, Command: []string{"/bin/sh", "-c", script}, User: "root",
+		Timeout: 5 * time.Second}
 }
 
-// TestCommand: a program gets the event as its input and nothing of our environment; how it ended is in the journal.
+// TestCommand: a program gets the event as its input and nothing of our environment; how it ended
+// is in the journal.
 func TestCommand(t *testing.T) {
 	t.Setenv("SECRET_OF_ROOT", "x")
 	dir := t.TempDir()
 	release := 701
 	silent := hookOf("silent", "touch "+dir+"/silent")
 	silent.On = []string{site.BackupDone}
-	all := told(t, Event{Event: site.TrialEnded, Time: time.Now(), Who: "ada", Result: "reverted", Why: "\x1b[2J not\nhealthy", Release: &release},
-		hookOf("good", "cat > "+dir+"/event; env > "+dir+"/env; pwd > "+dir+"/pwd"), hookOf("bad", "echo no such pager >&2; exit 3"), silent,
+	all := told(t, Event{Event: site.TrialEnded, Time: time.Now(), Who: "ada", Result: "reverted",
+		Why: "\x1b[2J not\nhealthy", Release: &release},
+		hookOf("good", "cat > "+dir+"/event; env > "+dir+"/env; pwd > "+dir+"/pwd"),
+		hookOf("bad", "echo no such pager >&2; exit 3"), silent,
 		site.Hook{Name: "gone", On: site.Events, Command: []string{"/no/such/program"}, User: "root", Timeout: time.Second})
 	var e Event
 	text, err := os.ReadFile(dir + "/event")
-	if err != nil || json.Unmarshal(text, &e) != nil || e.Event != "trial-ended" || e.Site != "karoo" || *e.Release != 701 || e.Who != "ada" || e.Why != "\x1b[2J not\nhealthy" {
+	if err != nil || json.Unmarshal(text, &e) != nil || e.Event != "trial-ended" || e.Site != "karoo" ||
+		*e.Release != 701 || e.Who != "ada" || e.Why != "\x1b[2J not\nhealthy" {
 		t.Errorf("the program was told %s (%v)", text, err)
 	}
 	if strings.Contains(string(text), "\x1b") || strings.Count(string(text), "\n") != 1 {
@@ -74,7 +79,8 @@ func TestCommand(t *testing.T) {
 	if _, err := os.Stat(dir + "/silent"); err == nil {
 		t.Error("one is told that did not ask for it")
 	}
-	if all["good"] != "done" || !strings.Contains(all["bad"], "no such pager") || all["gone"] == "done" || all["gone"] == "" || len(all) != 3 {
+	if all["good"] != "done" || !strings.Contains(all["bad"], "no such pager") || all["gone"] == "done" ||
+		all["gone"] == "" || len(all) != 3 {
 		t.Errorf("%q", all)
 	}
 }
@@ -125,11 +131,13 @@ func TestWebhook(t *testing.T) {
 		return site.Hook{Name: name, On: site.Events, URL: server.URL + "/" + name, Timeout: 300 * time.Millisecond}
 	}
 	nobody := site.Hook{Name: "nobody", On: site.Events, URL: "http://127.0.0.1:1/token-of-ours", Timeout: time.Second}
-	all := told(t, Event{Event: site.MirrorFailed, Volume: "data"}, at("good"), at("away"), at("slow"), at("forbidden"), nobody)
+	all := told(t, Event{Event: site.MirrorFailed, Volume: "data"}, at("good"), at("away"), at("slow"), at("forbidden"),
+		nobody)
 	if !strings.HasPrefix(got, `POST application/json {"event":"mirror-failed"`) || strings.Contains(got, "elsewhere") {
 		t.Errorf("got %s", got)
 	}
-	if all["good"] != "done" || !strings.Contains(all["away"], "307") || all["slow"] != "not done within 300ms" || !strings.Contains(all["forbidden"], "403") ||
+	if all["good"] != "done" || !strings.Contains(all["away"], "307") || all["slow"] != "not done within 300ms" ||
+		!strings.Contains(all["forbidden"], "403") ||
 		all["nobody"] == "done" || strings.Contains(all["nobody"], "token-of-ours") {
 		t.Errorf("%q", all)
 	}

@@ -36,7 +36,8 @@ var (
 // legal reports a head that no run writes.
 func (h *Head) legal() error {
 	if len(h.Settings) > mostSettings || len(h.Tests) > mostTests || h.figures() > mostFigures {
-		return fmt.Errorf("it has %d settings, %d tests and %d figures, more than any run", len(h.Settings), len(h.Tests), h.figures())
+		return fmt.Errorf("it has %d settings, %d tests and %d figures, more than any run", len(h.Settings), len(h.Tests),
+			h.figures())
 	}
 	return nil
 }
@@ -68,13 +69,15 @@ func (c *Contents) within() error {
 		last = max(last, t.Round)
 	}
 	if n := c.Head.figures() * len(c.Head.Settings) * last; n > mostValues {
-		return problem.New(problem.Failed, "the bundle has %d figures, %d settings and %d rounds: too much for one report", c.Head.figures(),
+		return problem.New(problem.Failed, "the bundle has %d figures, %d settings and %d rounds: too much for one report",
+			c.Head.figures(),
 			len(c.Head.Settings), last).At(c.Dir).Try("is it what orrery lab run left?")
 	}
 	return nil
 }
 
-// shown returns a head whose words can be shown: they come from whoever wrote the bundle, and go to terminals and pages.
+// shown returns a head whose words can be shown: they come from whoever wrote the bundle, and go to
+// terminals and pages.
 func (h Head) shown() Head {
 	show(reflect.ValueOf(&h).Elem())
 	return h

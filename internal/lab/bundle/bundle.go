@@ -33,27 +33,29 @@ func Digest(text []byte) string {
 
 // A Head is bundle.json.
 type Head struct {
-	Format     int       `json:"format"`
-	Orrery     string    `json:"orrery"` // version
-	ID         string    `json:"id"`     // name of the directory
-	Experiment string    `json:"experiment"`
-	Title      string    `json:"title"`
-	Source     string    `json:"source,omitempty"`
-	Digest     string    `json:"digest"`         // SHA-256 of the experiment's file
-	Part       []string  `json:"part,omitempty"` // the tests of the file to which the run was confined; none: all
-	Host       string    `json:"host"`
-	From       string    `json:"from,omitempty"` // the host of a site that sent it, by its name there; "": this machine measured
-	Who        string    `json:"who"`
-	Began      time.Time `json:"began"`
-	Ended      time.Time `json:"ended,omitzero"`
-	State      State     `json:"state"`
-	Rounds     int       `json:"rounds"`              // complete, the first included
-	Seed       uint64    `json:"seed"`                // of the order of settings
-	Width      float64   `json:"width"`               // of the interval of a ratio that was aimed at
-	Disturbed  float64   `json:"disturbed,omitempty"` // share of rounds above which steal or load makes a figure not measurable; 0: the default
-	Probes     float64   `json:"probes,omitempty"`    // part of one processor that watching the host took
-	Settings   []Setting `json:"settings"`
-	Tests      []Test    `json:"tests"`
+	Format     int      `json:"format"`
+	Orrery     string   `json:"orrery"` // version
+	ID         string   `json:"id"`     // name of the directory
+	Experiment string   `json:"experiment"`
+	Title      string   `json:"title"`
+	Source     string   `json:"source,omitempty"`
+	Digest     string   `json:"digest"`         // SHA-256 of the experiment's file
+	Part       []string `json:"part,omitempty"` // the tests of the file to which the run was confined; none: all
+	Host       string   `json:"host"`
+	// the host of a site that sent it, by its name there; "": this machine measured
+	From   string    `json:"from,omitempty"`
+	Who    string    `json:"who"`
+	Began  time.Time `json:"began"`
+	Ended  time.Time `json:"ended,omitzero"`
+	State  State     `json:"state"`
+	Rounds int       `json:"rounds"` // complete, the first included
+	Seed   uint64    `json:"seed"`   // of the order of settings
+	Width  float64   `json:"width"`  // of the interval of a ratio that was aimed at
+	// share of rounds above which steal or load makes a figure not measurable; 0: the default
+	Disturbed float64   `json:"disturbed,omitempty"`
+	Probes    float64   `json:"probes,omitempty"` // part of one processor that watching the host took
+	Settings  []Setting `json:"settings"`
+	Tests     []Test    `json:"tests"`
 }
 
 // State is how far a run came.
@@ -66,7 +68,8 @@ const (
 	Done        State = "done"
 )
 
-// A Setting is a setting as the report tells it. Those called experiment.Bare and experiment.Control come first.
+// A Setting is a setting as the report tells it. Those called experiment.Bare and
+// experiment.Control come first.
 type Setting struct {
 	Name     string   `json:"name"`
 	About    string   `json:"about"`              // in a line, such as "container, veth on a bridge, 2 cpus"
@@ -89,7 +92,8 @@ type Test struct {
 type Trial struct {
 	Round int `json:"round"` // 0 does not count
 	Slot  int `json:"slot"`  // which in its round, from 0
-	// Instance counts from 1 how often the nodes were made anew; 0: this was not recorded, and they were made once.
+	// Instance counts from 1 how often the nodes were made anew; 0: this was not recorded, and they
+	// were made once.
 	Instance int             `json:"instance,omitempty"`
 	Setting  string          `json:"setting"`
 	Emulated bool            `json:"emulated,omitempty"` // in a virtual machine whose processors were emulated by software

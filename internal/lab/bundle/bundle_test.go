@@ -19,7 +19,8 @@ import (
 func begin(t *testing.T) (string, *Writer) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "b1")
-	w, err := Create(t.Context(), dir, Head{Experiment: "cost", Who: "ada", State: Running, Began: time.Unix(1000, 0).UTC(), Seed: math.MaxUint64})
+	w, err := Create(t.Context(), dir, Head{Experiment: "cost", Who: "ada", State: Running,
+		Began: time.Unix(1000, 0).UTC(), Seed: math.MaxUint64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,8 @@ func TestWriteAndRead(t *testing.T) {
 	must(t, w.Close())
 	c, err := Read(dir)
 	must(t, err)
-	if len(c.Damaged) > 0 || len(c.Trials) != 1 || c.Trials[0].Samples[0].Value != 9.4e9 || len(c.Seconds) != 1 || c.Facts == nil || c.Experiment == nil {
+	if len(c.Damaged) > 0 || len(c.Trials) != 1 || c.Trials[0].Samples[0].Value != 9.4e9 || len(c.Seconds) != 1 ||
+		c.Facts == nil || c.Experiment == nil {
 		t.Errorf("read %+v", c)
 	}
 	if c.Head.Format != Format || c.Head.Seed != math.MaxUint64 {
@@ -96,7 +98,8 @@ func TestNoNumber(t *testing.T) {
 	}
 }
 
-// TestTorn: wherever a killed run tore the last line, all lines before are there, and the run goes on after them.
+// TestTorn: wherever a killed run tore the last line, all lines before are there, and the run goes
+// on after them.
 func TestTorn(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp("", "torn")
@@ -132,7 +135,8 @@ func TestTorn(t *testing.T) {
 		if err := errors.Join(w.Trial(Trial{Round: 99}), w.Close()); err != nil {
 			r.Fatal(err)
 		}
-		if c, err = Read(filepath.Join(dir, "b")); err != nil || len(c.Damaged) > 0 || len(c.Trials) != n || c.Trials[n-1].Round != 99 {
+		if c, err = Read(filepath.Join(dir, "b")); err != nil || len(c.Damaged) > 0 || len(c.Trials) != n ||
+			c.Trials[n-1].Round != 99 {
 			r.Fatalf("after going on: %v %v, %d trials", err, c.Damaged, len(c.Trials))
 		}
 	})
@@ -141,7 +145,8 @@ func TestTorn(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	dir, w := begin(t)
 	must(t, w.Close())
-	must(t, os.WriteFile(filepath.Join(dir, TrialsFile), []byte("{\"round\":1}\n{\"round\":x}\n{\"round\":\"two\"}\n{\"round\":3}\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, TrialsFile),
+		[]byte("{\"round\":1}\n{\"round\":x}\n{\"round\":\"two\"}\n{\"round\":3}\n"), 0o644))
 	c, err := Read(dir)
 	must(t, err)
 	if len(c.Trials) != 2 || len(c.Damaged) != 2 {
@@ -182,7 +187,8 @@ func TestNoBundle(t *testing.T) {
 func TestList(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range []string{"late", "early"} {
-		w, err := Create(t.Context(), filepath.Join(dir, name), Head{ID: fmt.Sprint(i), State: Done, Began: time.Unix(int64(10-i), 0)})
+		w, err := Create(t.Context(), filepath.Join(dir, name),
+			Head{ID: fmt.Sprint(i), State: Done, Began: time.Unix(int64(10-i), 0)})
 		must(t, err)
 		must(t, w.Close())
 	}

@@ -14,8 +14,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// carried are the files of a bundle that go from host to host, in the order of a tree, and how many bytes each may have. The report is made where they arrive, the experiment is there already,
-// and the site that was made for it is of no use there.
+// carried are the files of a bundle that go from host to host, in the order of a tree, and how many
+// bytes each may have. The report is made where they arrive, the experiment is there already, and
+// the site that was made for it is of no use there.
 var carried = []struct {
 	name string
 	most int64
@@ -42,8 +43,9 @@ func Pack(dir string, to io.Writer) error {
 	return out.Close()
 }
 
-// Unpack lays down what Pack wrote, in a directory that it makes. It comes from another host, which may have written anything: nothing but these files comes to be, each once, and no larger than a run leaves
-// them. What is in them, Read looks at. It is io.EOF if nothing came at all.
+// Unpack lays down what Pack wrote, in a directory that it makes. It comes from another host, which
+// may have written anything: nothing but these files comes to be, each once, and no larger than a
+// run leaves them. What is in them, Read looks at. It is io.EOF if nothing came at all.
 func Unpack(from io.Reader, dir string) error {
 	in := tar.NewReader(from)
 	h, err := in.Next()
@@ -55,7 +57,8 @@ func Unpack(from io.Reader, dir string) error {
 		return err
 	}
 	defer b.Abandon()
-	if err := b.Add(&tree.Made{Path: ".", Mode: unix.S_IFDIR | 0o755, Uid: os.Geteuid(), Gid: os.Getegid(), Modified: time.Now()}, nil); err != nil {
+	if err := b.Add(&tree.Made{Path: ".", Mode: unix.S_IFDIR | 0o755, Uid: os.Geteuid(), Gid: os.Getegid(),
+		Modified: time.Now()}, nil); err != nil {
 		return err
 	}
 	for ; err == nil; h, err = in.Next() {
@@ -78,7 +81,8 @@ func lay(b *tree.Builder, h *tar.Header, in io.Reader) error {
 		if h.Size > c.most {
 			return fmt.Errorf("%s is %w", c.name, tree.ErrTooLarge)
 		}
-		return b.Add(&tree.Made{Path: c.name, Mode: unix.S_IFREG | 0o644, Uid: os.Geteuid(), Gid: os.Getegid(), Modified: time.Now()}, func(f *os.File) error {
+		return b.Add(&tree.Made{Path: c.name, Mode: unix.S_IFREG | 0o644, Uid: os.Geteuid(), Gid: os.Getegid(),
+			Modified: time.Now()}, func(f *os.File) error {
 			_, err := io.CopyN(f, in, h.Size)
 			return err
 		})

@@ -17,7 +17,8 @@ const (
 	lockFile       = ".lock"
 )
 
-// Busy reports whether a run is writing the bundle. A head that says Running without one was left by a run that was killed.
+// Busy reports whether a run is writing the bundle. A head that says Running without one was left
+// by a run that was killed.
 func Busy(dir string) bool {
 	root, err := enter(dir)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// lines is a file of JSON lines that is appended to. Each line is one write, so a killed run leaves at most the last one torn.
+// lines is a file of JSON lines that is appended to. Each line is one write, so a killed run leaves
+// at most the last one torn.
 type lines struct {
 	path string
 	mu   sync.Mutex
@@ -42,7 +43,8 @@ func cutTorn(f *os.File) error {
 	const step = 64 << 10
 	for from := end; from > 0; {
 		if end-from > longestLine {
-			return problem.New(problem.Failed, "the last line has more than %d MiB", longestLine>>20).At(f.Name()).Try("is it what orrery lab run left?")
+			return problem.New(problem.Failed, "the last line has more than %d MiB", longestLine>>20).At(f.Name()).
+				Try("is it what orrery lab run left?")
 		}
 		n := min(from, step)
 		part := make([]byte, n)

@@ -11,8 +11,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// own reports a directory in which somebody else has a say. To go on with a bundle is to append to its files and to make the site that is
-// in it, as root: with a link in the place of a file it would be written elsewhere.
+// own reports a directory in which somebody else has a say. To go on with a bundle is to append to
+// its files and to make the site that is in it, as root: with a link in the place of a file it
+// would be written elsewhere.
 func own(dir string) error {
 	root, err := enter(dir)
 	if err != nil {
@@ -24,7 +25,8 @@ func own(dir string) error {
 		kind, at := e.Stat.Mode&unix.S_IFMT, filepath.Join(dir, e.Path)
 		switch {
 		case kind != unix.S_IFREG && kind != unix.S_IFDIR:
-			return problem.New(problem.Failed, "the bundle cannot be written: it has %s in it", tree.Kind(e.Stat.Mode)).At(at).Try("name another directory by --to")
+			return problem.New(problem.Failed, "the bundle cannot be written: it has %s in it", tree.Kind(e.Stat.Mode)).At(at).
+				Try("name another directory by --to")
 		case e.Stat.Uid != me || e.IsDir() && e.Stat.Mode&0o022 != 0:
 			return problem.New(problem.Failed, "the bundle cannot be written: others can write there, too").At(at).
 				Try("name a directory that is yours alone by --to")

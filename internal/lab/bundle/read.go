@@ -29,8 +29,9 @@ type Contents struct {
 	root *tree.Root // while it is read
 }
 
-// Read reads a bundle, also one that is being written, or that a stranger sent: only regular files in its directory, and only so much of them.
-// The error says why it is none; what is damaged within it is in Contents.Damaged.
+// Read reads a bundle, also one that is being written, or that a stranger sent: only regular files
+// in its directory, and only so much of them. The error says why it is none; what is damaged within
+// it is in Contents.Damaged.
 func Read(dir string) (*Contents, error) {
 	root, err := enter(dir)
 	if err != nil {
@@ -42,7 +43,8 @@ func Read(dir string) (*Contents, error) {
 		return nil, err
 	}
 	if path, err := filepath.Abs(dir); err == nil {
-		h.ID = sanitize.Line(filepath.Base(path)) // it may have been copied or renamed, and two of one name cannot be told apart
+		// it may have been copied or renamed, and two of one name cannot be told apart
+		h.ID = sanitize.Line(filepath.Base(path))
 	}
 	c := &Contents{Dir: dir, Head: h, root: root}
 	c.Experiment = c.file(ExperimentFile, mostExperiment)
@@ -84,7 +86,8 @@ func enter(dir string) (*tree.Root, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.New(problem.Failed, "this is not a bundle: it is not there").At(dir).Try("orrery lab ls lists the bundles")
+		return nil, problem.New(problem.Failed, "this is not a bundle: it is not there").At(dir).
+			Try("orrery lab ls lists the bundles")
 	}
 	return nil, problem.New(problem.Failed, "the bundle cannot be read").At(dir).Because(err)
 }
@@ -99,7 +102,8 @@ func ReadFile(dir, name string, most int64) ([]byte, error) {
 	return root.ReadFile(name, most)
 }
 
-// List returns the heads of the bundles in a directory, the oldest first. The error tells of those that cannot be read, and the others are there.
+// List returns the heads of the bundles in a directory, the oldest first. The error tells of those
+// that cannot be read, and the others are there.
 func List(dir string) ([]Head, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,18 +150,21 @@ func readHead(root *tree.Root) (Head, error) {
 	dir, path := root.Name(), filepath.Join(root.Name(), HeadFile)
 	text, err := root.ReadFile(HeadFile, mostHead)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Head{}, problem.New(problem.Failed, "this is not a bundle: it has no %s", HeadFile).At(dir).Try("orrery lab ls lists the bundles")
+		return Head{}, problem.New(problem.Failed, "this is not a bundle: it has no %s", HeadFile).At(dir).
+			Try("orrery lab ls lists the bundles")
 	}
 	if err != nil {
 		return Head{}, problem.New(problem.Failed, "the bundle cannot be read").At(path).Because(err)
 	}
 	var version struct{ Format int }
 	if err := jsonlimit.Unmarshal(text, &version); err != nil {
-		return Head{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(at(path, text, err)).Because(plain(err)).
+		return Head{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(at(path, text, err)).
+			Because(plain(err)).
 			Try("take it from a copy; the samples in %s are apart from it", TrialsFile)
 	}
 	if version.Format > Format {
-		return Head{}, problem.New(problem.Failed, "the bundle has format %d, and this orrery reads up to %d", version.Format, Format).At(path).
+		return Head{}, problem.New(problem.Failed, "the bundle has format %d, and this orrery reads up to %d",
+			version.Format, Format).At(path).
 			Try("use a newer orrery")
 	}
 	if version.Format < 1 {
@@ -165,7 +172,8 @@ func readHead(root *tree.Root) (Head, error) {
 	}
 	var h Head
 	if err := jsonlimit.Unmarshal(text, &h); err != nil {
-		return Head{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(at(path, text, err)).Because(plain(err))
+		return Head{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(at(path, text, err)).
+			Because(plain(err))
 	}
 	if err := h.legal(); err != nil {
 		return Head{}, problem.New(problem.Failed, "the head of the bundle is damaged").At(path).Because(err)

@@ -28,7 +28,8 @@ type Writer struct {
 func Create(ctx context.Context, dir string, h Head) (*Writer, error) {
 	there, err := os.ReadDir(dir)
 	if err == nil && len(there) > 0 {
-		return nil, problem.New(problem.Failed, "the directory for the bundle is not empty").At(dir).Try("name another one, or remove it")
+		return nil, problem.New(problem.Failed, "the directory for the bundle is not empty").At(dir).
+			Try("name another one, or remove it")
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.New(problem.Failed, "the directory for the bundle cannot be read").At(dir).Because(err)
@@ -49,7 +50,8 @@ func Create(ctx context.Context, dir string, h Head) (*Writer, error) {
 	return w, nil
 }
 
-// Open opens a bundle for going on with its run, and gives what it holds. A line that a killed run left half written is cut off.
+// Open opens a bundle for going on with its run, and gives what it holds. A line that a killed run
+// left half written is cut off.
 func Open(ctx context.Context, dir, who string) (*Writer, *Contents, error) {
 	if err := own(dir); err != nil {
 		return nil, nil, err
@@ -93,7 +95,8 @@ func (w *Writer) Dir() string { return w.dir }
 // Site is the directory in the bundle for the site that is made for the run.
 func (w *Writer) Site() string { return filepath.Join(w.dir, SiteDir) }
 
-// Save writes bundle.json, whole or not at all, once all trials before are on the disk. It waits for the disk, so it is called between rounds.
+// Save writes bundle.json, whole or not at all, once all trials before are on the disk. It waits
+// for the disk, so it is called between rounds.
 func (w *Writer) Save(h Head) error {
 	if err := w.trials.sync(); err != nil {
 		return writing(w.trials.path, err)
@@ -102,8 +105,8 @@ func (w *Writer) Save(h Head) error {
 	return writing(path, host.WriteJSON(path, 0o644, h))
 }
 
-// Trial appends a trial. It does not wait for the disk, because the next trial would measure that. JSON has no words for what is no number,
-// so a sample that is none fails its trial.
+// Trial appends a trial. It does not wait for the disk, because the next trial would measure that.
+// JSON has no words for what is no number, so a sample that is none fails its trial.
 func (w *Writer) Trial(t Trial) error {
 	var kept []test.Sample
 	for _, s := range t.Samples {
@@ -162,5 +165,6 @@ func writing(path string, err error) error {
 	if errors.As(err, &unfit) {
 		return problem.New(problem.Failed, "JSON cannot hold %s", unfit.Str).At(path)
 	}
-	return problem.New(problem.Failed, "the bundle cannot be written").At(path).Because(err).Try("look at the disk: df %s", filepath.Dir(path))
+	return problem.New(problem.Failed, "the bundle cannot be written").At(path).Because(err).
+		Try("look at the disk: df %s", filepath.Dir(path))
 }

@@ -5,7 +5,8 @@ import "slices"
 // noTwin is what is written for no setting to be measured twice.
 const noTwin = "none"
 
-// again adds the twin of a setting, the control of containers: the one that is named, or the first that can be had twice.
+// again adds the twin of a setting, the control of containers: the one that is named, or the first
+// that can be had twice.
 func (r *reading) again() {
 	e, at := r.experiment, r.root.At("again")
 	if r.bad[at] || r.file.Again != nil && *r.file.Again == noTwin {
@@ -33,11 +34,13 @@ func (r *reading) again() {
 	}
 	twin := e.addTwin(i)
 	if other := r.file.Settings.Keys[twin.Again+"-again"]; other != nil {
-		r.wrong(other, mistake("setting %q is called as the node of %q is", twin.Again+"-again", twin.Name).Try("rename it, or write again = %q", noTwin))
+		r.wrong(other, mistake("setting %q is called as the node of %q is", twin.Again+"-again",
+			twin.Name).Try("rename it, or write again = %q", noTwin))
 	}
 }
 
-// firstTwice is the index of the first setting that can be had twice, a container if there is one, since every host can have that; or -1.
+// firstTwice is the index of the first setting that can be had twice, a container if there is one,
+// since every host can have that; or -1.
 func (e *Experiment) firstTwice() int {
 	if i := slices.IndexFunc(e.Settings, func(s Setting) bool { return s.twice() && !s.Virtual() }); i >= 0 {
 		return i
@@ -59,7 +62,8 @@ func (e *Experiment) addTwin(i int) (twin Setting) {
 // isTwin reports whether the setting is another once more.
 func (s Setting) isTwin() bool { return s.Again != "" }
 
-// twice reports whether a setting can be had twice at once: an interface or a device of the host is in one node only.
+// twice reports whether a setting can be had twice at once: an interface or a device of the host is
+// in one node only.
 func (s Setting) twice() bool {
 	return s.Missing == "" && s.Disk != Partition && (s.Network != Exclusive || s.Interface == "")
 }

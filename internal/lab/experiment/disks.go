@@ -9,7 +9,8 @@ import (
 	"orrery/internal/strict"
 )
 
-// The disks of settings that are virtual machines, on which their tests work. Without one they work in a directory of the host.
+// The disks of settings that are virtual machines, on which their tests work. Without one they work
+// in a directory of the host.
 const (
 	File      = "file"      // raw, on the host: INFN's word
 	Raw       = "raw"       // the same: Pilsen's word
@@ -33,13 +34,15 @@ func (r *reading) disk(at *strict.Node, s *Setting) {
 	case s.Disk == "":
 		for _, key := range []string{"devices", "cache", "aio"} {
 			if where, written := at.Keys[key]; written {
-				r.wrong(where, mistake("%s is of a disk, and the setting has none", key).Try("write disk = %q, or take it out", File))
+				r.wrong(where, mistake("%s is of a disk, and the setting has none", key).Try("write disk = %q, or take it out",
+					File))
 			}
 		}
 	case !slices.Contains(Disks, s.Disk):
 		r.wrong(at.At("disk"), choose(mistake("disk %q is not known", s.Disk), s.Disk, Disks))
 	case !s.Virtual() && !noEngine:
-		r.wrong(at.At("disk"), mistake("disk = %q is of a virtual machine", s.Disk).Try("write engine = %q, or take it out", site.KVM))
+		r.wrong(at.At("disk"), mistake("disk = %q is of a virtual machine", s.Disk).Try("write engine = %q, or take it out",
+			site.KVM))
 	default:
 		r.devices(at, s)
 		if s.Virtual() && s.Cache == "" {
@@ -48,7 +51,8 @@ func (r *reading) disk(at *strict.Node, s *Setting) {
 	}
 }
 
-// Cached says why the host's memory holds what the setting's nodes read and write, whatever they open files with; "": it does not.
+// Cached says why the host's memory holds what the setting's nodes read and write, whatever they
+// open files with; "": it does not.
 func (s Setting) Cached() string {
 	switch {
 	case !s.Virtual():
@@ -61,7 +65,8 @@ func (s Setting) Cached() string {
 	return "cache = " + s.Cache
 }
 
-// devices checks the partitions of a setting: each node has one that nobody else has. Without any the setting is missing, so that a paper's table keeps its row.
+// devices checks the partitions of a setting: each node has one that nobody else has. Without any
+// the setting is missing, so that a paper's table keeps its row.
 func (r *reading) devices(at *strict.Node, s *Setting) {
 	where, written := at.Keys["devices"]
 	switch {
@@ -78,7 +83,8 @@ func (r *reading) devices(at *strict.Node, s *Setting) {
 		}
 		if !strings.HasPrefix(device, "/dev/") || strings.Contains(device, "/../") {
 			r.wrong(item, mistake("%q is no device", device).Try("such as /dev/vg/lab1"))
-		} else if slices.Contains(s.Devices[:i], device) || slices.ContainsFunc(r.experiment.Settings, func(o Setting) bool { return slices.Contains(o.Devices, device) }) {
+		} else if slices.Contains(s.Devices[:i], device) ||
+			slices.ContainsFunc(r.experiment.Settings, func(o Setting) bool { return slices.Contains(o.Devices, device) }) {
 			r.wrong(item, mistake("%s is named twice", device).Try("give each node a device of its own"))
 		}
 	}

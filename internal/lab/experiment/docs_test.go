@@ -15,7 +15,8 @@ import (
 
 const root = "../../../"
 
-// TestDocumentation reads every experiment in docs/lab.md, which are the blocks marked "toml experiment", and the options of kinds.
+// TestDocumentation reads every experiment in docs/lab.md, which are the blocks marked "toml
+// experiment", and the options of kinds.
 func TestDocumentation(t *testing.T) {
 	text, err := os.ReadFile(root + "docs/lab.md")
 	if err != nil {
@@ -67,7 +68,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestDefault: the experiment that comes with Orrery takes about a quarter of an hour, and has a container against the bare host in all that issue 4 asks for.
+// TestDefault: the experiment that comes with Orrery takes about a quarter of an hour, and has a
+// container against the bare host in all that issue 4 asks for.
 func TestDefault(t *testing.T) {
 	e := Default()
 	var kinds []string

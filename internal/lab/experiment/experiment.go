@@ -19,7 +19,8 @@ type Experiment struct {
 	Source string // paper and table that it follows; "": none
 	Rounds int    // kept, at least
 	Most   int    // rounds kept, at most
-	// PerInstance is how many rounds nodes live until they are made anew; 0: as many as are worth it; Once: they never are.
+	// PerInstance is how many rounds nodes live until they are made anew; 0: as many as are worth it;
+	// Once: they never are.
 	PerInstance int
 	Quiet       time.Duration // how long the whole run waits at most for others to leave the host alone
 	Disturbed   float64       // share of the rounds of a figure that others may disturb; with more it is not measurable
@@ -39,7 +40,8 @@ func (e *Experiment) Decides() bool {
 	return e.PerInstance <= 0 || e.PerInstance == Once || (e.Most+e.PerInstance-1)/e.PerInstance >= stats.Enough
 }
 
-// The settings that always are there. Control is bare once more: what a comparison of the same with the same gives.
+// The settings that always are there. Control is bare once more: what a comparison of the same with
+// the same gives.
 const (
 	Bare    = "bare"
 	Control = "bare again"
@@ -48,21 +50,26 @@ const (
 // Again ends the name of the setting that is another once more.
 const Again = " again"
 
-// DefaultDisturbed is the share of rounds above which steal or load makes a figure not measurable, unless the experiment says otherwise.
+// DefaultDisturbed is the share of rounds above which steal or load makes a figure not measurable,
+// unless the experiment says otherwise.
 const DefaultDisturbed = 0.2
 
 // A Setting is a kind of place to measure, besides the bare host.
 type Setting struct {
-	Name       string
-	Engine     string
-	Network    string // Veth, Routed, Macvlan, Exclusive; of a virtual machine, its network card on the bridge: one of site.CardModels
+	Name   string
+	Engine string
+	// Veth, Routed, Macvlan, Exclusive; of a virtual machine, its network card on the bridge: one of
+	// site.CardModels
+	Network    string
 	Interface  string // of the host, for Macvlan and Exclusive; "": one end of a veth pair stands in for it
 	Limits     site.Limits
 	Privileged bool
-	Again      string   // the setting that this one is once more, as a control; "": it is none
-	CPU        string   // model of the processors that a virtual machine shows to its guest; "": what suits the host
-	Type       string   // of a guest of Xen: "pv", "pvh" or "hvm"; "": the usual one
-	Disk       string   // of a virtual machine, on which its tests work: one of Disks; "": they work in a directory of the host
+	Again      string // the setting that this one is once more, as a control; "": it is none
+	CPU        string // model of the processors that a virtual machine shows to its guest; "": what suits the host
+	Type       string // of a guest of Xen: "pv", "pvh" or "hvm"; "": the usual one
+	// of a virtual machine, on which its tests work: one of Disks; "": they work in a directory of the
+	// host
+	Disk       string
 	Devices    []string // of the host, for Partition: one for each node
 	Cache, AIO string   // how the disk is used, as in a site file; "": as there
 	Emulated   bool     // this host runs it in software emulation
@@ -77,8 +84,8 @@ func (s Setting) Bridged() bool {
 	return s.Network == Veth || s.Network == site.Vif || slices.Contains(site.CardModels, s.Network)
 }
 
-// On returns the experiment as a host can have it. Its engines say what they can do: a setting that none of them can run is missing, and what is emulated
-// says so.
+// On returns the experiment as a host can have it. Its engines say what they can do: a setting that
+// none of them can run is missing, and what is emulated says so.
 func (e *Experiment) On(engines map[string]observe.Capabilities) *Experiment {
 	here := *e
 	here.Settings = slices.Clone(e.Settings)
@@ -118,5 +125,6 @@ type Test struct {
 
 // In reports whether the test is done in a setting.
 func (t *Test) In(setting string) bool {
-	return len(t.Only) == 0 || setting == Bare || setting == Control || slices.Contains(t.Only, strings.TrimSuffix(setting, Again))
+	return len(t.Only) == 0 || setting == Bare || setting == Control ||
+		slices.Contains(t.Only, strings.TrimSuffix(setting, Again))
 }

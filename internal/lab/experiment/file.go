@@ -7,7 +7,8 @@ import (
 	"orrery/internal/strict"
 )
 
-// The types of this file are format 1 of lab/*.toml: what may be written, under which key. Pointers are nil where nothing was written.
+// The types of this file are format 1 of lab/*.toml: what may be written, under which key. Pointers
+// are nil where nothing was written.
 
 type file struct {
 	Format      *int         `toml:"format"`

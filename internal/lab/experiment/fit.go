@@ -18,11 +18,13 @@ func (r *reading) fit() {
 		}
 		for _, s := range e.Settings {
 			if s.Missing == "" && many > s.Most() && t.In(s.Name) {
-				r.wrong(at.At("copies"), mistake("test %s cannot have %d copies in setting %s: %s", t.Name, many, s.Name, s.lacks()).
+				r.wrong(at.At("copies"), mistake("test %s cannot have %d copies in setting %s: %s", t.Name, many, s.Name,
+					s.lacks()).
 					Try("write %s in the test", otherThan(e.Settings, s.Name, many)))
 			}
 			if other := r.hidden(s.Name, many); t.In(s.Name) && other != "" {
-				r.wrong(r.file.Settings.Keys[other], mistake("setting %q is called as one of the %d copies of setting %s is", other, many, s.Name).Try("rename it"))
+				r.wrong(r.file.Settings.Keys[other], mistake("setting %q is called as one of the %d copies of setting %s is",
+					other, many, s.Name).Try("rename it"))
 			}
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// FuzzParse shows that no text makes Parse panic, that every mistake says where and what, and that an experiment without mistakes is whole.
+// FuzzParse shows that no text makes Parse panic, that every mistake says where and what, and that
+// an experiment without mistakes is whole.
 func FuzzParse(f *testing.F) {
 	paths, _ := filepath.Glob("testdata/*valid-*.toml")
 	for _, path := range paths {

@@ -35,30 +35,39 @@ func (r *reading) head() {
 	e, f := r.experiment, &r.file
 	e.Name = strings.TrimSuffix(filepath.Base(r.path), Suffix)
 	if !name().MatchString(e.Name) {
-		r.wrong(r.root, mistake("experiment name %q, that of the file, is not legal", e.Name).Try(`rename it: lower case letters, digits and "-", at most 32`))
+		r.wrong(r.root, mistake("experiment name %q, that of the file, is not legal",
+			e.Name).Try(`rename it: lower case letters, digits and "-", at most 32`))
 	}
 	e.Title, e.Source, e.Dir = cmp.Or(f.Title, e.Name), f.Source, f.Dir
-	e.Rounds, e.Width, e.Suite = valueOf(f.Rounds, defaultRounds), valueOf(f.Width, defaultWidth), valueOf(f.Suite, defaultSuite)
+	e.Rounds, e.Width, e.Suite = valueOf(f.Rounds, defaultRounds), valueOf(f.Width, defaultWidth),
+		valueOf(f.Suite, defaultSuite)
 	e.Components, e.Packages = f.Components, f.Packages
 	e.Most = valueOf(f.Most, max(defaultMost, e.Rounds))
 	e.PerInstance = int(valueOf(f.PerInstance, 0))
 	e.Quiet, e.Disturbed = time.Duration(valueOf(f.Quiet, patience(defaultQuiet))), valueOf(f.Disturbed, DefaultDisturbed)
 	r.must("rounds", e.Rounds >= leastRounds && e.Rounds <= mostRounds,
-		mistake("rounds = %d is not from %d to %d", e.Rounds, leastRounds, mostRounds).Try("fewer give no interval; %d are usual", defaultRounds))
+		mistake("rounds = %d is not from %d to %d", e.Rounds, leastRounds, mostRounds).
+			Try("fewer give no interval; %d are usual", defaultRounds))
 	r.must("most", e.Most >= e.Rounds && e.Most <= mostRounds || r.bad[r.root.At("rounds")],
-		mistake("most = %d is not from rounds = %d to %d", e.Most, e.Rounds, mostRounds).Try("write most = %d for no more rounds than that", e.Rounds))
+		mistake("most = %d is not from rounds = %d to %d", e.Most, e.Rounds, mostRounds).
+			Try("write most = %d for no more rounds than that", e.Rounds))
 	r.must("rounds_per_instance", e.PerInstance <= mostRounds || e.PerInstance == Once,
 		mistake("rounds_per_instance = %d is more than %d", e.PerInstance, mostRounds).Try(`write "auto", or leave it out`))
 	r.must("rounds_per_instance", e.Decides() || r.bad[r.root.At("most")] || r.bad[r.root.At("rounds")],
-		mistake("rounds_per_instance = %d: most = %d rounds are fewer than %d instances, and decide nothing", e.PerInstance, e.Most, stats.Enough).
+		mistake("rounds_per_instance = %d: most = %d rounds are fewer than %d instances, and decide nothing", e.PerInstance,
+			e.Most, stats.Enough).
 			Try(`write rounds_per_instance = 1, or "none" to try an experiment that need not decide anything`))
-	r.must("disturbed", e.Disturbed > 0 && e.Disturbed <= 1, mistake("disturbed = %v is no share above 0, up to 1", e.Disturbed).
-		Try("%v is the default; 1: figures are judged however the host was disturbed", DefaultDisturbed))
+	r.must("disturbed", e.Disturbed > 0 && e.Disturbed <= 1,
+		mistake("disturbed = %v is no share above 0, up to 1", e.Disturbed).
+			Try("%v is the default; 1: figures are judged however the host was disturbed", DefaultDisturbed))
 	r.must("width", e.Width >= leastWidth && e.Width <= mostWidth,
-		mistake("width = %v is not from %v to %v", e.Width, leastWidth, mostWidth).Try("0.1 is an interval such as 0.95 to 1.05"))
-	r.must("suite", suite().MatchString(e.Suite), mistake("suite %q is none of Debian", e.Suite).Try(`write suite = "bookworm"`))
+		mistake("width = %v is not from %v to %v", e.Width, leastWidth, mostWidth).
+			Try("0.1 is an interval such as 0.95 to 1.05"))
+	r.must("suite", suite().MatchString(e.Suite),
+		mistake("suite %q is none of Debian", e.Suite).Try(`write suite = "bookworm"`))
 	r.must("dir", e.Dir == "" || filepath.IsAbs(e.Dir) && !strings.ContainsFunc(e.Dir, unfit),
-		mistake("dir = %q is not an absolute path", e.Dir).Try(`write a directory on the disk to be measured, such as "/srv/lab"`))
+		mistake("dir = %q is not an absolute path", e.Dir).
+			Try(`write a directory on the disk to be measured, such as "/srv/lab"`))
 	if e.Dir != "" {
 		e.Dir = filepath.Clean(e.Dir)
 	}

@@ -9,9 +9,11 @@ import (
 	"orrery/internal/site"
 )
 
-// TestOn: a host that cannot have a setting is told with what it lacks, and one that emulates processors with that.
+// TestOn: a host that cannot have a setting is told with what it lacks, and one that emulates
+// processors with that.
 func TestOn(t *testing.T) {
-	e, err := parse("x.toml", []byte("again = \"none\"\n[setting.veth]\n[setting.kvm]\nengine = \"kvm\"\n[setting.docker]\nengine = \"docker\"\n[test.x]\nkind = \"echo\"\n"))
+	e, err := parse("x.toml", []byte(
+		"again = \"none\"\n[setting.veth]\n[setting.kvm]\nengine = \"kvm\"\n[setting.docker]\nengine = \"docker\"\n[test.x]\nkind = \"echo\"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +32,8 @@ func TestOn(t *testing.T) {
 	}{
 		{"fast", map[string]observe.Capabilities{site.LXC: {}, site.KVM: {Accel: observe.KVM}}, told{}},
 		{"slow", map[string]observe.Capabilities{site.LXC: {}, site.KVM: {Accel: observe.TCG}}, told{emulated: true}},
-		{"unable", map[string]observe.Capabilities{site.LXC: {}, site.KVM: {Accel: observe.TCG, Unable: observe.Lack{What: "no QEMU", Cure: "install it"}}},
+		{"unable", map[string]observe.Capabilities{site.LXC: {},
+			site.KVM: {Accel: observe.TCG, Unable: observe.Lack{What: "no QEMU", Cure: "install it"}}},
 			told{missing: "no QEMU; the cure: install it"}},
 		{"none", map[string]observe.Capabilities{site.LXC: {}}, told{missing: "this host has no engine kvm"}},
 	} {
@@ -48,7 +51,8 @@ func TestOn(t *testing.T) {
 	}
 }
 
-// TestDisks: a setting of partitions has as many nodes as there are devices, and without any it is missing, as in the paper's table that it follows.
+// TestDisks: a setting of partitions has as many nodes as there are devices, and without any it is
+// missing, as in the paper's table that it follows.
 func TestDisks(t *testing.T) {
 	const head = "[setting.file]\nengine = \"kvm\"\ndisk = \"file\"\ncache = \"writeback\"\n[setting.partition]\nengine = \"kvm\"\ndisk = \"partition\"\n"
 	const test = "[test.x]\nkind = \"echo\"\ncopies = [1, 2]\n"
@@ -67,7 +71,8 @@ func TestDisks(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	_, err = parse("x.toml", []byte(head+"devices = [\"/dev/vg/a\"]\n"+test))
-	if err == nil || !strings.Contains(err.Error(), `each node takes a device of its own, and 1 are named (write only = ["file"] in the test)`) {
+	if err == nil || !strings.Contains(err.Error(),
+		`each node takes a device of its own, and 1 are named (write only = ["file"] in the test)`) {
 		t.Error(err)
 	}
 	_, err = parse("x.toml", []byte("again = \"partition\"\n"+head+"devices = [\"/dev/vg/a\", \"/dev/vg/b\"]\n"+test))
@@ -76,8 +81,8 @@ func TestDisks(t *testing.T) {
 	}
 }
 
-// TestCached: a setting with a disk has no cache of the host's unless it asks for one, and what goes through the memory of the
-// host says so.
+// TestCached: a setting with a disk has no cache of the host's unless it asks for one, and what
+// goes through the memory of the host says so.
 func TestCached(t *testing.T) {
 	const head = "again = \"none\"\n[test.x]\nkind = \"echo\"\n[setting.a]\n"
 	for keys, want := range map[string]struct{ cache, why string }{

@@ -27,7 +27,8 @@ func TestModel(t *testing.T) {
 	}
 	none := int64(0)
 	want := &Experiment{
-		Name: "valid-full", Title: "All keys", Source: "A paper, table 1", Rounds: 12, Most: 40, PerInstance: 3, Quiet: 30 * time.Second, Disturbed: 0.1, Width: 0.05, Suite: "bookworm", Dir: "/srv/lab",
+		Name: "valid-full", Title: "All keys", Source: "A paper, table 1", Rounds: 12, Most: 40, PerInstance: 3,
+		Quiet: 30 * time.Second, Disturbed: 0.1, Width: 0.05, Suite: "bookworm", Dir: "/srv/lab",
 		Components: []string{"main", "non-free"}, Packages: []string{"iozone3"},
 		Text: text,
 		Settings: []Setting{
@@ -60,12 +61,14 @@ func TestModel(t *testing.T) {
 	}
 	first.More.Depth = 2
 	if want := (Test{
-		Name: "first", Kind: "echo", Copies: []int{1, 8}, Only: []string{"veth", "routed"}, Limit: 90 * time.Second, Source: "table 2", Test: first,
+		Name: "first", Kind: "echo", Copies: []int{1, 8}, Only: []string{"veth", "routed"}, Limit: 90 * time.Second,
+		Source: "table 2", Test: first,
 	}); !reflect.DeepEqual(tests[0], want) {
 		t.Errorf("got  %+v\nwant %+v", tests[0], want)
 	}
 	// What is not written stays as New has set it.
-	if second := tests[1].Test.(*echo); !reflect.DeepEqual(second.Streams, []int{1}) || second.Every != time.Second || second.Level != 7 {
+	if second := tests[1].Test.(*echo); !reflect.DeepEqual(second.Streams, []int{1}) || second.Every != time.Second ||
+		second.Level != 7 {
 		t.Errorf("%+v", second)
 	}
 	if third := tests[2]; !reflect.DeepEqual(third.Copies, []int{1}) || third.Only != nil || third.Limit != 0 {
@@ -76,13 +79,15 @@ func TestModel(t *testing.T) {
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"disk.toml": "title = 1\n", "Large File.toml": string(defaultText), "huge.toml": strings.Repeat("#", maxFile+1), "notes.md": "",
+		"disk.toml": "title = 1\n", "Large File.toml": string(defaultText), "huge.toml": strings.Repeat("#", maxFile+1),
+		"notes.md": "",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(unix.Mkfifo(filepath.Join(dir, "pipe.toml"), 0o644), os.Symlink("/dev/zero", filepath.Join(dir, "zero.toml"))); err != nil {
+	if err := errors.Join(unix.Mkfifo(filepath.Join(dir, "pipe.toml"), 0o644),
+		os.Symlink("/dev/zero", filepath.Join(dir, "zero.toml"))); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{

@@ -7,8 +7,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Of returns the part of the experiment that has only the tests with these names, in the order of the file, and only the settings that these
-// tests measure; without names, the experiment itself.
+// Of returns the part of the experiment that has only the tests with these names, in the order of
+// the file, and only the settings that these tests measure; without names, the experiment itself.
 func (e *Experiment) Of(names []string) (*Experiment, error) {
 	if len(names) == 0 {
 		return e, nil

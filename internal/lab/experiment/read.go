@@ -36,8 +36,9 @@ func Default() *Experiment {
 	return e
 }
 
-// Read reads an experiment's file. Its error is a problem.List of every mistake that there is. Processors are those of the host
-// that is to measure, as the kernel lists them, or "" if they are not known.
+// Read reads an experiment's file. Its error is a problem.List of every mistake that there is.
+// Processors are those of the host that is to measure, as the kernel lists them, or "" if they are
+// not known.
 func Read(path, processors string) (*Experiment, error) {
 	text, err := tree.ReadFile(path, maxFile)
 	switch {
@@ -75,7 +76,8 @@ func absent(path string) *problem.Problem {
 
 // Parse reads an experiment from the text of its file; the path is for its name and for messages.
 func Parse(path string, text []byte, processors string) (*Experiment, error) {
-	r := reading{mistakes: mistakes{path: path}, processors: processors, kinds: all.Kinds(), experiment: &Experiment{Text: text}}
+	r := reading{mistakes: mistakes{path: path}, processors: processors, kinds: all.Kinds(),
+		experiment: &Experiment{Text: text}}
 	r.read(text)
 	if len(r.all) > 0 {
 		return nil, r.sorted()
@@ -102,7 +104,8 @@ func (r *reading) read(text []byte) {
 	r.root = root
 	strict.Table(root, "", r.wrong, &r.file)
 	if r.file.Format != nil && *r.file.Format != format {
-		r.wrong(root.At("format"), mistake("format %d is not known here", *r.file.Format).Try("this Orrery reads format %d", format))
+		r.wrong(root.At("format"), mistake("format %d is not known here", *r.file.Format).Try("this Orrery reads format %d",
+			format))
 		return
 	}
 	r.head()

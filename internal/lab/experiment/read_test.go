@@ -75,7 +75,8 @@ func newEcho(decode func(any) error) (test.Test, error) {
 func newPlain(func(any) error) (test.Test, error) { return &echo{}, nil }
 
 func parse(path string, text []byte) (*Experiment, error) {
-	r := reading{mistakes: mistakes{path: path}, kinds: map[string]all.New{"echo": newEcho, "plain": newPlain}, experiment: &Experiment{Text: text}}
+	r := reading{mistakes: mistakes{path: path}, kinds: map[string]all.New{"echo": newEcho, "plain": newPlain},
+		experiment: &Experiment{Text: text}}
 	r.read(text)
 	if len(r.all) > 0 {
 		return nil, r.sorted()

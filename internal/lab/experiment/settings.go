@@ -12,8 +12,8 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// elsewhere are engines that are known, and that this Orrery does not have: an experiment with one runs without that setting, and the
-// report says so.
+// elsewhere are engines that are known, and that this Orrery does not have: an experiment with one
+// runs without that setting, and the report says so.
 func missingEngines() map[string]string {
 	return map[string]string{
 		"openvz": "OpenVZ", "vserver": "Linux-VServer", "incus": "Incus", "proxmox": "Proxmox VE", "docker": "Docker",
@@ -65,7 +65,8 @@ func (r *reading) tables(at *strict.Node, what, example string) []string {
 		if _, ok := at.Keys[key].Value.(map[string]any); ok {
 			names = append(names, key)
 		} else {
-			r.wrong(at.Keys[key], mistake("%s.%s must be a table, not %s", what, key, strict.Say(at.Keys[key].Value)).Try("write %s", example))
+			r.wrong(at.Keys[key], mistake("%s.%s must be a table, not %s", what, key,
+				strict.Say(at.Keys[key].Value)).Try("write %s", example))
 		}
 	}
 	return names
@@ -73,7 +74,8 @@ func (r *reading) tables(at *strict.Node, what, example string) []string {
 
 func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting {
 	s := Setting{
-		Name: key, Engine: valueOf(t.Engine, site.LXC), Network: valueOf(t.Network, ""), CPU: t.CPU, Interface: valueOf(t.Interface, ""), Privileged: t.Privileged,
+		Name: key, Engine: valueOf(t.Engine, site.LXC), Network: valueOf(t.Network, ""), CPU: t.CPU,
+		Interface: valueOf(t.Interface, ""), Privileged: t.Privileged,
 		Type: t.Type, Disk: t.Disk, Devices: t.Devices, Cache: t.Cache, AIO: t.AIO,
 		Limits: site.Limits{Cpus: t.Cpus, Pin: t.Pin, Memory: int64(t.Memory), Pids: t.Pids},
 	}
@@ -132,12 +134,15 @@ func (r *reading) network(at *strict.Node, s *Setting) {
 	switch why, known := elsewhere[s.Network]; {
 	case s.Engine == site.Xen && s.Network == site.Vif:
 	case s.Engine == site.Xen && slices.Contains(append(here, site.CardModels...), s.Network):
-		r.wrong(at.At("network"), mistake("network = %q is not for guests of Xen", s.Network).Try("write network = %q, or take it out", site.Vif))
+		r.wrong(at.At("network"), mistake("network = %q is not for guests of Xen",
+			s.Network).Try("write network = %q, or take it out", site.Vif))
 	case r.bad[at.At("network")] || noEngine && machine: // the engine is missing
 	case machine && !s.Virtual():
-		r.wrong(at.At("network"), mistake("network = %q is a network card of a virtual machine", s.Network).Try("write engine = %q, or network = %q", site.KVM, Veth))
+		r.wrong(at.At("network"), mistake("network = %q is a network card of a virtual machine",
+			s.Network).Try("write engine = %q, or network = %q", site.KVM, Veth))
 	case s.Virtual() && slices.Contains(here, s.Network):
-		r.wrong(at.At("network"), mistake("network = %q is of containers", s.Network).Try("use %s", strings.Join(site.CardModels, ", ")))
+		r.wrong(at.At("network"), mistake("network = %q is of containers", s.Network).Try("use %s",
+			strings.Join(site.CardModels, ", ")))
 	case slices.Contains(here, s.Network) || machine:
 	case known:
 		s.Missing = why
@@ -154,7 +159,8 @@ func (r *reading) network(at *strict.Node, s *Setting) {
 	case s.Virtual():
 		r.wrong(where, mistake("network = %q takes no interface of the host", s.Network).Try("take it out"))
 	case s.Bridged() || s.Network == Routed:
-		r.wrong(where, mistake("network = %q takes no interface of the host", s.Network).Try("take it out, or write network = %q or %q", Macvlan, Exclusive))
+		r.wrong(where, mistake("network = %q takes no interface of the host",
+			s.Network).Try("take it out, or write network = %q or %q", Macvlan, Exclusive))
 	}
 }
 
@@ -166,7 +172,8 @@ func choose(p *problem.Problem, given string, all []string) *problem.Problem {
 	return p.Try("known: %s", strings.Join(all, ", "))
 }
 
-// engineOf returns the engine by whose rules a setting is looked at: the limits of one that is not here are those of a container.
+// engineOf returns the engine by whose rules a setting is looked at: the limits of one that is not
+// here are those of a container.
 func engineOf(s Setting) string {
 	if s.Virtual() {
 		return s.Engine
@@ -179,7 +186,8 @@ func (r *reading) limits() {
 	s := &site.Site{Name: "lab", Hosts: []site.Host{{Name: "local", Address: "local"}}, Images: []site.Image{
 		{Name: "debian", Suite: defaultSuite, Components: r.experiment.Components, Packages: r.experiment.Packages}}}
 	for i, one := range r.experiment.Settings {
-		s.Nodes = append(s.Nodes, site.Node{Name: "s-" + one.Name, ID: i + 1, Image: "debian", Engine: engineOf(one), Privileged: one.Privileged, Limits: one.Limits, VM: one.shown()})
+		s.Nodes = append(s.Nodes, site.Node{Name: "s-" + one.Name, ID: i + 1, Image: "debian", Engine: engineOf(one),
+			Privileged: one.Privileged, Limits: one.Limits, VM: one.shown()})
 	}
 	for _, m := range check.Check(s) {
 		at := r.root
@@ -211,7 +219,8 @@ func (r *reading) pins() {
 	for _, s := range r.experiment.Settings {
 		at := r.file.Settings.Keys[s.Name].At("pin")
 		if lacks := site.Beyond(s.Limits.Pin, r.processors); lacks != "" && !r.bad[at] {
-			r.wrong(at, mistake("setting %s is pinned to processors %s, but this host has %s only: it lacks %s", s.Name, s.Limits.Pin, r.processors, lacks).
+			r.wrong(at, mistake("setting %s is pinned to processors %s, but this host has %s only: it lacks %s", s.Name,
+				s.Limits.Pin, r.processors, lacks).
 				Try("name some of %s", r.processors))
 		}
 	}

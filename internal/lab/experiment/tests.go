@@ -20,7 +20,8 @@ func (r *reading) tests() {
 		return !slices.Contains(known, key) && problem.Nearest(key, []string{"test"}) != ""
 	})
 	if len(names) == 0 && !misspelt && (r.file.Tests == nil || !r.bad[r.file.Tests]) {
-		r.wrong(r.root, mistake("there is no test").Try("write one: [test.net], and in it kind = \"net\"; kinds: %s", strings.Join(r.known(), ", ")))
+		r.wrong(r.root, mistake("there is no test").Try("write one: [test.net], and in it kind = \"net\"; kinds: %s",
+			strings.Join(r.known(), ", ")))
 	}
 	for _, key := range names {
 		at := r.file.Tests.Keys[key]
@@ -64,7 +65,8 @@ func (r *reading) test(key string, at *strict.Node) (Test, bool) {
 		r.refused(at, err)
 	}
 	t := Test{
-		Name: key, Kind: kind, Copies: valueOf(own.Copies, copies{1}), Only: valueOf(own.Only, nil), Limit: valueOf(own.Limit, 0),
+		Name: key, Kind: kind, Copies: valueOf(own.Copies, copies{1}), Only: valueOf(own.Only, nil),
+		Limit:  valueOf(own.Limit, 0),
 		Source: own.Source, Test: made,
 	}
 	r.only(at, &t)
@@ -95,7 +97,8 @@ func (r *reading) noKind(key, kind string, at *strict.Node) {
 // firstWord finds the key with which a kind begins what it says of its options.
 var firstWord = pattern.New(`^[a-z_0-9]+`)
 
-// refused tells what a kind says of its options, each mistake at the line of the key with which it begins or which it says it is at.
+// refused tells what a kind says of its options, each mistake at the line of the key with which it
+// begins or which it says it is at.
 func (r *reading) refused(at *strict.Node, err error) {
 	var list problem.List
 	var one *problem.Problem
@@ -155,7 +158,8 @@ func (r *reading) limit(at *strict.Node, t *Test) {
 		return
 	}
 	if needed := t.Time(); t.Limit > 0 && t.Limit < needed && !r.bad[at.At("limit")] {
-		r.wrong(at.At("limit"), mistake("limit = %v is less than the %v that a trial takes", t.Limit, needed.Round(time.Second)).
+		r.wrong(at.At("limit"), mistake("limit = %v is less than the %v that a trial takes", t.Limit,
+			needed.Round(time.Second)).
 			Try("leave it out: ten times what it takes, at least a minute"))
 	}
 }

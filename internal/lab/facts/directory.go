@@ -100,8 +100,8 @@ func (h host) blockOf(number string) string {
 	return filepath.Base(dir)
 }
 
-// TryDirect writes a page with O_DIRECT (open(2)) into a file without a name below a directory, and says why that does not work. Some file
-// systems let such a file be opened and fail only then.
+// TryDirect writes a page with O_DIRECT (open(2)) into a file without a name below a directory, and
+// says why that does not work. Some file systems let such a file be opened and fail only then.
 func TryDirect(dir string) error {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_DIRECT|unix.O_CLOEXEC, 0o600)
 	if err == unix.EOPNOTSUPP || err == unix.EISDIR { // no files without a name there

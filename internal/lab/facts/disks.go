@@ -34,8 +34,9 @@ func (h host) blocks(f *Facts) {
 			Rotational: h.read(queue+"/rotational") == "1", Scheduler: scheduler(h.read(queue + "/scheduler")),
 			Cache:  h.read(queue + "/write_cache"),
 			Sector: h.number(queue + "/logical_block_size"), Physical: h.number(queue + "/physical_block_size"),
-			Requests: h.number(queue + "/nr_requests"), ReadAhead: h.number(queue + "/read_ahead_kb"), Backing: h.read(dir + "/loop/backing_file"),
-			Driver: h.link(dir + "/device/driver"),
+			Requests: h.number(queue + "/nr_requests"), ReadAhead: h.number(queue + "/read_ahead_kb"),
+			Backing: h.read(dir + "/loop/backing_file"),
+			Driver:  h.link(dir + "/device/driver"),
 		})
 	}
 }

@@ -2,8 +2,8 @@
 // memory, settings, interfaces and disks. It is kept in a bundle as facts.json, so that a reader
 // years later knows what the figures are of, and package suspect judges them.
 //
-// `orrery doctor` (package host) asks another question, whether nodes run here, and answers in words; here are the values. What a host does
-// not tell is left out: no fact is guessed.
+// `orrery doctor` (package host) asks another question, whether nodes run here, and answers in
+// words; here are the values. What a host does not tell is left out: no fact is guessed.
 package facts
 
 import (
@@ -52,8 +52,8 @@ type host struct {
 	live bool // it is this machine, which answers system calls
 }
 
-// Collect reads the facts of this host. What cannot be read is left out; there is an error only if there is no /proc or if the context
-// ends.
+// Collect reads the facts of this host. What cannot be read is left out; there is an error only if
+// there is no /proc or if the context ends.
 func Collect(ctx context.Context, o Options) (Facts, error) {
 	h := host{rootFiles: rootFiles{o.Root}, live: o.Root == "" || o.Root == "/"}
 	if h.live {
@@ -61,12 +61,14 @@ func Collect(ctx context.Context, o Options) (Facts, error) {
 	}
 	proc, err := procfs.NewFS(filepath.Join(h.root, "proc"))
 	if err != nil {
-		return Facts{}, problem.New(problem.Unable, "nothing can be read of this host").At("/proc").Because(err).Try("mount -t proc proc /proc")
+		return Facts{}, problem.New(problem.Unable, "nothing can be read of this host").At("/proc").Because(err).
+			Try("mount -t proc proc /proc")
 	}
 	h.proc = proc
 	f := Facts{Taken: time.Now()}
 	for _, look := range []func(*Facts){
-		h.name, h.kernel, h.processors, h.numa, h.memory, h.clock, h.mitigation, h.sysctls, h.virtual, h.cgroups, h.load, h.blocks, h.netfilter,
+		h.name, h.kernel, h.processors, h.numa, h.memory, h.clock, h.mitigation, h.sysctls, h.virtual, h.cgroups, h.load,
+		h.blocks, h.netfilter,
 		func(f *Facts) { f.Interfaces = h.interfaces(o.Interfaces) },
 		func(f *Facts) { f.Directory = h.directory(o.Dir) },
 	} {
@@ -104,7 +106,8 @@ type Kernel struct {
 
 func (h host) kernel(f *Facts) {
 	f.Kernel = Kernel{
-		Release: h.read("proc/sys/kernel/osrelease"), Version: h.read("proc/sys/kernel/version"), CommandLine: h.read("proc/cmdline"),
+		Release: h.read("proc/sys/kernel/osrelease"), Version: h.read("proc/sys/kernel/version"),
+		CommandLine:  h.read("proc/cmdline"),
 		Distribution: h.distribution(), Preemption: chosen(h.read("sys/kernel/debug/sched/preempt"), "(", ")"),
 		Tainted: h.read("proc/sys/kernel/tainted"),
 	}

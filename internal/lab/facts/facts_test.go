@@ -86,10 +86,12 @@ power management:
 func server(t *testing.T) string {
 	all := map[string]string{
 		"proc/cpuinfo": cpuinfo + strings.ReplaceAll(cpuinfo, "processor	: 0", "processor	: 1") +
-			strings.ReplaceAll(cpuinfo, "processor	: 0", "processor	: 2") + strings.ReplaceAll(cpuinfo, "processor	: 0", "processor	: 3"),
+			strings.ReplaceAll(cpuinfo, "processor	: 0", "processor	: 2") + strings.ReplaceAll(cpuinfo, "processor	: 0",
+			"processor	: 3"),
 		"proc/loadavg": "0.10 0.20 0.30 1/300 999\n",
 		"proc/meminfo": "MemTotal:       197485736 kB\nMemAvailable:   100000000 kB\nSwapTotal:      8388604 kB\nSwapFree:       8388600 kB\n",
-		"proc/cmdline": "BOOT_IMAGE=/vmlinuz root=/dev/sda1 quiet\n", "proc/sys/kernel/osrelease": "6.1.0-18-amd64\n", "proc/sys/kernel/hostname": "sv1\n",
+		"proc/cmdline": "BOOT_IMAGE=/vmlinuz root=/dev/sda1 quiet\n", "proc/sys/kernel/osrelease": "6.1.0-18-amd64\n",
+		"proc/sys/kernel/hostname":                    "sv1\n",
 		"proc/sys/kernel/version":                     "#1 SMP PREEMPT_DYNAMIC Debian 6.1.76-1\n",
 		"proc/sys/kernel/tainted":                     "0\n",
 		"proc/sys/net/core/rmem_max":                  "212992\n",
@@ -129,7 +131,8 @@ func server(t *testing.T) string {
 		"sys/devices/pci0/0000:3b:00.0/net/eno1/operstate":            "up\n",
 		"sys/devices/pci0/0000:3b:00.0/net/eno1/uevent":               "INTERFACE=eno1\n",
 		"sys/devices/pci0/0000:3b:00.0/net/eno1/device":               "-> ../../../0000:3b:00.0",
-		"sys/devices/pci0/0000:3b:00.0/net/eno1/queues/rx-0/rps_cpus": "0\n", "sys/devices/pci0/0000:3b:00.0/net/eno1/queues/rx-1/rps_cpus": "0\n",
+		"sys/devices/pci0/0000:3b:00.0/net/eno1/queues/rx-0/rps_cpus": "0\n",
+		"sys/devices/pci0/0000:3b:00.0/net/eno1/queues/rx-1/rps_cpus": "0\n",
 		"sys/devices/pci0/0000:3b:00.0/net/eno1/queues/tx-0/xps_cpus": "0\n",
 		"sys/devices/pci0/0000:3b:00.0/msi_irqs/41":                   "msix\n",
 		"sys/devices/pci0/0000:3b:00.0/msi_irqs/42":                   "msix\n",
@@ -145,11 +148,14 @@ func server(t *testing.T) string {
 		"sys/class/net/veth1":                                         "-> ../../devices/virtual/net/veth1",
 		"sys/class/net/bonding_masters":                               "\n",
 
-		"sys/block/loop0/size": "0\n", "sys/block/sdb/size": "1000000\n", "sys/block/sdb/device/vendor": "ATA     \n", "sys/block/sdb/device/model": "INTEL SSD\n",
-		"sys/block/sdb/queue/rotational": "0\n", "sys/block/sdb/queue/scheduler": "none [mq-deadline]\n", "sys/block/sdb/queue/write_cache": "write back\n",
+		"sys/block/loop0/size": "0\n", "sys/block/sdb/size": "1000000\n", "sys/block/sdb/device/vendor": "ATA     \n",
+		"sys/block/sdb/device/model":     "INTEL SSD\n",
+		"sys/block/sdb/queue/rotational": "0\n", "sys/block/sdb/queue/scheduler": "none [mq-deadline]\n",
+		"sys/block/sdb/queue/write_cache":        "write back\n",
 		"sys/block/sdb/queue/logical_block_size": "512\n", "sys/block/sdb/queue/physical_block_size": "4096\n",
-		"sys/block/nvme0n1/size": "2000\n", "sys/block/nvme0n1/queue/scheduler": "none\n", "sys/block/nvme0n1/device/model": "P4510\n",
-		"sys/block/sdb/sdb1/partition": "1\n", "sys/dev/block/8:17": "-> ../../block/sdb/sdb1",
+		"sys/block/nvme0n1/size": "2000\n", "sys/block/nvme0n1/queue/scheduler": "none\n",
+		"sys/block/nvme0n1/device/model": "P4510\n",
+		"sys/block/sdb/sdb1/partition":   "1\n", "sys/dev/block/8:17": "-> ../../block/sdb/sdb1",
 	}
 	for i, siblings := range []string{"0,2", "1,3", "0,2", "1,3"} {
 		cpu := "sys/devices/system/cpu/cpu" + string(rune('0'+i))
@@ -167,20 +173,24 @@ func TestServer(t *testing.T) {
 	f := collect(t, Options{Root: server(t), Dir: "/data/lab"})
 	expect(t, "host", f.Host, "sv1")
 	expect(t, "kernel", f.Kernel, Kernel{
-		Release: "6.1.0-18-amd64", Version: "#1 SMP PREEMPT_DYNAMIC Debian 6.1.76-1", CommandLine: "BOOT_IMAGE=/vmlinuz root=/dev/sda1 quiet",
+		Release: "6.1.0-18-amd64", Version: "#1 SMP PREEMPT_DYNAMIC Debian 6.1.76-1",
+		CommandLine:  "BOOT_IMAGE=/vmlinuz root=/dev/sda1 quiet",
 		Distribution: "Debian GNU/Linux 12 (bookworm)", Preemption: "voluntary", Tainted: "0",
 	})
 	expect(t, "processors", f.Processors, Processors{
-		Model: "Intel(R) Xeon(R) Gold 6242R CPU @ 3.10GHz", Vendor: "GenuineIntel", Family: "6/85/7", Microcode: "0x5003604", Clock: 1200.5e6,
+		Model: "Intel(R) Xeon(R) Gold 6242R CPU @ 3.10GHz", Vendor: "GenuineIntel", Family: "6/85/7",
+		Microcode: "0x5003604", Clock: 1200.5e6,
 		Cache: "36608 KB", Sockets: 1, Cores: 2, Threads: 4, Online: "0-3", SMT: "on", Siblings: [][]int{{0, 2}, {1, 3}},
 		Scaling: []Scaling{
-			{[]int{0, 1, 2}, "intel_pstate", "performance", "", 1200000, 4100000}, {[]int{3}, "intel_pstate", "powersave", "", 1200000, 4100000},
+			{[]int{0, 1, 2}, "intel_pstate", "performance", "", 1200000, 4100000},
+			{[]int{3}, "intel_pstate", "powersave", "", 1200000, 4100000},
 		},
 		Turbo: TurboOnIntel, Idle: IdleDriver{"intel_idle", "menu"}, Bugs: []string{"spectre_v1"},
 		Flags: []string{"fpu", "vme", "constant_tsc", "nonstop_tsc"},
 	})
 	expect(t, "NUMA", f.NUMA, []NUMA{{0, "0-3", 97485736 << 10, []int{10, 21}}})
-	expect(t, "memory", f.Memory, Memory{197485736 << 10, 100000000 << 10, 8388604 << 10, 4 << 10, []HugePages{{2 << 20, 512, 500}}, "madvise"})
+	expect(t, "memory", f.Memory, Memory{197485736 << 10, 100000000 << 10, 8388604 << 10, 4 << 10,
+		[]HugePages{{2 << 20, 512, 500}}, "madvise"})
 	expect(t, "clock", f.Clock, Clock{"tsc", []string{"tsc", "hpet", "acpi_pm"}})
 	expect(t, "mitigation", f.Mitigation, map[string]string{"meltdown": "Not affected"})
 	expect(t, "sysctls", f.Sysctls, map[string]string{
@@ -191,15 +201,18 @@ func TestServer(t *testing.T) {
 	expect(t, "cgroups", f.Cgroups, Cgroups{"2", []string{"cpu", "cpuset", "io", "memory", "pids"}})
 	expect(t, "load", f.Load, []float64{0.1, 0.2, 0.3})
 	expect(t, "interfaces", f.Interfaces, []Interface{
-		{Name: "eno1", Driver: "mlx5_core", Bus: "0000:3b:00.0", MTU: 9000, Speed: 25e9, Duplex: "full", State: "up", Queues: Queues{2, 1}, Interrupts: 2, NUMA: "0"},
+		{Name: "eno1", Driver: "mlx5_core", Bus: "0000:3b:00.0", MTU: 9000, Speed: 25e9, Duplex: "full", State: "up",
+			Queues: Queues{2, 1}, Interrupts: 2, NUMA: "0"},
 		{Name: "orb1", Driver: "bridge", MTU: 1500}, {Name: "veth1", MTU: 1500, Master: "orb1"},
 	})
 	expect(t, "blocks", f.Blocks, []Block{
 		{Name: "nvme0n1", Model: "P4510", Size: 1024000, Scheduler: "none"},
-		{Name: "sdb", Model: "ATA INTEL SSD", Size: 512000000, Scheduler: "mq-deadline", Cache: "write back", Sector: 512, Physical: 4096},
+		{Name: "sdb", Model: "ATA INTEL SSD", Size: 512000000, Scheduler: "mq-deadline", Cache: "write back", Sector: 512,
+			Physical: 4096},
 	})
 	expect(t, "directory", f.Directory, &Directory{
-		Path: "/data/lab", Mount: "/data", Source: "/dev/sdb1", Block: "sdb", Type: "xfs", Options: []string{"attr2", "noatime", "rw"},
+		Path: "/data/lab", Mount: "/data", Source: "/dev/sdb1", Block: "sdb", Type: "xfs",
+		Options: []string{"attr2", "noatime", "rw"},
 	})
 }
 
@@ -208,7 +221,8 @@ func TestVirtual(t *testing.T) {
 		{}:                           {},
 		{Machine: true, Kind: "xen"}: {"sys/hypervisor/type": "xen\n"},
 		{Machine: true, Vendor: "QEMU", Container: "docker"}: {
-			"proc/cpuinfo": strings.Replace(cpuinfo, "fpu vme", "fpu hypervisor", 1), "sys/class/dmi/id/sys_vendor": "QEMU\n", ".dockerenv": "",
+			"proc/cpuinfo": strings.Replace(cpuinfo, "fpu vme", "fpu hypervisor", 1), "sys/class/dmi/id/sys_vendor": "QEMU\n",
+			".dockerenv": "",
 		},
 		{Container: "lxc"}: {"run/systemd/container": "lxc\n"},
 	} {
@@ -219,7 +233,8 @@ func TestVirtual(t *testing.T) {
 
 func TestTurbo(t *testing.T) {
 	for file, want := range map[string]Turbo{
-		"intel_pstate/no_turbo 0": TurboOnIntel, "intel_pstate/no_turbo 1": TurboOff, "cpufreq/boost 1": TurboOn, "cpufreq/boost 0": TurboOff, "x y": "",
+		"intel_pstate/no_turbo 0": TurboOnIntel, "intel_pstate/no_turbo 1": TurboOff, "cpufreq/boost 1": TurboOn,
+		"cpufreq/boost 0": TurboOff, "x y": "",
 	} {
 		name, text, _ := strings.Cut(file, " ")
 		root := files(t, map[string]string{"proc/version": "Linux", cpuDir + "/" + name: text + "\n"})
@@ -229,9 +244,11 @@ func TestTurbo(t *testing.T) {
 
 // TestNothing: a host that tells nothing has facts all the same, and one without /proc none.
 func TestNothing(t *testing.T) {
-	f := collect(t, Options{Root: files(t, map[string]string{"proc/version": "Linux"}), Dir: "/x", Interfaces: []string{"none"}})
+	f := collect(t, Options{Root: files(t, map[string]string{"proc/version": "Linux"}), Dir: "/x",
+		Interfaces: []string{"none"}})
 	f.Taken = time.Time{}
-	expect(t, "facts", f, Facts{Clock: Clock{Available: []string{}}, Mitigation: map[string]string{}, Sysctls: map[string]string{}, Directory: &Directory{Path: "/x"}})
+	expect(t, "facts", f, Facts{Clock: Clock{Available: []string{}}, Mitigation: map[string]string{},
+		Sysctls: map[string]string{}, Directory: &Directory{Path: "/x"}})
 	var p *problem.Problem
 	if _, err := Collect(t.Context(), Options{Root: t.TempDir()}); !errors.As(err, &p) || p.Kind != problem.Unable {
 		t.Error(err)
@@ -247,7 +264,8 @@ func TestNothing(t *testing.T) {
 func TestHere(t *testing.T) {
 	dir := t.TempDir()
 	f := collect(t, Options{Dir: dir, Interfaces: []string{"lo", "not-there"}})
-	if f.Kernel.Release == "" || f.Kernel.Machine == "" || f.Processors.Threads < 1 || f.Memory.Total <= 0 || f.Host == "" {
+	if f.Kernel.Release == "" || f.Kernel.Machine == "" || f.Processors.Threads < 1 || f.Memory.Total <= 0 ||
+		f.Host == "" {
 		t.Errorf("%+v", f)
 	}
 	if len(f.Interfaces) != 1 || f.Interfaces[0].MTU < 1500 || !slices.IsSorted(f.Interfaces[0].Offloads) {

@@ -35,7 +35,8 @@ type NUMA struct {
 func (h host) memory(f *Facts) {
 	m, err := h.proc.Meminfo()
 	if err == nil {
-		f.Memory.Total, f.Memory.Available, f.Memory.SwapTotal = value(m.MemTotalBytes), value(m.MemAvailableBytes), value(m.SwapTotalBytes)
+		f.Memory.Total, f.Memory.Available, f.Memory.SwapTotal = value(m.MemTotalBytes), value(m.MemAvailableBytes),
+			value(m.SwapTotalBytes)
 		f.Memory.SwapUsed = f.Memory.SwapTotal - value(m.SwapFreeBytes)
 	}
 	f.Memory.Transparent = chosen(h.read("sys/kernel/mm/transparent_hugepage/enabled"), "[", "]")
@@ -60,7 +61,8 @@ func (h host) numa(f *Facts) {
 		if err != nil {
 			continue
 		}
-		n := NUMA{ID: id, Processors: h.read(dir + "/cpulist"), Distance: Numbers(strings.Join(strings.Fields(h.read(dir+"/distance")), ","))}
+		n := NUMA{ID: id, Processors: h.read(dir + "/cpulist"),
+			Distance: Numbers(strings.Join(strings.Fields(h.read(dir+"/distance")), ","))}
 		for line := range strings.Lines(h.read(dir + "/meminfo")) {
 			if _, after, ok := strings.Cut(line, "MemTotal:"); ok {
 				kib, _ := strconv.ParseInt(strings.Fields(after + " 0")[0], 10, 64)

@@ -7,7 +7,8 @@ import (
 	"github.com/google/nftables"
 )
 
-// Netfilter is what packets of the host itself pass, those of its loopback too. Those of a node on a bridge do not.
+// Netfilter is what packets of the host itself pass, those of its loopback too. Those of a node on
+// a bridge do not.
 type Netfilter struct {
 	Tables   []string `json:"tables,omitempty"` // of nftables with chains for such packets, such as "inet filter"
 	Chains   int      `json:"chains,omitempty"` // those

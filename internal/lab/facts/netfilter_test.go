@@ -22,7 +22,8 @@ func TestNetfilter(t *testing.T) {
 	pass := []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}
 	table := func(family nftables.TableFamily, name string, kind nftables.ChainType, hook *nftables.ChainHook) {
 		of := c.AddTable(&nftables.Table{Family: family, Name: name})
-		chain := c.AddChain(&nftables.Chain{Name: "base", Table: of, Type: kind, Hooknum: hook, Priority: nftables.ChainPriorityFilter})
+		chain := c.AddChain(&nftables.Chain{Name: "base", Table: of, Type: kind, Hooknum: hook,
+			Priority: nftables.ChainPriorityFilter})
 		own := c.AddChain(&nftables.Chain{Name: "own", Table: of})
 		c.AddRule(&nftables.Rule{Table: of, Chain: chain, Exprs: pass})
 		c.AddRule(&nftables.Rule{Table: of, Chain: own, Exprs: pass})
@@ -44,5 +45,6 @@ func TestNetfilterFiles(t *testing.T) {
 		"proc/stat": "", "proc/net/ip_tables_names": "nat\nfilter\n", "proc/net/ip6_tables_names": "",
 		"proc/sys/net/netfilter/nf_conntrack_count": "7\n",
 	})
-	expect(t, "iptables and conntrack", collect(t, Options{Root: root}).Netfilter, Netfilter{Legacy: []string{"ip nat", "ip filter"}, Tracking: true})
+	expect(t, "iptables and conntrack", collect(t, Options{Root: root}).Netfilter,
+		Netfilter{Legacy: []string{"ip nat", "ip filter"}, Tracking: true})
 }

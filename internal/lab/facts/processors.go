@@ -20,7 +20,8 @@ type Processors struct {
 	Online    string  `json:"online,omitempty"`  // a list as the kernel writes it
 	Isolated  string  `json:"isolated,omitempty"`
 	NoTicks   string  `json:"no_ticks,omitempty"` // nohz_full
-	// SMT says whether cores run several threads at once: "on", "off", "notsupported" …; "": the kernel does not tell.
+	// SMT says whether cores run several threads at once: "on", "off", "notsupported" …; "": the
+	// kernel does not tell.
 	SMT      string     `json:"smt,omitempty"`
 	Siblings [][]int    `json:"siblings,omitempty"` // threads that share a core, where there are several
 	Scaling  []Scaling  `json:"scaling,omitempty"`
@@ -102,7 +103,8 @@ func (h host) topology(p *Processors) {
 	p.Sockets, p.Cores = len(sockets), len(cores)
 }
 
-// turbo asks intel_pstate first, whose file is the other way round than that of cpufreq (the kernel's Documentation/admin-guide/pm).
+// turbo asks intel_pstate first, whose file is the other way round than that of cpufreq (the
+// kernel's Documentation/admin-guide/pm).
 func (h host) turbo() Turbo {
 	switch h.read(cpuDir + "/intel_pstate/no_turbo") {
 	case "0":

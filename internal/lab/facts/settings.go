@@ -6,17 +6,25 @@ import (
 	"strings"
 )
 
-// sysctls are those that bear on a figure; a * stands for the rest of a name. Those that a kernel does not have are left out.
+// sysctls are those that bear on a figure; a * stands for the rest of a name. Those that a kernel
+// does not have are left out.
 var sysctls = [...]string{
 	"net/core/rmem_max", "net/core/rmem_default", "net/core/wmem_max", "net/core/wmem_default", "net/core/optmem_max",
-	"net/core/netdev_max_backlog", "net/core/netdev_budget", "net/core/netdev_budget_usecs", "net/core/busy_poll", "net/core/busy_read",
-	"net/core/default_qdisc", "net/core/somaxconn", "net/core/rps_sock_flow_entries", "net/core/bpf_jit_enable", "net/core/dev_weight",
-	"net/ipv4/udp_mem", "net/ipv4/udp_rmem_min", "net/ipv4/udp_early_demux", "net/ipv4/tcp_mem", "net/ipv4/tcp_rmem", "net/ipv4/tcp_wmem",
-	"net/ipv4/tcp_congestion_control", "net/ipv4/tcp_available_congestion_control", "net/ipv4/tcp_mtu_probing", "net/ipv4/ip_forward",
-	"net/ipv4/ip_early_demux", "net/ipv4/conf/all/rp_filter", "net/bridge/bridge-nf-call-*", "net/netfilter/nf_conntrack_max",
+	"net/core/netdev_max_backlog", "net/core/netdev_budget", "net/core/netdev_budget_usecs", "net/core/busy_poll",
+	"net/core/busy_read",
+	"net/core/default_qdisc", "net/core/somaxconn", "net/core/rps_sock_flow_entries", "net/core/bpf_jit_enable",
+	"net/core/dev_weight",
+	"net/ipv4/udp_mem", "net/ipv4/udp_rmem_min", "net/ipv4/udp_early_demux", "net/ipv4/tcp_mem", "net/ipv4/tcp_rmem",
+	"net/ipv4/tcp_wmem",
+	"net/ipv4/tcp_congestion_control", "net/ipv4/tcp_available_congestion_control", "net/ipv4/tcp_mtu_probing",
+	"net/ipv4/ip_forward",
+	"net/ipv4/ip_early_demux", "net/ipv4/conf/all/rp_filter", "net/bridge/bridge-nf-call-*",
+	"net/netfilter/nf_conntrack_max",
 	"vm/dirty_*", "vm/swappiness", "vm/overcommit_memory", "vm/nr_hugepages", "vm/zone_reclaim_mode", "vm/stat_interval",
-	"vm/vfs_cache_pressure", "kernel/sched_*", "kernel/numa_balancing", "kernel/nmi_watchdog", "kernel/watchdog", "kernel/timer_migration",
-	"kernel/perf_event_paranoid", "kernel/randomize_va_space", "kernel/io_uring_disabled", "kernel/unprivileged_bpf_disabled",
+	"vm/vfs_cache_pressure", "kernel/sched_*", "kernel/numa_balancing", "kernel/nmi_watchdog", "kernel/watchdog",
+	"kernel/timer_migration",
+	"kernel/perf_event_paranoid", "kernel/randomize_va_space", "kernel/io_uring_disabled",
+	"kernel/unprivileged_bpf_disabled",
 	"fs/aio-max-nr", "fs/file-max",
 }
 
@@ -48,10 +56,12 @@ func (h host) mitigation(f *Facts) {
 	}
 }
 
-// virtual reads what says that there is a machine below: the processor's hypervisor flag, /sys/hypervisor, and the names in the firmware.
+// virtual reads what says that there is a machine below: the processor's hypervisor flag,
+// /sys/hypervisor, and the names in the firmware.
 func (h host) virtual(f *Facts) {
 	v := Virtual{
-		Kind: h.read("sys/hypervisor/type"), Vendor: h.read("sys/class/dmi/id/sys_vendor"), Product: h.read("sys/class/dmi/id/product_name"),
+		Kind: h.read("sys/hypervisor/type"), Vendor: h.read("sys/class/dmi/id/sys_vendor"),
+		Product:   h.read("sys/class/dmi/id/product_name"),
 		Container: h.read("run/systemd/container"),
 	}
 	v.Machine = v.Kind != "" || slices.Contains(f.Processors.Flags, "hypervisor")
@@ -80,7 +90,8 @@ func (h host) cgroups(f *Facts) {
 			}
 		}
 	}
-	f.Cgroups.Version = map[[2]bool]string{{true, false}: "1", {false, true}: "2", {true, true}: "1 and 2"}[[2]bool{one, two}]
+	f.Cgroups.Version = map[[2]bool]string{{true, false}: "1", {false, true}: "2",
+		{true, true}: "1 and 2"}[[2]bool{one, two}]
 	for name := range seen {
 		f.Cgroups.Controllers = append(f.Cgroups.Controllers, name)
 	}

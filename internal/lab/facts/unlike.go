@@ -2,8 +2,8 @@ package facts
 
 import "fmt"
 
-// Unlike says in what a machine differs from what it was, as far as figures of the two must not be mixed: its name, its kernel
-// and its processors. What one of the two does not tell is passed over.
+// Unlike says in what a machine differs from what it was, as far as figures of the two must not be
+// mixed: its name, its kernel and its processors. What one of the two does not tell is passed over.
 func (f Facts) Unlike(former Facts) (all []string) {
 	count := func(n int) string {
 		if n == 0 {

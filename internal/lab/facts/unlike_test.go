@@ -10,5 +10,6 @@ func TestUnlike(t *testing.T) {
 	other.Load, other.Processors.Clock = []float64{1}, 3e9
 	expect(t, "what changes all the time", is.Unlike(other), nil)
 	other.Host, other.Kernel.Release, other.Processors.Threads = "b", "5.10", 8
-	expect(t, "another", is.Unlike(other), []string{"host: b then, a now", "kernel: 5.10 then, 6.1 now", "number of processors: 8 then, 4 now"})
+	expect(t, "another", is.Unlike(other), []string{"host: b then, a now", "kernel: 5.10 then, 6.1 now",
+		"number of processors: 8 then, 4 now"})
 }

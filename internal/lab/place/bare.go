@@ -18,9 +18,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// Bare is the host itself as a place to measure. The layers that nodes run from are seen there as well, at Root, in a mount namespace that
-// each command has for itself and that ends with it: nothing of it is left, however the command ends. There is no other root directory and
-// no other library path for what the command starts in turn.
+// Bare is the host itself as a place to measure. The layers that nodes run from are seen there as
+// well, at Root, in a mount namespace that each command has for itself and that ends with it:
+// nothing of it is left, however the command ends. There is no other root directory and no other
+// library path for what the command starts in turn.
 type Bare struct {
 	Root    string   // an empty directory of the host
 	Layers  []string // trees of the store, the topmost first
@@ -51,8 +52,8 @@ func (b *Bare) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return host.Local{}.Dial(ctx, network, address)
 }
 
-// within does some work where the layers are mounted at Root. What is written there is its own, as several may be at work at once, and is gone
-// with it.
+// within does some work where the layers are mounted at Root. What is written there is its own, as
+// several may be at work at once, and is gone with it.
 func (b *Bare) within(work func() error) error {
 	for _, dir := range []string{b.Root, b.Scratch} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -64,7 +65,8 @@ func (b *Bare) within(work func() error) error {
 		return err
 	}
 	defer os.RemoveAll(own) //nolint:errcheck // what is left goes with Scratch
-	overlay := &rootfs.Overlay{Lower: b.Layers, Upper: filepath.Join(own, "upper"), Work: filepath.Join(own, "work"), Target: b.Root}
+	overlay := &rootfs.Overlay{Lower: b.Layers, Upper: filepath.Join(own, "upper"), Work: filepath.Join(own, "work"),
+		Target: b.Root}
 	for _, dir := range []string{overlay.Upper, overlay.Work} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err
@@ -73,8 +75,9 @@ func (b *Bare) within(work func() error) error {
 	return overlay.Within(work)
 }
 
-// Words returns the words that run a program: those of its own dynamic linker with the libraries of the layer (ld.so(8)), or
-// just its path if it is linked statically. A program that is not in the layer is given by its name, so that running it fails by that name.
+// Words returns the words that run a program: those of its own dynamic linker with the libraries of
+// the layer (ld.so(8)), or just its path if it is linked statically. A program that is not in the
+// layer is given by its name, so that running it fails by that name.
 func (b *Bare) Words(program string) []string {
 	f := b.find(program)
 	if f.err != nil {
@@ -111,7 +114,8 @@ func (b *Bare) words(program string) ([]string, error) {
 	}
 	linker, err := interpreter(file)
 	if err != nil {
-		return nil, problem.New(problem.Unable, "%s is not a program that can be run outside the layer", program).At(file).Because(err).
+		return nil, problem.New(problem.Unable, "%s is not a program that can be run outside the layer", program).At(file).
+			Because(err).
 			Try("tests on the bare host run binaries (ELF), no scripts")
 	}
 	if linker == "" {
@@ -135,7 +139,8 @@ func (b *Bare) lookFor(program string) (string, error) {
 			return file, nil
 		}
 	}
-	return "", problem.New(problem.Unable, "%s is not in the layer", program).Try("let the test ask for the package that has it")
+	return "", problem.New(problem.Unable, "%s is not in the layer", program).
+		Try("let the test ask for the package that has it")
 }
 
 // interpreter returns the dynamic linker that a program asks for; "": it is linked statically.
@@ -158,8 +163,8 @@ func interpreter(file string) (string, error) {
 	return "", nil
 }
 
-// libraries returns the directories of the layer in which its linker looks for libraries: those that its configuration names (ld.so.conf
-// of ldconfig(8)), and the usual ones.
+// libraries returns the directories of the layer in which its linker looks for libraries: those
+// that its configuration names (ld.so.conf of ldconfig(8)), and the usual ones.
 func (b *Bare) libraries() []string {
 	var dirs []string
 	files, _ := filepath.Glob(filepath.Join(b.Root, "etc/ld.so.conf.d/*.conf"))

@@ -12,7 +12,8 @@ import (
 	"orrery/test/need"
 )
 
-// layer lays out a tree with a program of this host behind links that are meant for the tree's own root, as update-alternatives(1) makes them.
+// layer lays out a tree with a program of this host behind links that are meant for the tree's own
+// root, as update-alternatives(1) makes them.
 func layer(t *testing.T, program string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -33,7 +34,8 @@ func layer(t *testing.T, program string) string {
 	write("usr/bin/tool.real", string(content), 0o755)
 	write("usr/bin/script", "#!/bin/sh\n", 0o755)
 	write("etc/ld.so.conf.d/multiarch.conf", "# a comment\n/usr/local/lib/some-arch\n", 0o644)
-	for link, to := range map[string]string{"usr/bin/tool": "/etc/alternatives/tool", "etc/alternatives/tool": "/usr/bin/tool.real"} {
+	for link, to := range map[string]string{"usr/bin/tool": "/etc/alternatives/tool",
+		"etc/alternatives/tool": "/usr/bin/tool.real"} {
 		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +50,8 @@ func TestWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(words) != 6 || words[5] != filepath.Join(root, "usr/bin/tool.real") || !strings.HasPrefix(words[0], root+"/") || words[4] != "tool" {
+	if len(words) != 6 || words[5] != filepath.Join(root, "usr/bin/tool.real") ||
+		!strings.HasPrefix(words[0], root+"/") || words[4] != "tool" {
 		t.Errorf("%q", words)
 	}
 	if want := filepath.Join(root, "usr/local/lib/some-arch"); !slices.Contains(strings.Split(words[2], ":"), want) {
@@ -88,7 +91,8 @@ func TestBare(t *testing.T) {
 func TestBeside(t *testing.T) {
 	need.Integration(t)
 	dir := t.TempDir()
-	b := &Bare{Root: filepath.Join(dir, "root"), Layers: []string{layer(t, "/bin/cat"), "/usr"}, Scratch: filepath.Join(dir, "scratch")}
+	b := &Bare{Root: filepath.Join(dir, "root"), Layers: []string{layer(t, "/bin/cat"), "/usr"},
+		Scratch: filepath.Join(dir, "scratch")}
 	group := cgroup.InSite("it-bare", "s-bare-0")
 	t.Cleanup(func() { cgroup.Remove(group); cgroup.RemoveEmpty("it-bare") })
 	out, err := Output(t.Context(), Beside{Bare: b, Group: group}, "/bin/cat", "/proc/self/cgroup")
@@ -106,7 +110,8 @@ func TestBeside(t *testing.T) {
 	}
 	ours := "/proc/thread-self/ns/net"
 	for _, alone := range []bool{false, true} {
-		out, err := Output(t.Context(), Beside{b, group, alone}, "/bin/sh", "-c", "readlink /proc/self/ns/net; cat /proc/net/dev")
+		out, err := Output(t.Context(), Beside{b, group, alone}, "/bin/sh", "-c",
+			"readlink /proc/self/ns/net; cat /proc/net/dev")
 		own, _ := os.Readlink(ours)
 		if err != nil || strings.Contains(string(out), own) == alone || alone && len(Links(string(out))) != 1 {
 			t.Errorf("alone %v: %s, and ours is %s (%v)", alone, out, own, err)

@@ -11,13 +11,15 @@ import (
 	"orrery/internal/host/cgroup"
 )
 
-// Beside is the host as a place whose commands run in a control group beside those of nodes and as deep as they are. So they
-// have the same share of a busy host, and it costs them the same to be accounted for.
+// Beside is the host as a place whose commands run in a control group beside those of nodes and as
+// deep as they are. So they have the same share of a busy host, and it costs them the same to be
+// accounted for.
 type Beside struct {
 	*Bare
 	Group cgroup.Group
-	// Alone lets each command be in a network namespace of its own, with nothing but a loopback. What goes through the loopback
-	// of the host passes all rules that the host has for packets; a node has its own, without any.
+	// Alone lets each command be in a network namespace of its own, with nothing but a loopback. What
+	// goes through the loopback of the host passes all rules that the host has for packets; a node has
+	// its own, without any.
 	Alone bool
 }
 

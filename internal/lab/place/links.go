@@ -14,7 +14,8 @@ type Traffic struct {
 	Sent     uint64 `json:"sent"`
 }
 
-// Traffic reads the counters of all interfaces of a place, from /proc/net/dev (proc(5)): those of the network namespace in which its commands run.
+// Traffic reads the counters of all interfaces of a place, from /proc/net/dev (proc(5)): those of
+// the network namespace in which its commands run.
 func (p *Place) Traffic(ctx context.Context) (map[string]Traffic, error) {
 	out, err := Output(ctx, p, "/bin/cat", "/proc/self/net/dev")
 	if err != nil {
@@ -32,7 +33,8 @@ func TrafficOf(text string) map[string]Traffic {
 	return all
 }
 
-// Links reads /proc/net/dev: for each interface eight numbers of what was received and eight of what was sent. Other lines are passed over.
+// Links reads /proc/net/dev: for each interface eight numbers of what was received and eight of
+// what was sent. Other lines are passed over.
 func Links(text string) map[string][16]uint64 {
 	all := map[string][16]uint64{}
 	for line := range strings.Lines(text) {

@@ -27,7 +27,8 @@ type Place struct {
 	// HostLinks are the interfaces of the host through which the traffic of this place goes.
 	HostLinks []string
 	Root      string // there, below which the files of the layer are: "/" in nodes
-	// Programs says how a program of the layer is run here: the words that stand for its name. A program that is not listed is run by its name.
+	// Programs says how a program of the layer is run here: the words that stand for its name. A
+	// program that is not listed is run by its name.
 	Programs func(name string) (words []string)
 	// Alone runs commands in a network namespace of their own, as nodes have it; nil: this place is one.
 	Alone host.Runner
@@ -43,8 +44,8 @@ func (p *Place) Apart() *Place {
 	return &apart
 }
 
-// Command returns the argument list that runs a program of the layer, or a tool, in this place. The bare host runs the same files as nodes do, by
-// the layer's own dynamic linker.
+// Command returns the argument list that runs a program of the layer, or a tool, in this place. The
+// bare host runs the same files as nodes do, by the layer's own dynamic linker.
 func (p *Place) Command(program string, args ...string) []string {
 	if p.Programs != nil {
 		return append(p.Programs(program), args...)

@@ -14,8 +14,8 @@ import (
 // BenchmarkSecond is one reading of this machine.
 func BenchmarkSecond(b *testing.B) { benchmark(b, "/", nil) }
 
-// BenchmarkSecondCrowded is one of a machine with 128 processors, 500 interfaces, 100 disks and 500 cgroups. It holds
-// no work of the kernel's, which TestCost does.
+// BenchmarkSecondCrowded is one of a machine with 128 processors, 500 interfaces, 100 disks and 500
+// cgroups. It holds no work of the kernel's, which TestCost does.
 func BenchmarkSecondCrowded(b *testing.B) {
 	root, cgroups := crowd(b)
 	benchmark(b, root, cgroups)
@@ -31,7 +31,8 @@ func benchmark(b *testing.B, root string, cgroups map[string]string) {
 	}
 }
 
-// BenchmarkProcfs is the reading of the same files as BenchmarkSecond by github.com/prometheus/procfs, without cgroups and differences.
+// BenchmarkProcfs is the reading of the same files as BenchmarkSecond by
+// github.com/prometheus/procfs, without cgroups and differences.
 func BenchmarkProcfs(b *testing.B) { benchmarkProcfs(b, "/") }
 
 // BenchmarkProcfsCrowded is that of BenchmarkSecondCrowded.
@@ -93,7 +94,8 @@ func crowd(b *testing.B) (root string, cgroups map[string]string) {
 		fmt.Fprintf(&dev, "veth%d: 5302594854 157388 0 0 0 0 0 0 10109550 91052 0 0 0 0 0 0\n", i)
 	}
 	for i := range 100 {
-		fmt.Fprintf(&disks, "  254 %d vd%d 6591834 786772 255250626 3165658 8341061 5097234 570089704 7461863 0 1368076 11252701 4268396 329 505260976 433931 19 20\n", i, i)
+		fmt.Fprintf(&disks, "  254 %d vd%d 6591834 786772 255250626 3165658 8341061 5097234 570089704 7461863 0 1368076 11252701 4268396 329 505260976 433931 19 20\n",
+			i, i)
 	}
 	write("proc/stat", stat.String())
 	write("proc/net/dev", dev.String())

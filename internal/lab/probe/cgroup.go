@@ -5,7 +5,8 @@ import (
 	"path/filepath"
 )
 
-// A hierarchy says where cgroups are found (cgroups(7)): version 1 has a tree for each controller, version 2 one for all.
+// A hierarchy says where cgroups are found (cgroups(7)): version 1 has a tree for each controller,
+// version 2 one for all.
 type hierarchy struct {
 	account string // directory of cpuacct; "": not mounted
 	unified string // of version 2; "": not mounted
@@ -50,8 +51,9 @@ func has(list []byte, item string) bool {
 // spent is processor time in nanoseconds.
 type spent struct{ user, system uint64 }
 
-// A cgroup is one whose processor time is read, user and system, by its path from the root of the hierarchies. Version 1 counts it in cpuacct, version
-// 2 in cpu.stat, whether or not the controller cpu is on.
+// A cgroup is one whose processor time is read, user and system, by its path from the root of the
+// hierarchies. Version 1 counts it in cpuacct, version 2 in cpu.stat, whether or not the controller
+// cpu is on.
 type cgroup struct {
 	name        string
 	total, user *file // of cpuacct

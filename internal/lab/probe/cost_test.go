@@ -17,8 +17,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestCost lets a probe run at 1 Hz on a host with hundreds of interfaces and cgroups, and measures the processor time that it takes: at
-// most one per cent of a processor.
+// TestCost lets a probe run at 1 Hz on a host with hundreds of interfaces and cgroups, and measures
+// the processor time that it takes: at most one per cent of a processor.
 func TestCost(t *testing.T) {
 	need.Integration(t)
 	const interfaces, nodes = 400, 400
@@ -42,7 +42,8 @@ func TestCost(t *testing.T) {
 	p.Stop()
 	c, process := p.Cost(), processTime(t)-before
 	t.Logf("%d interfaces, %d cgroups: %.3f %% of a processor by the probe's thread, %.3f %% by the whole process, %d seconds of %s",
-		interfaces, nodes, 100*c.Share(), 100*process.Seconds()/c.Took.Seconds(), seconds.Load(), c.Took.Round(time.Millisecond))
+		interfaces, nodes, 100*c.Share(), 100*process.Seconds()/c.Took.Seconds(), seconds.Load(),
+		c.Took.Round(time.Millisecond))
 	if c.Share() > 0.01 {
 		t.Errorf("the probe takes %.2f %% of a processor", 100*c.Share())
 	}
@@ -77,7 +78,8 @@ func stand(t *testing.T, root, network string) {
 	}
 }
 
-// crowdedNetwork makes a network namespace with many interfaces, and gives its /proc/net. It ends with its thread.
+// crowdedNetwork makes a network namespace with many interfaces, and gives its /proc/net. It ends
+// with its thread.
 func crowdedNetwork(t *testing.T, n int) string {
 	t.Helper()
 	made, leave := make(chan error), make(chan struct{})
@@ -108,7 +110,8 @@ func crowdedNetwork(t *testing.T, n int) string {
 	return dir
 }
 
-// crowdedCgroups makes many cgroups where they are accounted for. Those that a killed run left are removed first.
+// crowdedCgroups makes many cgroups where they are accounted for. Those that a killed run left are
+// removed first.
 func crowdedCgroups(t *testing.T, n int) []string {
 	t.Helper()
 	const name = "orrery-probe-test"

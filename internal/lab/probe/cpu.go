@@ -7,7 +7,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// hertz is USER_HZ, in which the kernel counts processor time for programs: it is 100 on every machine that Go knows (time(7)).
+// hertz is USER_HZ, in which the kernel counts processor time for programs: it is 100 on every
+// machine that Go knows (time(7)).
 const hertz = 100
 
 // CPU is processor time since the host was started, over all processors.
@@ -29,7 +30,8 @@ func readCPU(path string) (CPU, error) {
 	rest, ok := after(first, "cpu ")
 	var t ticks
 	if !ok || numbers(rest, t[:]) < 4 {
-		return CPU{}, problem.New(problem.Unable, "no line of processor time: %q", first).At(path).Try("mount -t proc proc /proc")
+		return CPU{}, problem.New(problem.Unable, "no line of processor time: %q", first).At(path).
+			Try("mount -t proc proc /proc")
 	}
 	const tick = time.Second / hertz
 	busy := t[0] + t[1] + t[2] + t[5] + t[6]
@@ -47,7 +49,8 @@ func (c CPU) Share() float64 {
 	return float64(c.Busy) / float64(c.Total)
 }
 
-// ticks are the numbers of a line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice.
+// ticks are the numbers of a line of /proc/stat: user, nice, system, idle, iowait, irq, softirq,
+// steal, guest, guest_nice.
 type ticks [10]uint64
 
 func (t ticks) since(before ticks) Times {
@@ -55,7 +58,8 @@ func (t ticks) since(before ticks) Times {
 	for i := range t {
 		s[i] = float64(forward(t[i], before[i])) / hertz
 	}
-	return Times{s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], (float64(forward(t[8], before[8]) + forward(t[9], before[9]))) / hertz}
+	return Times{s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7],
+		(float64(forward(t[8], before[8]) + forward(t[9], before[9]))) / hertz}
 }
 
 // processors read /proc/stat.

@@ -1,7 +1,8 @@
 package probe
 
-// grown is what a counter of 64 bits grew by. One that is smaller than it was has begun anew, as those of an interface do that was made
-// again under its name: what it shows is what has happened since.
+// grown is what a counter of 64 bits grew by. One that is smaller than it was has begun anew, as
+// those of an interface do that was made again under its name: what it shows is what has happened
+// since.
 func grown(now, before uint64) uint64 {
 	if now >= before {
 		return now - before
@@ -9,8 +10,9 @@ func grown(now, before uint64) uint64 {
 	return now
 }
 
-// grown32 is what a counter grew by that the kernel keeps in 32 bits: it goes over its end, such as the milliseconds of a disk after 50
-// days. If it would have had to go half its way round within a second, it has begun anew.
+// grown32 is what a counter grew by that the kernel keeps in 32 bits: it goes over its end, such as
+// the milliseconds of a disk after 50 days. If it would have had to go half its way round within a
+// second, it has begun anew.
 func grown32(now, before uint64) uint64 {
 	if now >= before || now > 1<<32-1 || before > 1<<32-1 {
 		return grown(now, before)
@@ -21,7 +23,8 @@ func grown32(now, before uint64) uint64 {
 	return now
 }
 
-// forward is what a clock went on by. Those of idle processors are known to step back a little (proc_stat(5)): that is no time.
+// forward is what a clock went on by. Those of idle processors are known to step back a little
+// (proc_stat(5)): that is no time.
 func forward(now, before uint64) uint64 {
 	if now >= before {
 		return now - before
@@ -50,7 +53,8 @@ func (t *table[T]) begin() {
 	t.round++
 }
 
-// find returns what was known of a name. known is false if it was not in the reading before, and so has no difference.
+// find returns what was known of a name. known is false if it was not in the reading before, and so
+// has no difference.
 func (t *table[T]) find(name []byte) (it *seen[T], known bool) {
 	it, ok := t.all[string(name)]
 	if !ok {

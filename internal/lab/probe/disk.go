@@ -3,8 +3,9 @@ package probe
 // sector is what the kernel counts in, whatever the device has.
 const sector = 512
 
-// disks read /proc/diskstats: major, minor and name, then up to 17 numbers (iostats.rst): 0 reads, 1 merged, 2 sectors, 3 ms, 4 writes, 5
-// merged, 6 sectors, 7 ms, 8 under way, 9 ms busy, 10 ms queued, 11 to 14 discards, 15 flushes, 16 ms. The milliseconds have 32 bits.
+// disks read /proc/diskstats: major, minor and name, then up to 17 numbers (iostats.rst): 0 reads,
+// 1 merged, 2 sectors, 3 ms, 4 writes, 5 merged, 6 sectors, 7 ms, 8 under way, 9 ms busy, 10 ms
+// queued, 11 to 14 discards, 15 flushes, 16 ms. The milliseconds have 32 bits.
 type disks struct {
 	file  *file
 	table table[[17]uint64]
@@ -28,9 +29,11 @@ func (d *disks) sample(s *Second) {
 		was[8], now[8] = 0, 0 // what is under way is no counter
 		if known && now != was {
 			s.Disks = append(s.Disks, Disk{
-				Name: it.name, Reads: grown(now[0], was[0]), ReadBytes: sector * grown(now[2], was[2]), ReadTime: ms(now[3], was[3]),
-				Writes: grown(now[4], was[4]), WrittenBytes: sector * grown(now[6], was[6]), WriteTime: ms(now[7], was[7]),
-				Flushes: grown(now[15], was[15]), FlushTime: ms(now[16], was[16]), Busy: ms(now[9], was[9]), Queued: ms(now[10], was[10]),
+				Name: it.name, Reads: grown(now[0], was[0]), ReadBytes: sector * grown(now[2], was[2]),
+				ReadTime: ms(now[3], was[3]),
+				Writes:   grown(now[4], was[4]), WrittenBytes: sector * grown(now[6], was[6]), WriteTime: ms(now[7], was[7]),
+				Flushes: grown(now[15], was[15]), FlushTime: ms(now[16], was[16]), Busy: ms(now[9], was[9]),
+				Queued: ms(now[10], was[10]),
 			})
 		}
 	}

@@ -2,8 +2,8 @@ package probe
 
 import "bytes"
 
-// These cut text without copying it. What does not parse reads as 0 or as empty: a line of a strange kernel is then no change, not an
-// error.
+// These cut text without copying it. What does not parse reads as 0 or as empty: a line of a
+// strange kernel is then no change, not an error.
 
 // line cuts the first line off.
 func line(text []byte) (first, rest []byte) {

@@ -7,8 +7,9 @@ import (
 // page is how much the kernel gives at once, at least.
 const page = 4096
 
-// A file of the kernel stays open and is read from its beginning each time, into a buffer that is used again. One that is not there yet,
-// or no longer, is looked for again at each reading: a node may start and end while the probe runs.
+// A file of the kernel stays open and is read from its beginning each time, into a buffer that is
+// used again. One that is not there yet, or no longer, is looked for again at each reading: a node
+// may start and end while the probe runs.
 type file struct {
 	path string
 	fd   int // -1: not open
@@ -29,8 +30,9 @@ func (f *file) read() []byte {
 	if f.text == nil {
 		f.text = make([]byte, page)
 	}
-	// The kernel gives many of these files as many lines at a time as go into a page, and goes on where it was if asked for what follows. What
-	// leaves half of a page empty was the end, since no line is that long: most files cost one call, not two.
+	// The kernel gives many of these files as many lines at a time as go into a page, and goes on
+	// where it was if asked for what follows. What leaves half of a page empty was the end, since no
+	// line is that long: most files cost one call, not two.
 	for n := 0; ; {
 		if n == len(f.text) {
 			f.text = append(f.text, make([]byte, n)...)

@@ -2,8 +2,8 @@ package probe
 
 import "bytes"
 
-// links read /proc/net/dev: after two lines of heads, a line for each interface with eight numbers for what it received and eight for
-// what it sent.
+// links read /proc/net/dev: after two lines of heads, a line for each interface with eight numbers
+// for what it received and eight for what it sent.
 type links struct {
 	file  *file
 	table table[[16]uint64]
@@ -43,8 +43,9 @@ func traffic(now, before []uint64) Traffic {
 	}
 }
 
-// softnet reads /proc/net/softnet_stat: a line of hexadecimal numbers of 32 bits for each processor that is online (softnet_seq_show of the
-// kernel's net/core/net-procfs.c). The thirteenth is the number of the processor; kernels before 5.10 do not have it.
+// softnet reads /proc/net/softnet_stat: a line of hexadecimal numbers of 32 bits for each processor
+// that is online (softnet_seq_show of the kernel's net/core/net-procfs.c). The thirteenth is the
+// number of the processor; kernels before 5.10 do not have it.
 type softnet struct {
 	file  *file
 	table table[[13]uint64]

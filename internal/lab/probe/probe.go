@@ -14,7 +14,8 @@ import (
 
 // Options say what a probe reads, and for whom.
 type Options struct {
-	// Cgroups are those whose processor time is told, by name: paths from the root of the hierarchies. They need not be there yet.
+	// Cgroups are those whose processor time is told, by name: paths from the root of the hierarchies.
+	// They need not be there yet.
 	Cgroups map[string]string
 	Every   time.Duration // between readings; 0: a second
 	// Deliver gets each second. It is called by one goroutine, in order, and holds up the next reading.
@@ -68,14 +69,15 @@ func Start(ctx context.Context, o Options) (*Probe, error) {
 	return p, nil
 }
 
-// Stop reads and delivers once more what has happened since the last second, and returns when the probe has ended.
+// Stop reads and delivers once more what has happened since the last second, and returns when the
+// probe has ended.
 func (p *Probe) Stop() {
 	p.stop()
 	<-p.done
 }
 
-// Cut reads and delivers now, so that what follows is not within the same second: at the beginning and the end of a trial, for example. It
-// returns when that is done.
+// Cut reads and delivers now, so that what follows is not within the same second: at the beginning
+// and the end of a trial, for example. It returns when that is done.
 func (p *Probe) Cut() {
 	made := make(chan struct{})
 	select {
@@ -129,7 +131,8 @@ func (p *Probe) run(ctx context.Context, o Options, begun chan struct{}) {
 	}
 }
 
-// untilNext is the time until the next whole multiple of a period, so that lateness does not add up. Those that were missed are left out.
+// untilNext is the time until the next whole multiple of a period, so that lateness does not add
+// up. Those that were missed are left out.
 func untilNext(since, every time.Duration) time.Duration { return every - since%every }
 
 // threadTime is the processor time that this thread has taken.
@@ -141,7 +144,8 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// Baseline watches an idle host for a while and gives the processor time taken meanwhile; its Share is what the host takes for itself.
+// Baseline watches an idle host for a while and gives the processor time taken meanwhile; its Share
+// is what the host takes for itself.
 func Baseline(ctx context.Context, d time.Duration) (CPU, error) {
 	before, err := ReadCPU()
 	if err != nil {

@@ -24,11 +24,12 @@ func TestProbe(t *testing.T) {
 		return slices.Clone(all)
 	}
 	starting := time.Now()
-	p, err := Start(t.Context(), Options{Root: root, Cgroups: groups, Every: 50 * time.Millisecond, Deliver: func(s Second) {
-		mutex.Lock()
-		defer mutex.Unlock()
-		all = append(all, s)
-	}})
+	p, err := Start(t.Context(), Options{Root: root, Cgroups: groups, Every: 50 * time.Millisecond,
+		Deliver: func(s Second) {
+			mutex.Lock()
+			defer mutex.Unlock()
+			all = append(all, s)
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,8 @@ func TestProbe(t *testing.T) {
 		}
 	}
 	const rounding = 1e-4
-	if least, most := stopping.Sub(started).Seconds(), stopped.Sub(starting).Seconds(); took > most+rounding || took < least-rounding {
+	if least, most := stopping.Sub(started).Seconds(), stopped.Sub(starting).Seconds(); took > most+rounding ||
+		took < least-rounding {
 		t.Errorf("seconds of %.4f s in all, not of %.4f to %.4f s", took, least, most)
 	}
 	if c := p.Cost(); c.CPU <= 0 || c.Took <= 0 || c.Share() <= 0 {
@@ -85,7 +87,8 @@ func TestContextEndsIt(t *testing.T) {
 
 func TestNoProc(t *testing.T) {
 	var p *problem.Problem
-	if _, err := Start(t.Context(), Options{Root: t.TempDir()}); !errors.As(err, &p) || p.Kind != problem.Unable || p.Cure == "" {
+	if _, err := Start(t.Context(), Options{Root: t.TempDir()}); !errors.As(err, &p) || p.Kind != problem.Unable ||
+		p.Cure == "" {
 		t.Error(err)
 	}
 }
@@ -93,7 +96,8 @@ func TestNoProc(t *testing.T) {
 // TestUntilNext: the times of reading do not drift, and those that were missed are not made up for.
 func TestUntilNext(t *testing.T) {
 	for since, want := range map[time.Duration]time.Duration{
-		0: time.Second, time.Millisecond: 999 * time.Millisecond, 1700 * time.Millisecond: 300 * time.Millisecond, 7 * time.Second: time.Second,
+		0: time.Second, time.Millisecond: 999 * time.Millisecond, 1700 * time.Millisecond: 300 * time.Millisecond,
+		7 * time.Second: time.Second,
 	} {
 		if got := untilNext(since, time.Second); got != want {
 			t.Errorf("%s after the start: %s", since, got)

@@ -42,7 +42,8 @@ func newReader(root string, cgroups map[string]string) *reader {
 	r.sources = append(r.sources,
 		&links{file: open("proc/net/dev")}, &softnet{file: open("proc/net/softnet_stat")}, &snmp{file: open("proc/net/snmp")},
 		&disks{file: open("proc/diskstats")}, &stalls{
-			pressure{file: open("proc/pressure/cpu")}, pressure{file: open("proc/pressure/io")}, pressure{file: open("proc/pressure/memory")},
+			pressure{file: open("proc/pressure/cpu")}, pressure{file: open("proc/pressure/io")},
+			pressure{file: open("proc/pressure/memory")},
 		},
 		&swap{file: open("proc/vmstat")}, heat, &load{open("proc/loadavg")},
 	)

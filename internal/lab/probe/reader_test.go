@@ -36,8 +36,9 @@ func lay(t testing.TB, from, to string) {
 
 var groups = map[string]string{"far": "lxc/far", "near": "near", "never": "not/there"}
 
-// TestReader reads testdata/before and then testdata/after, in which a processor went offline and another came, an interface vanished,
-// one came and one was made again, 32-bit counters went over their end, a cgroup was made again, and a file is missing.
+// TestReader reads testdata/before and then testdata/after, in which a processor went offline and
+// another came, an interface vanished, one came and one was made again, 32-bit counters went over
+// their end, a cgroup was made again, and a file is missing.
 func TestReader(t *testing.T) {
 	root := t.TempDir()
 	lay(t, "testdata/before", root)
@@ -60,7 +61,8 @@ func TestReader(t *testing.T) {
 	}
 	again := r.read()
 	again.At, again.Took, again.Self, again.Children, again.Load = time.Time{}, 0, Usage{}, Usage{}, Load{}
-	if text, _ := json.Marshal(again); string(text) != `{"at":"0001-01-01T00:00:00Z","took":0,"each":[{"id":0},{"id":4}]}` {
+	if text, _ := json.Marshal(again); string(
+		text) != `{"at":"0001-01-01T00:00:00Z","took":0,"each":[{"id":0},{"id":4}]}` {
 		t.Errorf("nothing changed, but %s", text)
 	}
 }

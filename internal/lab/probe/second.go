@@ -3,14 +3,15 @@
 // so that it does not disturb what is measured: files stay open and are read by pread(2) into
 // buffers that are used again, and nothing is kept of what did not change.
 //
-// The readers are small and its own. github.com/prometheus/procfs, which package facts uses, opens each file anew and makes objects of
-// every line. BenchmarkProcfs and BenchmarkSecond set the two side by side.
+// The readers are small and its own. github.com/prometheus/procfs, which package facts uses, opens
+// each file anew and makes objects of every line. BenchmarkProcfs and BenchmarkSecond set the two
+// side by side.
 package probe
 
 import "time"
 
-// A Second is what happened on the host between two readings: differences of counters, so zero is left out of JSON. Times are in seconds,
-// sizes in bytes, of all that is counted here.
+// A Second is what happened on the host between two readings: differences of counters, so zero is
+// left out of JSON. Times are in seconds, sizes in bytes, of all that is counted here.
 type Second struct {
 	At   time.Time `json:"at"`   // of the later reading
 	Took float64   `json:"took"` // s since the one before
@@ -19,8 +20,9 @@ type Second struct {
 	Each []Processor `json:"each,omitempty"` // by processor, those that are online
 	// Cgroups are by the names of Options.Cgroups; those that took nothing, or that are not there, are left out.
 	Cgroups map[string]Usage `json:"cgroups,omitempty"`
-	// Self is what the lab's own process took, and Children what its children took that ended in this second and were waited for, over their
-	// whole lives (getrusage(2)): over a trial that starts and ends programs it is what these took.
+	// Self is what the lab's own process took, and Children what its children took that ended in this
+	// second and were waited for, over their whole lives (getrusage(2)): over a trial that starts and
+	// ends programs it is what these took.
 	Self     Usage `json:"self,omitzero"`
 	Children Usage `json:"children,omitzero"`
 
@@ -38,8 +40,8 @@ type Second struct {
 	Load       Load    `json:"load,omitzero"`
 }
 
-// Times are seconds of processor time by what they went to (proc_stat(5)); the kernel counts in hundredths. What guests take is within User
-// and Nice.
+// Times are seconds of processor time by what they went to (proc_stat(5)); the kernel counts in
+// hundredths. What guests take is within User and Nice.
 type Times struct {
 	User    float64 `json:"user,omitempty"`
 	Nice    float64 `json:"nice,omitempty"`
@@ -108,7 +110,8 @@ type Traffic struct {
 	FIFO    uint64 `json:"fifo,omitempty"`
 }
 
-// Softnet is what the kernel's receive queues did, over all processors and all network namespaces (/proc/net/softnet_stat).
+// Softnet is what the kernel's receive queues did, over all processors and all network namespaces
+// (/proc/net/softnet_stat).
 type Softnet struct {
 	Processed uint64 `json:"processed,omitempty"`
 	Dropped   uint64 `json:"dropped,omitempty"`  // net.core.netdev_max_backlog was full: veth goes this way
@@ -148,12 +151,13 @@ type Disk struct {
 	WriteTime    float64 `json:"write_time,omitempty"`
 	Flushes      uint64  `json:"flushes,omitempty"`
 	FlushTime    float64 `json:"flush_time,omitempty"`
-	Busy         float64 `json:"busy,omitempty"`   // s in which anything was under way
-	Queued       float64 `json:"queued,omitempty"` // s times requests under way: over Took it is the mean depth of the queue
+	Busy         float64 `json:"busy,omitempty"` // s in which anything was under way
+	// s times requests under way: over Took it is the mean depth of the queue
+	Queued float64 `json:"queued,omitempty"`
 }
 
-// Stalls tell how long something waited for want of processors, disks or memory (PSI: the kernel's Documentation/accounting/psi.rst).
-// They are all zero on a kernel without it.
+// Stalls tell how long something waited for want of processors, disks or memory (PSI: the kernel's
+// Documentation/accounting/psi.rst). They are all zero on a kernel without it.
 type Stalls struct {
 	CPU    Stall `json:"cpu,omitzero"`
 	IO     Stall `json:"io,omitzero"`

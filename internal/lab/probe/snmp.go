@@ -1,7 +1,7 @@
 package probe
 
-// snmp reads /proc/net/snmp, in which a line of names comes before each line of numbers (RFC 4113 and RFC 4022 tell what they count). Newer
-// kernels have more of them, so they are found by name.
+// snmp reads /proc/net/snmp, in which a line of names comes before each line of numbers (RFC 4113
+// and RFC 4022 tell what they count). Newer kernels have more of them, so they are found by name.
 type snmp struct {
 	file    *file
 	before  map[string]uint64 // by "Udp:InErrors"

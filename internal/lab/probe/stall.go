@@ -82,8 +82,8 @@ func (o *load) sample(s *Second) {
 	s.Load = Load{decimal(mean), number(running), number(all)}
 }
 
-// throttles read how often each processor was slowed for its heat; only some machines tell (the kernel's Documentation/ABI/testing/
-// sysfs-devices-system-cpu, thermal_throttle).
+// throttles read how often each processor was slowed for its heat; only some machines tell (the
+// kernel's Documentation/ABI/testing/ sysfs-devices-system-cpu, thermal_throttle).
 type throttles struct {
 	files  []*file
 	before []uint64

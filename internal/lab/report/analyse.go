@@ -39,7 +39,8 @@ func Analyse(c *bundle.Contents) *Report {
 		}
 	}
 	slices.SortFunc(r.samples, func(a, b bundle.Trial) int {
-		return cmp.Or(a.Round-b.Round, a.Began.Compare(b.Began), cmp.Compare(a.Test, b.Test), cmp.Compare(a.Setting, b.Setting), a.Copy-b.Copy)
+		return cmp.Or(a.Round-b.Round, a.Began.Compare(b.Began), cmp.Compare(a.Test, b.Test),
+			cmp.Compare(a.Setting, b.Setting), a.Copy-b.Copy)
 	})
 	resummarize(r)
 	judge(r)
@@ -50,7 +51,8 @@ func Analyse(c *bundle.Contents) *Report {
 
 // analyse returns the part of a test's analysis that does not need the whole table.
 func analyse(t bundle.Test, h bundle.Head, s samples) *Test {
-	a := &Test{Name: t.Name, Kind: t.Kind, Copies: max(t.Copies, 1), Source: t.Source, Failures: failures(t.Name, h.Settings, s)}
+	a := &Test{Name: t.Name, Kind: t.Kind, Copies: max(t.Copies, 1), Source: t.Source,
+		Failures: failures(t.Name, h.Settings, s)}
 	for _, f := range t.Figures {
 		row := &Figure{Name: f.Name, Unit: f.Unit, Better: f.Better}
 		for _, setting := range h.Settings {
@@ -58,7 +60,8 @@ func analyse(t bundle.Test, h bundle.Head, s samples) *Test {
 			if len(trials) == 0 && setting.Missing == "" && setting.Name != experiment.Bare {
 				continue // the test is not for this setting, or its turn has not come
 			}
-			cell := &Cell{Setting: setting.Name, Emulated: setting.Emulated, Again: again(setting), Missing: setting.Missing, Labels: marks(trials, f.Name), Failed: failed(trials)}
+			cell := &Cell{Setting: setting.Name, Emulated: setting.Emulated, Again: again(setting), Missing: setting.Missing,
+				Labels: marks(trials, f.Name), Failed: failed(trials)}
 			cell.Disturbed = disturbed(cell.Labels, h.Disturbed)
 			var single []float64
 			cell.Values, single = s.of(t, f, setting.Name)
@@ -142,7 +145,8 @@ func resummarize(r *Report) {
 	for t, f := range r.Tests.Rows() {
 		for _, c := range f.Cells {
 			if c.Summary != nil {
-				all = append(all, stats.Series{Kind: t.Kind, Figure: t.Name + "\n" + f.Name, Values: logarithms(c.Values), Instances: r.Nodes})
+				all = append(all, stats.Series{Kind: t.Kind, Figure: t.Name + "\n" + f.Name, Values: logarithms(c.Values),
+					Instances: r.Nodes})
 				cells = append(cells, c)
 			}
 		}

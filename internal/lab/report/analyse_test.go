@@ -21,7 +21,8 @@ func small(trials ...bundle.Trial) *bundle.Contents {
 		Format: 1, ID: "b", State: bundle.Done,
 		Settings: []bundle.Setting{{Name: experiment.Bare}, {Name: experiment.Control}, {Name: "veth"}},
 		Tests: []bundle.Test{{Name: "cpu", Kind: "cpu", Copies: 2, Figures: []test.Figure{
-			{Name: "score", Unit: "1/s", Better: test.More, Aggregate: test.Sum}, {Name: "wall", Unit: "s", Better: test.Less, Aggregate: test.Mean}}}},
+			{Name: "score", Unit: "1/s", Better: test.More, Aggregate: test.Sum},
+			{Name: "wall", Unit: "s", Better: test.Less, Aggregate: test.Mean}}}},
 	}, Trials: trials}
 }
 
@@ -30,8 +31,8 @@ func trial(round, copy int, setting string, score float64) bundle.Trial {
 		Samples: []test.Sample{{Figure: "score", Value: score}, {Figure: "wall", Value: score / 10}}}
 }
 
-// TestCopies: those that ran at once are put together; round 0 and a round that lacks a copy do not count; what was done again counts as
-// it was last.
+// TestCopies: those that ran at once are put together; round 0 and a round that lacks a copy do not
+// count; what was done again counts as it was last.
 func TestCopies(t *testing.T) {
 	failed := trial(2, 1, "bare", 7)
 	failed.Error = "killed"
@@ -71,7 +72,8 @@ func TestMarks(t *testing.T) {
 	if got := r.Tests.figure("cpu", "wall").cell("bare").suspect(); strings.Join(got, ", ") != "load" {
 		t.Errorf("labels of wall: %v", got)
 	}
-	if len(r.Suspects) != 2 || r.Suspects[0].Where != nil || r.Suspects[1].Cells != 1 || r.Suspects[1].Cure != "cure sender" {
+	if len(r.Suspects) != 2 || r.Suspects[0].Where != nil || r.Suspects[1].Cells != 1 ||
+		r.Suspects[1].Cure != "cure sender" {
 		t.Errorf("suspects: %+v", r.Suspects)
 	}
 }
@@ -83,13 +85,15 @@ func TestAnything(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var trials []bundle.Trial
 		for range rapid.IntRange(0, 40).Draw(r, "trials") {
-			x := trial(rapid.IntRange(0, 7).Draw(r, "round"), rapid.IntRange(0, 2).Draw(r, "copy"), name.Draw(r, "setting"), value.Draw(r, "value"))
+			x := trial(rapid.IntRange(0, 7).Draw(r, "round"), rapid.IntRange(0, 2).Draw(r, "copy"), name.Draw(r, "setting"),
+				value.Draw(r, "value"))
 			x.Began = time.Unix(rapid.Int64Range(0, 100).Draw(r, "began"), 0)
 			x.Ended = x.Began.Add(time.Second)
 			if rapid.IntRange(0, 4).Draw(r, "fails") == 0 {
 				x.Error, x.Samples = "failed", nil
 			}
-			x.Detail = json.RawMessage(rapid.SampledFrom([]string{`{}`, `null`, `3`, `{"curve":1}`, `{"curve":[{"sent":3,"achieved":1e9,"valid":true}]}`}).Draw(r, "detail"))
+			x.Detail = json.RawMessage(rapid.SampledFrom([]string{`{}`, `null`, `3`, `{"curve":1}`,
+				`{"curve":[{"sent":3,"achieved":1e9,"valid":true}]}`}).Draw(r, "detail"))
 			trials = append(trials, x)
 		}
 		c := small(trials...)
@@ -100,7 +104,8 @@ func TestAnything(t *testing.T) {
 		}
 		report := Analyse(c)
 		var out strings.Builder
-		for _, err := range []error{report.JSON(&out), report.CSV(&out), report.Markdown(&out), report.Text(&out), report.HTML(&out), compareTwo(report, report).HTML(&out),
+		for _, err := range []error{report.JSON(&out), report.CSV(&out), report.Markdown(&out), report.Text(&out),
+			report.HTML(&out), compareTwo(report, report).HTML(&out),
 			compareTwo(report, report).JSON(&out)} {
 			if err != nil {
 				r.Fatal(err)
@@ -118,16 +123,20 @@ func TestUnits(t *testing.T) {
 		values []float64
 		want   string
 	}{
-		{"bit/s", []float64{9.41e9, 8.5e9}, "9.41 Gb/s"}, {"bit/s", []float64{941e6, 12e9}, "0.94 Gb/s"}, {"s", []float64{71e-9}, "71.0 ns"},
-		{"s", []float64{21.34e-6, 912e-9}, "21.34 µs"}, {"B/s", []float64{412 << 20}, "412 MiB/s"}, {"1/s", []float64{48213}, "48.2 k/s"},
-		{"1", []float64{0.3071}, "0.307"}, {"s/GB", []float64{1234.5}, "1234 s/GB"}, {"bit/s", []float64{0}, "0 b/s"}, {"s", []float64{125}, "125 s"},
+		{"bit/s", []float64{9.41e9, 8.5e9}, "9.41 Gb/s"}, {"bit/s", []float64{941e6, 12e9}, "0.94 Gb/s"},
+		{"s", []float64{71e-9}, "71.0 ns"},
+		{"s", []float64{21.34e-6, 912e-9}, "21.34 µs"}, {"B/s", []float64{412 << 20}, "412 MiB/s"},
+		{"1/s", []float64{48213}, "48.2 k/s"},
+		{"1", []float64{0.3071}, "0.307"}, {"s/GB", []float64{1234.5}, "1234 s/GB"}, {"bit/s", []float64{0}, "0 b/s"},
+		{"s", []float64{125}, "125 s"},
 		{"1", []float64{1e300, 1}, quantity.Scale{Factor: 1}.Number(1e300)},
 	} {
 		if got := quantity.ScaleOf(c.unit, c.values).Value(c.values[0]); got != c.want {
 			t.Errorf("%v %s: %q, want %q", c.values, c.unit, got, c.want)
 		}
 	}
-	for ratio, want := range map[float64]string{0.907: "−9.3 %", 1.12: "+12.0 %", 1.00001: "0.0 %", 0.99999: "0.0 %", 3.5: "+250 %", 33: "× 33.0", math.NaN(): "–"} {
+	for ratio, want := range map[float64]string{0.907: "−9.3 %", 1.12: "+12.0 %", 1.00001: "0.0 %", 0.99999: "0.0 %",
+		3.5: "+250 %", 33: "× 33.0", math.NaN(): "–"} {
 		if got := quantity.Change(ratio); got != want {
 			t.Errorf("%v: %q, want %q", ratio, got, want)
 		}

@@ -15,7 +15,8 @@ import (
 // leastCopies is of how many numbers of copies a test must be for a plot: two are told by a table.
 const leastCopies = 3
 
-// A copiesChart is a figure of a test by how many copies of it ran at once, setting by setting, as Rx-OSD has throughput by clients.
+// A copiesChart is a figure of a test by how many copies of it ran at once, setting by setting, as
+// Rx-OSD has throughput by clients.
 type copiesChart struct {
 	Name   string // test and figure
 	Charts []chart

@@ -28,7 +28,8 @@ func crowd() *simulation {
 	return s
 }
 
-// TestByCopies: a test with many numbers of copies has a plot for each figure and setting, with a spot for each number; one with two has none.
+// TestByCopies: a test with many numbers of copies has a plot for each figure and setting, with a
+// spot for each number; one with two has none.
 func TestByCopies(t *testing.T) {
 	r := analysed(t, crowd())
 	page := text(t, r.HTML)

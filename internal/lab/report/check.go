@@ -37,7 +37,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s: recorded %s, recomputed %s", d.File, d.Row, d.Recorded, d.Recomputed)
 }
 
-// Check recomputes every figure of report.json and report.csv from trials.jsonl, and samples.csv, and the digest of the experiment.
+// Check recomputes every figure of report.json and report.csv from trials.jsonl, and samples.csv,
+// and the digest of the experiment.
 func Check(dir string) (*Checked, error) {
 	c, err := bundle.Read(dir)
 	if err != nil {
@@ -74,14 +75,16 @@ func readReport(dir string) (map[string]any, error) {
 	path := filepath.Join(dir, "report.json")
 	text, err := bundle.ReadFile(dir, "report.json", mostReport)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.New(problem.Failed, "the bundle has no report yet").At(path).Try("orrery lab report %s", filepath.Dir(path))
+		return nil, problem.New(problem.Failed, "the bundle has no report yet").At(path).
+			Try("orrery lab report %s", filepath.Dir(path))
 	}
 	if err != nil {
 		return nil, problem.New(problem.Failed, "the report cannot be read").At(path).Because(err)
 	}
 	var recorded map[string]any
 	if err := json.Unmarshal(text, &recorded); err != nil {
-		return nil, problem.New(problem.Failed, "the report is damaged: it is not JSON").At(path).Try("orrery lab report %s makes it again", filepath.Dir(path))
+		return nil, problem.New(problem.Failed, "the report is damaged: it is not JSON").At(path).
+			Try("orrery lab report %s makes it again", filepath.Dir(path))
 	}
 	return recorded, nil
 }
@@ -95,10 +98,12 @@ func (c *Checked) experiment(b *bundle.Contents) {
 }
 
 func (c *Checked) differ(file, row, recorded, recomputed string) {
-	c.Differences = append(c.Differences, Difference{file, sanitize.Line(row), sanitize.Line(recorded), sanitize.Line(recomputed)})
+	c.Differences = append(c.Differences, Difference{file, sanitize.Line(row), sanitize.Line(recorded),
+		sanitize.Line(recomputed)})
 }
 
-// walk compares two values of JSON. A list is named by what its items call themselves, so that a row is told as net, tcp forward, veth.
+// walk compares two values of JSON. A list is named by what its items call themselves, so that a
+// row is told as net, tcp forward, veth.
 func (c *Checked) walk(file, row string, recorded, recomputed any) {
 	switch now := recomputed.(type) {
 	case map[string]any:
@@ -200,7 +205,8 @@ func (c *Checked) csv(dir string, r *Report) error {
 	return nil
 }
 
-// samples compares samples.csv, which is as long as trials.jsonl, line by line up to the first that differs; without it there is nothing to say.
+// samples compares samples.csv, which is as long as trials.jsonl, line by line up to the first that
+// differs; without it there is nothing to say.
 func (c *Checked) samples(dir string, r *Report) error {
 	text, err := bundle.ReadFile(dir, "samples.csv", mostReport)
 	if errors.Is(err, fs.ErrNotExist) {

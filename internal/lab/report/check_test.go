@@ -49,8 +49,10 @@ func TestCheck(t *testing.T) {
 	}
 	for _, x := range []struct{ file, old, new, want string }{
 		{"report.json", `"kept": 6`, `"kept": 7`, "report.json: kept: recorded 7, recomputed 6"},
-		{"report.json", `"median": 6`, `"median": 7`, "report.json: tests, capture, figures, lossless rate, cells, bare, summary, median: recorded 7"},
-		{"report.csv", "capture,capture,1,lossless rate,bit/s,more,veth,6,", "capture,capture,1,lossless rate,bit/s,more,veth,9,", "report.csv: line 4, n: recorded 9, recomputed 6"},
+		{"report.json", `"median": 6`, `"median": 7`,
+			"report.json: tests, capture, figures, lossless rate, cells, bare, summary, median: recorded 7"},
+		{"report.csv", "capture,capture,1,lossless rate,bit/s,more,veth,6,",
+			"capture,capture,1,lossless rate,bit/s,more,veth,9,", "report.csv: line 4, n: recorded 9, recomputed 6"},
 		{"samples.csv", "score,1/s,bare,1,", "score,1/s,bare,2,", "samples.csv: line "},
 		{"experiment.toml", "cost", "coast", "experiment.toml: SHA-256: recorded"},
 		{"trials.jsonl", `"round":2,"slot":0`, `"round":2,"slot":x`, ""},

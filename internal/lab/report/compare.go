@@ -13,18 +13,20 @@ import (
 
 // A Comparison sets runs before and after a change side by side: one of each, or several.
 type Comparison struct {
-	Before  bundle.Head      `json:"before"` // of the first run of each side
-	After   bundle.Head      `json:"after"`
-	Befores []string         `json:"before_runs"` // the ids of all
-	Afters  []string         `json:"after_runs"`
-	Former  int              `json:"former_runs"` // other runs of the same experiment on this host, which tell how much runs differ
-	Rows    []*Compared      `json:"rows"`
-	Only    []string         `json:"only,omitempty"` // what one of them has no value for
-	Facts   []FactDifference `json:"facts,omitempty"`
-	Notes   []string         `json:"notes,omitempty"` // why to be careful
+	Before  bundle.Head `json:"before"` // of the first run of each side
+	After   bundle.Head `json:"after"`
+	Befores []string    `json:"before_runs"` // the ids of all
+	Afters  []string    `json:"after_runs"`
+	// other runs of the same experiment on this host, which tell how much runs differ
+	Former int              `json:"former_runs"`
+	Rows   []*Compared      `json:"rows"`
+	Only   []string         `json:"only,omitempty"` // what one of them has no value for
+	Facts  []FactDifference `json:"facts,omitempty"`
+	Notes  []string         `json:"notes,omitempty"` // why to be careful
 }
 
-// A Compared is one figure in one setting before and after. Rounds of two runs are not paired, so intervals are those of stats.JudgePairs.
+// A Compared is one figure in one setting before and after. Rounds of two runs are not paired, so
+// intervals are those of stats.JudgePairs.
 type Compared struct {
 	Test    string        `json:"test"`
 	Figure  string        `json:"figure"`
@@ -34,7 +36,8 @@ type Compared struct {
 	Before  stats.Summary `json:"before"` // of the run, or of the medians of several
 	After   stats.Summary `json:"after"`
 	Value   *Ratio        `json:"value,omitempty"` // after to before
-	// Cost is how the ratio to bare changed: what the machine gained or lost as a whole is not in it. It is nil for bare.
+	// Cost is how the ratio to bare changed: what the machine gained or lost as a whole is not in it.
+	// It is nil for bare.
 	Cost       *Ratio          `json:"cost,omitempty"`
 	CostBefore quantity.Number `json:"cost_before"` // the ratio to bare
 	CostAfter  quantity.Number `json:"cost_after"`
@@ -50,12 +53,13 @@ type comparing struct {
 	table                 sheet[stats.Pair] // values and costs: what is said of either is said of the comparison
 }
 
-// Compare compares what runs before and after a change have in common; there must be one of each. Former runs are others of the same
-// experiment on the same host. It is pure.
+// Compare compares what runs before and after a change have in common; there must be one of each.
+// Former runs are others of the same experiment on the same host. It is pure.
 func Compare(before, after, former []*Report) *Comparison {
 	first, last := before[0], after[0]
 	c := &comparing{before: before, after: after, former: former, table: sheet[stats.Pair]{judge: stats.JudgePairs},
-		Comparison: &Comparison{Before: first.Bundle, After: last.Bundle, Befores: side(before).ids(), Afters: side(after).ids(), Former: len(former),
+		Comparison: &Comparison{Before: first.Bundle, After: last.Bundle, Befores: side(before).ids(),
+			Afters: side(after).ids(), Former: len(former),
 			Facts: factDifferences(first.Facts, last.Facts), Notes: careful(before, after)}}
 	for t, f := range first.Tests.Rows() {
 		for _, x := range f.Cells {
@@ -130,19 +134,23 @@ func (c *comparing) add(t *Test, f *Figure, x *Cell) {
 
 // row adds the row of a figure in a setting.
 func (c *comparing) row(t *Test, f *Figure, setting string, before, after []shot) {
-	row := &Compared{Test: t.Name, Figure: f.Name, Setting: setting, Unit: f.Unit, Better: f.Better, Before: summaryOf(before), After: summaryOf(after),
+	row := &Compared{Test: t.Name, Figure: f.Name, Setting: setting, Unit: f.Unit, Better: f.Better,
+		Before: summaryOf(before), After: summaryOf(after),
 		CostBefore: quantity.None(), CostAfter: quantity.None()}
 	former := c.former.shots(t.Name, f.Name, setting)
-	pair := stats.Pair{Kind: t.Kind, Figure: t.Name + "\n" + f.Name, Family: family(f.Better, tableFamily, len(c.table.rows)),
+	pair := stats.Pair{Kind: t.Kind, Figure: t.Name + "\n" + f.Name,
+		Family: family(f.Better, tableFamily, len(c.table.rows)),
 		Before: runsOf(before, shot.values), After: runsOf(after, shot.values), Former: runsOf(former, shot.values)}
 	for _, s := range slices.Concat(before, after) {
 		pair.ControlLow, pair.ControlHigh = widened(pair.ControlLow, pair.ControlHigh, s.figure.Control)
 		pair.Disturbed = pair.Disturbed || s.cell.Disturbed
 	}
 	c.table.add(pair, &row.Value)
-	if costly := func(s shot) bool { return s.cell.Ratio != nil }; setting != experiment.Bare && slices.ContainsFunc(before, costly) && slices.ContainsFunc(after, costly) {
+	if costly := func(s shot) bool { return s.cell.Ratio != nil }; setting != experiment.Bare &&
+		slices.ContainsFunc(before, costly) && slices.ContainsFunc(after, costly) {
 		row.CostBefore, row.CostAfter = costOf(before), costOf(after)
-		pair.Before, pair.After, pair.Former = runsOf(before, shot.ratios), runsOf(after, shot.ratios), runsOf(former, shot.ratios)
+		pair.Before, pair.After, pair.Former = runsOf(before, shot.ratios), runsOf(after, shot.ratios),
+			runsOf(former, shot.ratios)
 		for _, s := range slices.Concat(before, after) {
 			pair.Disturbed = pair.Disturbed || s.figure.cell(experiment.Bare).Disturbed
 		}

@@ -20,8 +20,9 @@ type FactDifference struct {
 // fleeting are facts that are never the same twice, by the last word of their names.
 var fleeting = []string{"taken", "collected", "load", "available", "swap used", "free", "processors clock"}
 
-// ours are facts of interfaces of Orrery's nodes and networks: their names are digests (package network/ends), other sites come and go, and
-// nothing is measured by them but by those of the lab, which are made anew each time.
+// ours are facts of interfaces of Orrery's nodes and networks: their names are digests (package
+// network/ends), other sites come and go, and nothing is measured by them but by those of the lab,
+// which are made anew each time.
 var ours = pattern.New(`^interfaces or[bvoxlw][0-9a-f]{6,}( |$)`)
 
 // factDifferences lists what differs, in the order of the first, and what only the second has at the end.
@@ -55,7 +56,11 @@ func values(of []factRow) map[string]string {
 func rows(facts json.RawMessage) (kept []factRow) {
 	for _, r := range flatten("", gjson.ParseBytes(facts), deepest) {
 		r.Name = spoken(r.Name)
-		if !ours().MatchString(r.Name) && !slices.ContainsFunc(fleeting, func(end string) bool { return r.Name == end || strings.HasSuffix(r.Name, " "+end) }) {
+		if !ours().MatchString(r.Name) &&
+			!slices.ContainsFunc(fleeting, func(end string) bool {
+				return r.Name == end ||
+					strings.HasSuffix(r.Name, " "+end)
+			}) {
 			kept = append(kept, r)
 		}
 	}

@@ -39,10 +39,12 @@ func (c *Comparison) Short() *grid {
 // Table has all rows.
 func (c *Comparison) Table() *grid {
 	before, after := c.heads()
-	g := &grid{Head: []string{"", before, after, "change", c.Interval(), "", "cost before", "cost after", "change", c.Interval(), ""}}
+	g := &grid{Head: []string{"", before, after, "change", c.Interval(), "", "cost before", "cost after", "change",
+		c.Interval(), ""}}
 	for _, r := range c.Rows {
 		shown := r.shown(c.scaleFor(r))
-		g.add(r.Test+", "+r.Figure+", "+r.Setting, shown.Before, shown.After, shown.Value.Change, shown.Value.Range, shown.Value.Sign,
+		g.add(r.Test+", "+r.Figure+", "+r.Setting, shown.Before, shown.After, shown.Value.Change, shown.Value.Range,
+			shown.Value.Sign,
 			shown.CostBefore, shown.CostAfter, shown.Cost.Change, shown.Cost.Range, shown.Cost.Sign)
 	}
 	return g
@@ -85,11 +87,13 @@ func (c *Comparison) FactTable() *grid {
 // Names tell which is which.
 func (c *Comparison) Names() []string {
 	describe := func(word string, h bundle.Head, ids []string) string {
-		return fmt.Sprintf("%s: %s, %s, %s, %s", word, strings.Join(ids, " "), h.Title, h.Host, h.Began.UTC().Format("2006-01-02 15:04 UTC"))
+		return fmt.Sprintf("%s: %s, %s, %s, %s", word, strings.Join(ids, " "), h.Title, h.Host,
+			h.Began.UTC().Format("2006-01-02 15:04 UTC"))
 	}
 	names := []string{describe("before", c.Before, c.Befores), describe("after", c.After, c.Afters)}
 	if c.Former > 0 {
-		names = append(names, fmt.Sprintf("%s of this experiment on this host tell how much runs differ by themselves", humanize.Count(c.Former, "former run")))
+		names = append(names, fmt.Sprintf("%s of this experiment on this host tell how much runs differ by themselves",
+			humanize.Count(c.Former, "former run")))
 	}
 	return names
 }

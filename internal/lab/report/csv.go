@@ -12,9 +12,12 @@ import (
 )
 
 // columnsOfCSV are the columns of report.csv; values are in the unit that is named, ratios are to bare.
-var columnsOfCSV = []string{"test", "kind", "copies", "figure", "unit", "better", "setting", "n", "median", "low", "high", "least", "most", "spread",
-	"single_median", "single_spread", "ratio", "ratio_low", "ratio_high", "percent_of_bare", "p", "p_adjusted", "control_low", "control_high",
-	"verdict", "effect", "labels", "failed", "missing", "instances", "between_instances", "between_rounds", "again", "emulated"}
+var columnsOfCSV = []string{"test", "kind", "copies", "figure", "unit", "better", "setting", "n", "median", "low",
+	"high", "least", "most", "spread",
+	"single_median", "single_spread", "ratio", "ratio_low", "ratio_high", "percent_of_bare", "p", "p_adjusted",
+	"control_low", "control_high",
+	"verdict", "effect", "labels", "failed", "missing", "instances", "between_instances", "between_rounds", "again",
+	"emulated"}
 
 // CSV writes report.csv: a row for each test, figure and setting.
 func (r *Report) CSV(w io.Writer) error {
@@ -34,9 +37,11 @@ func (r *Report) CSV(w io.Writer) error {
 }
 
 func record(t *Test, f *Figure, c *Cell) []string {
-	whole, single, ratio, band := make([]string, 7), make([]string, 2), make([]string, 6), make([]string, 2) // what is not known is left empty
+	// what is not known is left empty
+	whole, single, ratio, band := make([]string, 7), make([]string, 2), make([]string, 6), make([]string, 2)
 	if s := c.Summary; s != nil {
-		whole = []string{strconv.Itoa(s.N), cells.Exact(s.Median), cells.Exact(s.Low), cells.Exact(s.High), cells.Exact(s.Least), cells.Exact(s.Most), cells.Exact(s.Spread)}
+		whole = []string{strconv.Itoa(s.N), cells.Exact(s.Median), cells.Exact(s.Low), cells.Exact(s.High),
+			cells.Exact(s.Least), cells.Exact(s.Most), cells.Exact(s.Spread)}
 	} else {
 		whole[0] = "0"
 	}
@@ -49,7 +54,8 @@ func record(t *Test, f *Figure, c *Cell) []string {
 		spread[0] = strconv.Itoa(r.Instances)
 	}
 	if r := f.shown(c); r != nil {
-		ratio = []string{cells.Exact(r.Value), cells.Exact(r.Low), cells.Exact(r.High), cells.Exact(r.Value * 100), cells.Exact(r.P), cells.Exact(r.Adjusted)}
+		ratio = []string{cells.Exact(r.Value), cells.Exact(r.Low), cells.Exact(r.High), cells.Exact(r.Value * 100),
+			cells.Exact(r.P), cells.Exact(r.Adjusted)}
 		spread[1], spread[2] = cells.Exact(float64(r.Between)), cells.Exact(float64(r.Within))
 	}
 	if f.Control != nil {
@@ -63,8 +69,10 @@ func record(t *Test, f *Figure, c *Cell) []string {
 	if c.Emulated {
 		emulation = "emulated"
 	}
-	head := []string{cells.Told(t.Name), cells.Told(t.Kind), strconv.Itoa(t.Copies), cells.Told(f.Name), cells.Told(f.Unit), cells.Told(string(f.Better)), cells.Told(c.Setting)}
-	words := []string{verdict, string(f.Effect(c)), cells.Told(strings.Join(labels, "; ")), strconv.Itoa(c.Failed), cells.Told(c.Missing)}
+	head := []string{cells.Told(t.Name), cells.Told(t.Kind), strconv.Itoa(t.Copies), cells.Told(f.Name),
+		cells.Told(f.Unit), cells.Told(string(f.Better)), cells.Told(c.Setting)}
+	words := []string{verdict, string(f.Effect(c)), cells.Told(strings.Join(labels, "; ")), strconv.Itoa(c.Failed),
+		cells.Told(c.Missing)}
 	return slices.Concat(head, whole, single, ratio, band, words, spread, []string{cells.Told(c.Again), emulation})
 }
 

@@ -65,8 +65,10 @@ func (d Deaths) share(count uint64) string {
 
 // route names the places where packets die, in the order in which packets come to them.
 func route() [][2]string {
-	return [][2]string{{"sender", "sender"}, {"nic", "ring of the NIC"}, {"softnet", "softnet backlog"}, {"link", "bridge or veth"},
-		{"ip", "IP fragments"}, {"socket", "socket buffer"}, {"application", "application"}, {"unknown", "not counted anywhere"}}
+	return [][2]string{{"sender", "sender"}, {"nic", "ring of the NIC"}, {"softnet", "softnet backlog"},
+		{"link", "bridge or veth"},
+		{"ip", "IP fragments"}, {"socket", "socket buffer"}, {"application", "application"},
+		{"unknown", "not counted anywhere"}}
 }
 
 // curves gathers the details of a test's trials by setting; other tests have none.
@@ -96,7 +98,8 @@ func (c *Curve) add(round int, d capture.Detail, died map[string]uint64) {
 		if !o.Valid || o.Sent == 0 || o.Achieved <= 0 {
 			continue
 		}
-		c.Points = append(c.Points, Point{Round: round, Rate: o.Achieved, Lost: max(0, 1-float64(o.Received)/float64(o.Sent))})
+		c.Points = append(c.Points, Point{Round: round, Rate: o.Achieved,
+			Lost: max(0, 1-float64(o.Received)/float64(o.Sent))})
 		if o.Died != nil {
 			for where, n := range o.Died.Where {
 				died[where] += n

@@ -22,7 +22,8 @@ func TestCaptureDetail(t *testing.T) {
 	rehearsal.Detail, counted.Detail = d, d
 	r := Analyse(small(rehearsal, counted))
 	c := r.Tests[0].Curves
-	if len(c) != 1 || len(c[0].Points) != 2 || c[0].Points[0].Rate != 0.999e9 || c[0].Points[0].Lost < 0.0999 || c[0].Points[1].Lost != 0 {
+	if len(c) != 1 || len(c[0].Points) != 2 || c[0].Points[0].Rate != 0.999e9 || c[0].Points[0].Lost < 0.0999 ||
+		c[0].Points[1].Lost != 0 {
 		t.Errorf("curves %+v", c)
 	}
 	if got := r.Tests[0].Deaths[0].Words(); got != "socket buffer 1\u202f200 (80 %), application 300 (20 %)" {

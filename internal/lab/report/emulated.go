@@ -9,7 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// emulated ends the name of a setting whose processors were emulated by software, wherever it is shown: in each row, chart and export.
+// emulated ends the name of a setting whose processors were emulated by software, wherever it is
+// shown: in each row, chart and export.
 const emulated = " (emulated)"
 
 // marked returns contents in which the settings that were emulated are called so.
@@ -43,7 +44,8 @@ func marked(c *bundle.Contents) *bundle.Contents {
 	return &m
 }
 
-// markTraces says in the names of traces which are of nodes that were emulated. What went through links, the host saw itself.
+// markTraces says in the names of traces which are of nodes that were emulated. What went through
+// links, the host saw itself.
 func markTraces(h *bundle.Head, traces []trace.Trace) {
 	for _, s := range h.Settings {
 		for _, node := range s.Nodes {
@@ -68,8 +70,10 @@ func Comparable(before, after *Report) error {
 			if b.Emulated {
 				slow, fast = after, before
 			}
-			return problem.New(problem.Mistake, "setting %s was measured in software emulation in %s, and not in %s: they are not set side by side",
-				strings.TrimSuffix(a.Name, emulated), slow.Bundle.ID, fast.Bundle.ID).Try("compare runs of one kind; `orrery doctor` says whether KVM runs on a host")
+			return problem.New(problem.Mistake,
+				"setting %s was measured in software emulation in %s, and not in %s: they are not set side by side",
+				strings.TrimSuffix(a.Name, emulated), slow.Bundle.ID, fast.Bundle.ID).
+				Try("compare runs of one kind; `orrery doctor` says whether KVM runs on a host")
 		}
 	}
 	return nil

@@ -21,7 +21,8 @@ func withMachine(t *testing.T, slow bool) *Report {
 	return analysed(t, s)
 }
 
-// TestEmulated: what was measured in emulation says so in each row, in each chart and in each export, and nowhere is it told without.
+// TestEmulated: what was measured in emulation says so in each row, in each chart and in each
+// export, and nowhere is it told without.
 func TestEmulated(t *testing.T) {
 	r := withMachine(t, true)
 	cells := 0
@@ -37,7 +38,8 @@ func TestEmulated(t *testing.T) {
 	if cells == 0 {
 		t.Fatal("nothing was measured in it")
 	}
-	for name, write := range map[string]func(io.Writer) error{"text": r.Text, "HTML": r.HTML, "Markdown": r.Markdown, "CSV": r.CSV, "JSON": r.JSON} {
+	for name, write := range map[string]func(io.Writer) error{
+		"text": r.Text, "HTML": r.HTML, "Markdown": r.Markdown, "CSV": r.CSV, "JSON": r.JSON} {
 		told := text(t, write)
 		told = strings.ReplaceAll(told, "orvkvm", "") // a link of the host's
 		told = strings.ReplaceAll(told, "processors that kvm took (emulated)", "")
@@ -68,7 +70,8 @@ func TestComparable(t *testing.T) {
 	}
 	for _, pair := range [][2]*Report{{slow, fast}, {fast, slow}} {
 		err := Comparable(pair[0], pair[1])
-		if problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "setting kvm was measured in software emulation") {
+		if problem.Exit(err) != int(problem.Mistake) ||
+			!strings.Contains(err.Error(), "setting kvm was measured in software emulation") {
 			t.Error(err)
 		}
 	}

@@ -21,8 +21,8 @@ type factGroup struct {
 
 type factRow struct{ Name, Value string }
 
-// facts lists what facts.json holds, in its order: each member that is an object or a list of them becomes a group, and so does each member
-// of an object of objects, such as those of several hosts.
+// facts lists what facts.json holds, in its order: each member that is an object or a list of them
+// becomes a group, and so does each member of an object of objects, such as those of several hosts.
 func facts(text json.RawMessage) (groups []factGroup) {
 	return factGroups("", gjson.ParseBytes(text), 2)
 }
@@ -70,7 +70,8 @@ func collection(object gjson.Result) bool {
 	return n >= 3
 }
 
-// deepest is how many objects and lists one in another are taken apart: facts have four, and each costs reading all that is in it again.
+// deepest is how many objects and lists one in another are taken apart: facts have four, and each
+// costs reading all that is in it again.
 const deepest = 8
 
 // flatten returns a row for each value below; lists of plain values are one row.
@@ -90,7 +91,8 @@ func flatten(path string, value gjson.Result, depth int) (rows []factRow) {
 		for i, item := range items {
 			name := named(item, i)
 			within := strings.TrimSpace(path + " " + name)
-			rows = append(rows, slices.DeleteFunc(flatten(within, item, depth-1), func(r factRow) bool { return r.Name == within+" name" && r.Value == name })...)
+			rows = append(rows, slices.DeleteFunc(flatten(within, item, depth-1),
+				func(r factRow) bool { return r.Name == within+" name" && r.Value == name })...)
 		}
 	default:
 		if text := shownFact(value); text != "" {

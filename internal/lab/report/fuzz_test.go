@@ -17,7 +17,8 @@ import (
 	"orrery/internal/lab/bundle"
 )
 
-// live is what a terminal or a reader of pages would obey: characters of control, but for ends of lines and tabs.
+// live is what a terminal or a reader of pages would obey: characters of control, but for ends of
+// lines and tabs.
 func live(text string) int {
 	return strings.IndexFunc(text, func(r rune) bool {
 		return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
@@ -41,14 +42,16 @@ func harmlessOutput(t *testing.T, r *Report) {
 		if i := live(said); i >= 0 {
 			t.Fatalf("%s has a character of control: %q", name, said[max(0, i-40):min(len(said), i+40)])
 		}
-		if strings.HasSuffix(name, ".html") && regexp.MustCompile(`(?i)<script|href="[^#]|<[a-z][^>]* on[a-z]+=`).MatchString(said) {
+		if strings.HasSuffix(name, ".html") &&
+			regexp.MustCompile(`(?i)<script|href="[^#]|<[a-z][^>]* on[a-z]+=`).MatchString(said) {
 			t.Fatalf("%s refers to or runs something:\n%s", name, said)
 		}
 		if !strings.HasSuffix(name, ".md") {
 			continue
 		}
 		for line := range strings.Lines(said) {
-			if code := strings.HasPrefix(line, "    "); !code && (mdLink.MatchString(line) || mdScheme.MatchString(line) || strings.Contains(line, "<script")) {
+			if code := strings.HasPrefix(line, "    "); !code &&
+				(mdLink.MatchString(line) || mdScheme.MatchString(line) || strings.Contains(line, "<script")) {
 				t.Fatalf("%s has a link or HTML: %q", name, line)
 			}
 		}
@@ -58,34 +61,48 @@ func harmlessOutput(t *testing.T, r *Report) {
 	}
 }
 
-// FuzzBundle shows that nothing that stands in a bundle makes reading it, reporting of it, comparing or checking it panic or go on for ever, and
-// that nothing of it reaches a terminal or a page as more than text.
+// FuzzBundle shows that nothing that stands in a bundle makes reading it, reporting of it,
+// comparing or checking it panic or go on for ever, and that nothing of it reaches a terminal or a
+// page as more than text.
 func FuzzBundle(f *testing.F) {
 	head := `{"format":1,"id":"b","state":"done","title":"t","settings":[{"name":"bare"},{"name":"bare again"},{"name":"veth"},{"name":"veth again","again":"veth"}],` +
 		`"tests":[{"name":"cpu","kind":"capture","copies":1,"figures":[{"Name":"score","Unit":"1/s","Better":"more","Aggregate":"sum"}]}]}`
 	var trials, seconds strings.Builder
 	for round := range 7 {
 		for i, s := range []string{"bare", "bare again", "veth", "veth again"} {
-			trials.WriteString(`{"round":` + strconv.Itoa(round) + `,"instance":` + strconv.Itoa(round) + `,"setting":"` + s + `","test":"cpu","began":"2026-01-01T00:00:0` +
-				strconv.Itoa(i) + `Z","ended":"2026-01-01T00:00:09Z","samples":[{"figure":"score","value":` + strconv.Itoa(100+round+i) + `}],` +
+			trials.WriteString(`{"round":` + strconv.Itoa(round) + `,"instance":` + strconv.Itoa(round) + `,"setting":"` + s +
+				`","test":"cpu","began":"2026-01-01T00:00:0` +
+				strconv.Itoa(i) + `Z","ended":"2026-01-01T00:00:09Z","samples":[{"figure":"score","value":` +
+				strconv.Itoa(100+round+i) + `}],` +
 				`"detail":{"curve":[{"rate":1,"achieved":1e9,"sent":9,"received":8,"valid":true,"died":{"where":{"socket":3}}}]}}` + "\n")
 		}
-		seconds.WriteString(`{"at":"2026-01-01T00:00:0` + strconv.Itoa(round) + `Z","took":1,"cpu":{"user":1,"idle":1},"net":[{"name":"eth0","rx":{"bytes":9}}]}` + "\n")
+		seconds.WriteString(`{"at":"2026-01-01T00:00:0` + strconv.Itoa(round) +
+			`Z","took":1,"cpu":{"user":1,"idle":1},"net":[{"name":"eth0","rx":{"bytes":9}}]}` + "\n")
 	}
 	facts := `{"kernel":{"release":"6.1"},"list":[{"name":"a","x":[1,2]},{"name":"b"}]}`
 	f.Add(head, trials.String(), seconds.String(), facts, "x")
-	f.Add(head, strings.ReplaceAll(trials.String(), `"detail"`, `"series":[{"figure":"score","step":1,"values":[1,2,3,1e18,1000000000000000128,-1e308,1e308]}],"detail"`),
+	f.Add(head, strings.ReplaceAll(trials.String(), `"detail"`,
+		`"series":[{"figure":"score","step":1,"values":[1,2,3,1e18,1000000000000000128,-1e308,1e308]}],"detail"`),
 		seconds.String(), facts, "")
-	f.Add(head, strings.ReplaceAll(trials.String(), `"round":3`, `"round":-3`), "{}\n{\"took\":-1}\n", `[[[[]]]]`, "{\"tests\":[]}")
-	f.Add(strings.ReplaceAll(head, `"t"`, `"[x](javascript:alert(1)) \u001b[2J\u009b1m\u202e http://x www.x.y a@b.c <javascript:x> \\"`),
-		strings.ReplaceAll(trials.String(), `"samples"`, `"error":"\u001b]0;x\u0007 [y](data:z)","output":"`+"```"+`\r\u001b","labels":[{"name":"\u001b","why":"[a](b:c)"}],"samples"`), "", "{}", "")
-	f.Add(head, strings.ReplaceAll(trials.String(), "2026-01-01T00:00:00", "2026-01-01T00:00\x7f00"), strings.ReplaceAll(seconds.String(), "eth0", "\u009b"), "{\"\x7f\":\"\x7f\"}", "a,b\n\x1b,c\n")
-	f.Add(`{"format":1,"tests":[{"name":"`+strings.Repeat("a", 300)+`","copies":-1,"figures":[{"Name":"x"},{"Name":"x"}]}],"settings":[{"name":"bare"},{"name":"bare"},{"name":"a","again":"a"}]}`,
+	f.Add(head, strings.ReplaceAll(trials.String(), `"round":3`, `"round":-3`), "{}\n{\"took\":-1}\n", `[[[[]]]]`,
+		"{\"tests\":[]}")
+	f.Add(strings.ReplaceAll(head, `"t"`,
+		`"[x](javascript:alert(1)) \u001b[2J\u009b1m\u202e http://x www.x.y a@b.c <javascript:x> \\"`),
+		strings.ReplaceAll(trials.String(), `"samples"`,
+			`"error":"\u001b]0;x\u0007 [y](data:z)","output":"`+"```"+
+				`\r\u001b","labels":[{"name":"\u001b","why":"[a](b:c)"}],"samples"`), "", "{}", "")
+	f.Add(head, strings.ReplaceAll(trials.String(), "2026-01-01T00:00:00", "2026-01-01T00:00\x7f00"),
+		strings.ReplaceAll(seconds.String(), "eth0", "\u009b"), "{\"\x7f\":\"\x7f\"}", "a,b\n\x1b,c\n")
+	f.Add(`{"format":1,"tests":[{"name":"`+strings.Repeat("a", 300)+
+		`","copies":-1,"figures":[{"Name":"x"},{"Name":"x"}]}],"settings":[{"name":"bare"},{"name":"bare"},{"name":"a","again":"a"}]}`,
 		`{"round":1000,"setting":"bare","test":"a","samples":[{"figure":"x","value":1e308}]}`+"\n", "", "null", "")
 	f.Fuzz(func(t *testing.T, head, trials, seconds, facts, report string) {
-		defer time.AfterFunc(20*time.Second, func() { panic("no end with " + strconv.Quote(head+trials+seconds+facts+report)) }).Stop()
+		defer time.AfterFunc(20*time.Second, func() {
+			panic("no end with " + strconv.Quote(head+trials+seconds+facts+report))
+		}).Stop()
 		dir := t.TempDir()
-		for name, content := range map[string]string{bundle.HeadFile: head, bundle.TrialsFile: trials, bundle.SecondsFile: seconds, bundle.FactsFile: facts,
+		for name, content := range map[string]string{bundle.HeadFile: head, bundle.TrialsFile: trials,
+			bundle.SecondsFile: seconds, bundle.FactsFile: facts,
 			"report.json": report, "report.csv": report} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 				t.Fatal(err)
@@ -111,7 +128,8 @@ func FuzzBundle(f *testing.F) {
 	})
 }
 
-// TestStrangersBundle: what a stranger may put in the place of a bundle's files ends with a clear word, at once, and nothing outside is read.
+// TestStrangersBundle: what a stranger may put in the place of a bundle's files ends with a clear
+// word, at once, and nothing outside is read.
 func TestStrangersBundle(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("{\"round\":1,\"error\":\"of the host\"}\n"), 0o600); err != nil {
@@ -124,7 +142,8 @@ func TestStrangersBundle(t *testing.T) {
 		"a huge file":       func(path string) error { return sparse(path) },
 		"a directory":       func(path string) error { return os.Mkdir(path, 0o755) },
 	} {
-		for _, file := range []string{bundle.SecondsFile, bundle.TrialsFile, bundle.FactsFile, bundle.ExperimentFile, bundle.HeadFile, "report.json", "report.csv", ".lock"} {
+		for _, file := range []string{bundle.SecondsFile, bundle.TrialsFile, bundle.FactsFile, bundle.ExperimentFile,
+			bundle.HeadFile, "report.json", "report.csv", ".lock"} {
 			t.Run(name+" as "+file, func(t *testing.T) {
 				dir := rewritten(t, twins(6, nil, nil))
 				if c, err := bundle.Read(dir); err != nil || Analyse(c).Write(dir) != nil {
@@ -167,8 +186,10 @@ func TestStrangersBundle(t *testing.T) {
 
 // TestLinksInMarkdown: nothing that is told becomes a link or moves a terminal.
 func TestLinksInMarkdown(t *testing.T) {
-	for _, evil := range []string{"[click](javascript:alert(1))", `\[click](javascript:alert(1))`, `\\[click](javascript:1)`, "<javascript:alert(1)>", "https://evil.example/x", "www.evil.example",
-		"a@evil.example", "![x](data:image/svg+xml;base64,AA)", "[x]: javascript:alert(1)", "\x1b[2J", "\u202etxt", "&#x5b;x](a:b)"} {
+	for _, evil := range []string{"[click](javascript:alert(1))", `\[click](javascript:alert(1))`,
+		`\\[click](javascript:1)`, "<javascript:alert(1)>", "https://evil.example/x", "www.evil.example",
+		"a@evil.example", "![x](data:image/svg+xml;base64,AA)", "[x]: javascript:alert(1)", "\x1b[2J", "\u202etxt",
+		"&#x5b;x](a:b)"} {
 		c := twins(6, nil, func(x *bundle.Trial) {
 			if x.Round == 2 {
 				x.Error, x.Output = evil, evil+"\n```\n"+evil

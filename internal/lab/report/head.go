@@ -24,12 +24,14 @@ func (r *Report) Circumstances() string {
 	if len(h.Part) > 0 {
 		parts = append(parts, "only the tests "+strings.Join(h.Part, ", "))
 	}
-	parts = append(parts, humanize.Count(r.Kept, "round")+" kept", humanize.Count(r.instances(), "instance"), humanize.Count(r.Trials, "trial"))
+	parts = append(parts, humanize.Count(r.Kept, "round")+" kept", humanize.Count(r.instances(), "instance"),
+		humanize.Count(r.Trials, "trial"))
 	if r.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", r.Failed))
 	}
 	if between, within, ok := r.Tests.spread(); ok {
-		parts = append(parts, fmt.Sprintf("instances add %s %% to the spread of ratios and rounds %s %%", quantity.Percent(between), quantity.Percent(within)))
+		parts = append(parts, fmt.Sprintf("instances add %s %% to the spread of ratios and rounds %s %%",
+			quantity.Percent(between), quantity.Percent(within)))
 	}
 	if h.State != bundle.Done {
 		parts = append(parts, "not finished: "+string(h.State))

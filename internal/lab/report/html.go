@@ -145,9 +145,11 @@ func (c *Comparison) page() *comparePage {
 
 // shown returns the words of a row.
 func (c *Compared) shown(s quantity.Scale) compareRow {
-	row := compareRow{Setting: c.Setting, Before: s.Value(c.Before.Median), After: s.Value(c.After.Median), Value: c.changed(c.Value)}
+	row := compareRow{Setting: c.Setting, Before: s.Value(c.Before.Median), After: s.Value(c.After.Median),
+		Value: c.changed(c.Value)}
 	if c.Setting != experiment.Bare {
-		row.CostBefore, row.CostAfter, row.Cost = quantity.Change(float64(c.CostBefore)), quantity.Change(float64(c.CostAfter)), c.changed(c.Cost)
+		row.CostBefore, row.CostAfter, row.Cost = quantity.Change(float64(c.CostBefore)),
+			quantity.Change(float64(c.CostAfter)), c.changed(c.Cost)
 	}
 	return row
 }

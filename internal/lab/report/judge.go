@@ -31,8 +31,9 @@ func (s *sheet[R]) fill() {
 	}
 }
 
-// Families of rows, in which p is adjusted. What the controls say is of the table, not in it. Each figure that is only told is a family
-// of its own: it does not make it harder for others to show a difference.
+// Families of rows, in which p is adjusted. What the controls say is of the table, not in it. Each
+// figure that is only told is a family of its own: it does not make it harder for others to show a
+// difference.
 const (
 	tableFamily = iota
 	controlFamily
@@ -62,7 +63,8 @@ func judge(r *Report) {
 			}
 			block = max(block, c.Ratio.Block)
 			if c.Again != "" && judged(f.Better) && (c.Ratio.Verdict == stats.Differs || c.Ratio.Verdict == stats.Fails) {
-				r.Controls = append(r.Controls, fmt.Sprintf("%s, %s: %s against %s %s (%s)", t.Name, f.Name, c.Setting, c.Again, quantity.Change(c.Ratio.Value),
+				r.Controls = append(r.Controls, fmt.Sprintf("%s, %s: %s against %s %s (%s)", t.Name, f.Name, c.Setting, c.Again,
+					quantity.Change(c.Ratio.Value),
 					c.Ratio.between()))
 			}
 			if c.Again != "" || !judged(f.Better) {
@@ -83,7 +85,8 @@ func (r *Report) lay(t *Test, f *Figure, table *sheet[stats.Row]) {
 		if once == nil || once.Summary == nil || cell == once || cell.Summary == nil {
 			continue
 		}
-		row := stats.Row{Kind: t.Kind, Figure: t.Name + "\n" + f.Name, Worst: worst(f.Better), Setting: cell.reckoned(f.Better), Base: f.base(once),
+		row := stats.Row{Kind: t.Kind, Figure: t.Name + "\n" + f.Name, Worst: worst(f.Better),
+			Setting: cell.reckoned(f.Better), Base: f.base(once),
 			Controls: pairs, Instances: r.Nodes, Disturbed: cell.Disturbed || once.Disturbed,
 			Alike: alike(cell, once, r.Bundle.Disturbed), Family: family(f.Better, tableFamily, len(table.rows))}
 		if cell.Again != "" {
@@ -114,8 +117,8 @@ func worst(b test.Better) float64 {
 	return 0
 }
 
-// reckoned are the values of a cell by round as they are judged. A round that failed has the worst value that there is: what does not
-// work in every second round costs something.
+// reckoned are the values of a cell by round as they are judged. A round that failed has the worst
+// value that there is: what does not work in every second round costs something.
 func (c *Cell) reckoned(b test.Better) []float64 {
 	values := quantity.Floats(c.Values)
 	for i := range values {
@@ -126,12 +129,14 @@ func (c *Cell) reckoned(b test.Better) []float64 {
 	return values
 }
 
-// base are the values that a cell is compared with. Bare is measured twice in each round, and what settings are compared with is the mean of
-// both (the geometric one, of ratios): it takes as many rounds to find 10 % as it would take a fifth more if one of them were thrown away.
+// base are the values that a cell is compared with. Bare is measured twice in each round, and what
+// settings are compared with is the mean of both (the geometric one, of ratios): it takes as many
+// rounds to find 10 % as it would take a fifth more if one of them were thrown away.
 func (f *Figure) base(once *Cell) []float64 {
 	values := once.reckoned(f.Better)
 	twin := f.cell(experiment.Control)
-	if once.Setting != experiment.Bare || twin == nil || !stats.LightTailed(quantity.Floats(twin.Values), quantity.Floats(once.Values)) {
+	if once.Setting != experiment.Bare || twin == nil ||
+		!stats.LightTailed(quantity.Floats(twin.Values), quantity.Floats(once.Values)) {
 		return values
 	}
 	for i, other := range twin.reckoned(f.Better) {
@@ -150,14 +155,17 @@ func usable(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 // failedIn reports whether trials of the round failed, the first of which is 0.
 func (c *Cell) failedIn(round int) bool { return round < len(c.fails) && c.fails[round] }
 
-// disturbed reports whether others used the host in so many of a cell's rounds that its figure may say nothing; most is the share of them, 0 the default.
+// disturbed reports whether others used the host in so many of a cell's rounds that its figure may
+// say nothing; most is the share of them, 0 the default.
 func disturbed(labels []Mark, most float64) bool {
 	return loaded(labels) > cmp.Or(most, experiment.DefaultDisturbed)
 }
 
-// alike reports whether others used the host in as many rounds of one cell as of the other; most is as in disturbed.
+// alike reports whether others used the host in as many rounds of one cell as of the other; most is
+// as in disturbed.
 func alike(a, b *Cell, most float64) bool {
-	return a.Disturbed && b.Disturbed && math.Abs(loaded(a.Labels)-loaded(b.Labels)) <= cmp.Or(most, experiment.DefaultDisturbed)
+	return a.Disturbed && b.Disturbed &&
+		math.Abs(loaded(a.Labels)-loaded(b.Labels)) <= cmp.Or(most, experiment.DefaultDisturbed)
 }
 
 // loaded is the share of rounds in which others used the host.
@@ -175,8 +183,9 @@ func ratio(j stats.Judged) *Ratio {
 	if j.N == 0 {
 		return nil
 	}
-	r := &Ratio{N: j.N, Instances: j.Instances, Value: j.Ratio, Low: j.Low, High: j.High, Range: j.Range, P: j.P, Adjusted: j.Adjusted,
-		Between: quantity.None(), Within: quantity.None(), Modes: j.Modes, Verdict: j.Verdict, suspected: j.Suspected}
+	r := &Ratio{N: j.N, Instances: j.Instances, Value: j.Ratio, Low: j.Low, High: j.High, Range: j.Range, P: j.P,
+		Adjusted: j.Adjusted,
+		Between:  quantity.None(), Within: quantity.None(), Modes: j.Modes, Verdict: j.Verdict, suspected: j.Suspected}
 	if n := j.Failures; n.Any() {
 		r.Failures = &Failures{n.Setting, n.Of, n.Base, n.BaseOf, n.Adjusted}
 	}

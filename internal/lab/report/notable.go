@@ -35,7 +35,8 @@ func notable(r *Report) {
 				c.mark(modesLabel, "values lie in two heaps with nothing in between, so p is that of means as well as of medians")
 			}
 			if c.Ratio != nil && c.Ratio.Block > 1 {
-				c.mark(serialLabel, fmt.Sprintf("neighbours in time are alike, so %d instances in a row count for one", c.Ratio.Block))
+				c.mark(serialLabel, fmt.Sprintf("neighbours in time are alike, so %d instances in a row count for one",
+					c.Ratio.Block))
 			}
 		}
 	}
@@ -70,10 +71,13 @@ func (r *Report) reliance() (all []string) {
 		if r.Nodes[0] == 0 {
 			text = "It was not recorded that nodes were made anew between rounds, so all rounds count as one instance of them"
 		}
-		all = append(all, text+fmt.Sprintf(". An instance is not a setting: what it costs may be its luck. With fewer than %d nothing is decided.", stats.Enough))
+		all = append(all, text+fmt.Sprintf(
+			". An instance is not a setting: what it costs may be its luck. With fewer than %d nothing is decided.",
+			stats.Enough))
 	}
 	if len(r.Controls) > 0 {
-		all = append(all, "The control differs, so the whole table is suspect. What is the same was measured as different: "+strings.Join(r.Controls, "; ")+".")
+		all = append(all, "The control differs, so the whole table is suspect. What is the same was measured as different: "+strings.Join(r.Controls,
+			"; ")+".")
 	}
 	return append(all, r.Tests.shut()...)
 }
@@ -89,5 +93,6 @@ func (tests Table) shut() []string {
 	if not == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %d figures are not measurable now: others used this host in too many of their rounds. Run it again when the host is quiet.", not, len(cells))}
+	return []string{fmt.Sprintf("%d of %d figures are not measurable now: others used this host in too many of their rounds. Run it again when the host is quiet.",
+		not, len(cells))}
 }

@@ -11,11 +11,13 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// twins is a bundle of one test in bare, a container, and both once more; each setting takes so many times what bare does.
+// twins is a bundle of one test in bare, a container, and both once more; each setting takes so
+// many times what bare does.
 func twins(rounds int, factors map[string]float64, change func(*bundle.Trial)) *bundle.Contents {
 	c := small()
 	c.Head.Tests[0].Copies = 1
-	c.Head.Settings = []bundle.Setting{{Name: experiment.Bare}, {Name: experiment.Control}, {Name: "veth"}, {Name: "veth" + experiment.Again, Again: "veth"}}
+	c.Head.Settings = []bundle.Setting{{Name: experiment.Bare}, {Name: experiment.Control}, {Name: "veth"},
+		{Name: "veth" + experiment.Again, Again: "veth"}}
 	for round := range rounds + 1 {
 		for i, s := range c.Head.Settings {
 			factor := factors[s.Name]
@@ -43,7 +45,8 @@ func all(t *testing.T, r *Report) string {
 	return text(t, r.Text) + text(t, r.Markdown) + text(t, r.HTML) + text(t, r.CSV) + text(t, r.JSON)
 }
 
-// TestOneInstance: a bundle that does not say that nodes were made anew, as those of old, is one instance: nothing of it is decided, and it is said why.
+// TestOneInstance: a bundle that does not say that nodes were made anew, as those of old, is one
+// instance: nothing of it is decided, and it is said why.
 func TestOneInstance(t *testing.T) {
 	slow := map[string]float64{"veth": 1.3, "veth" + experiment.Again: 1.3}
 	if got := Analyse(twins(10, slow, nil)).verdict("veth"); got != stats.Differs {
@@ -64,10 +67,12 @@ func TestOneInstance(t *testing.T) {
 	}
 }
 
-// TestTwin: a container is compared with itself, and not told as a setting; where the same differs from the same, the whole table is suspect.
+// TestTwin: a container is compared with itself, and not told as a setting; where the same differs
+// from the same, the whole table is suspect.
 func TestTwin(t *testing.T) {
 	r := Analyse(twins(10, nil, nil))
-	if len(r.Controls) > 0 || r.verdict("veth") != stats.Same || slices.ContainsFunc(r.columns(), func(s bundle.Setting) bool { return s.Name == "veth"+experiment.Again }) {
+	if len(r.Controls) > 0 || r.verdict("veth") != stats.Same ||
+		slices.ContainsFunc(r.columns(), func(s bundle.Setting) bool { return s.Name == "veth"+experiment.Again }) {
 		t.Errorf("controls %+v, verdict %q, columns %+v", r.Controls, r.verdict("veth"), r.columns())
 	}
 	for _, slow := range []string{"veth" + experiment.Again, experiment.Control} {
@@ -93,7 +98,8 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// TestDisturbed: steal or load in more than a share of the rounds, of a setting or of bare, is a verdict of its own, and no number is told in its place.
+// TestDisturbed: steal or load in more than a share of the rounds, of a setting or of bare, is a
+// verdict of its own, and no number is told in its place.
 func TestDisturbed(t *testing.T) {
 	slow := map[string]float64{"veth": 1.97, "veth" + experiment.Again: 1.97}
 	for _, label := range []string{"load", "steal"} {
@@ -111,7 +117,8 @@ func TestDisturbed(t *testing.T) {
 					continue
 				}
 				said := all(t, r)
-				if strings.Count(said, "not measurable now") < 8 || !strings.Contains(said, "figures are not measurable now: others used this host") {
+				if strings.Count(said, "not measurable now") < 8 ||
+					!strings.Contains(said, "figures are not measurable now: others used this host") {
 					t.Errorf("it is not said:\n%s", said)
 				}
 				if answer := text(t, r.Text); strings.Contains(answer, "97.0 %") {

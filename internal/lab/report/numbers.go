@@ -34,7 +34,8 @@ func (f *Figure) line(c *Cell, s quantity.Scale) line {
 	}
 	sum := c.Summary
 	l := line{Setting: c.Setting, Value: s.Value(sum.Median), Median: s.Number(sum.Median), Interval: reach(sum, s),
-		Reach: s.Number(sum.Least) + " to " + s.Number(sum.Most), N: fmt.Sprint(sum.N), Verdict: f.Effect(c), Bear: strings.Join(c.suspect(), ", ")}
+		Reach: s.Number(sum.Least) + " to " + s.Number(sum.Most), N: fmt.Sprint(sum.N), Verdict: f.Effect(c),
+		Bear: strings.Join(c.suspect(), ", ")}
 	switch x := c.Ratio; {
 	case c.Setting == experiment.Bare:
 		l.Relative = "100"
@@ -57,7 +58,8 @@ func reach(sum *stats.Summary, s quantity.Scale) string {
 // Numbers is the table of a figure: a row for each setting.
 func (f *Figure) Numbers() *grid {
 	median := unitHead("median", f.Scale())
-	g := &grid{Head: []string{"setting", median, "95 %", "n", "% of bare", "change", "95 %", "instances, rounds add", "verdict", "suspect"}}
+	g := &grid{Head: []string{"setting", median, "95 %", "n", "% of bare", "change", "95 %", "instances, rounds add",
+		"verdict", "suspect"}}
 	for _, l := range f.Lines() {
 		verdict := string(l.Verdict)
 		if l.Why != "" {

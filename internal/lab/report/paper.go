@@ -11,8 +11,9 @@ import (
 // mostPaper is how many figures a test may have, for its table to be as in the papers.
 const mostPaper = 5
 
-// Paper is the table with a row for each setting, and for each figure its value and what it is of bare's, as in KAT-7 table 1 (rate, CPU %,
-// relative %, CPU per Gb/s) and in the tables of INFN (loss from bare); nil for a test of more figures than fit.
+// Paper is the table with a row for each setting, and for each figure its value and what it is of
+// bare's, as in KAT-7 table 1 (rate, CPU %, relative %, CPU per Gb/s) and in the tables of INFN
+// (loss from bare); nil for a test of more figures than fit.
 func (t *Test) Paper() *grid {
 	if len(t.Figures) == 0 || len(t.Figures) > mostPaper {
 		return nil
@@ -73,7 +74,8 @@ func (t *Test) Singles() *grid {
 		s := quantity.ScaleOfFigure(f.Name, f.Unit, medians)
 		for _, c := range f.Cells {
 			if one := c.Single; one != nil {
-				g.add(f.Name+", "+c.Setting, s.Value(one.Median), s.Number(one.Least)+" to "+s.Number(one.Most), quantity.Percent(one.Spread), fmt.Sprint(one.N))
+				g.add(f.Name+", "+c.Setting, s.Value(one.Median), s.Number(one.Least)+" to "+s.Number(one.Most),
+					quantity.Percent(one.Spread), fmt.Sprint(one.N))
 			}
 		}
 	}

@@ -1,12 +1,16 @@
 // Package report turns a bundle into a report: what each setting costs compared with the bare host,
 // and how far to trust the answer.
 //
-// Read a bundle (package bundle) and call Analyse, which gives a Report: tables, answers in words, warnings. Write puts it into the bundle in all formats;
-// HTML, Markdown, CSV, JSON and Text write one of them. Analyse is pure: the same bundle gives the same report, to the last digit. Therefore Check can
-// compute a report again and find what was changed by hand, and Compare can set two of them side by side.
+// Read a bundle (package bundle) and call Analyse, which gives a Report: tables, answers in words,
+// warnings. Write puts it into the bundle in all formats; HTML, Markdown, CSV, JSON and Text write
+// one of them. Analyse is pure: the same bundle gives the same report, to the last digit. Therefore
+// Check can compute a report again and find what was changed by hand, and Compare can set two of
+// them side by side.
 //
-// The charts are SVG written here. gonum/plot puts colours and fonts into each mark, so its SVG cannot follow the reader's light or dark scheme or a
-// printer, and has no titles for a screen reader. go-echarts needs 1 MB of JavaScript. Our three kinds of charts take their colours from the page's CSS.
+// The charts are SVG written here. gonum/plot puts colours and fonts into each mark, so its SVG
+// cannot follow the reader's light or dark scheme or a printer, and has no titles for a screen
+// reader. go-echarts needs 1 MB of JavaScript. Our three kinds of charts take their colours from
+// the page's CSS.
 package report
 
 import (
@@ -24,11 +28,12 @@ const Format = 1
 
 // A Report is report.json.
 type Report struct {
-	Format   int             `json:"format"`
-	Bundle   bundle.Head     `json:"bundle"`
-	Kept     int             `json:"kept"`               // rounds that count
-	Nodes    []int           `json:"instances"`          // of the nodes, by kept round
-	Controls []string        `json:"controls,omitempty"` // where the same differs from the same, so that nothing here can be relied on
+	Format int         `json:"format"`
+	Bundle bundle.Head `json:"bundle"`
+	Kept   int         `json:"kept"`      // rounds that count
+	Nodes  []int       `json:"instances"` // of the nodes, by kept round
+	// where the same differs from the same, so that nothing here can be relied on
+	Controls []string        `json:"controls,omitempty"`
 	Trials   int             `json:"trials"`
 	Failed   int             `json:"failed"` // trials that gave nothing
 	Tests    Table           `json:"tests"`
@@ -59,11 +64,12 @@ type Test struct {
 
 // A Figure is a row of the table: a cell for each setting, that of bare first.
 type Figure struct {
-	Name    string      `json:"name"`
-	Unit    string      `json:"unit"`
-	Better  test.Better `json:"better"`
-	Control *Band       `json:"control,omitempty"` // of what is the same to the same: bare again to bare, and a container likewise
-	Cells   []*Cell     `json:"cells"`
+	Name   string      `json:"name"`
+	Unit   string      `json:"unit"`
+	Better test.Better `json:"better"`
+	// of what is the same to the same: bare again to bare, and a container likewise
+	Control *Band   `json:"control,omitempty"`
+	Cells   []*Cell `json:"cells"`
 }
 
 // A Band is an interval of ratios.
@@ -75,10 +81,12 @@ type Band struct {
 
 // A Cell is one figure in one setting. Summary is nil if it has no value, and Ratio if there is none to bare.
 type Cell struct {
-	Setting   string            `json:"setting"`
-	Again     string            `json:"again,omitempty"`    // the setting that this one is once more: it is compared with that, not with bare
-	Emulated  bool              `json:"emulated,omitempty"` // its processors were emulated by software, as its name says, too
-	Values    []quantity.Number `json:"values"`             // by kept round; of copies that ran at once, together
+	Setting string `json:"setting"`
+	// the setting that this one is once more: it is compared with that, not with bare
+	Again string `json:"again,omitempty"`
+	// its processors were emulated by software, as its name says, too
+	Emulated  bool              `json:"emulated,omitempty"`
+	Values    []quantity.Number `json:"values"` // by kept round; of copies that ran at once, together
 	Summary   *stats.Summary    `json:"summary,omitempty"`
 	Single    *stats.Summary    `json:"single,omitempty"` // of single copies, if several ran at once
 	Ratio     *Ratio            `json:"ratio,omitempty"`
@@ -89,23 +97,27 @@ type Cell struct {
 	fails     []bool            // by kept round: a trial of it failed
 }
 
-// A Ratio is that of a setting to bare. Verdict is empty where nothing is judged: for controls, and for figures that are only told.
+// A Ratio is that of a setting to bare. Verdict is empty where nothing is judged: for controls, and
+// for figures that are only told.
 type Ratio struct {
-	N         int             `json:"n"`                 // rounds that have both
-	Instances int             `json:"instances"`         // in which they were done
-	Between   quantity.Number `json:"between_instances"` // what instances add to its spread, as a share; null: cannot be told apart
-	Within    quantity.Number `json:"between_rounds"`    // what rounds of an instance add
-	Modes     bool            `json:"modes,omitempty"`   // the values lie in two heaps
-	Block     int             `json:"block,omitempty"`   // instances in a row that count for one, since neighbours are too much alike
-	Value     float64         `json:"value"`
-	Low       float64         `json:"low"` // of its 95 % interval
-	High      float64         `json:"high"`
-	Range     bool            `json:"range,omitempty"` // too few instances for an interval: Low and High are the least and the greatest
-	P         float64         `json:"p"`
-	Adjusted  float64         `json:"adjusted"` // p after Holm, over the whole table
-	Verdict   stats.Verdict   `json:"verdict,omitempty"`
-	Failures  *Failures       `json:"failures,omitempty"`
-	suspected bool            // neighbours in time may be too much alike: more rounds will tell
+	N         int `json:"n"`         // rounds that have both
+	Instances int `json:"instances"` // in which they were done
+	// what instances add to its spread, as a share; null: cannot be told apart
+	Between quantity.Number `json:"between_instances"`
+	Within  quantity.Number `json:"between_rounds"`  // what rounds of an instance add
+	Modes   bool            `json:"modes,omitempty"` // the values lie in two heaps
+	// instances in a row that count for one, since neighbours are too much alike
+	Block int     `json:"block,omitempty"`
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"` // of its 95 % interval
+	High  float64 `json:"high"`
+	// too few instances for an interval: Low and High are the least and the greatest
+	Range     bool          `json:"range,omitempty"`
+	P         float64       `json:"p"`
+	Adjusted  float64       `json:"adjusted"` // p after Holm, over the whole table
+	Verdict   stats.Verdict `json:"verdict,omitempty"`
+	Failures  *Failures     `json:"failures,omitempty"`
+	suspected bool          // neighbours in time may be too much alike: more rounds will tell
 }
 
 // Failures counts the instances in which a test failed in at least half of the rounds, or gave 0 of a rate.

@@ -69,7 +69,8 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got != string(want) {
-			t.Errorf("%s differs: look at it and, if it is right, run go test -update\n%s", name, firstDifference(got, string(want)))
+			t.Errorf("%s differs: look at it and, if it is right, run go test -update\n%s", name,
+				firstDifference(got, string(want)))
 		}
 	}
 }
@@ -87,7 +88,8 @@ func firstDifference(got, want string) string {
 // TestPages: both pages are well-formed, refer to nothing outside, and run nothing.
 func TestPages(t *testing.T) {
 	r := analysed(t, simulate(7))
-	for name, write := range map[string]func(io.Writer) error{"report.html": r.HTML, "compare.html": compareTwo(r, analysed(t, later())).HTML} {
+	for name, write := range map[string]func(io.Writer) error{
+		"report.html": r.HTML, "compare.html": compareTwo(r, analysed(t, later())).HTML} {
 		page := text(t, write)
 		if *look != "" {
 			if err := os.WriteFile(filepath.Join(*look, name), []byte(page), 0o644); err != nil {
@@ -176,8 +178,10 @@ func TestVerdicts(t *testing.T) {
 		test, figure, setting string
 		want                  Effect
 	}{
-		{"capture", "lossless rate", "veth", Worse}, {"capture", "host cpu", "veth", Worse}, {"capture", "lossless rate", "exclusive", Alike},
-		{"cpu x8", "score", "veth", Alike}, {"micro", "clock resolution", "veth", Told}, {"disk", "sequential write", "macvlan", Nothing},
+		{"capture", "lossless rate", "veth", Worse}, {"capture", "host cpu", "veth", Worse},
+		{"capture", "lossless rate", "exclusive", Alike},
+		{"cpu x8", "score", "veth", Alike}, {"micro", "clock resolution", "veth", Told},
+		{"disk", "sequential write", "macvlan", Nothing},
 		{"net", "round trip", experiment.Control, Nothing},
 	} {
 		f := r.Tests.figure(c.test, c.figure)
@@ -185,7 +189,8 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%s, %s, %s: %q, want %q", c.test, c.figure, c.setting, got, c.want)
 		}
 	}
-	if c := r.Tests.figure("disk", "sequential write").cell("macvlan"); c.Failed != 13 || !strings.Contains(c.Missing, "no room") {
+	if c := r.Tests.figure("disk", "sequential write").cell("macvlan"); c.Failed != 13 ||
+		!strings.Contains(c.Missing, "no room") {
 		t.Errorf("the failed cell: %+v", c)
 	}
 	if c := r.Tests.figure("net", "round trip").cell("kvm"); c.Missing != "this host has no /dev/kvm" {

@@ -27,8 +27,8 @@ func broken(rounds int, in func(round int) bool, value *float64) *bundle.Content
 	})
 }
 
-// TestFailuresAreResults: a test that fails in every second round of one setting, or gives 0 of a rate or less, costs something; one that does
-// so once in ten may be chance, and is told.
+// TestFailuresAreResults: a test that fails in every second round of one setting, or gives 0 of a
+// rate or less, costs something; one that does so once in ten may be chance, and is told.
 func TestFailuresAreResults(t *testing.T) {
 	zero, negative := 0.0, -5.0
 	for name, value := range map[string]*float64{"fails": nil, "gives 0": &zero, "gives -5": &negative} {
@@ -36,7 +36,8 @@ func TestFailuresAreResults(t *testing.T) {
 		if got := r.verdict("veth"); got != stats.Fails {
 			t.Errorf("%s in every second round: %q, %+v", name, got, r.Tests.figure("cpu", "score").cell("veth").Ratio)
 		}
-		if said := text(t, r.Text); !strings.Contains(said, "veth fails more often than bare: score in cpu in 5 of 10 instances (bare: 0 of 10)") ||
+		if said := text(t, r.Text); !strings.Contains(said,
+			"veth fails more often than bare: score in cpu in 5 of 10 instances (bare: 0 of 10)") ||
 			strings.Contains(said, "costs nothing") {
 			t.Errorf("%s in every second round:\n%s", name, said)
 		}
@@ -47,7 +48,8 @@ func TestFailuresAreResults(t *testing.T) {
 	}
 	r := Analyse(broken(10, func(round int) bool { return round == 4 }, nil))
 	said := text(t, r.Text)
-	if r.verdict("veth") != stats.Same || strings.Contains(said, "costs nothing.") || !strings.Contains(said, "Trials of 2 figures failed.") {
+	if r.verdict("veth") != stats.Same || strings.Contains(said, "costs nothing.") ||
+		!strings.Contains(said, "Trials of 2 figures failed.") {
 		t.Errorf("fails once:\n%s", said)
 	}
 	if said := text(t, Analyse(twins(10, nil, nil)).Text); !strings.Contains(said, "veth costs nothing.") {
@@ -63,7 +65,8 @@ func TestNoValues(t *testing.T) {
 	c.Head.Tests = append(c.Head.Tests, dead)
 	for round := range 11 {
 		for _, s := range c.Head.Settings {
-			c.Trials = append(c.Trials, bundle.Trial{Round: round, Instance: max(1, round), Setting: s.Name, Test: "dead", Error: "no such program"})
+			c.Trials = append(c.Trials, bundle.Trial{Round: round, Instance: max(1, round), Setting: s.Name, Test: "dead",
+				Error: "no such program"})
 		}
 	}
 	r := Analyse(c)
@@ -71,7 +74,8 @@ func TestNoValues(t *testing.T) {
 	if strings.Contains(said, "costs nothing.") || !strings.Contains(said, "without a value in 2") {
 		t.Errorf("said:\n%s", said)
 	}
-	if barren := r.Tests.Barren(); len(barren) != 1 || barren[0].Setting != "dead" || barren[0].Reason != "no such program" {
+	if barren := r.Tests.Barren(); len(barren) != 1 || barren[0].Setting != "dead" ||
+		barren[0].Reason != "no such program" {
 		t.Errorf("%+v", barren)
 	}
 }
@@ -90,7 +94,8 @@ func TestSlight(t *testing.T) {
 		t.Errorf("%q: %+v", got, r.Tests.figure("cpu", "score").cell("veth").Ratio)
 	}
 	said := text(t, r.Text)
-	for _, want := range []string{"veth is a little worse in: wall in cpu +", "It is a little better in: score in cpu +", "% ▽", "% △"} {
+	for _, want := range []string{"veth is a little worse in: wall in cpu +", "It is a little better in: score in cpu +",
+		"% ▽", "% △"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in:\n%s", want, said)
 		}
@@ -100,7 +105,8 @@ func TestSlight(t *testing.T) {
 	}
 }
 
-// TestLoadOfAll: where others use the host all the time, a figure whose A/A band is narrow is judged, and one whose band is not is closed.
+// TestLoadOfAll: where others use the host all the time, a figure whose A/A band is narrow is
+// judged, and one whose band is not is closed.
 func TestLoadOfAll(t *testing.T) {
 	slow := map[string]float64{"veth": 1.3, "veth" + experiment.Again: 1.3}
 	for wide, want := range map[bool]stats.Verdict{false: stats.Differs, true: stats.Unmeasurable} {
@@ -153,7 +159,8 @@ func TestNeeded(t *testing.T) {
 	if len(figures) != 2 || some <= 30 || more < 3*some || more > 5*some {
 		t.Errorf("%d rounds for %v, and %d for twice the noise", some, figures, more)
 	}
-	if said := text(t, noisy(0.01).Text); !strings.Contains(said, "may miss a difference of 10 % in 2 figures") || !strings.Contains(said, "orrery lab run --until 10%") {
+	if said := text(t, noisy(0.01).Text); !strings.Contains(said, "may miss a difference of 10 % in 2 figures") ||
+		!strings.Contains(said, "orrery lab run --until 10%") {
 		t.Errorf("said:\n%s", said)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// busy is a run in which others used the host while veth was at the network, whose figures also have several notes, and in which macvlan costs
-// twenty times as much.
+// busy is a run in which others used the host while veth was at the network, whose figures also
+// have several notes, and in which macvlan costs twenty times as much.
 func busy() *simulation {
 	s := simulate(7)
 	s.cost["veth"]["net"] = 0.4321
@@ -30,7 +30,8 @@ func busy() *simulation {
 	return s
 }
 
-// TestNotMeasurableNow: what is not measurable now has a mark of its own and no number: in no table, no plot and not in report.csv.
+// TestNotMeasurableNow: what is not measurable now has a mark of its own and no number: in no
+// table, no plot and not in report.csv.
 func TestNotMeasurableNow(t *testing.T) {
 	r := analysed(t, busy())
 	page := text(t, r.HTML)
@@ -45,8 +46,10 @@ func TestNotMeasurableNow(t *testing.T) {
 	if f.Effect(c) != Disturbed || f.Effect(f.cell("routed")) == Disturbed {
 		t.Fatalf("veth is %q and routed %q", f.Effect(c), f.Effect(f.cell("routed")))
 	}
-	for name, got := range map[string]string{"page": page, "text": text(t, r.Text), "Markdown": text(t, r.Markdown), "CSV": text(t, r.CSV)} {
-		for _, number := range []string{quantity.Change(c.Ratio.Value), quantity.Interval(c.Ratio.Low, c.Ratio.High), cells.Exact(c.Ratio.Value)} {
+	for name, got := range map[string]string{"page": page, "text": text(t, r.Text), "Markdown": text(t, r.Markdown),
+		"CSV": text(t, r.CSV)} {
+		for _, number := range []string{quantity.Change(c.Ratio.Value), quantity.Interval(c.Ratio.Low, c.Ratio.High),
+			cells.Exact(c.Ratio.Value)} {
 			if strings.Contains(got, number) {
 				t.Errorf("the %s has %s, which is not measurable now", name, number)
 			}
@@ -60,7 +63,8 @@ func TestNotMeasurableNow(t *testing.T) {
 			t.Errorf("a table has it as a share of bare: %q", row)
 		}
 	}
-	if plot := string(cellPlot(rulerOf(r.tested("net")), f, c)); !strings.Contains(plot, "iv not-measurable-now") || strings.Contains(plot, "mark") {
+	if plot := string(cellPlot(rulerOf(r.tested("net")), f, c)); !strings.Contains(plot, "iv not-measurable-now") ||
+		strings.Contains(plot, "mark") {
 		t.Errorf("its plot: %s", plot)
 	}
 	if at := rulerOf(r.tested("net")).At(0.7); at > 2 {
@@ -86,7 +90,8 @@ func (r *Report) tested(name string) *Test {
 	return nil
 }
 
-// TestColours: every effect that is drawn has a colour of its own in the style, so that none falls back to black.
+// TestColours: every effect that is drawn has a colour of its own in the style, so that none falls
+// back to black.
 func TestColours(t *testing.T) {
 	all := []Effect{Told}
 	for e := range signs {
@@ -128,7 +133,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestFactsOfNodes: interfaces of nodes and networks, whose names are digests, are no difference between two runs; those of the host are.
+// TestFactsOfNodes: interfaces of nodes and networks, whose names are digests, are no difference
+// between two runs; those of the host are.
 func TestFactsOfNodes(t *testing.T) {
 	a := []byte(`{"interfaces":[{"name":"eth0","mtu":1500},{"name":"orb254694065e","mtu":1500},{"name":"orv49faed7ef8","mtu":1500}]}`)
 	b := []byte(`{"interfaces":[{"name":"eth0","mtu":9000},{"name":"orba54694065e","mtu":1500},{"name":"organ","mtu":1500}]}`)

@@ -46,8 +46,10 @@ func simulate(seed uint64) *simulation {
 			"exclusive": {"disk": 1.12},
 		},
 		head: bundle.Head{
-			Format: bundle.Format, Orrery: "v0.4.0", ID: "cost-20260314-2105", Experiment: "cost", Title: "What a container costs on sv1",
-			Source: "KAT-7, table 1", Digest: hex.EncodeToString(digest[:]), Host: "sv1", Who: "ada", Began: began, State: bundle.Running, Seed: seed, Width: 0.1,
+			Format: bundle.Format, Orrery: "v0.4.0", ID: "cost-20260314-2105", Experiment: "cost",
+			Title:  "What a container costs on sv1",
+			Source: "KAT-7, table 1", Digest: hex.EncodeToString(digest[:]), Host: "sv1", Who: "ada", Began: began,
+			State: bundle.Running, Seed: seed, Width: 0.1,
 			Settings: []bundle.Setting{
 				{Name: experiment.Bare, About: "the host"},
 				{Name: experiment.Control, About: "the host once more"},
@@ -92,10 +94,14 @@ func simulate(seed uint64) *simulation {
 
 // typical is what bare gives, and its noise.
 var typical = map[string][2]float64{
-	"lossless rate": {6.2e9, 0.015}, "host cpu": {0.31, 0.02}, "cpu per Gb/s": {0.402, 0.02}, "tcp forward 1 stream": {21.4e9, 0.02}, "udp small packets": {412e3, 0.03},
-	"round trip": {21.3e-6, 0.02}, "null syscall": {71e-9, 0.004}, "open and close": {912e-9, 0.01}, "select on 500 TCP descriptors": {9.8e-6, 0.01},
-	"signal": {640e-9, 0.01}, "fork and execve": {412e-6, 0.02}, "pipe bandwidth": {3.2 * (1 << 30), 0.02}, "clock resolution": {18e-9, 0.01},
-	"score": {143, 0.005}, "sequential write": {412 * (1 << 20), 0.09}, "random read 4k": {48213, 0.04},
+	"lossless rate": {6.2e9, 0.015}, "host cpu": {0.31, 0.02}, "cpu per Gb/s": {0.402, 0.02},
+	"tcp forward 1 stream": {21.4e9, 0.02}, "udp small packets": {412e3, 0.03},
+	"round trip": {21.3e-6, 0.02}, "null syscall": {71e-9, 0.004}, "open and close": {912e-9, 0.01},
+	"select on 500 TCP descriptors": {9.8e-6, 0.01},
+	"signal":                        {640e-9, 0.01}, "fork and execve": {412e-6, 0.02},
+	"pipe bandwidth":   {3.2 * (1 << 30), 0.02},
+	"clock resolution": {18e-9, 0.01},
+	"score":            {143, 0.005}, "sequential write": {412 * (1 << 20), 0.09}, "random read 4k": {48213, 0.04},
 }
 
 // write writes the bundle through the Writer, as a run does.
@@ -142,7 +148,8 @@ func (s *simulation) write(t testing.TB) string {
 }
 
 func (s *simulation) trial(round, slot int, setting string, of bundle.Test, c int) bundle.Trial {
-	t := bundle.Trial{Round: round, Instance: max(1, round), Slot: slot, Setting: setting, Test: of.Name, Copy: c, Began: s.at, Ended: s.at.Add(2 * time.Second)}
+	t := bundle.Trial{Round: round, Instance: max(1, round), Slot: slot, Setting: setting, Test: of.Name, Copy: c,
+		Began: s.at, Ended: s.at.Add(2 * time.Second)}
 	if of.Name == "disk" && setting == "macvlan" {
 		t.Error = "fio: the work directory has no room for 4 GiB"
 		t.Output = "fio: native_fallocate call failed: No space left on device\nfio: pid=0, err=28/file:filesetup.c:257, func=write, error=No space left on device"
@@ -183,15 +190,18 @@ func (s *simulation) trial(round, slot int, setting string, of bundle.Test, c in
 func (s *simulation) labels(round int, setting, of string) []test.Label {
 	all := []test.Label{{Name: "governor", Why: "cpu0 is at powersave", Cure: "cpupower frequency-set -g performance"}}
 	if setting == "veth" && of == "net" {
-		all = append(all, test.Label{Name: "bridge-nf", Why: "net.bridge.bridge-nf-call-iptables = 1", Cure: "sysctl net.bridge.bridge-nf-call-iptables=0", Where: "tcp"})
+		all = append(all, test.Label{Name: "bridge-nf", Why: "net.bridge.bridge-nf-call-iptables = 1",
+			Cure: "sysctl net.bridge.bridge-nf-call-iptables=0", Where: "tcp"})
 	}
 	if of == "disk" && round%3 == 1 {
-		all = append(all, test.Label{Name: "page-cache", Why: "the file of 4 GiB fits into memory of 24 GiB", Cure: "use a larger file, or a file system that can O_DIRECT."})
+		all = append(all, test.Label{Name: "page-cache", Why: "the file of 4 GiB fits into memory of 24 GiB",
+			Cure: "use a larger file, or a file system that can O_DIRECT."})
 	}
 	return all
 }
 
-// series is a figure second by second, which falls to nothing in the middle of a trial in veth: a server is away.
+// series is a figure second by second, which falls to nothing in the middle of a trial in veth: a
+// server is away.
 func (s *simulation) series(figure string, value float64, setting string) test.Series {
 	all := test.Series{Figure: figure, Step: 1}
 	for i := range s.seconds {
@@ -212,7 +222,8 @@ func (s *simulation) search(setting string, lossless float64) json.RawMessage {
 	var points []map[string]any
 	for _, share := range []float64{1.5, 0.7, 0.9, 1.1, 0.99, 1.04, 1.01, 1.0} {
 		rate := lossless * share
-		point := map[string]any{"search": "search", "rate": rate, "achieved": rate * (1 - 0.002*s.noise.Float64()), "sent": 1000, "received": 1000, "valid": true}
+		point := map[string]any{"search": "search", "rate": rate, "achieved": rate * (1 - 0.002*s.noise.Float64()),
+			"sent": 1000, "received": 1000, "valid": true}
 		if lost := math.Round(1000 * (0.6*(share-1) + 0.02*s.noise.NormFloat64())); share > 1 && lost > 0 {
 			point["received"] = 1000 - lost
 			where := map[string]int{"socket": int(lost * 150)}
@@ -238,7 +249,8 @@ func (s *simulation) second(setting, of string) probe.Second {
 	}
 	switch of {
 	case "net", "capture":
-		x.Net = []probe.Link{{Name: "orv" + setting[:3], Received: probe.Traffic{Bytes: uint64(6e8 * (1 + 0.1*s.noise.Float64()))}}}
+		x.Net = []probe.Link{{Name: "orv" + setting[:3],
+			Received: probe.Traffic{Bytes: uint64(6e8 * (1 + 0.1*s.noise.Float64()))}}}
 		x.Softnet = probe.Softnet{Processed: 400000, Dropped: uint64(max(0, s.noise.NormFloat64()*300-400))}
 	case "disk":
 		x.Disks = []probe.Disk{{Name: "nvme0n1", WrittenBytes: uint64(4e8 * s.noise.Float64())}}

@@ -69,13 +69,14 @@ func (g *grid) Markdown() string {
 }
 
 var (
-	syntax = strings.NewReplacer(`\`, `\\`, "|", `\|`, "\n", " ", "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", "[", `\[`, "]", `\]`, "&", "&amp;", "@", `\@`)
+	syntax = strings.NewReplacer(`\`, `\\`, "|", `\|`, "\n", " ", "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", "[",
+		`\[`, "]", `\]`, "&", "&amp;", "@", `\@`)
 	scheme = pattern.New(`([A-Za-z][A-Za-z0-9+.-]*):(\S)`)
 	www    = pattern.New(`(?i)(www)\.`)
 )
 
-// plainly makes text plain where Markdown is read: it cannot mark anything, begin HTML, or become a link, neither a written one nor one that
-// readers make of addresses by themselves.
+// plainly makes text plain where Markdown is read: it cannot mark anything, begin HTML, or become a
+// link, neither a written one nor one that readers make of addresses by themselves.
 func plainly(text string) string {
 	return www().ReplaceAllString(scheme().ReplaceAllString(syntax.Replace(text), `$1\:$2`), `$1\.`)
 }

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// samples are the trials of a bundle by test, setting, round and copy. A round that was begun again after an interruption counts as it was last.
+// samples are the trials of a bundle by test, setting, round and copy. A round that was begun again
+// after an interruption counts as it was last.
 type samples struct {
 	trials    map[place][]bundle.Trial // sorted by round and copy
 	kept      int                      // the last round

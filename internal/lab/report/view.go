@@ -30,7 +30,8 @@ const (
 )
 
 // signs stand beside the colour of an effect, which not everybody sees and no grey printer shows.
-var signs = map[Effect]string{Worse: "▼", Gain: "▲", BitWorse: "▽", BitBetter: "△", Failing: "✕", Apart: "≠", AsFormer: "~", Alike: "=", Undecided: "?", Disturbed: "≈"}
+var signs = map[Effect]string{Worse: "▼", Gain: "▲", BitWorse: "▽", BitBetter: "△", Failing: "✕", Apart: "≠",
+	AsFormer: "~", Alike: "=", Undecided: "?", Disturbed: "≈"}
 
 // effectOf says what a ratio means where a figure is better in one way.
 func effectOf(r *Ratio, better test.Better) Effect {
@@ -86,7 +87,8 @@ type change struct {
 	Change, Range, Sign string
 }
 
-// Said is the effect in words for people who see neither its sign nor its colour, or "" if Change already has these words.
+// Said is the effect in words for people who see neither its sign nor its colour, or "" if Change
+// already has these words.
 func (c change) Said() string {
 	if c.Change == string(c.Effect) {
 		return ""
@@ -94,8 +96,9 @@ func (c change) Said() string {
 	return string(c.Effect)
 }
 
-// changed shows a ratio; without one there is nothing to show. What is not measurable now has no number wherever people read, for it would be
-// taken for one: neither in a table nor in a plot, nor in report.csv. Only report.json has it, with its verdict beside it.
+// changed shows a ratio; without one there is nothing to show. What is not measurable now has no
+// number wherever people read, for it would be taken for one: neither in a table nor in a plot, nor
+// in report.csv. Only report.json has it, with its verdict beside it.
 func changed(r *Ratio, e Effect) change {
 	switch {
 	case r == nil:
@@ -154,7 +157,8 @@ func way(b test.Better) string {
 // Way says which way the figure is better.
 func (f *Figure) Way() string { return way(f.Better) }
 
-// columns are the settings that have a cell somewhere, without the controls and those that this host cannot have, in order: the first is bare.
+// columns are the settings that have a cell somewhere, without the controls and those that this
+// host cannot have, in order: the first is bare.
 func (r *Report) columns() (all []bundle.Setting) {
 	used := map[string]bool{}
 	for _, f := range r.Tests.Rows() {

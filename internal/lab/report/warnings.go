@@ -27,7 +27,8 @@ func (r *Report) Warnings() (all []string) {
 		all = append(all, text)
 	}
 	if len(r.Damaged) > 0 {
-		all = append(all, fmt.Sprintf("%s of the bundle cannot be read, and this report does without: %s", humanize.Count(len(r.Damaged), "line"), strings.Join(r.Damaged, "; ")))
+		all = append(all, fmt.Sprintf("%s of the bundle cannot be read, and this report does without: %s",
+			humanize.Count(len(r.Damaged), "line"), strings.Join(r.Damaged, "; ")))
 	}
 	return all
 }
@@ -51,7 +52,8 @@ func (tests Table) unsteady() string {
 	if len(where) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("In %d of %d figures the same against the same is uncertain by up to %s %%; less than that cannot be told there: %s", len(where), of,
+	text := fmt.Sprintf("In %d of %d figures the same against the same is uncertain by up to %s %%; less than that cannot be told there: %s",
+		len(where), of,
 		quantity.Percent(most), strings.Join(where[:min(told, len(where))], ", "))
 	if more := len(where) - told; more > 0 {
 		text += fmt.Sprintf(", and %d more", more)

@@ -45,7 +45,8 @@ func (f Finding) String() string {
 // Failures tells how often it fails: in 5 of 10 instances (bare: 0 of 10).
 func (f Finding) Failures() string {
 	n := f.Ratio.Failures
-	return fmt.Sprintf("%s in %s in %d of %d instances (bare: %d of %d)", f.Figure, f.Test, n.Setting, n.Of, n.Bare, n.BareOf)
+	return fmt.Sprintf("%s in %s in %d of %d instances (bare: %d of %d)", f.Figure, f.Test, n.Setting, n.Of, n.Bare,
+		n.BareOf)
 }
 
 // Answers are one for each setting but bare, in order.
@@ -110,7 +111,8 @@ func (a Answer) Headline() string {
 		parts = append(parts, "is worse in: "+some(a.Worse, Finding.String, "is worse", "are worse"))
 	}
 	if len(a.BitWorse) > 0 {
-		parts = append(parts, "is a little worse in: "+some(a.BitWorse, Finding.String, "is a little worse", "are a little worse"))
+		parts = append(parts, "is a little worse in: "+some(a.BitWorse, Finding.String, "is a little worse",
+			"are a little worse"))
 	}
 	switch {
 	case len(parts) > 0:
@@ -151,7 +153,8 @@ func (a Answer) Rest() string {
 		text = "It is " + strings.Join(parts, ", ") + "."
 	}
 	if len(a.BitBetter) > 0 {
-		text = "It is a little better in: " + some(a.BitBetter, Finding.String, "is a little better", "are a little better") + ". " + text
+		text = "It is a little better in: " + some(a.BitBetter, Finding.String, "is a little better",
+			"are a little better") + ". " + text
 	}
 	if len(a.Better) > 0 {
 		text = "It is better in: " + some(a.Better, Finding.String, "is better", "are better") + ". " + text

@@ -13,12 +13,14 @@ import (
 // Samples writes samples.csv.
 func (r *Report) Samples(w io.Writer) error { return cells.Samples(w, r.Bundle.Tests, r.samples) }
 
-// Write writes report.json, report.csv, samples.csv, report.md and report.html into a bundle, each whole or not at all.
+// Write writes report.json, report.csv, samples.csv, report.md and report.html into a bundle, each
+// whole or not at all.
 func (r *Report) Write(dir string) error {
 	for _, file := range []struct {
 		name  string
 		write func(io.Writer) error
-	}{{"report.json", r.JSON}, {"report.csv", r.CSV}, {"samples.csv", r.Samples}, {"report.md", r.Markdown}, {"report.html", r.HTML}} {
+	}{{"report.json", r.JSON}, {"report.csv", r.CSV}, {"samples.csv", r.Samples}, {"report.md", r.Markdown},
+		{"report.html", r.HTML}} {
 		var b bytes.Buffer
 		path := filepath.Join(dir, file.name)
 		err := file.write(&b)

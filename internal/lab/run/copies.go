@@ -19,14 +19,16 @@ import (
 	"orrery/internal/problem"
 )
 
-// copies does a trial in all copies of a setting at once. If one of them fails the others are ended: what they would give is not
-// the figure of so many at once.
+// copies does a trial in all copies of a setting at once. If one of them fails the others are
+// ended: what they would give is not the figure of so many at once.
 func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bundle.Trial {
 	near := r.Ground.Near[name]
 	if len(near) < u.Copies {
 		now := time.Now()
-		return []bundle.Trial{{Round: round, Instance: r.instance, Slot: r.slot, Setting: name, Test: u.Title, Began: now, Ended: now,
-			Error: fmt.Sprintf("setting %s can be had %d times at once, not %d: what it takes of the host is in one node at a time", name, len(near), u.Copies)}}
+		return []bundle.Trial{{Round: round, Instance: r.instance, Slot: r.slot, Setting: name, Test: u.Title, Began: now,
+			Ended: now,
+			Error: fmt.Sprintf("setting %s can be had %d times at once, not %d: what it takes of the host is in one node at a time",
+				name, len(near), u.Copies)}}
 	}
 	patience := u.patience(near[0])
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, problem.New(problem.Failed, "it took more than %s", patience).
@@ -41,7 +43,8 @@ func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bun
 			all[i] = r.trial(ctx, &test.Trial{
 				Round: round, Near: near[i], Far: r.Ground.Far[name], Copy: i, Of: u.Copies, Barrier: gate.wait,
 				Keep: func(file string, content []byte) error {
-					return r.Book.Keep(path.Join("output", fmt.Sprintf("%d-%s-%s-%d", round, slug(u.Title), slug(name), i), file), content)
+					return r.Book.Keep(path.Join("output", fmt.Sprintf("%d-%s-%s-%d", round, slug(u.Title), slug(name), i), file),
+						content)
 				},
 			}, u)
 			if all[i].Error != "" {
@@ -73,7 +76,8 @@ func join(labels, more []test.Label) []test.Label {
 
 // trial does one trial in one place.
 func (r *Run) trial(ctx context.Context, t *test.Trial, u *Unit) bundle.Trial {
-	is := bundle.Trial{Round: t.Round, Instance: r.instance, Slot: r.slot, Setting: t.Near.Name, Emulated: t.Near.Emulated, Test: u.Title, Copy: t.Copy, Began: time.Now()}
+	is := bundle.Trial{Round: t.Round, Instance: r.instance, Slot: r.slot, Setting: t.Near.Name,
+		Emulated: t.Near.Emulated, Test: u.Title, Copy: t.Copy, Began: time.Now()}
 	result, err := u.Run(ctx, t)
 	is.Ended = time.Now()
 	if err == nil {
@@ -105,7 +109,8 @@ func (u *Unit) fits(result test.Result) error {
 	return nil
 }
 
-// emulating is how many times as long a trial may take where processors are emulated, copies of it included, which share those of the host.
+// emulating is how many times as long a trial may take where processors are emulated, copies of it
+// included, which share those of the host.
 const emulating = 10
 
 // patience is after how long a trial in a place is ended.
@@ -146,8 +151,8 @@ func slug(words string) string {
 	}, words)
 }
 
-// Check looks in every place for what would let trials fail, before the first round. What fails in all settings is an error; what fails in some is
-// told to the watch, and tried all the same.
+// Check looks in every place for what would let trials fail, before the first round. What fails in
+// all settings is an error; what fails in some is told to the watch, and tried all the same.
 func (r *Run) Check(ctx context.Context) error {
 	var all problem.List
 	for _, u := range Units(r.Experiment) {
@@ -177,7 +182,8 @@ const checkPatience = time.Hour
 
 func (r *Run) check(ctx context.Context, u *Unit, name string) error {
 	near := r.Ground.Near[name]
-	ctx, cancel := context.WithTimeoutCause(ctx, checkPatience, problem.New(problem.Failed, "it was not ready within %s", checkPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, checkPatience,
+		problem.New(problem.Failed, "it was not ready within %s", checkPatience))
 	defer cancel()
 	for i := range min(u.Copies, len(near)) {
 		if err := makeDir(ctx, near[i]); err != nil {

@@ -1,5 +1,5 @@
-// Package run runs the rounds of an experiment: every test in every setting, one trial at a time, in an order that drift
-// of the host cannot favour.
+// Package run runs the rounds of an experiment: every test in every setting, one trial at a time,
+// in an order that drift of the host cannot favour.
 //
 // An experiment becomes a site directory, which is planned and applied like any other:
 //

@@ -6,15 +6,18 @@ import (
 	"time"
 )
 
-// An instance is not a setting: nodes that were made once may have been lucky, and are so in all their rounds. So they are made anew every
-// few rounds, all of them at once, and with them the networks and the work directories, that of the bare host too; its programs are
-// in a mount namespace and a process of their own each time as it is.
+// An instance is not a setting: nodes that were made once may have been lucky, and are so in all
+// their rounds. So they are made anew every few rounds, all of them at once, and with them the
+// networks and the work directories, that of the bare host too; its programs are in a mount
+// namespace and a process of their own each time as it is.
 
-// How many rounds an instance lives where the experiment does not say. Where making one is cheap beside a round, it lives one: of as many
-// rounds, that tells the most (at a true 10 % and noise of 4 %, 90 % are found in 30 rounds instead of 60 % with three rounds each). Where
-// it is not, the next instances live pilotRounds until something is known of what instances and rounds add to the spread, and then what
-// Kalibera and Jones give for what both cost, but never more than mostRounds, nor so many that there would be less than about fewest
-// instances: with few, one that others disturbed makes all intervals wide.
+// How many rounds an instance lives where the experiment does not say. Where making one is cheap
+// beside a round, it lives one: of as many rounds, that tells the most (at a true 10 % and noise of
+// 4 %, 90 % are found in 30 rounds instead of 60 % with three rounds each). Where it is not, the
+// next instances live pilotRounds until something is known of what instances and rounds add to the
+// spread, and then what Kalibera and Jones give for what both cost, but never more than mostRounds,
+// nor so many that there would be less than about fewest instances: with few, one that others
+// disturbed makes all intervals wide.
 const (
 	cheap       = 0.5 // rounds that making an instance may take
 	pilots      = 2
@@ -30,7 +33,8 @@ func (r *Run) lives() int {
 	}
 	cost := r.cost()
 	switch rounds := r.Experiment.Rounds; {
-	case rounds < fewest || r.instance == r.first || cost <= cheap: // what an instance costs is known when the second was made
+	case rounds < fewest || r.instance == r.first || cost <= cheap:
+		// what an instance costs is known when the second was made
 		return 1
 	case r.instance <= r.first+pilots && r.first == 1:
 		return pilotRounds
@@ -60,7 +64,8 @@ func (r *Run) ready(ctx context.Context) error {
 	return r.Watcher.Begin(ctx)
 }
 
-// renew makes the nodes anew if those of now have lived long enough. The rehearsal and the first round that counts have the same.
+// renew makes the nodes anew if those of now have lived long enough. The rehearsal and the first
+// round that counts have the same.
 func (r *Run) renew(ctx context.Context) error {
 	if r.lived < r.lives() {
 		return nil
@@ -82,8 +87,9 @@ func (r *Run) renew(ctx context.Context) error {
 // A surrender is when a cell was given up, and how often in a row.
 type surrender struct{ instance, times int }
 
-// forgive has cells that were given up tried once more: what failed in the former nodes may work in new ones. One that fails again waits
-// twice as many instances, so that what never works does not take its time in every round.
+// forgive has cells that were given up tried once more: what failed in the former nodes may work in
+// new ones. One that fails again waits twice as many instances, so that what never works does not
+// take its time in every round.
 func (r *Run) forgive() {
 	for c, n := range r.failed {
 		if last := r.givenUpAt[c]; n >= enough && r.instance-last.instance >= 1<<min(last.times-1, 16) {
@@ -92,7 +98,8 @@ func (r *Run) forgive() {
 	}
 }
 
-// prepare has each test lay out what it needs in new places, and run its programs there once. Where that fails the trial will, and says why.
+// prepare has each test lay out what it needs in new places, and run its programs there once. Where
+// that fails the trial will, and says why.
 func (r *Run) prepare(ctx context.Context) error {
 	for _, u := range r.units {
 		for _, name := range r.settings(u) {
@@ -110,7 +117,8 @@ func (r *Run) prepare(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until others leave the host alone, as long as there is patience left. What is disturbed all the same is labelled.
+// settle waits until others leave the host alone, as long as there is patience left. What is
+// disturbed all the same is labelled.
 func (r *Run) settle(ctx context.Context) error {
 	for r.patience > 0 {
 		began := time.Now()

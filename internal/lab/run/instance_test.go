@@ -27,7 +27,8 @@ func instances(trials []bundle.Trial) []int {
 	return all
 }
 
-// TestAnew: nodes live as many rounds as the experiment says, the rehearsal with the first, and trials are done in those of now.
+// TestAnew: nodes live as many rounds as the experiment says, the rehearsal with the first, and
+// trials are done in those of now.
 func TestAnew(t *testing.T) {
 	for per, want := range map[int][]int{
 		1: {1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 3: {1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4}, 100: {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
@@ -56,19 +57,22 @@ func TestAnew(t *testing.T) {
 	}
 }
 
-// TestAuto: without a word of the experiment an instance lives one round where making it is cheap; else the next two live two rounds, and then
-// as many as they are worth, but never so many that there would be too few instances; with few rounds each has its own.
+// TestAuto: without a word of the experiment an instance lives one round where making it is cheap;
+// else the next two live two rounds, and then as many as they are worth, but never so many that
+// there would be too few instances; with few rounds each has its own.
 func TestAuto(t *testing.T) {
 	for name, c := range map[string]struct {
 		rounds      int
 		cost, worth float64
 		want        []int
 	}{
-		"cheap":                 {30, 0.1, 9, []int{1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30}},
-		"they are worth one":    {10, 2, 0.2, []int{1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8}},
-		"many, in ten rounds":   {10, 2, 9, []int{1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8}},
-		"many, in twenty":       {20, 2, 9, []int{1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11}},
-		"three, in thirty":      {30, 2, 3.2, []int{1, 1, 2, 2, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 10, 10, 11, 11, 11, 12}},
+		"cheap": {30, 0.1, 9, []int{1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
+			20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30}},
+		"they are worth one":  {10, 2, 0.2, []int{1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8}},
+		"many, in ten rounds": {10, 2, 9, []int{1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8}},
+		"many, in twenty":     {20, 2, 9, []int{1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11}},
+		"three, in thirty": {30, 2, 3.2, []int{1, 1, 2, 2, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7, 8, 8, 8, 9, 9, 9,
+			10, 10, 10, 11, 11, 11, 12}},
 		"nothing is known":      {10, 2, 0, []int{1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8}},
 		"fewer than ten rounds": {5, 2, 9, []int{1, 1, 2, 3, 4, 5}},
 	} {
@@ -85,7 +89,8 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// TestForgiven: a cell that was given up is tried again in new nodes, and stays if it works there; one that never works is tried less and less.
+// TestForgiven: a cell that was given up is tried again in new nodes, and stays if it works there;
+// one that never works is tried less and less.
 func TestForgiven(t *testing.T) {
 	for name, c := range map[string]struct {
 		works int // the instance from which it works
@@ -143,7 +148,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestBusyMoment: what others did in the two seconds before the first round is neither held against the trials nor taken for the host's own.
+// TestBusyMoment: what others did in the two seconds before the first round is neither held against
+// the trials nor taken for the host's own.
 func TestBusyMoment(t *testing.T) {
 	for busy, want := range map[time.Duration]float64{time.Second: 0, 40 * time.Millisecond: 0.02} {
 		if got := own(probe.CPU{Busy: busy, Total: 2 * time.Second}).Share(); got != want {
@@ -162,8 +168,8 @@ func TestAnewFails(t *testing.T) {
 	}
 }
 
-// TestGivenUp: a cell that was given up is tried once more when the run is gone on with, since the nodes are new; and it keeps no round that
-// is done from being so.
+// TestGivenUp: a cell that was given up is tried once more when the run is gone on with, since the
+// nodes are new; and it keeps no round that is done from being so.
 func TestGivenUp(t *testing.T) {
 	for _, fails := range []string{"veth", "bare"} {
 		r, book, _ := runOf(&gauge{fails: fails}, 1)
@@ -185,7 +191,8 @@ func TestGivenUp(t *testing.T) {
 			_ = r.Do(ctx)
 			for _, trial := range rest.trials {
 				if trial.Round < last {
-					t.Errorf("gone on with, time %d: round %d, setting %s is measured again; round %d is under way", again+1, trial.Round, trial.Setting, last)
+					t.Errorf("gone on with, time %d: round %d, setting %s is measured again; round %d is under way", again+1,
+						trial.Round, trial.Setting, last)
 				}
 				if trial.Instance <= instances(book.trials)[last] {
 					t.Errorf("the instance %d of a run that has ended goes on", trial.Instance)
@@ -197,7 +204,8 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestQuiet: a round waits for others to leave the host alone, but the whole run no longer than it may; without patience it does not look.
+// TestQuiet: a round waits for others to leave the host alone, but the whole run no longer than it
+// may; without patience it does not look.
 func TestQuiet(t *testing.T) {
 	for _, c := range []struct {
 		quiet    time.Duration
@@ -228,7 +236,8 @@ func TestPrepare(t *testing.T) {
 	if err := r.Do(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if g.places["bare"] != 9 || g.places["veth"] != 4 { // given up in round 2, whose instance was laid out before; tried in 3, 5 and 9
+	if g.places["bare"] != 9 || g.places["veth"] != 4 {
+		// given up in round 2, whose instance was laid out before; tried in 3, 5 and 9
 		t.Errorf("laid out %v", g.places)
 	}
 }

@@ -24,7 +24,8 @@ type Run struct {
 	Watcher    Observer
 	// Anew makes all nodes anew, and gives where to measure then.
 	Anew func(context.Context) (*setting.Ground, error)
-	// Worth says how many rounds an instance of the nodes is worth that costs as much as so many; 0: not known yet.
+	// Worth says how many rounds an instance of the nodes is worth that costs as much as so many; 0:
+	// not known yet.
 	Worth func(trials []bundle.Trial, cost float64) float64
 	// More reports, after the rounds that must be, whether there shall be another.
 	More func([]bundle.Trial) bool
@@ -53,8 +54,8 @@ type Run struct {
 type Observer interface {
 	// Begin is called before the first round, and once.
 	Begin(context.Context) error
-	// Look begins to watch a trial. The function that it returns ends that, and says why the trial is suspect which has moved
-	// so much.
+	// Look begins to watch a trial. The function that it returns ends that, and says why the trial is
+	// suspect which has moved so much.
 	Look(u *Unit, near []*place.Place) func(test.Moved) []test.Label
 	// Restless watches the host for a moment while no trial is under way, and says who uses it; "": nobody.
 	Restless(context.Context) (why string, err error)
@@ -104,7 +105,8 @@ func Units(e *experiment.Experiment) []*Unit {
 	return all
 }
 
-// Settings returns the names of the settings of an experiment that this host can have, those that always are there first.
+// Settings returns the names of the settings of an experiment that this host can have, those that
+// always are there first.
 func Settings(e *experiment.Experiment) []string {
 	names := []string{experiment.Bare, experiment.Control}
 	for _, s := range e.Settings {
@@ -129,7 +131,8 @@ func (r *Run) settings(u *Unit) []string {
 // enough is how many trials of a cell in a row must have failed until it is given up.
 const enough = 3
 
-// Do does all rounds. Round 0 is a rehearsal. A trial that fails is kept as such, and the rest goes on; an error is one of the bundle, or the end of ctx.
+// Do does all rounds. Round 0 is a rehearsal. A trial that fails is kept as such, and the rest goes
+// on; an error is one of the bundle, or the end of ctx.
 func (r *Run) Do(ctx context.Context) error {
 	r.begin()
 	for round := 0; r.goesOn(round); round++ {
@@ -181,8 +184,9 @@ func (r *Run) begin() {
 	r.first, r.patience, r.since = r.instance, r.Experiment.Quiet, time.Now()
 }
 
-// goesOn reports whether there is a round of that number: the rehearsal, those that must be, and more while the intervals are too wide, or
-// there are too few instances for any. Nodes that are made only once will never be enough.
+// goesOn reports whether there is a round of that number: the rehearsal, those that must be, and
+// more while the intervals are too wide, or there are too few instances for any. Nodes that are
+// made only once will never be enough.
 func (r *Run) goesOn(round int) bool {
 	switch {
 	case r.Budget > 0 && round > 1 && time.Since(r.since)+r.perRound+r.perInstance > r.Budget:
@@ -208,7 +212,8 @@ func (r *Run) whole(round int) bool {
 	return true
 }
 
-// complete reports whether a former run did all trials of a unit in a round, but for those that it had given up.
+// complete reports whether a former run did all trials of a unit in a round, but for those that it
+// had given up.
 func (r *Run) complete(round int, u *Unit) bool {
 	seen := map[string]bool{}
 	for _, t := range r.Before {

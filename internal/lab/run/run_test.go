@@ -171,7 +171,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestFailure: a test that fails in a setting is told with what was printed, given up after three times, and keeps nothing else from going on.
+// TestFailure: a test that fails in a setting is told with what was printed, given up after three
+// times, and keeps nothing else from going on.
 func TestFailure(t *testing.T) {
 	for _, copies := range []int{1, 8} {
 		g := &gauge{fails: "veth"}
@@ -193,12 +194,14 @@ func TestFailure(t *testing.T) {
 			}
 		}
 		if failed != enough || good != 22*copies || len(watch.failed) == 0 {
-			t.Errorf("x%d: %d trials failed, %d did not; want %d, %d; told: %v", copies, failed, good, enough, 22*copies, watch.failed)
+			t.Errorf("x%d: %d trials failed, %d did not; want %d, %d; told: %v", copies, failed, good, enough, 22*copies,
+				watch.failed)
 		}
 	}
 }
 
-// TestGoOn: a run that is ended at any trial and gone on with has all trials once, but for those of the test under way.
+// TestGoOn: a run that is ended at any trial and gone on with has all trials once, but for those of
+// the test under way.
 func TestGoOn(t *testing.T) {
 	for end := 1; end < 33; end++ {
 		r, book, _ := runOf(&gauge{}, 1)
@@ -248,7 +251,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestPatience: a trial may take ten times what it should, ten times that where processors are emulated, or as long as the experiment says.
+// TestPatience: a trial may take ten times what it should, ten times that where processors are
+// emulated, or as long as the experiment says.
 func TestPatience(t *testing.T) {
 	fast, slow := &place.Place{}, &place.Place{Emulated: true}
 	u := &Unit{Test: &experiment.Test{Test: &gauge{}}}

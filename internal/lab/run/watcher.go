@@ -27,7 +27,8 @@ type Watcher struct {
 	seconds []probe.Second // of the trial under way
 }
 
-// How long the host is watched before the first round, and for a moment before each; and how long nodes are waited for that start.
+// How long the host is watched before the first round, and for a moment before each; and how long
+// nodes are waited for that start.
 const (
 	idleFor  = 2 * time.Second
 	moment   = 500 * time.Millisecond
@@ -35,7 +36,8 @@ const (
 )
 
 // OpenWatcher begins to watch. Every second is kept in a book.
-func OpenWatcher(ctx context.Context, e *experiment.Experiment, g *setting.Ground, f facts.Facts, keep func(any) error) (*Watcher, error) {
+func OpenWatcher(ctx context.Context, e *experiment.Experiment, g *setting.Ground, f facts.Facts,
+	keep func(any) error) (*Watcher, error) {
 	watcher := &Watcher{facts: f, settings: map[string]experiment.Setting{}}
 	for _, s := range e.Settings {
 		watcher.settings[s.Name] = s
@@ -49,24 +51,27 @@ func OpenWatcher(ctx context.Context, e *experiment.Experiment, g *setting.Groun
 		}
 	}
 	var err error
-	watcher.probe, err = probe.Start(context.WithoutCancel(ctx), probe.Options{Cgroups: cgroups, Deliver: func(s probe.Second) {
-		_ = keep(s) // that the disk is full is told by the next trial
-		watcher.mutex.Lock()
-		defer watcher.mutex.Unlock()
-		watcher.seconds = append(watcher.seconds, s)
-	}})
+	watcher.probe, err = probe.Start(context.WithoutCancel(ctx),
+		probe.Options{Cgroups: cgroups, Deliver: func(s probe.Second) {
+			_ = keep(s) // that the disk is full is told by the next trial
+			watcher.mutex.Lock()
+			defer watcher.mutex.Unlock()
+			watcher.seconds = append(watcher.seconds, s)
+		}})
 	return watcher, err
 }
 
-// Begin takes the measure of the host as it is before the first round, when nodes have come to rest and others have been waited for.
+// Begin takes the measure of the host as it is before the first round, when nodes have come to rest
+// and others have been waited for.
 func (w *Watcher) Begin(ctx context.Context) error {
 	seen, err := probe.Baseline(ctx, idleFor)
 	w.baseline = own(seen)
 	return err
 }
 
-// own is what the idle host takes for itself. A busy moment before the first round says nothing of the rounds, each of which is watched:
-// what others took then is neither held against all trials, nor taken for the host's own and left out of their load.
+// own is what the idle host takes for itself. A busy moment before the first round says nothing of
+// the rounds, each of which is watched: what others took then is neither held against all trials,
+// nor taken for the host's own and left out of their load.
 func own(seen probe.CPU) probe.CPU {
 	if suspect.Busy(seen) {
 		return probe.CPU{}
@@ -80,7 +85,8 @@ func (w *Watcher) Close() { w.probe.Stop() }
 // Cost is what watching itself has taken.
 func (w *Watcher) Cost() probe.Cost { return w.probe.Cost() }
 
-// Look begins to watch a trial of a unit in places of one setting. What it gives ends that, and says why the trial is suspect.
+// Look begins to watch a trial of a unit in places of one setting. What it gives ends that, and
+// says why the trial is suspect.
 func (w *Watcher) Look(u *Unit, near []*place.Place) func(test.Moved) []test.Label {
 	w.probe.Cut()
 	w.take()

@@ -20,7 +20,8 @@ var both = map[string]func(context.Context, Options, Trial) (Result, error){
 	},
 }
 
-// TestTerminates: whatever the trials give, both end within a bound, keep every trial, and find nothing above Most or below Least.
+// TestTerminates: whatever the trials give, both end within a bound, keep every trial, and find
+// nothing above Most or below Least.
 func TestTerminates(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		o := Options{
@@ -102,12 +103,15 @@ func TestErrors(t *testing.T) {
 			return Outcome{Rate: rate, Achieved: 1e6, Goodput: 1e6, Sent: 5, Received: 5}, nil
 		},
 		"the sender does not reach": func(_ context.Context, rate float64) (Outcome, error) {
-			return Outcome{Rate: rate, Achieved: min(rate/2, 1e9), Goodput: 1e9, Sent: 5, Received: 5, Valid: math.IsInf(rate, 1)}, nil
+			return Outcome{Rate: rate, Achieved: min(rate/2, 1e9), Goodput: 1e9, Sent: 5, Received: 5,
+				Valid: math.IsInf(rate, 1)}, nil
 		},
 		"heaps are lost at every rate": func(_ context.Context, rate float64) (Outcome, error) {
 			return Outcome{Rate: rate, Achieved: min(rate, 1e9), Goodput: 1e8, Sent: 5, Received: 4, Valid: true}, nil
 		},
-		"nothing was sent": func(_ context.Context, rate float64) (Outcome, error) { return Outcome{Rate: rate, Valid: true}, nil },
+		"nothing was sent": func(_ context.Context, rate float64) (Outcome, error) {
+			return Outcome{Rate: rate, Valid: true}, nil
+		},
 	} {
 		for name, how := range both {
 			found, err := how(context.Background(), Options{}, trial)

@@ -5,23 +5,29 @@ import (
 	"math"
 )
 
-// MLR searches as RFC 9971 (MLRsearch) does: a load is good if at most o.Lossy of o.Trials trials are lossy, and the result is the highest
-// good load below which none that was decided is bad, while the next one, o.Precision higher, is.
+// MLR searches as RFC 9971 (MLRsearch) does: a load is good if at most o.Lossy of o.Trials trials
+// are lossy, and the result is the highest good load below which none that was decided is bad,
+// while the next one, o.Precision higher, is.
 //
-// A load is decided as soon as the trials that are left cannot change it: with 9 and 2, by 7 clean or by 3 lossy trials. As clean loads
-// are dear, few are tested fully. As in the RFC, trials grow in number from phase to phase:
+// A load is decided as soon as the trials that are left cannot change it: with 9 and 2, by 7 clean
+// or by 3 lossy trials. As clean loads are dear, few are tested fully. As in the RFC, trials grow
+// in number from phase to phase:
 //
 //  1. A full blast. Its goodput is where the search starts; or 8 % below, if it lost heaps.
-//  2. Single trials: steps down while lossy, or up while clean, each twice as long as the one before; then bisection, geometrically. A
-//     trial that lost less than one heap in a thousand is not believed alone, for it may be a loss that comes at any rate.
-//  3. The two neighbours that are left are decided, the upper first: that costs two more trials if it is bad. If both are as they
-//     looked, that is the result.
-//  4. If one is not, 2 and 3 are done again from there with two trials out of three, and if need be once more with loads decided fully.
+//  2. Single trials: steps down while lossy, or up while clean, each twice as long as the one before; then
+//     bisection, geometrically. A trial that lost less than one heap in a thousand is not believed alone,
+//     for it may be a loss that comes at any rate.
+//  3. The two neighbours that are left are decided, the upper first: that costs two more trials if it is
+//     bad. If both are as they looked, that is the result.
+//  4. If one is not, 2 and 3 are done again from there with two trials out of three, and if need be once
+//     more with loads decided fully.
 //
-// Loads lie on a grid that depends on o.Most and o.Precision alone, so ten searches of a receiver with a sharp knee have one result, and no
-// load is tried under two names. A load that the sender does not reach bounds the search as a bad one does, and Result.Capped tells.
-// How it compares with StepDown is told at TestTrials: half of the trials or less, if a blast gets through half as much again as is received
-// without loss. An error comes with the curve so far: the trial's own, the context's, that the sender reaches nothing, that every load is bad.
+// Loads lie on a grid that depends on o.Most and o.Precision alone, so ten searches of a receiver
+// with a sharp knee have one result, and no load is tried under two names. A load that the sender
+// does not reach bounds the search as a bad one does, and Result.Capped tells. How it compares with
+// StepDown is told at TestTrials: half of the trials or less, if a blast gets through half as much
+// again as is received without loss. An error comes with the curve so far: the trial's own, the
+// context's, that the sender reaches nothing, that every load is bad.
 func MLR(ctx context.Context, o Options, trial Trial) (Result, error) {
 	m := mlr{log: log{trial: trial}, Options: o.filled(), loads: map[int]*load{}}
 	err := m.search(ctx)
@@ -44,10 +50,12 @@ type load struct {
 	beyond       bool // the sender
 }
 
-// slight is the share of heaps below which a loss may be one that comes at any rate. A load that is too high by 1 % loses about 1 % of them.
+// slight is the share of heaps below which a loss may be one that comes at any rate. A load that is
+// too high by 1 % loses about 1 % of them.
 const slight = 0.001
 
-// firstStep is how many loads the search goes at first, 8 % with a precision of 1 %; a power of two, for what follows is bisection.
+// firstStep is how many loads the search goes at first, 8 % with a precision of 1 %; a power of
+// two, for what follows is bisection.
 const firstStep = 8
 
 // nearStep is the same where the caller says where to start, who knows from before.
@@ -98,7 +106,8 @@ func (m *mlr) close(ctx context.Context, at, step int) error {
 	return nil
 }
 
-// bracket finds two neighbours of which the lower looks good and the upper bad, or of which one is m.good or m.bad.
+// bracket finds two neighbours of which the lower looks good and the upper bad, or of which one is
+// m.good or m.bad.
 func (m *mlr) bracket(ctx context.Context, at, step int) (low, high int, err error) {
 	low, high = m.good, m.bad
 	look := func(at int) (bool, error) {

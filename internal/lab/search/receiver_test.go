@@ -6,8 +6,9 @@ import (
 	"math/rand/v2"
 )
 
-// A receiver is simulated: how many of a trial's heaps it loses at a rate. A blast overruns it, and its goodput then is what it gets through
-// with losses, which is well above what it gets through without.
+// A receiver is simulated: how many of a trial's heaps it loses at a rate. A blast overruns it, and
+// its goodput then is what it gets through with losses, which is well above what it gets through
+// without.
 type receiver struct {
 	random *rand.Rand
 	sender float64 // bit/s of a full blast
@@ -42,8 +43,8 @@ func sharp(knee float64) loss {
 	return func(_ *rand.Rand, rate float64) float64 { return over(rate, knee) }
 }
 
-// soft: the nearer to the knee, the likelier is a loss; at the knee it is one in four trials, and from 10 to 90 % it is 4.4 widths. What
-// is lost is little.
+// soft: the nearer to the knee, the likelier is a loss; at the knee it is one in four trials, and
+// from 10 to 90 % it is 4.4 widths. What is lost is little.
 func soft(knee, width float64) loss {
 	return func(g *rand.Rand, rate float64) float64 {
 		if g.Float64() < 1/(1+3*math.Exp(-(rate/knee-1)/width)) {

@@ -22,8 +22,8 @@ type Outcome struct {
 // Clean says that the trial is valid and nothing was lost. A valid trial that is not clean is lossy.
 func (o Outcome) Clean() bool { return o.Valid && o.Received == o.Sent }
 
-// A Trial does one trial at a rate in bit/s; +Inf: a full blast, as fast as the sender can, which is valid at any rate. An error ends the
-// search.
+// A Trial does one trial at a rate in bit/s; +Inf: a full blast, as fast as the sender can, which
+// is valid at any rate. An error ends the search.
 type Trial func(ctx context.Context, rate float64) (Outcome, error)
 
 // Options of a search. What is zero is as said.
@@ -41,8 +41,8 @@ type Result struct {
 	Rate   float64   // bit/s, as asked of the sender
 	Trials int       // all of them, full blast and invalid ones included
 	Curve  []Outcome // of each trial, in the order they were done
-	// Capped says that no load above Rate was found lossy, because the search began there, or because Options.Most or the sender allowed
-	// none: the receiver may be able to take more.
+	// Capped says that no load above Rate was found lossy, because the search began there, or because
+	// Options.Most or the sender allowed none: the receiver may be able to take more.
 	Capped bool
 }
 
@@ -106,7 +106,8 @@ func (l *log) once(ctx context.Context, rate float64) (Outcome, error) {
 	return outcome, nil
 }
 
-// valid does a trial, and again as long as it is not valid. An outcome that is not valid is one of a load that the sender does not reach.
+// valid does a trial, and again as long as it is not valid. An outcome that is not valid is one of
+// a load that the sender does not reach.
 func (l *log) valid(ctx context.Context, rate float64) (Outcome, error) {
 	fastest := 0.0
 	for range tries {
@@ -126,8 +127,9 @@ func (l *log) valid(ctx context.Context, rate float64) (Outcome, error) {
 	return Outcome{Rate: rate, Achieved: fastest}, nil
 }
 
-// start returns where to begin: where the caller says, or the goodput of a full blast. A sender that the receiver cannot keep up with says
-// how fast the receiver is; no load above what was sent is worth a trial.
+// start returns where to begin: where the caller says, or the goodput of a full blast. A sender
+// that the receiver cannot keep up with says how fast the receiver is; no load above what was sent
+// is worth a trial.
 func (l *log) start(ctx context.Context, from float64, o Options) (rate float64, blast Outcome, err error) {
 	if from > 0 && !math.IsInf(from, 1) {
 		return min(max(from, o.Least), o.Most), Outcome{}, nil
@@ -150,7 +152,8 @@ func (l *log) start(ctx context.Context, from float64, o Options) (rate float64,
 }
 
 func notReached(rate, achieved float64, trials int) error {
-	return problem.New(problem.Failed, "the sender does not reach %s: it sent %s at most, trials: %d", bits(rate), bits(achieved), trials).
+	return problem.New(problem.Failed, "the sender does not reach %s: it sent %s at most, trials: %d", bits(rate),
+		bits(achieved), trials).
 		Try("give it more processor time, larger packets or a lower bound of the rate")
 }
 

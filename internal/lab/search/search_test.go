@@ -13,7 +13,9 @@ import (
 type model struct {
 	name  string
 	loses loss
-	from  float64 // from this goodput of a full blast on, over the lossless rate, MLR needs at most 60 % of the trials, with no larger spread
+	// from this goodput of a full blast on, over the lossless rate, MLR needs at most 60 % of the
+	// trials, with no larger spread
+	from float64
 }
 
 const knee = 1e9
@@ -28,8 +30,10 @@ var models = []model{
 	{"a loss in one of 20 trials at any rate", sporadic(knee, 0.05), 1.3},
 }
 
-// tenSearches returns how many trials ten searches took, and the spread of what they found: standard deviation over mean.
-func tenSearches(t *testing.T, seed uint64, m model, over float64, how func(Options, Trial) (Result, error)) (trials, spread, mean float64) {
+// tenSearches returns how many trials ten searches took, and the spread of what they found:
+// standard deviation over mean.
+func tenSearches(t *testing.T, seed uint64, m model, over float64, how func(Options, Trial) (Result, error)) (trials,
+	spread, mean float64) {
 	var found []float64
 	for i := range uint64(10) {
 		g := rand.New(rand.NewPCG(seed, i))
@@ -45,10 +49,11 @@ func tenSearches(t *testing.T, seed uint64, m model, over float64, how func(Opti
 	return trials, deviation / mean, mean
 }
 
-// TestTrials: from the same start, the goodput of a full blast, MLR needs at most 60 % of the trials of StepDown, with no larger spread over
-// ten searches, if the blast gets through well more than is received without loss: 1.3 times as much where the knee is sharp or losses
-// are sporadic, 1.5 times where it is soft or noisy by 1 %, twice where by more. Below, the 7 clean and 3 lossy trials that decide the
-// last two loads weigh more than stepping down does, which is content with 3.
+// TestTrials: from the same start, the goodput of a full blast, MLR needs at most 60 % of the
+// trials of StepDown, with no larger spread over ten searches, if the blast gets through well more
+// than is received without loss: 1.3 times as much where the knee is sharp or losses are sporadic,
+// 1.5 times where it is soft or noisy by 1 %, twice where by more. Below, the 7 clean and 3 lossy
+// trials that decide the last two loads weigh more than stepping down does, which is content with 3.
 func TestTrials(t *testing.T) {
 	const tens = 40
 	for _, over := range []float64{1.1, 1.3, 1.5, 2} {
@@ -67,7 +72,8 @@ func TestTrials(t *testing.T) {
 			t.Logf("blast %.1f × knee, %-39s MLR %4.1f trials, spread %.2f %%, at %.3f; by 1 %% down %4.1f, %.2f %%, at %.3f: %3.0f %% of the trials",
 				over, m.name+":", trials[0], 100*spread[0], rate[0], trials[1], 100*spread[1], rate[1], 100*share)
 			if over >= m.from && (share > 0.6 || spread[0] > spread[1]) {
-				t.Errorf("blast %.1f × knee, %s: %.0f %% of the trials, spread %.3f against %.3f", over, m.name, 100*share, spread[0], spread[1])
+				t.Errorf("blast %.1f × knee, %s: %.0f %% of the trials, spread %.3f against %.3f", over, m.name, 100*share,
+					spread[0], spread[1])
 			}
 		}
 	}
@@ -80,7 +86,8 @@ func TestSharp(t *testing.T) {
 			r := &receiver{sender: 600 * knee, blast: 2 * knee, loses: sharp(knee)}
 			found, err := MLR(context.Background(), Options{Start: start, Least: knee / 1e4}, r.try)
 			if err != nil || found.Rate > knee || found.Rate < knee*0.99 || found.Capped || found.Trials > 45 {
-				t.Errorf("knee %g, start %g: %g after %d trials, capped %t, %v", knee, start, found.Rate, found.Trials, found.Capped, err)
+				t.Errorf("knee %g, start %g: %g after %d trials, capped %t, %v", knee, start, found.Rate, found.Trials,
+					found.Capped, err)
 			}
 			found, err = StepDown(context.Background(), start, Options{}, r.try)
 			if start >= knee && (err != nil || found.Rate > knee || found.Rate < knee*0.98) {
@@ -98,15 +105,18 @@ func TestCapped(t *testing.T) {
 		options  Options
 		want     float64
 	}{
-		"the blast is received whole":    {receiver{sender: 5e9, blast: 5e9, loses: clean}, Options{}, 5e9},
-		"a bound":                        {receiver{sender: 5e9, blast: 5e9, loses: clean}, Options{Most: 2e9}, 2e9},
-		"a bound, and a start above":     {receiver{sender: 5e9, blast: 5e9, loses: clean}, Options{Most: 2e9, Start: 3e9}, 2e9},
-		"the sender, from below":         {receiver{sender: 5e9, loses: clean}, Options{Start: 4e9}, 5e9},
-		"least and most are one":         {receiver{sender: 5e9, blast: 5e9, loses: clean}, Options{Least: 1e9, Most: 1e9}, 1e9},
+		"the blast is received whole": {receiver{sender: 5e9, blast: 5e9, loses: clean}, Options{}, 5e9},
+		"a bound":                     {receiver{sender: 5e9, blast: 5e9, loses: clean}, Options{Most: 2e9}, 2e9},
+		"a bound, and a start above": {receiver{sender: 5e9, blast: 5e9, loses: clean}, Options{Most: 2e9, Start: 3e9},
+			2e9},
+		"the sender, from below": {receiver{sender: 5e9, loses: clean}, Options{Start: 4e9}, 5e9},
+		"least and most are one": {receiver{sender: 5e9, blast: 5e9, loses: clean}, Options{Least: 1e9, Most: 1e9},
+			1e9},
 		"a blast that drowns a receiver": {receiver{sender: 5e9, blast: 5e7, loses: clean}, Options{}, 5e9},
 	} {
 		found, err := MLR(context.Background(), c.options, c.receiver.try)
-		if err != nil || !found.Capped || math.Abs(found.Rate/c.want-1) > 0.02 || c.options.Most > 0 && found.Rate > c.options.Most {
+		if err != nil || !found.Capped || math.Abs(found.Rate/c.want-1) > 0.02 || c.options.Most > 0 &&
+			found.Rate > c.options.Most {
 			t.Errorf("%s: %g, capped %t, %v; wanted %g", name, found.Rate, found.Capped, err, c.want)
 		}
 	}

@@ -8,10 +8,12 @@ const stepDown = 0.01
 // row is how many trials must be clean, one after another.
 const row = 3
 
-// StepDown is the search of the KAT-7 measurements of 2013: lower the rate by 1 % until three trials in a row are clean. A lossy trial ends
-// a load at once. It starts at from, or, with 0 or +Inf, at the goodput of a full blast. Of the options, Least and Most count.
+// StepDown is the search of the KAT-7 measurements of 2013: lower the rate by 1 % until three
+// trials in a row are clean. A lossy trial ends a load at once. It starts at from, or, with 0 or +Inf,
+// at the goodput of a full blast. Of the options, Least and Most count.
 //
-// Loads that the sender does not reach are passed over; when it does not reach four in a row, that is the error.
+// Loads that the sender does not reach are passed over; when it does not reach four in a row, that
+// is the error.
 func StepDown(ctx context.Context, from float64, o Options, trial Trial) (Result, error) {
 	l := log{trial: trial}
 	o = o.filled()

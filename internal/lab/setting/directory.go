@@ -19,7 +19,8 @@ var siteText string
 //go:embed role.toml.tmpl
 var roleText string
 
-// WorkPath is where nodes have the directory on the disk that is measured, and DiskPath where virtual machines work that have a disk of their own.
+// WorkPath is where nodes have the directory on the disk that is measured, and DiskPath where
+// virtual machines work that have a disk of their own.
 const (
 	WorkPath = "/srv/lab"
 	DiskPath = "/var/lib/orrery-lab"
@@ -138,7 +139,8 @@ func (s *Stand) plan() *plan {
 					far.NICs = append(far.NICs, nic{Network: on.Name, Address: on.Prefix + ".2", Interface: c.B})
 				}
 			}
-			p.Nodes = append(p.Nodes, node{Name: name, ID: id, Engine: one.Engine, Limits: one.Limits, VM: hardware(one), Type: one.Type, Disk: s.disk(one, copied), Privileged: one.Privileged, NICs: []nic{to}})
+			p.Nodes = append(p.Nodes, node{Name: name, ID: id, Engine: one.Engine, Limits: one.Limits, VM: hardware(one),
+				Type: one.Type, Disk: s.disk(one, copied), Privileged: one.Privileged, NICs: []nic{to}})
 			id++
 		}
 		if on.Name != lan {
@@ -160,7 +162,8 @@ func hardware(of experiment.Setting) site.VM {
 	return site.VM{CPU: of.CPU, Model: of.Network}
 }
 
-// disk is that of a node, as its site file has it: On what it is, "" for none, and its size in bytes, if it is a file.
+// disk is that of a node, as its site file has it: On what it is, "" for none, and its size in
+// bytes, if it is a file.
 type disk struct {
 	On         string
 	Size       int64
@@ -183,7 +186,8 @@ func (s *Stand) disk(of experiment.Setting, copied int) disk {
 	return d
 }
 
-// aside is what a disk has room for beside what tests lay out, in bytes: the rest of what a node writes, and a file system.
+// aside is what a disk has room for beside what tests lay out, in bytes: the rest of what a node
+// writes, and a file system.
 const aside = 2 << 30
 
 // diskSize is the size of a disk of a node in which all tests are done, each once.

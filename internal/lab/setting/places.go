@@ -39,7 +39,8 @@ func (s *Stand) Places(up *site.Site, here Here) (*Ground, error) {
 	}
 	far := nodes[Far]
 	g.Bare = &place.Bare{
-		Root: filepath.Join(here.Run, "lab"), Scratch: filepath.Join(s.Work, "layer"), Layers: trees(far, here.Tree), Tools: here.Tools,
+		Root: filepath.Join(here.Run, "lab"), Scratch: filepath.Join(s.Work, "layer"), Layers: trees(far, here.Tree),
+		Tools: here.Tools,
 	}
 	network, _ := up.Network(lan)
 	for _, name := range []string{experiment.Bare, experiment.Control} {

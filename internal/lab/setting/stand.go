@@ -12,7 +12,8 @@ import (
 	"orrery/internal/site"
 )
 
-// SiteName is the name of the site in which settings are. There is one on a host at a time: two would measure one another.
+// SiteName is the name of the site in which settings are. There is one on a host at a time: two
+// would measure one another.
 const SiteName = "orrery-lab"
 
 // Far is the node at the other end of the traffic.

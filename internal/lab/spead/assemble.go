@@ -43,11 +43,12 @@ type partial struct {
 type span struct{ begin, end int }
 
 func newAssembly(whole func(*Heap)) *assembly {
-	return &assembly{whole: whole, done: [8]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}}
+	return &assembly{whole: whole, done: [8]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0),
+		^uint64(0), ^uint64(0), ^uint64(0)}}
 }
 
-// prepare gets memory for as many heaps as may be begun at once, and touches it: a page that is touched for the first time while packets come
-// costs as much as several packets.
+// prepare gets memory for as many heaps as may be begun at once, and touches it: a page that is
+// touched for the first time while packets come costs as much as several packets.
 func (a *assembly) prepare(size int) {
 	for range inFlight {
 		h := &partial{}

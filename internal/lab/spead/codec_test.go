@@ -22,8 +22,8 @@ func items(t *rapid.T) []Item {
 	}), 1, 40).Draw(t, "items")
 }
 
-// TestHeapsComeBack: a heap in packets of any size, in any order, some of them twice, is the heap that was sent; without one of its packets it
-// is none.
+// TestHeapsComeBack: a heap in packets of any size, in any order, some of them twice, is the heap
+// that was sent; without one of its packets it is none.
 func TestHeapsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sent := items(t)
@@ -112,9 +112,11 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no packet lets the decoder or the assembly fail, and what is decoded lies within the packet and the heap.
+// FuzzDecode: no packet lets the decoder or the assembly fail, and what is decoded lies within the
+// packet and the heap.
 func FuzzDecode(f *testing.F) {
-	for _, p := range encode(3, append(descriptors(100), Item{ID: idTime, Immediate: true, Value: 5}, Item{ID: idData, Data: make([]byte, 100)}), 200) {
+	for _, p := range encode(3, append(descriptors(100), Item{ID: idTime, Immediate: true, Value: 5},
+		Item{ID: idData, Data: make([]byte, 100)}), 200) {
 		f.Add(p)
 	}
 	f.Add(encode(4, []Item{{ID: idControl, Immediate: true, Value: stop}}, 256)[0])
@@ -123,7 +125,8 @@ func FuzzDecode(f *testing.F) {
 		if p.Decode(b) != nil {
 			return
 		}
-		if p.Offset < 0 || p.Size >= 0 && p.Offset+len(p.Payload) > p.Size || len(p.Payload)+len(p.items)+headerBytes > len(b) {
+		if p.Offset < 0 || p.Size >= 0 && p.Offset+len(p.Payload) > p.Size ||
+			len(p.Payload)+len(p.items)+headerBytes > len(b) {
 			t.Fatalf("%+v of %d bytes", p, len(b))
 		}
 		if p.Size > 1<<20 || p.Offset > 1<<20 {
@@ -165,7 +168,8 @@ func TestPieces(t *testing.T) {
 	})
 }
 
-// TestManyHeaps: of heaps that are begun and never whole only a few are kept, and a packet that comes late begins none anew.
+// TestManyHeaps: of heaps that are begun and never whole only a few are kept, and a packet that
+// comes late begins none anew.
 func TestManyHeaps(t *testing.T) {
 	a := newAssembly(nil)
 	data := []Item{{ID: idData, Data: make([]byte, 400)}}

@@ -28,7 +28,8 @@ const (
 	Outside    Fault = "the payload is not within the heap"
 )
 
-// Decode decodes a packet of any flavour SPEAD-64-*. It allocates nothing, and p holds nothing of value if it fails.
+// Decode decodes a packet of any flavour SPEAD-64-*. It allocates nothing, and p holds nothing of
+// value if it fails.
 func (p *Packet) Decode(b []byte) error {
 	if len(b) < headerBytes {
 		return TooShort

@@ -11,8 +11,9 @@ const (
 	idData = 0x1000
 )
 
-// A frame is the packets of some heaps, one behind another in memory, so that the kernel can be given many by one address. Heaps differ only
-// in their id and their time, which are written over those of the heaps before.
+// A frame is the packets of some heaps, one behind another in memory, so that the kernel can be
+// given many by one address. Heaps differ only in their id and their time, which are written over
+// those of the heaps before.
 type frame struct {
 	memory []byte
 	heaps  int   // in the frame
@@ -83,16 +84,16 @@ func (f *frame) number(id, step uint64) {
 	}
 }
 
-// A piece is a stretch of packets that are sent at once: by one message if the kernel takes them apart (UDP_SEGMENT), else by one message
-// for each.
+// A piece is a stretch of packets that are sent at once: by one message if the kernel takes them
+// apart (UDP_SEGMENT), else by one message for each.
 type piece struct {
 	begin, end int // in the memory of the frame
 	packets    []int
 	heaps      int // that end in it
 }
 
-// pieces returns the pieces of the first so many heaps of the frame. All packets of a piece but the last have the size of a full one: so the
-// kernel can take them apart.
+// pieces returns the pieces of the first so many heaps of the frame. All packets of a piece but the
+// last have the size of a full one: so the kernel can take them apart.
 func (f *frame) pieces(heaps, full int) []piece {
 	if heaps < f.heaps {
 		return f.divide(heaps, full, longest, segments)

@@ -30,7 +30,8 @@ func python(t *testing.T) string {
 	if exec.Command(program, "-c", "import spead2.recv, spead2.send").Run() == nil {
 		return program
 	}
-	if out, err := exec.Command("sh", "-c", `python3 -m venv "$1" && "$1/bin/pip" install --quiet spead2==4.5.1`, "sh", venv).CombinedOutput(); err != nil {
+	if out, err := exec.Command("sh", "-c", `python3 -m venv "$1" && "$1/bin/pip" install --quiet spead2==4.5.1`, "sh",
+		venv).CombinedOutput(); err != nil {
 		t.Skipf("no spead2 for Python: %v\n%s", err, out)
 	}
 	return program
@@ -138,7 +139,8 @@ func TestTheySend(t *testing.T) {
 	if err != nil || <-sent != nil {
 		t.Fatal(err)
 	}
-	if heaps != 10 || got.Heaps != 10 || got.Stopped != 1 || got.Damaged > 0 || got.Packets != got.InWhole || len(names) != 3 || !names["visibilities"] {
+	if heaps != 10 || got.Heaps != 10 || got.Stopped != 1 || got.Damaged > 0 || got.Packets != got.InWhole ||
+		len(names) != 3 || !names["visibilities"] {
 		t.Errorf("%d heaps, %+v, descriptors %v", heaps, got, names)
 	}
 }
@@ -181,7 +183,8 @@ func TestTheirPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs := exec.Command(filepath.Join(dir, "spead2_send"), "--heaps", "50", "--heap-size", "262144", "--rate", "0.5", at.String())
+	theirs := exec.Command(filepath.Join(dir, "spead2_send"), "--heaps", "50", "--heap-size", "262144", "--rate", "0.5",
+		at.String())
 	if err := theirs.Start(); err != nil {
 		t.Fatal(err)
 	}

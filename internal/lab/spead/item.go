@@ -10,16 +10,20 @@ type Item struct {
 	Data      []byte // if not
 }
 
-// A Descriptor tells a receiver of an item: its name, and its type and shape as the header of a .npy file has them.
+// A Descriptor tells a receiver of an item: its name, and its type and shape as the header of a
+// .npy file has them.
 type Descriptor struct {
 	ID                int
 	Name, Description string
-	Type              string // such as {'shape': (16,), 'fortran_order': False, 'descr': '|u1'}; "": an unsigned number of 48 bits
+	// such as {'shape': (16,), 'fortran_order': False, 'descr': '|u1'}; "": an unsigned number of 48
+	// bits
+	Type string
 }
 
 // encode returns the value of a descriptor item: a heap of its own, in one packet.
 func (d Descriptor) encode() []byte {
-	items := []Item{{ID: idName, Data: []byte(d.Name)}, {ID: idDescription, Data: []byte(d.Description)}, {ID: idID, Immediate: true, Value: uint64(d.ID)}}
+	items := []Item{{ID: idName, Data: []byte(d.Name)}, {ID: idDescription, Data: []byte(d.Description)},
+		{ID: idID, Immediate: true, Value: uint64(d.ID)}}
 	if d.Type != "" {
 		items = append(items, Item{ID: idType, Data: []byte(d.Type)})
 	} else {
@@ -34,8 +38,8 @@ func (d Descriptor) encode() []byte {
 	return encode(1, items, size+pointerBytes)[0]
 }
 
-// encode returns the packets of a heap. The first ones hold the pointers; size is the largest that a packet may have, in bytes.
-// The size of a packet that is not the last of its heap is a multiple of 8.
+// encode returns the packets of a heap. The first ones hold the pointers; size is the largest that
+// a packet may have, in bytes. The size of a packet that is not the last of its heap is a multiple of 8.
 func encode(heap uint64, items []Item, size int) [][]byte {
 	size = size &^ 7
 	most := (size - overhead - 8) / pointerBytes // in a packet: it has room for some payload, too
@@ -56,8 +60,9 @@ func encode(heap uint64, items []Item, size int) [][]byte {
 	return packets
 }
 
-// layOut returns the pointers and the payload of a heap whose packets have room for most pointers each. Every packet must have some payload, by
-// which a lost one is known: if the items have too little, bytes are added that belong to none.
+// layOut returns the pointers and the payload of a heap whose packets have room for most pointers
+// each. Every packet must have some payload, by which a lost one is known: if the items have too
+// little, bytes are added that belong to none.
 func layOut(items []Item, most int) (pointers []uint64, payload []byte) {
 	for _, i := range items {
 		if i.Immediate {

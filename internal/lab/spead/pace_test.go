@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPace: a sender that is late now and then reaches the rate asked for if it has the time to catch up, and it never sends more at once
-// than it says.
+// TestPace: a sender that is late now and then reaches the rate asked for if it has the time to
+// catch up, and it never sends more at once than it says.
 func TestPace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const piece = 64000

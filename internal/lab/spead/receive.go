@@ -24,20 +24,21 @@ type ReceiveOptions struct {
 
 // Received is what came in a session.
 type Received struct {
-	Heaps   uint64  `json:"heaps"`    // whole
-	Partial uint64  `json:"partial"`  // that something was missing of
-	Bytes   uint64  `json:"bytes"`    // of payload, of whole heaps
-	Packets uint64  `json:"packets"`  // that the kernel delivered
-	InWhole uint64  `json:"in_whole"` // packets in whole heaps
-	Data    uint64  `json:"data"`     // bytes of all packets delivered, with their SPEAD headers
-	Damaged uint64  `json:"damaged"`  // packets that were none of SPEAD-64
-	Twice   uint64  `json:"twice"`    // packets that had come before
-	Dropped uint64  `json:"dropped"`  // times that the kernel found a socket's buffer full; packets put together count as one
-	Calls   uint64  `json:"calls"`    // of recvmmsg that brought something
-	Stopped int     `json:"stopped"`  // streams whose end was received
-	Seconds float64 `json:"seconds"`  // from the first packet to the last
-	Buffer  int     `json:"buffer"`   // of each socket, in bytes, as it was obtained
-	GRO     bool    `json:"gro"`      // the kernel puts packets together
+	Heaps   uint64 `json:"heaps"`    // whole
+	Partial uint64 `json:"partial"`  // that something was missing of
+	Bytes   uint64 `json:"bytes"`    // of payload, of whole heaps
+	Packets uint64 `json:"packets"`  // that the kernel delivered
+	InWhole uint64 `json:"in_whole"` // packets in whole heaps
+	Data    uint64 `json:"data"`     // bytes of all packets delivered, with their SPEAD headers
+	Damaged uint64 `json:"damaged"`  // packets that were none of SPEAD-64
+	Twice   uint64 `json:"twice"`    // packets that had come before
+	// times that the kernel found a socket's buffer full; packets put together count as one
+	Dropped uint64  `json:"dropped"`
+	Calls   uint64  `json:"calls"`   // of recvmmsg that brought something
+	Stopped int     `json:"stopped"` // streams whose end was received
+	Seconds float64 `json:"seconds"` // from the first packet to the last
+	Buffer  int     `json:"buffer"`  // of each socket, in bytes, as it was obtained
+	GRO     bool    `json:"gro"`     // the kernel puts packets together
 }
 
 // A Receiver has sockets that are bound: packets are kept for it from now on.
@@ -72,7 +73,8 @@ func Listen(o ReceiveOptions) (*Receiver, error) {
 		e, err := newEnd(at, o)
 		if err != nil {
 			r.Close()
-			return nil, problem.New(problem.Failed, "cannot receive SPEAD at UDP %v", at).Because(err).Try("ss -ulnp shows who holds the port")
+			return nil, problem.New(problem.Failed, "cannot receive SPEAD at UDP %v", at).Because(err).
+				Try("ss -ulnp shows who holds the port")
 		}
 		r.ends = append(r.ends, e)
 	}
@@ -110,8 +112,10 @@ func (r *Receiver) Close() {
 // Buffer is what each socket has obtained, in bytes.
 func (r *Receiver) Buffer() int { return r.ends[0].got.Buffer }
 
-// Receive receives until each stream has ended by its stop heap, until ctx has ended and nothing is left in the sockets, or until nothing comes for the time of silence, but for the
-// time of quiet at first. It may be called again, and begins anew then: what is left of a former stream is thrown away.
+// Receive receives until each stream has ended by its stop heap, until ctx has ended and nothing is
+// left in the sockets, or until nothing comes for the time of silence, but for the time of quiet at
+// first. It may be called again, and begins anew then: what is left of a former stream is thrown
+// away.
 func (r *Receiver) Receive(ctx context.Context, quiet, silence time.Duration) (Received, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, e := range r.ends {
@@ -207,7 +211,8 @@ func (e *end) take(n int) {
 func (e *end) result() Received {
 	e.heaps.flush()
 	r := e.got
-	r.Heaps, r.Partial, r.Bytes, r.InWhole, r.Twice = e.heaps.Heaps, e.heaps.Partial, e.heaps.Bytes, e.heaps.Packets, e.heaps.Twice
+	r.Heaps, r.Partial, r.Bytes, r.InWhole, r.Twice = e.heaps.Heaps, e.heaps.Partial, e.heaps.Bytes, e.heaps.Packets,
+		e.heaps.Twice
 	if now, err := dropped(e.fd); err == nil {
 		r.Dropped = now - e.drops
 	}

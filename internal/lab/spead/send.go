@@ -85,7 +85,8 @@ func Connect(o SendOptions) (*Sender, error) {
 		one, err := newStream(to, o)
 		if err != nil {
 			s.Close()
-			return nil, problem.New(problem.Failed, "cannot send SPEAD to UDP %v", to).Because(err).Try("ip route get %v shows the way there", to.Addr())
+			return nil, problem.New(problem.Failed, "cannot send SPEAD to UDP %v", to).Because(err).
+				Try("ip route get %v shows the way there", to.Addr())
 		}
 		one.next, one.step = uint64(i)+1, uint64(o.Sockets)
 		s.streams = append(s.streams, one)
@@ -134,8 +135,8 @@ func (s *Sender) HeapsFor(rate float64, time time.Duration) int {
 	return max(len(s.streams), int(math.Round(rate/8*time.Seconds()/float64(s.HeapBytes()))))
 }
 
-// Send sends so many heaps in all at a rate in bit/s of packets, with their SPEAD headers; 0: as fast as it goes. It begins no heap after the
-// longest time, and ends at once if ctx does.
+// Send sends so many heaps in all at a rate in bit/s of packets, with their SPEAD headers; 0: as
+// fast as it goes. It begins no heap after the longest time, and ends at once if ctx does.
 func (s *Sender) Send(ctx context.Context, heaps int, longest time.Duration, rate float64) (Sent, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	each := make([]Sent, len(s.streams))
@@ -143,7 +144,8 @@ func (s *Sender) Send(ctx context.Context, heaps int, longest time.Duration, rat
 	for i, one := range s.streams {
 		share := (heaps + len(s.streams) - 1 - i) / len(s.streams)
 		group.Go(func() (err error) {
-			each[i], err = one.send(ctx, share, s.options.Packet, newPace(rate/float64(len(s.streams)), began), began.Add(longest))
+			each[i], err = one.send(ctx, share, s.options.Packet, newPace(rate/float64(len(s.streams)), began),
+				began.Add(longest))
 			return err
 		})
 	}
@@ -164,7 +166,8 @@ func (s *Sender) Send(ctx context.Context, heaps int, longest time.Duration, rat
 	return all, err
 }
 
-// Tries are how often the heap that ends a stream should be sent where nobody else tells the receiver: each may be lost.
+// Tries are how often the heap that ends a stream should be sent where nobody else tells the
+// receiver: each may be lost.
 const Tries = 3
 
 // End sends the heap that ends each stream, some times. The streams can be sent anew then, from the beginning.

@@ -64,7 +64,8 @@ func TestLoopback(t *testing.T) {
 			}
 			s.End(Tries)
 			g := <-got
-			if sent.Heaps != 30 || g.Heaps != 30 || g.Packets != sent.Packets || g.Data != sent.Bytes || g.InWhole != sent.Packets || g.Stopped != c.sockets {
+			if sent.Heaps != 30 || g.Heaps != 30 || g.Packets != sent.Packets || g.Data != sent.Bytes ||
+				g.InWhole != sent.Packets || g.Stopped != c.sockets {
 				t.Errorf("sent %+v\n got %+v", sent, g)
 			}
 		})
@@ -124,14 +125,16 @@ func TestOrders(t *testing.T) {
 // TestBadOptions: sizes that cannot be, a port that is taken.
 func TestBadOptions(t *testing.T) {
 	at := free(t)
-	for _, o := range []SendOptions{{Heap: 0, Packet: 1472}, {Heap: 1, Packet: 10}, {Heap: 1, Packet: 70000}, {Heap: 1 << 30, Packet: 1472}} {
+	for _, o := range []SendOptions{{Heap: 0, Packet: 1472}, {Heap: 1, Packet: 10}, {Heap: 1, Packet: 70000},
+		{Heap: 1 << 30, Packet: 1472}} {
 		o.To = at
 		if _, err := Connect(o); err == nil {
 			t.Errorf("%+v was taken", o)
 		}
 	}
 	_, r := pairOf(t, SendOptions{Heap: 1, Packet: 1472}, ReceiveOptions{Buffer: 1 << 20, Packet: 1472})
-	if _, err := Listen(ReceiveOptions{At: r.options.At, Buffer: 1 << 20, Packet: 1472}); err == nil || !strings.Contains(err.Error(), "ss -ulnp") {
+	if _, err := Listen(ReceiveOptions{At: r.options.At, Buffer: 1 << 20, Packet: 1472}); err == nil ||
+		!strings.Contains(err.Error(), "ss -ulnp") {
 		t.Error(err)
 	}
 }

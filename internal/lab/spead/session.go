@@ -15,8 +15,8 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// A session is many trials by one process at each end, so that a trial costs its time and no more. Orders come as lines of standard
-// input, answers go as lines of JSON.
+// A session is many trials by one process at each end, so that a trial costs its time and no more.
+// Orders come as lines of standard input, answers go as lines of JSON.
 
 // An Order asks the sender of a session for a trial.
 type Order struct {
@@ -67,8 +67,8 @@ func (s *Sender) Serve(ctx context.Context, orders io.Reader, answers io.Writer)
 	return nil
 }
 
-// lines returns what is ordered, line by line, until there is no more or ctx ends. A read that nobody answers is left behind: the process ends
-// after its session.
+// lines returns what is ordered, line by line, until there is no more or ctx ends. A read that
+// nobody answers is left behind: the process ends after its session.
 func lines(ctx context.Context, orders io.Reader) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		read := make(chan string)

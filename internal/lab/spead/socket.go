@@ -25,8 +25,9 @@ func sockaddr(to netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
 }
 
-// buffer asks for a receive or send buffer of so many bytes of data, beyond the limits of the host if this process may, and gives what it
-// got (socket(7): the kernel doubles what is asked for, for its own books).
+// buffer asks for a receive or send buffer of so many bytes of data, beyond the limits of the host
+// if this process may, and gives what it got (socket(7): the kernel doubles what is asked for, for
+// its own books).
 func buffer(fd, force, plain, bytes int) (int, error) {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, bytes); err != nil {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, bytes); err != nil {
@@ -37,8 +38,8 @@ func buffer(fd, force, plain, bytes int) (int, error) {
 	return got / 2, err
 }
 
-// dropped returns how often the kernel found the buffer of a socket full (SO_MEMINFO, since Linux 4.12). Packets that the kernel had put
-// together count as one.
+// dropped returns how often the kernel found the buffer of a socket full (SO_MEMINFO, since Linux
+// 4.12). Packets that the kernel had put together count as one.
 func dropped(fd int) (uint64, error) {
 	var info [9]uint32 // SK_MEMINFO_*; the last is SK_MEMINFO_DROPS
 	size := uint32(unsafe.Sizeof(info))
@@ -63,10 +64,12 @@ func (m *message) set(part *unix.Iovec) {
 	m.head.SetIovlen(1)
 }
 
-// sendAll sends messages, by as few calls as there may be. It gives how many were sent before the first that was not.
+// sendAll sends messages, by as few calls as there may be. It gives how many were sent before the
+// first that was not.
 func sendAll(fd int, messages []message) (sent int, err error) {
 	for sent < len(messages) {
-		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&messages[sent])), uintptr(len(messages)-sent), 0, 0, 0)
+		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&messages[sent])),
+			uintptr(len(messages)-sent), 0, 0, 0)
 		switch {
 		case errno == unix.EINTR:
 		case errno != 0:
@@ -78,10 +81,11 @@ func sendAll(fd int, messages []message) (sent int, err error) {
 	return sent, nil
 }
 
-// receiveSome takes the messages that are there; none if there are none. It does not wait, so the runtime need not be told of the call: it
-// would give the processor away and have to get it back.
+// receiveSome takes the messages that are there; none if there are none. It does not wait, so the
+// runtime need not be told of the call: it would give the processor away and have to get it back.
 func receiveSome(fd int, messages []message) (int, error) {
-	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&messages[0])), uintptr(len(messages)), unix.MSG_DONTWAIT, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&messages[0])),
+		uintptr(len(messages)), unix.MSG_DONTWAIT, 0, 0)
 	switch {
 	case errno == 0:
 		return int(n), nil
@@ -97,7 +101,8 @@ func await(fd int, most time.Duration) bool {
 	return n > 0
 }
 
-// segment returns the size of the packets that the kernel has put together into one message (UDP_GRO, udp(7)), or the size of the message.
+// segment returns the size of the packets that the kernel has put together into one message
+// (UDP_GRO, udp(7)), or the size of the message.
 func (m *message) segment(control []byte) int {
 	const head = unix.SizeofCmsghdr
 	if n := int(m.head.Controllen); n >= head+4 {

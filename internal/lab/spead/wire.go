@@ -1,15 +1,17 @@
 // Package spead sends and receives streams of SPEAD heaps over UDP, as radio telescopes do between
 // correlator and storage.
 //
-// It speaks SPEAD-64-48: item pointers of 64 bits, of which 48 are a heap address or an immediate value ("SPEAD: Streaming Protocol for
-// Exchanging Astronomical Data", SSA4700-0000-001, revision 1 of 2012), and so do spead2's programs with their usual flags.
+// It speaks SPEAD-64-48: item pointers of 64 bits, of which 48 are a heap address or an immediate
+// value ("SPEAD: Streaming Protocol for Exchanging Astronomical Data", SSA4700-0000-001, revision 1
+// of 2012), and so do spead2's programs with their usual flags.
 //
 // A packet is a header of 8 bytes, item pointers of 8 bytes each, and payload:
 //
 //	0x53 0x04  item id bytes  address bytes  0 0  number of pointers (2 bytes)
 //	pointer:   1 bit immediate | 15 bits item id | 48 bits value or address
 //
-// Addresses count from the beginning of the heap's payload. Each packet carries the heap's id and, for its own payload, offset and length.
+// Addresses count from the beginning of the heap's payload. Each packet carries the heap's id and,
+// for its own payload, offset and length.
 package spead
 
 import "encoding/binary"
@@ -51,7 +53,8 @@ const (
 // stop is the value of the control item of a stream's last heap.
 const stop = 2
 
-// maxSize of a heap that is accepted, in bytes: a packet that says more is damaged, or would exhaust the memory.
+// maxSize of a heap that is accepted, in bytes: a packet that says more is damaged, or would
+// exhaust the memory.
 const maxSize = 256 << 20
 
 func immediate(id int, value uint64) uint64 {

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 )
 
-// Failures counts the instances in which a setting failed, and those in which bare did: in at least half of their
-// rounds. With autocorrelation, blocks of instances.
+// Failures counts the instances in which a setting failed, and those in which bare did: in at least
+// half of their rounds. With autocorrelation, blocks of instances.
 type Failures struct {
 	Setting, Of  int
 	Base, BaseOf int
@@ -56,8 +56,9 @@ func (row Row) failures(block int) Failures {
 	return f
 }
 
-// blame corrects p of failures for their number: of different ones. A figure that never fails cannot be falsely said to,
-// and figures of one test that fail in the same instances are one failure.
+// blame corrects p of failures for their number: of different ones. A figure that never fails
+// cannot be falsely said to, and figures of one test that fail in the same instances are one
+// failure.
 func blame(rows []Row, judged []Judged) {
 	var p []float64
 	at := map[string]int{}
@@ -83,7 +84,8 @@ func fisher(a, n, b, m int) float64 {
 	}
 	all := combin.LogGeneralizedBinomial(float64(n+m), float64(a+b))
 	probability := func(x int) float64 {
-		return math.Exp(combin.LogGeneralizedBinomial(float64(n), float64(x)) + combin.LogGeneralizedBinomial(float64(m), float64(a+b-x)) - all)
+		return math.Exp(combin.LogGeneralizedBinomial(float64(n), float64(x)) + combin.LogGeneralizedBinomial(float64(m),
+			float64(a+b-x)) - all)
 	}
 	seen, p := probability(a), 0.0
 	for x := max(0, a+b-m); x <= min(n, a+b); x++ {

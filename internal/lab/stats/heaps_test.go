@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestHeapsDecideNothing: a median that jumps between two heaps is no difference, in a table of one run and of two. The
-// median alone would be sure of a difference.
+// TestHeapsDecideNothing: a median that jumps between two heaps is no difference, in a table of one
+// run and of two. The median alone would be sure of a difference.
 func TestHeapsDecideNothing(t *testing.T) {
 	const fast, slow = 1.0, 1.3
 	side := func(ofFast int) (x []float64) {
@@ -29,7 +29,8 @@ func TestHeapsDecideNothing(t *testing.T) {
 	}
 	// On average there is no difference, and three of four values lie to one side.
 	bare := steady(1.217)
-	rows := []Row{{Setting: side(5), Base: bare}, {Setting: side(15), Base: steady(1.068)}, {Setting: steady(1.068), Base: side(15)}}
+	rows := []Row{{Setting: side(5), Base: bare}, {Setting: side(15), Base: steady(1.068)},
+		{Setting: steady(1.068), Base: side(15)}}
 	for i, row := range rows {
 		alone := resample(gather(logRatios(row.Setting, row.Base), nil).units()).p()
 		j := Judge([]Row{row})[0]
@@ -59,8 +60,8 @@ func TestHeapsDecideNothing(t *testing.T) {
 	}
 }
 
-// TestHeapsNeedValues: seven values are too few to speak of heaps, eight are enough; one far value is an outlier and
-// equal values have no heaps.
+// TestHeapsNeedValues: seven values are too few to speak of heaps, eight are enough; one far value
+// is an outlier and equal values have no heaps.
 func TestHeapsNeedValues(t *testing.T) {
 	heaps := []float64{0, 0.01, 0.02, 0.03, 1, 1.01, 1.02, 1.03}
 	for what, c := range map[string]struct {
@@ -81,11 +82,12 @@ func TestHeapsNeedValues(t *testing.T) {
 	}
 }
 
-// TestModePoints: between two numbers of values that were simulated, the bound lies on the line between theirs; beyond
-// the last, and below the first, it is theirs.
+// TestModePoints: between two numbers of values that were simulated, the bound lies on the line
+// between theirs; beyond the last, and below the first, it is theirs.
 func TestModePoints(t *testing.T) {
 	for n, want := range map[int]float64{
-		8: 0.0379, 9: (0.0379 + 0.0576) / 2, 10: 0.0576, 11: (0.0576 + 0.0712) / 2, 13: 0.0712 + (0.0889-0.0712)/3, 20: 0.1102,
+		8: 0.0379, 9: (0.0379 + 0.0576) / 2, 10: 0.0576, 11: (0.0576 + 0.0712) / 2, 13: 0.0712 + (0.0889-0.0712)/3,
+		20:  0.1102,
 		200: (0.1848 + 0.2127) / 2, 300: 0.2127, 301: 0.2127, 10000: 0.2127,
 	} {
 		if got := mostWithin(n); math.Abs(got-want) > 1e-12 {

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// holm corrects p-values for their number, so that the probability that any true hypothesis is rejected stays below the level (Holm,
-// Scandinavian Journal of Statistics 6, 1979): the least is multiplied by their number, the next by one less, and so on, and none may
-// be less than one before it.
+// holm corrects p-values for their number, so that the probability that any true hypothesis is
+// rejected stays below the level (Holm, Scandinavian Journal of Statistics 6, 1979): the least is
+// multiplied by their number, the next by one less, and so on, and none may be less than one before
+// it.
 func holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {

@@ -64,9 +64,11 @@ func untold(m mood, tables int) float64 {
 // tables is how many of each kind TestInstances judges: bench/lab/run takes more.
 var tables = flag.Int("tables", 20, "tables of each kind")
 
-// TestInstances: whatever luck the instances of settings have, of tables in which all settings are the same at most one in twenty says of
-// any row that it differs, intervals cover what is true, and a slow-down of 10 % is found. With one instance of each setting nothing is
-// decided. At 5fbdf5d, which knew of no instances, these tables said so in 73 % (2 %), 100 % (4 %), 80 % (sticky modes) and 52 to 97 %.
+// TestInstances: whatever luck the instances of settings have, of tables in which all settings are
+// the same at most one in twenty says of any row that it differs, intervals cover what is true, and
+// a slow-down of 10 % is found. With one instance of each setting nothing is decided. At 5fbdf5d,
+// which knew of no instances, these tables said so in 73 % (2 %), 100 % (4 %), 80 % (sticky modes)
+// and 52 to 97 %.
 func TestInstances(t *testing.T) {
 	tables := *tables
 	for _, m := range moods[:need.Times(2, len(moods))] {
@@ -75,9 +77,11 @@ func TestInstances(t *testing.T) {
 			slow := tablesOf(m, tables, per, 30, 1.1)
 			covered := float64(alike.covered) / float64(max(1, alike.rows-alike.ranges))
 			t.Logf("%-56s %d rounds each, %.0f instances: %.0f %% of equal tables differ, intervals cover %.1f %% (%d of %d are ranges), 10 %% found in %.0f %%",
-				m.name, per, float64(alike.instances)/float64(alike.rows), 100*alike.share(alike.wrong), 100*covered, alike.ranges, alike.rows, 100*slow.share(slow.found))
+				m.name, per, float64(alike.instances)/float64(alike.rows), 100*alike.share(alike.wrong), 100*covered,
+				alike.ranges, alike.rows, 100*slow.share(slow.found))
 			if alike.wrong > tables/20 || slow.wrong > tables/20 {
-				t.Errorf("%s, %d rounds for each instance: %d and %d of %d tables have a difference that is none", m.name, per, alike.wrong, slow.wrong, tables)
+				t.Errorf("%s, %d rounds for each instance: %d and %d of %d tables have a difference that is none", m.name, per,
+					alike.wrong, slow.wrong, tables)
 			}
 			if m.name == moods[0].name && per == 1 && slow.share(slow.found) < 0.9 {
 				t.Errorf("%s: 10 %% is found in %.2f of tables", m.name, slow.share(slow.found))
@@ -90,11 +94,13 @@ func TestInstances(t *testing.T) {
 			t.Errorf("%s: with one instance something is decided", m.name)
 		}
 		// What the same values say if the rounds of one instance are taken for independent, as they were at 5fbdf5d.
-		t.Logf("%-56s one instance, its rounds taken for independent: %.0f %% of equal tables differ", m.name, 100*untold(m, max(5, tables/4)))
+		t.Logf("%-56s one instance, its rounds taken for independent: %.0f %% of equal tables differ", m.name,
+			100*untold(m, max(5, tables/4)))
 	}
 }
 
-// TestComponents: what instances and what rounds add is told apart, and a sample without two rounds of an instance does not tell.
+// TestComponents: what instances and what rounds add is told apart, and a sample without two rounds
+// of an instance does not tell.
 func TestComponents(t *testing.T) {
 	g := rand.New(rand.NewPCG(2, 2))
 	var s sample
@@ -166,7 +172,8 @@ func TestSerial(t *testing.T) {
 	}
 }
 
-// TestModes: heaps are told from one hill, whatever its shape, and equal pairs of runs with two heaps do not differ oftener than they may.
+// TestModes: heaps are told from one hill, whatever its shape, and equal pairs of runs with two
+// heaps do not differ oftener than they may.
 func TestModes(t *testing.T) {
 	g := rand.New(rand.NewPCG(11, 12))
 	samples := need.Times(300, 1000)
@@ -208,7 +215,8 @@ func TestModes(t *testing.T) {
 				before++
 			}
 		}
-		t.Logf("%d values in two heaps: noticed in %d of %d; p below 0.05 in %.1f %% of equal pairs, of medians alone %.1f %%", n, seen, samples,
+		t.Logf("%d values in two heaps: noticed in %d of %d; p below 0.05 in %.1f %% of equal pairs, of medians alone %.1f %%",
+			n, seen, samples,
 			100*float64(low)/float64(samples), 100*float64(before)/float64(samples))
 		if seen < samples*80/100 || low > samples*6/100 {
 			t.Errorf("%d values in two heaps: noticed in %d of %d; p below 0.05 in %d", n, seen, samples, low)
@@ -224,8 +232,9 @@ func exps(x []float64) []float64 {
 	return all
 }
 
-// TestKinds: slow moods of three disk figures among twenty are found, and blocks are of that kind alone; intervals that are still called
-// 95 % cover what is true. Over all rows together, 22 % of such tables were false, and intervals of those rows covered 57 %.
+// TestKinds: slow moods of three disk figures among twenty are found, and blocks are of that kind
+// alone; intervals that are still called 95 % cover what is true. Over all rows together, 22 % of
+// such tables were false, and intervals of those rows covered 57 %.
 func TestKinds(t *testing.T) {
 	g := rand.New(rand.NewPCG(21, 21))
 	tables := need.Times(20, 100)
@@ -267,9 +276,11 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	cover := float64(covered) / float64(called)
-	t.Logf("%d of %d tables false; disk found correlated in %d, micro not in %d; intervals cover %.3f", wrong, tables, found, quiet, cover)
+	t.Logf("%d of %d tables false; disk found correlated in %d, micro not in %d; intervals cover %.3f", wrong, tables,
+		found, quiet, cover)
 	if wrong > tables/20 || found < tables*95/100 || quiet < tables*9/10 || cover < 0.93 {
-		t.Errorf("%d of %d tables false; disk found correlated in %d, micro not in %d; intervals cover %.3f", wrong, tables, found, quiet, cover)
+		t.Errorf("%d of %d tables false; disk found correlated in %d, micro not in %d; intervals cover %.3f", wrong, tables,
+			found, quiet, cover)
 	}
 }
 
@@ -278,7 +289,8 @@ func TestFisher(t *testing.T) {
 	for _, c := range []struct {
 		a, n, b, m int
 		want       float64
-	}{{5, 10, 0, 10, 0.03250774}, {3, 10, 0, 10, 0.2105263}, {1, 10, 1, 10, 1}, {0, 10, 10, 10, 1.082509e-05}, {0, 0, 3, 5, 1}} {
+	}{{5, 10, 0, 10, 0.03250774}, {3, 10, 0, 10, 0.2105263}, {1, 10, 1, 10, 1}, {0, 10, 10, 10, 1.082509e-05},
+		{0, 0, 3, 5, 1}} {
 		if got := fisher(c.a, c.n, c.b, c.m); math.Abs(got-c.want) > 1e-6 {
 			t.Errorf("%d of %d against %d of %d: %g, want %g", c.a, c.n, c.b, c.m, got, c.want)
 		}

@@ -10,15 +10,18 @@ import (
 // level is what an interval does not cover.
 const level = 0.05
 
-// interval returns the 95 % interval of the median: the expanded percentile interval (Hesterberg, "What Teachers Should Know about the
-// Bootstrap", 2014, section 4.3). A percentile interval of n values is too narrow, as if one took 1.96 where Student's t of n-1 degrees
-// belongs and divided by n where n-1 belongs; so its percentiles are moved outwards by as much.
+// interval returns the 95 % interval of the median: the expanded percentile interval (Hesterberg,
+// "What Teachers Should Know about the Bootstrap", 2014, section 4.3). A percentile interval of n
+// values is too narrow, as if one took 1.96 where Student's t of n-1 degrees belongs and divided by
+// n where n-1 belongs; so its percentiles are moved outwards by as much.
 //
-// It was chosen by simulation of 20 000 samples each of normal, uniform, heavy-tailed (t with 2 and 3 degrees), contaminated, bimodal
-// and skew noise. The plain percentile interval of 7 values covered the median in 87 %, of 11, 20 or 30 in 93 to 94 %; this one in 95.5 to
-// 98.6 % for 6 to 30 values, whatever the shape, but 93.5 % for 5 and for 11. The interval median ± t × standard error covered 93 to 99 %,
-// depending on the shape, and was wider by a tenth at 10 values. BCa has nothing to correct: the median is as often too high as too low,
-// and its acceleration, from the jackknife, means nothing for a median. TestCoverage repeats a part of this.
+// It was chosen by simulation of 20 000 samples each of normal, uniform, heavy-tailed (t with 2 and
+// 3 degrees), contaminated, bimodal and skew noise. The plain percentile interval of 7 values
+// covered the median in 87 %, of 11, 20 or 30 in 93 to 94 %; this one in 95.5 to 98.6 % for 6 to 30
+// values, whatever the shape, but 93.5 % for 5 and for 11. The interval median ± t × standard error
+// covered 93 to 99 %, depending on the shape, and was wider by a tenth at 10 values. BCa has
+// nothing to correct: the median is as often too high as too low, and its acceleration, from the
+// jackknife, means nothing for a median. TestCoverage repeats a part of this.
 func (r resampled) interval() (low, high float64) {
 	if r.n < 2 {
 		return r.median, r.median
@@ -26,18 +29,21 @@ func (r resampled) interval() (low, high float64) {
 	n := float64(r.n)
 	t := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(1 - level/2)
 	tail := distuv.UnitNormal.Survival(t * math.Sqrt(n/(n-1)))
-	return stat.Quantile(tail, stat.Empirical, r.medians, r.weights), stat.Quantile(1-tail, stat.Empirical, r.medians, r.weights)
+	return stat.Quantile(tail, stat.Empirical, r.medians, r.weights),
+		stat.Quantile(1-tail, stat.Empirical, r.medians, r.weights)
 }
 
-// p returns how probable a median as far from zero as this one is, if the true one is zero: the median over its bootstrap standard error,
-// compared with Student's t.
+// p returns how probable a median as far from zero as this one is, if the true one is zero: the
+// median over its bootstrap standard error, compared with Student's t.
 //
-// A sign-flip or permutation test would be exact, but cannot give less than 2/2ⁿ: 0.002 for ten rounds, too much for Holm in a table of
-// more than 25 rows, however large the difference. The bootstrap standard error rests on the few values in the middle; its relative
-// error falls as the fourth root of n (Hall and Martin, Probability Theory and Related Fields 80, 1988), hence degrees of freedom as the
-// square root, where n-1 would make p up to five times too small in the tail that Holm looks at. With 2√n, by simulation of 40 000 samples
-// of 5 to 30 values with a median of zero (normal, heavy-tailed, contaminated, bimodal, differences of uniform), p was below 0.05,
-// 0.05/12 and 0.05/60 no oftener than it should be. TestFalseAlarms repeats a part of this.
+// A sign-flip or permutation test would be exact, but cannot give less than 2/2ⁿ: 0.002 for ten
+// rounds, too much for Holm in a table of more than 25 rows, however large the difference. The
+// bootstrap standard error rests on the few values in the middle; its relative error falls as the
+// fourth root of n (Hall and Martin, Probability Theory and Related Fields 80, 1988), hence degrees
+// of freedom as the square root, where n-1 would make p up to five times too small in the tail that
+// Holm looks at. With 2√n, by simulation of 40 000 samples of 5 to 30 values with a median of zero
+// (normal, heavy-tailed, contaminated, bimodal, differences of uniform), p was below 0.05, 0.05/12
+// and 0.05/60 no oftener than it should be. TestFalseAlarms repeats a part of this.
 func (r resampled) p() float64 {
 	if r.median == 0 || r.n < 2 {
 		return 1
@@ -52,10 +58,11 @@ func (r resampled) deviation() float64 {
 	return math.Sqrt(stat.MomentAbout(2, r.medians, stat.Mean(r.medians, r.weights), r.weights))
 }
 
-// ofMeans returns p of the mean in the place of the median: Student's t of values whose mean is zero. Where values lie in two heaps the median
-// jumps from one to the other, and its bootstrap does not know how far; the mean does not jump. By simulation of 2000 pairs of runs of 6 to 30
-// values from the same two heaps, p of the medians was below 0.05 in up to 13 %, and that of the means in no more than 6 %. Means alone would
-// not do: one outlier moves them.
+// ofMeans returns p of the mean in the place of the median: Student's t of values whose mean is
+// zero. Where values lie in two heaps the median jumps from one to the other, and its bootstrap
+// does not know how far; the mean does not jump. By simulation of 2000 pairs of runs of 6 to 30
+// values from the same two heaps, p of the medians was below 0.05 in up to 13 %, and that of the
+// means in no more than 6 %. Means alone would not do: one outlier moves them.
 func ofMeans(x []float64) float64 {
 	n := float64(len(x))
 	m, v := stat.MeanVariance(x, nil)

@@ -1,10 +1,12 @@
 // Package stats decides how far to believe a table of measurements. It is pure: the same values
 // give the same answer.
 //
-// The figure of a row is the median over instances of the ratio of a setting to the bare host in the same round. A ratio of medians would
-// keep what the rounds share, such as a host that gets slower in the night or a neighbour that wakes up; in the ratio within a round it
-// cancels. With noise of 2 % and a drift of 30 % over ten rounds, the ratio of medians is off by half as much again (TestDrift: 1.75 % against
-// 1.07 %). All is done with logarithms, so that a ratio and its inverse, a rate and a time, are judged alike.
+// The figure of a row is the median over instances of the ratio of a setting to the bare host in
+// the same round. A ratio of medians would keep what the rounds share, such as a host that gets
+// slower in the night or a neighbour that wakes up; in the ratio within a round it cancels. With
+// noise of 2 % and a drift of 30 % over ten rounds, the ratio of medians is off by half as much
+// again (TestDrift: 1.75 % against 1.07 %). All is done with logarithms, so that a ratio and its
+// inverse, a rate and a time, are judged alike.
 package stats
 
 import (
@@ -18,8 +20,8 @@ const Margin = 0.05
 // Enough is the number of instances, with a value of the setting and of bare, below which nothing is decided.
 const Enough = 5
 
-// A Row holds the values of one figure in one setting, by kept round: same order and length. A value that is NaN or negative has no ratio,
-// and its round does not count for the row.
+// A Row holds the values of one figure in one setting, by kept round: same order and length. A
+// value that is NaN or negative has no ratio, and its round does not count for the row.
 type Row struct {
 	Kind, Figure string // of the test, and the figure itself: what has slow moods is looked for by them
 	Family       int    // rows of one family share the correction of p for their number
@@ -35,7 +37,8 @@ type Row struct {
 // A Pairing is two settings that are the same, by kept round.
 type Pairing struct{ Again, Once []float64 }
 
-// Judged is what a row comes to. Ratios are setting to base. Without Enough instances P and Adjusted are 1; without any round, ratios are 0.
+// Judged is what a row comes to. Ratios are setting to base. Without Enough instances P and
+// Adjusted are 1; without any round, ratios are 0.
 type Judged struct {
 	N           int // rounds that count
 	Instances   int // in which they were done
@@ -60,15 +63,18 @@ type Verdict string
 
 // The verdicts.
 const (
-	Same         Verdict = "same"             // the interval lies wholly within 1 ± Margin
-	Differs      Verdict = "differs"          // it lies wholly outside, and wholly beyond the A/A band, and Adjusted is below 0.05
-	Slight       Verdict = "differs slightly" // as Differs, but the interval reaches into 1 ± Margin: sure, but perhaps too small to matter
-	Fails        Verdict = "fails"            // the setting fails in more instances than bare does, and not by chance
+	Same Verdict = "same" // the interval lies wholly within 1 ± Margin
+	// it lies wholly outside, and wholly beyond the A/A band, and Adjusted is below 0.05
+	Differs Verdict = "differs"
+	// as Differs, but the interval reaches into 1 ± Margin: sure, but perhaps too small to matter
+	Slight       Verdict = "differs slightly"
+	Fails        Verdict = "fails" // the setting fails in more instances than bare does, and not by chance
 	Undecided    Verdict = "undecided"
 	Unmeasurable Verdict = "not measurable now" // the host was disturbed, and its A/A band is too wide
 )
 
-// Judge judges a whole table: Holm's correction needs all of its rows, and so does the search for autocorrelation.
+// Judge judges a whole table: Holm's correction needs all of its rows, and so does the search for
+// autocorrelation.
 func Judge(rows []Row) []Judged {
 	blocks := blocksOf(rows)
 	judged := make([]Judged, len(rows))
@@ -149,7 +155,8 @@ func (row Row) compare(serial Serial, controls band) Judged {
 	return j
 }
 
-// interval returns the median of a sample, which has a value, and its 95 % interval; with fewer than Enough of what is resampled, the range.
+// interval returns the median of a sample, which has a value, and its 95 % interval; with fewer
+// than Enough of what is resampled, the range.
 func (s sample) interval() (middle, low, high float64, ranged bool) {
 	units := s.units()
 	if len(s) < Enough {
@@ -177,7 +184,8 @@ type band struct {
 	controlled bool
 }
 
-// bandOf covers the 95 % intervals of the ratios of what is the same to the same, or the ranges if there are too few instances; 0: there are none.
+// bandOf covers the 95 % intervals of the ratios of what is the same to the same, or the ranges if
+// there are too few instances; 0: there are none.
 func bandOf(controls []Pairing, instances []int, block int) band {
 	b := band{controlled: true}
 	for _, c := range controls {
@@ -195,8 +203,8 @@ func bandOf(controls []Pairing, instances []int, block int) band {
 	return b
 }
 
-// Band covers the 95 % intervals of the ratios of what is the same to the same; 0: there are none. With too few instances for an interval
-// it covers the ranges.
+// Band covers the 95 % intervals of the ratios of what is the same to the same; 0: there are none.
+// With too few instances for an interval it covers the ranges.
 func Band(controls []Pairing, instances []int, block int) (low, high float64, ranged bool) {
 	b := bandOf(controls, instances, block)
 	return b.low, b.high, !b.controlled
@@ -205,7 +213,8 @@ func Band(controls []Pairing, instances []int, block int) (low, high float64, ra
 // decidable says whether there are instances enough, or blocks of them.
 func (j Judged) decidable() bool { return j.Instances/max(1, j.Block) >= Enough }
 
-// calm says whether a row can be judged though others used the host: what is the same was measured as the same all along.
+// calm says whether a row can be judged though others used the host: what is the same was measured
+// as the same all along.
 func (j Judged) calm() bool {
 	return j.controlled && j.ControlLow >= 1-Margin && j.ControlHigh <= 1+Margin
 }
@@ -229,8 +238,9 @@ func (j Judged) verdict() Verdict {
 	return Undecided
 }
 
-// Rounds says how many rounds an instance is worth where making one costs as much as so many rounds (Kalibera and Jones, section 7): the square
-// root of what each costs, and of the variance that each adds, for the row in the middle; 0: the rows do not tell.
+// Rounds says how many rounds an instance is worth where making one costs as much as so many rounds
+// (Kalibera and Jones, section 7): the square root of what each costs, and of the variance that
+// each adds, for the row in the middle; 0: the rows do not tell.
 func Rounds(rows []Components, cost float64) float64 {
 	var best []float64
 	for _, c := range rows {
@@ -245,8 +255,8 @@ func Rounds(rows []Components, cost float64) float64 {
 	return median(best)
 }
 
-// logRatios returns the logarithms of the ratios within rounds: infinite where one of the two is the worst or the best that there can be, and
-// NaN where there is none, or both are.
+// logRatios returns the logarithms of the ratios within rounds: infinite where one of the two is
+// the worst or the best that there can be, and NaN where there is none, or both are.
 func logRatios(above, below []float64) []float64 {
 	logs := make([]float64, min(len(above), len(below)))
 	for i := range logs {

@@ -14,7 +14,8 @@ import (
 
 func differs(j Judged) bool { return j.Verdict == Differs }
 
-// TestIdenticalTables: where every setting is the same, at most one table in twenty says of any row that it differs.
+// TestIdenticalTables: where every setting is the same, at most one table in twenty says of any row
+// that it differs.
 func TestIdenticalTables(t *testing.T) {
 	for most, tables := range map[int]int{10: need.Times(10, 60), 30: need.Times(5, 30)} {
 		for _, n := range slices.Concat(quiet, loud) {
@@ -30,17 +31,20 @@ func TestIdenticalTables(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("up to %d rounds, %-47s %d of %d tables with a difference; %.0f %% of rows the same", most, n.name+":", wrong, tables,
+			t.Logf("up to %d rounds, %-47s %d of %d tables with a difference; %.0f %% of rows the same", most, n.name+":",
+				wrong, tables,
 				100*float64(same)/float64(tables*12))
 			if wrong > tables/20 {
-				t.Errorf("up to %d rounds, %s: %d of %d tables with identical settings have a difference", most, n.name, wrong, tables)
+				t.Errorf("up to %d rounds, %s: %d of %d tables with identical settings have a difference", most, n.name, wrong,
+					tables)
 			}
 		}
 	}
 }
 
-// TestPlanted: a slow-down of 10 % in one row of twelve is found in nine of ten tables, with the noise called quiet: of each value 2 % at most,
-// outliers and drift as there, with as many rounds, from 10 to 30, as Wide asks for with 0.06. Loud noise is told.
+// TestPlanted: a slow-down of 10 % in one row of twelve is found in nine of ten tables, with the
+// noise called quiet: of each value 2 % at most, outliers and drift as there, with as many rounds,
+// from 10 to 30, as Wide asks for with 0.06. Loud noise is told.
 func TestPlanted(t *testing.T) {
 	tables := need.Times(10, 80)
 	for _, n := range slices.Concat(quiet, loud) {
@@ -57,7 +61,8 @@ func TestPlanted(t *testing.T) {
 		}
 		t.Logf("%-47s found in %d of %d tables, with %.0f rounds; %d with another difference", n.name+":", found, tables,
 			float64(rounds)/float64(tables), wrong)
-		if isQuiet := slices.ContainsFunc(quiet, func(q noise) bool { return q.name == n.name }); isQuiet && found < tables*9/10 {
+		if isQuiet := slices.ContainsFunc(quiet, func(q noise) bool { return q.name == n.name }); isQuiet &&
+			found < tables*9/10 {
 			t.Errorf("%s: found in %d of %d", n.name, found, tables)
 		}
 		if wrong > tables/20 {
@@ -108,20 +113,26 @@ func TestVerdicts(t *testing.T) {
 		want Verdict
 		n    int
 	}{
-		"equal":                     {rowOf(steady, steady, steady), Same, 10},
-		"twice":                     {rowOf(repeat(200, 10), steady, steady), Differs, 10},
-		"at the margin":             {rowOf(repeat(105, 10), steady, steady), Same, 10},
-		"within the band":           {rowOf(repeat(120, 10), steady, []float64{80, 130, 80, 130, 80, 130, 80, 130, 80, 130}), Undecided, 10},
-		"no control at all":         {rowOf(repeat(200, 10), steady, nil), Differs, 10},
-		"a control that failed":     {rowOf(repeat(200, 10), steady, repeat(nan, 10)), Undecided, 10},
-		"four rounds":               {rowOf(repeat(200, 4), repeat(100, 4), repeat(100, 4)), Undecided, 4},
-		"rounds that have no value": {rowOf([]float64{nan, 200, nan, 200, -1, 200, 200, nan, 200}, steady, steady), Differs, 5},
-		"slightly":                  {rowOf([]float64{105, 106, 105, 106, 105, 106, 104, 106, 105, 107}, steady, steady), Slight, 10},
-		"a zero in each second":     {rowOf([]float64{0, 100, 0, 100, 0, 100, 0, 100, 0, 100}, steady, steady), Fails, 10},
-		"a zero once":               {rowOf([]float64{0, 100, 100, 100, 100, 100, 100, 100, 100, 100}, steady, steady), Same, 10},
-		"a zero in three of ten":    {rowOf([]float64{0, 100, 100, 0, 100, 100, 100, 0, 100, 100}, steady, steady), Undecided, 10},
-		"bare fails":                {rowOf(steady, []float64{0, 100, 0, 100, 0, 100, 0, 100, 0, 100}, steady), Undecided, 10},
-		"nothing":                   {Row{}, Undecided, 0},
+		"equal":         {rowOf(steady, steady, steady), Same, 10},
+		"twice":         {rowOf(repeat(200, 10), steady, steady), Differs, 10},
+		"at the margin": {rowOf(repeat(105, 10), steady, steady), Same, 10},
+		"within the band": {rowOf(repeat(120, 10), steady,
+			[]float64{80, 130, 80, 130, 80, 130, 80, 130, 80, 130}), Undecided, 10},
+		"no control at all":     {rowOf(repeat(200, 10), steady, nil), Differs, 10},
+		"a control that failed": {rowOf(repeat(200, 10), steady, repeat(nan, 10)), Undecided, 10},
+		"four rounds":           {rowOf(repeat(200, 4), repeat(100, 4), repeat(100, 4)), Undecided, 4},
+		"rounds that have no value": {rowOf([]float64{nan, 200, nan, 200, -1, 200, 200, nan, 200}, steady, steady), Differs,
+			5},
+		"slightly": {rowOf([]float64{105, 106, 105, 106, 105, 106, 104, 106, 105, 107}, steady, steady),
+			Slight, 10},
+		"a zero in each second": {rowOf([]float64{0, 100, 0, 100, 0, 100, 0, 100, 0, 100}, steady, steady), Fails, 10},
+		"a zero once": {rowOf([]float64{0, 100, 100, 100, 100, 100, 100, 100, 100, 100}, steady, steady),
+			Same, 10},
+		"a zero in three of ten": {rowOf([]float64{0, 100, 100, 0, 100, 100, 100, 0, 100, 100}, steady, steady),
+			Undecided, 10},
+		"bare fails": {rowOf(steady, []float64{0, 100, 0, 100, 0, 100, 0, 100, 0, 100}, steady), Undecided,
+			10},
+		"nothing": {Row{}, Undecided, 0},
 	} {
 		j := Judge([]Row{c.row})[0]
 		if j.Verdict != c.want || j.N != c.n {
@@ -133,7 +144,8 @@ func TestVerdicts(t *testing.T) {
 // TestAnything: no values panic; figures are finite, ordered, the same again, and turned round for the inverse.
 func TestAnything(t *testing.T) {
 	value := rapid.OneOf(rapid.Float64(), rapid.Float64Range(90, 110),
-		rapid.SampledFrom([]float64{0, 1, -1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64}))
+		rapid.SampledFrom([]float64{0, 1, -1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64,
+			math.SmallestNonzeroFloat64}))
 	values := rapid.SliceOfN(value, 0, 24)
 	instances := rapid.SliceOfN(rapid.IntRange(0, 9), 0, 24)
 	rapid.Check(t, func(r *rapid.T) {
@@ -154,7 +166,8 @@ func TestAnything(t *testing.T) {
 				j.Instances < Enough && j.Verdict != Undecided {
 				r.Fatalf("%+v", j)
 			}
-			if k := inverse[i]; k.N != j.N || math.Abs(k.P-j.P) > 1e-6 || j.Ratio > 1e-300 && k.Ratio > 1e-300 && math.Abs(k.Ratio*j.Ratio-1) > 1e-6 {
+			if k := inverse[i]; k.N != j.N || math.Abs(k.P-j.P) > 1e-6 || j.Ratio > 1e-300 && k.Ratio > 1e-300 &&
+				math.Abs(k.Ratio*j.Ratio-1) > 1e-6 {
 				if j.N > 0 && j.Ratio < 1e300 && k.Ratio < 1e300 {
 					r.Fatalf("%+v and turned %+v", j, k)
 				}

@@ -6,13 +6,16 @@ import (
 	"sort"
 )
 
-// modes reports whether values lie in two heaps with nothing in between, as they do where something is at times so and at times otherwise: a
-// buffer that is aligned or not, a flow that hashes to this queue or to that one.
+// modes reports whether values lie in two heaps with nothing in between, as they do where something
+// is at times so and at times otherwise: a buffer that is aligned or not, a flow that hashes to
+// this queue or to that one.
 //
-// The values are split where the parts are closest in themselves (Engelman and Hartigan, "Percentage points of a test for clusters",
-// JASA 64, 1969), each part a fifth of them at least, so that outliers are none. What is left of the variance within the parts is
-// compared with what values without modes leave: of these the uniform distribution is the worst (Hartigan and Hartigan, "The dip test of
-// unimodality", Annals of Statistics 13, 1985), and leaves less than mostWithin in one of a hundred samples.
+// The values are split where the parts are closest in themselves (Engelman and Hartigan,
+// "Percentage points of a test for clusters", JASA 64, 1969), each part a fifth of them at least,
+// so that outliers are none. What is left of the variance within the parts is compared with what
+// values without modes leave: of these the uniform distribution is the worst (Hartigan and
+// Hartigan, "The dip test of unimodality", Annals of Statistics 13, 1985), and leaves less than
+// mostWithin in one of a hundred samples.
 func modes(x []float64) bool {
 	x = slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(x), func(v float64) bool { return !finite(v) })))
 	least := max(2, (len(x)+4)/5)
@@ -46,7 +49,8 @@ func squares(x []float64) float64 {
 var modePoints = []struct {
 	n      int
 	within float64
-}{{8, 0.0379}, {10, 0.0576}, {12, 0.0712}, {15, 0.0889}, {20, 0.1102}, {30, 0.1347}, {50, 0.1560}, {100, 0.1848}, {300, 0.2127}}
+}{{8, 0.0379}, {10, 0.0576}, {12, 0.0712}, {15, 0.0889}, {20, 0.1102}, {30, 0.1347}, {50, 0.1560}, {100, 0.1848},
+	{300, 0.2127}}
 
 func mostWithin(n int) float64 {
 	i := sort.Search(len(modePoints), func(i int) bool { return modePoints[i].n >= n })

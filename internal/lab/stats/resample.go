@@ -7,12 +7,14 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// A resampled is the distribution of the median of samples that are drawn from values with replacement: the bootstrap.
+// A resampled is the distribution of the median of samples that are drawn from values with
+// replacement: the bootstrap.
 //
-// It is not drawn but computed. A resample of n values has a median that is one of the n values or, for an even n, the mean of two, and
-// how probable each of these is follows from counting (Efron, Annals of Statistics 7, 1979; Maritz and Jarrett, JASA 73, 1978). It is
-// what drawing more and more resamples tends to, without the noise of drawing: whoever computes it gets the same interval from the same
-// values, and the small tails that an interval of few rounds is made of are exact.
+// It is not drawn but computed. A resample of n values has a median that is one of the n values or,
+// for an even n, the mean of two, and how probable each of these is follows from counting (Efron,
+// Annals of Statistics 7, 1979; Maritz and Jarrett, JASA 73, 1978). It is what drawing more and
+// more resamples tends to, without the noise of drawing: whoever computes it gets the same interval
+// from the same values, and the small tails that an interval of few rounds is made of are exact.
 type resampled struct {
 	n       int // values
 	median  float64
@@ -23,7 +25,8 @@ type resampled struct {
 // negligible is a probability that changes no interval.
 const negligible = 1e-15
 
-// resample takes values in ascending order, of which there must be one. The least and the greatest may be infinite.
+// resample takes values in ascending order, of which there must be one. The least and the greatest
+// may be infinite.
 func resample(x []float64) resampled {
 	r := resampled{n: len(x), median: median(x)}
 	if r.n%2 == 1 {
@@ -45,10 +48,12 @@ func (r *resampled) odd(x []float64) {
 	}
 }
 
-// even: the median is the mean of the i-th and the j-th value if the draws n/2 and n/2+1, in order of size, are these.
+// even: the median is the mean of the i-th and the j-th value if the draws n/2 and n/2+1, in order
+// of size, are these.
 func (r *resampled) even(x []float64) {
 	half := r.n / 2
-	// The logarithm of how probable it is that the greatest of n/2 draws is the i-th value; so is it that the least is the i-th from above.
+	// The logarithm of how probable it is that the greatest of n/2 draws is the i-th value; so is it
+	// that the least is the i-th from above.
 	edge := make([]float64, r.n)
 	for i := range edge {
 		edge[i] = math.Log(math.Pow(r.share(i+1), float64(half)) - math.Pow(r.share(i), float64(half)))
@@ -103,9 +108,9 @@ func median(x []float64) float64 {
 	return between(x[n/2-1], x[n/2])
 }
 
-// between is the mean of two values, the lower first. Halves are added, because the sum of two large values may be infinite; half of the
-// smallest is zero, hence the bounds.
-// Of a place that fails as often as the other does, nothing is known to be better.
+// between is the mean of two values, the lower first. Halves are added, because the sum of two
+// large values may be infinite; half of the smallest is zero, hence the bounds. Of a place that
+// fails as often as the other does, nothing is known to be better.
 func between(low, high float64) float64 {
 	if math.IsInf(low, -1) && math.IsInf(high, 1) {
 		return 0
@@ -113,8 +118,8 @@ func between(low, high float64) float64 {
 	return min(max(low/2+high/2, low), high)
 }
 
-// tamed takes the greatest finite value for what is infinite, so that a spread can be told. Without a finite value,
-// there is none.
+// tamed takes the greatest finite value for what is infinite, so that a spread can be told. Without
+// a finite value, there is none.
 func tamed(ascending []float64) []float64 {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range ascending {

@@ -42,7 +42,8 @@ func TestResampleAll(t *testing.T) {
 	}
 }
 
-// TestResampleDrawn: for ten values, 100 000 resamples that are drawn come to nearly the same interval and error.
+// TestResampleDrawn: for ten values, 100 000 resamples that are drawn come to nearly the same
+// interval and error.
 func TestResampleDrawn(t *testing.T) {
 	g := rand.New(rand.NewPCG(3, 3))
 	x := []float64{1, 2, 4, 7, 11, 16, 22, 29, 37, 46}
@@ -65,7 +66,8 @@ func TestResampleDrawn(t *testing.T) {
 	}
 	low, high := r.interval()
 	tail := distuv.UnitNormal.Survival(distuv.StudentsT{Sigma: 1, Nu: 9}.Quantile(0.975) * math.Sqrt(10./9))
-	if l, h := medians[int(tail*resamples)], medians[int((1-tail)*resamples)]; math.Abs(l-low) > 1 || math.Abs(h-high) > 1 {
+	if l, h := medians[int(tail*resamples)], medians[int((1-tail)*resamples)]; math.Abs(l-low) > 1 ||
+		math.Abs(h-high) > 1 {
 		t.Errorf("%g to %g, drawn %g to %g", low, high, l, h)
 	}
 }
@@ -138,7 +140,8 @@ func TestFalseAlarms(t *testing.T) {
 				}
 			}
 			if low > samples*6/100 || lower > samples*7/1000 {
-				t.Errorf("%s, %d values: below 0.05 in %.4f, below 0.05/12 in %.4f", name, n, float64(low)/float64(samples), float64(lower)/float64(samples))
+				t.Errorf("%s, %d values: below 0.05 in %.4f, below 0.05/12 in %.4f", name, n, float64(low)/float64(samples),
+					float64(lower)/float64(samples))
 			}
 		}
 	}
@@ -160,10 +163,12 @@ func TestHolm(t *testing.T) {
 	}
 }
 
-// TestOrder: each round is a permutation, odd ones mirror even ones, and in every 2n rounds each setting is first twice and last twice.
+// TestOrder: each round is a permutation, odd ones mirror even ones, and in every 2n rounds each
+// setting is first twice and last twice.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		n, seed, block := rapid.IntRange(1, 12).Draw(r, "n"), rapid.Uint64().Draw(r, "seed"), rapid.IntRange(0, 50).Draw(r, "block")
+		n, seed, block := rapid.IntRange(1, 12).Draw(r, "n"), rapid.Uint64().Draw(r, "seed"), rapid.IntRange(0, 50).
+			Draw(r, "block")
 		first, last := make([]int, n), make([]int, n)
 		var before []int
 		for round := 2 * n * block; round < 2*n*(block+1); round++ {

@@ -10,7 +10,8 @@ import (
 // Apart is the verdict of two single runs that differ: of the runs, not of what changed between them.
 const Apart Verdict = "these two runs differ"
 
-// AsFormer is the verdict of two single runs that differ by no more than former runs did, in which nothing had changed.
+// AsFormer is the verdict of two single runs that differ by no more than former runs did, in which
+// nothing had changed.
 const AsFormer Verdict = "these two runs differ as former ones did"
 
 // levels are the figures of runs: logarithms of their medians. Runs without a value are left out.
@@ -23,10 +24,11 @@ func levels(runs []Run) (all []float64) {
 	return all
 }
 
-// compareRuns compares two groups of runs, by Student's t of their figures: what rounds and instances add to the spread
-// is in that of runs already. Few runs are as many as there are, so nothing is resampled. Former runs of the same
-// experiment tell of the spread, too. The A/A bands of single runs are left out: the widest of many is as wide as the
-// luck of a run, which the spread of runs has.
+// compareRuns compares two groups of runs, by Student's t of their figures: what rounds and
+// instances add to the spread is in that of runs already. Few runs are as many as there are, so
+// nothing is resampled. Former runs of the same experiment tell of the spread, too. The A/A bands
+// of single runs are left out: the widest of many is as wide as the luck of a run, which the spread
+// of runs has.
 func (pair Pair) compareRuns() Judged {
 	j := Judged{P: 1, Adjusted: 1, Block: 1}
 	before, after := levels(pair.Before), levels(pair.After)
@@ -65,8 +67,9 @@ func (pair Pair) compareRuns() Judged {
 	return j
 }
 
-// spread is the standard error of the difference of two groups of runs, and its degrees of freedom. Without former runs
-// each side has its own spread (Welch, Biometrika 34, 1947), if it has two runs; otherwise all have the same.
+// spread is the standard error of the difference of two groups of runs, and its degrees of freedom.
+// Without former runs each side has its own spread (Welch, Biometrika 34, 1947), if it has two
+// runs; otherwise all have the same.
 func spread(before, after, former []float64) (se, freedom float64) {
 	n, m := float64(len(before)), float64(len(after))
 	if len(former) < Enough && n > 1 && m > 1 {

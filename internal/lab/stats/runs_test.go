@@ -21,8 +21,9 @@ func luckyRuns(g *rand.Rand, n int, factor, luck float64) (runs []Run) {
 	return runs
 }
 
-// TestRuns: two runs that differ by their luck are two runs that differ, and no setting that does. Several runs on each
-// side do not differ more often than they may, their intervals cover what is true, and five find 10 %.
+// TestRuns: two runs that differ by their luck are two runs that differ, and no setting that does.
+// Several runs on each side do not differ more often than they may, their intervals cover what is
+// true, and five find 10 %.
 func TestRuns(t *testing.T) {
 	g := rand.New(rand.NewPCG(31, 31))
 	const rows = 20

@@ -7,18 +7,22 @@ import (
 
 // A sample is values by instance: those of its rounds, in the order of rounds. No instance is empty.
 //
-// An instance is what was made at once: the nodes of all settings, until they are made anew. Whatever luck it has, with the layout of its
-// memory or with the processor that takes its packets, all of its rounds have. So the rounds of one instance are no independent values of
-// what a setting costs; instances are (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013).
+// An instance is what was made at once: the nodes of all settings, until they are made anew.
+// Whatever luck it has, with the layout of its memory or with the processor that takes its packets,
+// all of its rounds have. So the rounds of one instance are no independent values of what a setting
+// costs; instances are (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013).
 //
-// So it is instances that are resampled, each with the median of its rounds. What rounds add to the spread is in that of these medians
-// already. To draw rounds within the instances that were drawn, too, counts it twice (Davison and Hinkley, "Bootstrap Methods and their
-// Application", 1997, section 3.8): in a simulation of 2000 samples each of 5 to 15 instances of 2 or 3 rounds, intervals then covered the
-// true value in 97 to 100 %, and those of instances alone in 93 to 97 %, whether instances add nothing or four times as much as rounds.
+// So it is instances that are resampled, each with the median of its rounds. What rounds add to the
+// spread is in that of these medians already. To draw rounds within the instances that were drawn,
+// too, counts it twice (Davison and Hinkley, "Bootstrap Methods and their Application", 1997,
+// section 3.8): in a simulation of 2000 samples each of 5 to 15 instances of 2 or 3 rounds,
+// intervals then covered the true value in 97 to 100 %, and those of instances alone in 93 to 97 %,
+// whether instances add nothing or four times as much as rounds.
 type sample [][]float64
 
-// gather puts values together by the instances of their rounds; what is no number does not count. Without any instances, each round is one.
-// Infinite values count: they are those of rounds in which a place failed, and are the worst that there is.
+// gather puts values together by the instances of their rounds; what is no number does not count.
+// Without any instances, each round is one. Infinite values count: they are those of rounds in
+// which a place failed, and are the worst that there is.
 func gather(x []float64, instances []int) sample {
 	var s sample
 	at := map[int]int{}
@@ -76,8 +80,8 @@ func (s sample) medians() []float64 {
 	return all
 }
 
-// units are what is resampled, ascending: the medians of instances. From one instance alone nothing can be learned of others: then they
-// are its rounds, and tell of this instance only.
+// units are what is resampled, ascending: the medians of instances. From one instance alone nothing
+// can be learned of others: then they are its rounds, and tell of this instance only.
 func (s sample) units() []float64 {
 	if len(s) == 1 {
 		return slices.Sorted(slices.Values(s[0]))
@@ -93,7 +97,8 @@ func (s sample) values() (n int) {
 	return n
 }
 
-// Components are what instances and rounds add to the spread of a figure: standard deviations of logarithms, so nearly shares of its value.
+// Components are what instances and rounds add to the spread of a figure: standard deviations of
+// logarithms, so nearly shares of its value.
 type Components struct {
 	Known     bool    // some instance had two rounds, and there were two: otherwise they cannot be told apart
 	Instances float64 // between instances, without what comes of their rounds

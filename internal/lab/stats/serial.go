@@ -6,35 +6,39 @@ import (
 	"slices"
 )
 
-// What is below serialLevel, corrected by Holm over the kinds of a table, is taken for no chance. A kind whose own p is
-// below suspectLevel may yet turn out to be correlated: more rounds will tell. shuffles is how many orders a series is
-// compared with.
+// What is below serialLevel, corrected by Holm over the kinds of a table, is taken for no chance. A
+// kind whose own p is below suspectLevel may yet turn out to be correlated: more rounds will tell.
+// shuffles is how many orders a series is compared with.
 const (
 	serialLevel  = 0.05
 	suspectLevel = 0.1
 	shuffles     = 999
 )
 
-// A Series is what one figure gave in one setting, or the ratios of two, by round. Kind is the kind of its test: what
-// gives a host slow moods (a disk, a network) gives them to all figures of a kind.
+// A Series is what one figure gave in one setting, or the ratios of two, by round. Kind is the kind
+// of its test: what gives a host slow moods (a disk, a network) gives them to all figures of a
+// kind.
 type Series struct {
 	Kind, Figure string
 	Values       []float64
 	Instances    []int // of the rounds, as in a Row
 }
 
-// A Serial says how many instances in a row count for one. Block is 1 if neighbours are no more alike than others.
+// A Serial says how many instances in a row count for one. Block is 1 if neighbours are no more
+// alike than others.
 type Serial struct {
 	Block     int
 	Suspected bool // neighbours may be more alike than others: too few rounds to tell
 }
 
-// Blocks tests, for each kind, whether neighbours in time are more alike than others, and how much: a host that has
-// slow moods gives each value several times, and fewer independent ones than there are.
+// Blocks tests, for each kind, whether neighbours in time are more alike than others, and how much:
+// a host that has slow moods gives each value several times, and fewer independent ones than there
+// are.
 //
-// A table is tested by kind because a mean over all of it hides the three figures of a disk among twenty that have
-// nothing of the kind. Within a kind, one row alone may be correlated, too, as where a mode changed once in one setting:
-// the kind is tested by the mean over its rows and by the greatest of them.
+// A table is tested by kind because a mean over all of it hides the three figures of a disk among
+// twenty that have nothing of the kind. Within a kind, one row alone may be correlated, too, as
+// where a mode changed once in one setting: the kind is tested by the mean over its rows and by the
+// greatest of them.
 func Blocks(all []Series) []Serial {
 	kinds := kindsOf(all)
 	p := make([]float64, len(kinds))
@@ -93,8 +97,9 @@ func kindsOf(all []Series) (kinds []*kindred) {
 	return kinds
 }
 
-// test is a permutation test over all rows of the kind at once, since one row has too few values: in how many other
-// orders of the instances, the same for all rows, is the autocorrelation as high. It ends early if it is no rarity.
+// test is a permutation test over all rows of the kind at once, since one row has too few values:
+// in how many other orders of the instances, the same for all rows, is the autocorrelation as high.
+// It ends early if it is no rarity.
 func (k *kindred) test() {
 	if k.length == 0 {
 		return
@@ -129,8 +134,8 @@ func (k *kindred) test() {
 	k.p = min(1, 2*min(k.meanP, share(asGreatest)))
 }
 
-// statistic returns the mean autocorrelation of the rows in another order of instances, and the greatest one. In the
-// order in which they were measured, each figure keeps its greatest.
+// statistic returns the mean autocorrelation of the rows in another order of instances, and the
+// greatest one. In the order in which they were measured, each figure keeps its greatest.
 func (k *kindred) statistic(order []int, keep bool) (mean, greatest float64) {
 	n := 0
 	greatest = math.Inf(-1)
@@ -176,9 +181,10 @@ func (k *kindred) judge(correlated bool, correction float64, serials []Serial) {
 	}
 }
 
-// correlation estimates that of neighbours: of all values together, or as the mean over rows if that is more. Rows in
-// which a mood never changed while they were measured show none, and the sum over all values gives them no weight. The
-// estimate is corrected for its bias in short series (Kendall, Biometrika 41, 1954).
+// correlation estimates that of neighbours: of all values together, or as the mean over rows if
+// that is more. Rows in which a mood never changed while they were measured show none, and the sum
+// over all values gives them no weight. The estimate is corrected for its bias in short series
+// (Kendall, Biometrika 41, 1954).
 func correlation(figures []figureSeries) float64 {
 	square, product, mean, length, rows := 0.0, 0.0, 0.0, 0.0, 0.0
 	for _, f := range figures {
@@ -234,9 +240,10 @@ func (s series) in(order []int, into series) series {
 	return into
 }
 
-// blockOf returns how many neighbours are resampled as one (Carlstein, Annals of Statistics 14, 1986). So many values are
-// worth one as the variance of their mean says, (1+r)/(1-r); blocks three times as long are, by nine tenths,
-// independent of one another. Blocks of the former length let intervals cover 88 % at r = 0.5.
+// blockOf returns how many neighbours are resampled as one (Carlstein, Annals of Statistics 14,
+// 1986). So many values are worth one as the variance of their mean says, (1+r)/(1-r); blocks three
+// times as long are, by nine tenths, independent of one another. Blocks of the former length let
+// intervals cover 88 % at r = 0.5.
 func blockOf(correlation float64) int {
 	const lengths = 3
 	r := max(0, correlation)

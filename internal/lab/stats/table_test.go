@@ -8,7 +8,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// A noise is the factor by which a measured value varies. What drifts depends on when it is measured, from 0 to 1 over ten rounds.
+// A noise is the factor by which a measured value varies. What drifts depends on when it is
+// measured, from 0 to 1 over ten rounds.
 type noise struct {
 	name   string
 	factor func(g *rand.Rand, when float64) float64
@@ -16,7 +17,8 @@ type noise struct {
 
 func lognormal(g *rand.Rand, deviation float64) float64 { return math.Exp(deviation * g.NormFloat64()) }
 
-// Noise up to which a difference of 10 % must be found with ten rounds, and more that must not be taken for a difference.
+// Noise up to which a difference of 10 % must be found with ten rounds, and more that must not be
+// taken for a difference.
 var (
 	quiet = []noise{
 		{"lognormal 1 %", func(g *rand.Rand, _ float64) float64 { return lognormal(g, 0.01) }},
@@ -31,7 +33,9 @@ var (
 		{"heavy tails: 1 % × t3", func(g *rand.Rand, _ float64) float64 {
 			return math.Exp(0.01 * distuv.StudentsT{Sigma: 1, Nu: 3, Src: g}.Rand())
 		}},
-		{"2 %, drift of 30 % over ten rounds", func(g *rand.Rand, when float64) float64 { return (1 + 0.3*when) * lognormal(g, 0.02) }},
+		{"2 %, drift of 30 % over ten rounds", func(g *rand.Rand, when float64) float64 {
+			return (1 + 0.3*when) * lognormal(g, 0.02)
+		}},
 		{"bimodal: 3 % faster in one of three", func(g *rand.Rand, _ float64) float64 {
 			v := lognormal(g, 0.01)
 			if g.Float64() < 1./3 {
@@ -40,7 +44,9 @@ var (
 			return v
 		}},
 		{"uniform ± 3 %", func(g *rand.Rand, _ float64) float64 { return 0.97 + 0.06*g.Float64() }},
-		{"1.5 %, told in steps of 1 %", func(g *rand.Rand, _ float64) float64 { return math.Round(100*lognormal(g, 0.015)) / 100 }},
+		{"1.5 %, told in steps of 1 %", func(g *rand.Rand, _ float64) float64 {
+			return math.Round(100*lognormal(g, 0.015)) / 100
+		}},
 	}
 	loud = []noise{
 		{"lognormal 4 %", func(g *rand.Rand, _ float64) float64 { return lognormal(g, 0.04) }},
@@ -68,7 +74,8 @@ var (
 	}
 )
 
-// A mood is what an instance of a setting has for as long as it lives: begin makes one, and what it gives is the factor of each round.
+// A mood is what an instance of a setting has for as long as it lives: begin makes one, and what it
+// gives is the factor of each round.
 type mood struct {
 	name  string
 	begin func(g *rand.Rand) func() float64
@@ -100,8 +107,9 @@ var moods = []mood{
 	}},
 }
 
-// A table as the lab makes it: four figures, each in bare, in bare again, in three settings, and in the first of these again, in the order
-// that Order gives, one after another. Twelve rows, of which three each have the same base. The setting of row 0 is slower by a factor.
+// A table as the lab makes it: four figures, each in bare, in bare again, in three settings, and in
+// the first of these again, in the order that Order gives, one after another. Twelve rows, of which
+// three each have the same base. The setting of row 0 is slower by a factor.
 type table struct {
 	noise  noise
 	random *rand.Rand
@@ -115,7 +123,8 @@ type table struct {
 }
 
 func newTable(n noise, seed uint64, slower float64) *table {
-	return &table{noise: n, random: rand.New(rand.NewPCG(seed, 4)), seed: seed, slower: slower, mood: none, per: 1, rows: make([]Row, 12)}
+	return &table{noise: n, random: rand.New(rand.NewPCG(seed, 4)), seed: seed, slower: slower, mood: none, per: 1,
+		rows: make([]Row, 12)}
 }
 
 // measure adds a round; round 0 is dropped, as the lab does.
@@ -135,7 +144,8 @@ func (t *table) measure(round int) {
 	for figure := range 4 {
 		values := make([]float64, settings)
 		for slot, setting := range Order(settings, round, t.seed) {
-			values[setting] = 1000 * t.noise.factor(t.random, (float64(round-1)+float64(slot)/settings)/10) * t.lives[figure][setting]()
+			values[setting] = 1000 * t.noise.factor(t.random,
+				(float64(round-1)+float64(slot)/settings)/10) * t.lives[figure][setting]()
 		}
 		for k := range 3 {
 			row, value := &t.rows[figure*3+k], values[2+k]
@@ -161,7 +171,8 @@ func (t *table) judged(most int) []Judged {
 		t.measure(round)
 	}
 	judged := Judge(t.rows)
-	for round := 11; round < most && slices.ContainsFunc(judged, func(j Judged) bool { return j.High-j.Low > 0.06 }); round += 2 {
+	for round := 11; round < most &&
+		slices.ContainsFunc(judged, func(j Judged) bool { return j.High-j.Low > 0.06 }); round += 2 {
 		t.measure(round)
 		t.measure(round + 1)
 		judged = Judge(t.rows)

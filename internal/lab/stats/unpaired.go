@@ -14,8 +14,9 @@ type Run struct {
 	Instances []int
 }
 
-// A Pair holds the values of one figure from runs before and after a change. Rounds of two runs have nothing to do with each other: their
-// numbers may differ. Values that are no finite numbers above zero do not count.
+// A Pair holds the values of one figure from runs before and after a change. Rounds of two runs
+// have nothing to do with each other: their numbers may differ. Values that are no finite numbers
+// above zero do not count.
 type Pair struct {
 	Kind, Figure  string // as in a Row
 	Family        int
@@ -26,12 +27,14 @@ type Pair struct {
 	ControlLow, ControlHigh float64
 }
 
-// JudgePairs judges a table of runs before and after a change: Ratio is that of the medians, after to before, and N the smaller number of
-// values. Nothing cancels that a round shares, so intervals are wider than those of Judge; and what else changed between the runs, such
-// as the weather in the room, is within the difference.
+// JudgePairs judges a table of runs before and after a change: Ratio is that of the medians, after
+// to before, and N the smaller number of values. Nothing cancels that a round shares, so intervals
+// are wider than those of Judge; and what else changed between the runs, such as the weather in the
+// room, is within the difference.
 //
-// A run is no more the setting than an instance is: where memory lies since the last boot, or the heat of the day, are in all of its
-// rounds. So it is runs that are compared where there are several. One run on each side says how these two differ, and no more.
+// A run is no more the setting than an instance is: where memory lies since the last boot, or the
+// heat of the day, are in all of its rounds. So it is runs that are compared where there are
+// several. One run on each side says how these two differ, and no more.
 func JudgePairs(pairs []Pair) []Judged {
 	blocks := blocksOfPairs(pairs)
 	judged := make([]Judged, len(pairs))
@@ -58,8 +61,8 @@ func JudgePairs(pairs []Pair) []Judged {
 // single says whether there is but one run on each side.
 func (pair Pair) single() bool { return len(pair.Before) == 1 && len(pair.After) == 1 }
 
-// blocksOfPairs looks for slow moods within single runs, and gives the longest blocks of the two of a pair. Where there are more, runs
-// are compared, whatever moods they had.
+// blocksOfPairs looks for slow moods within single runs, and gives the longest blocks of the two of
+// a pair. Where there are more, runs are compared, whatever moods they had.
 func blocksOfPairs(pairs []Pair) []Serial {
 	var all []Series
 	var of []int
@@ -119,7 +122,8 @@ func logs(x []float64) []float64 {
 // apart is the difference of two medians, each resampled on its own.
 type apart struct{ before, after resampled }
 
-// interval expands the percentiles as resampled.interval does, with the degrees of freedom of both (Welch, Biometrika 34, 1947).
+// interval expands the percentiles as resampled.interval does, with the degrees of freedom of both
+// (Welch, Biometrika 34, 1947).
 func (g apart) interval() (low, high float64) {
 	middle := g.after.median - g.before.median
 	if g.before.n < 2 || g.after.n < 2 {
@@ -164,8 +168,9 @@ func (r resampled) variance() float64 {
 	return d * d * float64(r.n) / float64(r.n-1)
 }
 
-// quantile finds where the distribution of the difference reaches p. That of the difference of every two medians would have up to n⁴/4 steps;
-// how probable a difference up to x is takes one pass over the medians of one side.
+// quantile finds where the distribution of the difference reaches p. That of the difference of
+// every two medians would have up to n⁴/4 steps; how probable a difference up to x is takes one
+// pass over the medians of one side.
 func (g apart) quantile(p float64) float64 {
 	sums := make([]float64, len(g.after.weights)+1)
 	for i, w := range g.after.weights {

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPairsCoverage: the interval of the ratio of two runs covers the true one in about 95 %, and two equal runs seldom differ.
+// TestPairsCoverage: the interval of the ratio of two runs covers the true one in about 95 %, and
+// two equal runs seldom differ.
 func TestPairsCoverage(t *testing.T) {
 	noise := rand.New(rand.NewPCG(4, 4))
 	for _, n := range []int{6, 10, 11, 16} {
@@ -69,14 +70,16 @@ func TestPairsTurned(t *testing.T) {
 		p := pairOf(values.Draw(r, "before"), values.Draw(r, "after"))
 		j := JudgePairs([]Pair{p})[0]
 		back := JudgePairs([]Pair{{Before: p.After, After: p.Before}})[0]
-		if !pairNear(j.Ratio*back.Ratio, 1) || !pairNear(j.P, back.P) || j.Low > j.Ratio*(1+1e-9) || j.High < j.Ratio*(1-1e-9) {
+		if !pairNear(j.Ratio*back.Ratio, 1) || !pairNear(j.P, back.P) || j.Low > j.Ratio*(1+1e-9) ||
+			j.High < j.Ratio*(1-1e-9) {
 			r.Fatalf("%+v and %+v", j, back)
 		}
 	})
 }
 
 func TestPairsNone(t *testing.T) {
-	for _, p := range []Pair{{}, pairOf([]float64{1}, nil), {Before: []Run{{}, {}}}, pairOf([]float64{0, -1, math.NaN()}, []float64{1})} {
+	for _, p := range []Pair{{}, pairOf([]float64{1}, nil), {Before: []Run{{}, {}}},
+		pairOf([]float64{0, -1, math.NaN()}, []float64{1})} {
 		if j := JudgePairs([]Pair{p})[0]; j.N != 0 || j.Verdict != Undecided {
 			t.Errorf("%+v: %+v", p, j)
 		}

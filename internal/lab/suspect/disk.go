@@ -21,7 +21,8 @@ func direct(f facts.Facts, _ Subject) (seen, cure string) {
 		"name a directory on ext4 or xfs in the experiment: dir = \"…\""
 }
 
-// pageCache finds files that memory holds. With O_DIRECT it does not matter, unless the file system is memory itself.
+// pageCache finds files that memory holds. With O_DIRECT it does not matter, unless the file system
+// is memory itself.
 func pageCache(f facts.Facts, s Subject) (seen, cure string) {
 	d := f.Directory
 	switch {
@@ -30,7 +31,8 @@ func pageCache(f facts.Facts, s Subject) (seen, cure string) {
 	case s.Cached != "":
 		return "what the guest reads and writes is in the memory of the host: " + s.Cached, cureCached
 	case d.Type == "tmpfs" || d.Type == "ramfs":
-		return fmt.Sprintf("%s is in memory (%s), on no disk", d.Path, d.Type), "name a directory on a disk in the experiment: dir = \"…\""
+		return fmt.Sprintf("%s is in memory (%s), on no disk", d.Path, d.Type),
+			"name a directory on a disk in the experiment: dir = \"…\""
 	case d.Direct:
 		return "passed by with O_DIRECT", ""
 	case s.File > 0 && s.File < 2*f.Memory.Total:
@@ -42,8 +44,9 @@ func pageCache(f facts.Facts, s Subject) (seen, cure string) {
 
 const cureCached = `give the setting a disk whose files the host does not keep in memory: disk = "file", cache = "none"`
 
-// fromMemory compares what a test says that it read and wrote with what the disks of the host did meanwhile. A disk that others
-// use, too, may hide that it did nothing; but a test that moved more than all disks was measured in memory.
+// fromMemory compares what a test says that it read and wrote with what the disks of the host did
+// meanwhile. A disk that others use, too, may hide that it did nothing; but a test that moved more
+// than all disks was measured in memory.
 func fromMemory(t trial, c Context) (test.Label, bool) {
 	var parts []string
 	for _, way := range []struct {
@@ -51,7 +54,8 @@ func fromMemory(t trial, c Context) (test.Label, bool) {
 		test, disks int64
 	}{{"read", c.Moved.Read, t.disks.Read}, {"wrote", c.Moved.Written, t.disks.Written}} {
 		if way.test >= diskLeast && float64(way.disks) < diskShare*float64(way.test) {
-			parts = append(parts, fmt.Sprintf("the test %s %.0f MB, and all disks of the host %.0f MB", way.verb, float64(way.test)/1e6, float64(way.disks)/1e6))
+			parts = append(parts, fmt.Sprintf("the test %s %.0f MB, and all disks of the host %.0f MB", way.verb,
+				float64(way.test)/1e6, float64(way.disks)/1e6))
 		}
 	}
 	return test.Label{
@@ -60,8 +64,8 @@ func fromMemory(t trial, c Context) (test.Label, bool) {
 	}, len(parts) > 0
 }
 
-// swap in use says that memory was short once; below a hundredth of the memory, it is what nobody asks for. That it moves during a trial
-// is seen by the probes.
+// swap in use says that memory was short once; below a hundredth of the memory, it is what nobody
+// asks for. That it moves during a trial is seen by the probes.
 func swap(f facts.Facts, _ Subject) (seen, cure string) {
 	switch m := f.Memory; {
 	case m.SwapTotal == 0:
@@ -69,11 +73,13 @@ func swap(f facts.Facts, _ Subject) (seen, cure string) {
 	case m.SwapUsed*100 <= m.Total:
 		return gib(m.SwapUsed) + " in use", ""
 	default:
-		return fmt.Sprintf("%s of swap in use: memory was short", gib(m.SwapUsed)), "swapoff -a && swapon -a, with enough memory free"
+		return fmt.Sprintf("%s of swap in use: memory was short", gib(m.SwapUsed)),
+			"swapoff -a && swapon -a, with enough memory free"
 	}
 }
 
-// load wants that the host was idle: a tenth of a processor, in the mean over the last minute, is what daemons take.
+// load wants that the host was idle: a tenth of a processor, in the mean over the last minute, is
+// what daemons take.
 func load(f facts.Facts) doctor.Fact {
 	fact := doctor.Fact{Name: "load", OK: true, Level: doctor.Wanted, Value: untold}
 	if len(f.Load) == 0 {

@@ -35,15 +35,16 @@ func Busy(base probe.CPU) bool { return base.Share() > idleShare }
 
 const cureLoad = "stop what else runs: ps -eo pcpu,pid,args --sort=-pcpu | head"
 
-// During returns the labels of one trial. The seconds are those that it took, from probe.Cut at its beginning to probe.Cut after its end,
-// when its programs had been waited for.
+// During returns the labels of one trial. The seconds are those that it took, from probe.Cut at its
+// beginning to probe.Cut after its end, when its programs had been waited for.
 func During(seconds []probe.Second, c Context) []test.Label {
 	s := sum(seconds)
 	if s.took <= 0 {
 		return nil
 	}
 	var labels []test.Label
-	for _, look := range []func(trial, Context) (label test.Label, bad bool){stolen, others, swapped, hot, stalled, elsewhere, fromMemory} {
+	for _, look := range []func(trial, Context) (label test.Label, bad bool){
+		stolen, others, swapped, hot, stalled, elsewhere, fromMemory} {
 		if l, bad := look(s, c); bad {
 			labels = append(labels, l)
 		}
@@ -59,7 +60,8 @@ type trial struct {
 	swapIn, swapOut, hot    uint64
 	ioStall, memoryStall    float64
 	links                   map[string]uint64 // bytes both ways
-	disks                   test.Moved        // of all block devices: parts of a disk, and what stands on it, are counted as well
+	// of all block devices: parts of a disk, and what stands on it, are counted as well
+	disks test.Moved
 }
 
 func sum(seconds []probe.Second) trial {
@@ -94,7 +96,8 @@ func stolen(t trial, _ Context) (test.Label, bool) {
 
 func swapped(t trial, _ Context) (test.Label, bool) {
 	return test.Label{
-		Name: Swap, Why: fmt.Sprintf("%d pages went to swap and %d came back", t.swapOut, t.swapIn), Cure: "free memory, or swapoff -a",
+		Name: Swap, Why: fmt.Sprintf("%d pages went to swap and %d came back", t.swapOut, t.swapIn),
+		Cure: "free memory, or swapoff -a",
 	}, t.swapIn+t.swapOut > 0
 }
 
@@ -105,7 +108,8 @@ func hot(t trial, _ Context) (test.Label, bool) {
 	}, t.hot > 0
 }
 
-// stalled finds waits that the test does not make itself, as one of disks waits for disks. Waits for processors come of load from others.
+// stalled finds waits that the test does not make itself, as one of disks waits for disks. Waits
+// for processors come of load from others.
 func stalled(t trial, c Context) (test.Label, bool) {
 	l := test.Label{Name: Stall}
 	share := func(x float64) float64 { return 100 * x / t.took }

@@ -8,12 +8,15 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// quiet are seconds of a host of two processors on which a test in a node took one of them, with as much system time as user time.
+// quiet are seconds of a host of two processors on which a test in a node took one of them, with as
+// much system time as user time.
 func quiet() []probe.Second {
 	s := probe.Second{
-		Took: 1, CPU: probe.Times{User: 0.52, System: 0.52, SoftIRQ: 0.2, Idle: 0.76}, Self: probe.Usage{User: 0.01, System: 0.01},
+		Took: 1, CPU: probe.Times{User: 0.52, System: 0.52, SoftIRQ: 0.2, Idle: 0.76},
+		Self:    probe.Usage{User: 0.01, System: 0.01},
 		Cgroups: map[string]probe.Usage{"veth": {User: 0.5, System: 0.5}},
-		Net:     []probe.Link{{Name: "veth1", Received: probe.Traffic{Bytes: 1e9}, Sent: probe.Traffic{Bytes: 1e6}}, {Name: "eno1", Sent: probe.Traffic{Bytes: 1e5}}},
+		Net: []probe.Link{{Name: "veth1", Received: probe.Traffic{Bytes: 1e9}, Sent: probe.Traffic{Bytes: 1e6}},
+			{Name: "eno1", Sent: probe.Traffic{Bytes: 1e5}}},
 	}
 	return []probe.Second{s, s, s}
 }
@@ -25,19 +28,24 @@ func TestDuring(t *testing.T) {
 		label   string
 		why     string
 	}{
-		"quiet":         {func([]probe.Second) {}, Context{Kind: "cpu"}, "", ""},
-		"a little":      {func(s []probe.Second) { s[0].CPU.Steal = 0.01 }, Context{Kind: "cpu"}, "", ""},
-		"steal":         {func(s []probe.Second) { s[0].CPU.Steal = 0.3 }, Context{Kind: "cpu"}, Steal, "4.8 %"},
-		"swap":          {func(s []probe.Second) { s[1].Swap.Out = 7 }, Context{Kind: "micro"}, Swap, "7 pages went to swap"},
-		"heat":          {func(s []probe.Second) { s[1].Throttled = 2 }, Context{Kind: "micro"}, Heat, "2 times"},
-		"memory":        {func(s []probe.Second) { s[1].Stalls.Memory.Some = 0.6 }, Context{Kind: "disk"}, Stall, "memory during 20 %"},
-		"disk":          {func(s []probe.Second) { s[1].Stalls.IO.Some = 0.6 }, Context{Kind: "net"}, Stall, "disk during 20 %"},
+		"quiet":    {func([]probe.Second) {}, Context{Kind: "cpu"}, "", ""},
+		"a little": {func(s []probe.Second) { s[0].CPU.Steal = 0.01 }, Context{Kind: "cpu"}, "", ""},
+		"steal":    {func(s []probe.Second) { s[0].CPU.Steal = 0.3 }, Context{Kind: "cpu"}, Steal, "4.8 %"},
+		"swap":     {func(s []probe.Second) { s[1].Swap.Out = 7 }, Context{Kind: "micro"}, Swap, "7 pages went to swap"},
+		"heat":     {func(s []probe.Second) { s[1].Throttled = 2 }, Context{Kind: "micro"}, Heat, "2 times"},
+		"memory": {func(s []probe.Second) { s[1].Stalls.Memory.Some = 0.6 }, Context{Kind: "disk"}, Stall,
+			"memory during 20 %"},
+		"disk": {func(s []probe.Second) { s[1].Stalls.IO.Some = 0.6 }, Context{Kind: "net"}, Stall,
+			"disk during 20 %"},
 		"disk, of disk": {func(s []probe.Second) { s[1].Stalls.IO.Some = 0.6 }, Context{Kind: "disk"}, "", ""},
 		"another's user time": {
-			func(s []probe.Second) { s[0].CPU.User, s[0].CPU.Idle = 1.28, 0 }, Context{Kind: "net"}, Load, "0.26 of the 2 processors",
+			func(s []probe.Second) { s[0].CPU.User, s[0].CPU.Idle = 1.28, 0 }, Context{Kind: "net"}, Load,
+			"0.26 of the 2 processors",
 		},
-		"the kernel's, for packets": {func(s []probe.Second) { s[0].CPU.System, s[0].CPU.Idle = 1.28, 0 }, Context{Kind: "net"}, "", ""},
-		"another's system time":     {func(s []probe.Second) { s[0].CPU.System, s[0].CPU.Idle = 1.28, 0 }, Context{Kind: "cpu"}, Load, "0.27"},
+		"the kernel's, for packets": {func(s []probe.Second) { s[0].CPU.System, s[0].CPU.Idle = 1.28, 0 },
+			Context{Kind: "net"}, "", ""},
+		"another's system time": {func(s []probe.Second) { s[0].CPU.System, s[0].CPU.Idle = 1.28, 0 },
+			Context{Kind: "cpu"}, Load, "0.27"},
 		"what the idle host takes": {
 			func(s []probe.Second) { s[0].CPU.User, s[0].CPU.Idle = 1.28, 0 },
 			Context{Kind: "cpu", Baseline: probe.CPU{Busy: 15 * time.Second, Total: 100 * time.Second}}, "", "",
@@ -66,15 +74,21 @@ func TestDuring(t *testing.T) {
 			func(s []probe.Second) {
 				s[0].Disks = []probe.Disk{{Name: "vda", ReadBytes: 2.2e6, WrittenBytes: 300e6}}
 			},
-			Context{Kind: "disk", Moved: test.Moved{Read: 7468e6, Written: 300e6}}, PageCache, "read 7468 MB, and all disks of the host 2 MB",
+			Context{Kind: "disk", Moved: test.Moved{Read: 7468e6, Written: 300e6}}, PageCache,
+			"read 7468 MB, and all disks of the host 2 MB",
 		},
-		"too little to say":      {func([]probe.Second) {}, Context{Kind: "disk", Moved: test.Moved{Read: 1e6}}, "", ""},
-		"the way":                {func([]probe.Second) {}, Context{Kind: "net", Links: []string{"orb1", "veth1"}, Bytes: 3e9}, "", ""},
-		"another way":            {func([]probe.Second) {}, Context{Kind: "net", Links: []string{"eno1"}, Bytes: 3e9}, Path, "through eno1, but 3003000000 through veth1"},
-		"another way, untold":    {func([]probe.Second) {}, Context{Kind: "mpi", Links: []string{"eno1", "none"}}, Path, "veth1"},
-		"no way at all":          {func([]probe.Second) {}, Context{Kind: "capture", Links: []string{"none"}}, Path, "0 bytes went through none"},
+		"too little to say": {func([]probe.Second) {}, Context{Kind: "disk", Moved: test.Moved{Read: 1e6}}, "", ""},
+		"the way": {func([]probe.Second) {},
+			Context{Kind: "net", Links: []string{"orb1", "veth1"}, Bytes: 3e9}, "", ""},
+		"another way": {func([]probe.Second) {}, Context{Kind: "net", Links: []string{"eno1"}, Bytes: 3e9}, Path,
+			"through eno1, but 3003000000 through veth1"},
+		"another way, untold": {func([]probe.Second) {}, Context{Kind: "mpi", Links: []string{"eno1", "none"}}, Path,
+			"veth1"},
+		"no way at all": {func([]probe.Second) {}, Context{Kind: "capture", Links: []string{"none"}}, Path,
+			"0 bytes went through none"},
 		"another way, of a disk": {func([]probe.Second) {}, Context{Kind: "disk", Links: []string{"eno1"}}, "", ""},
-		"others' traffic, too":   {func([]probe.Second) {}, Context{Kind: "net", Links: []string{"eno1"}, Bytes: 3e5}, "", ""},
+		"others' traffic, too": {func([]probe.Second) {}, Context{Kind: "net", Links: []string{"eno1"}, Bytes: 3e5}, "",
+			""},
 		"no traffic": {
 			func(s []probe.Second) {
 				for i := range s {

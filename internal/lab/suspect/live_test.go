@@ -13,8 +13,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestLive watches a trial on this machine while something else loads a processor: a program that was there before it and
-// still is afterwards.
+// TestLive watches a trial on this machine while something else loads a processor: a program that
+// was there before it and still is afterwards.
 func TestLive(t *testing.T) {
 	need.Integration(t)
 	f, err := facts.Collect(t.Context(), facts.Options{Dir: t.TempDir()})
@@ -29,7 +29,9 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%.1f %% busy before", 100*base.Share())
-	base = probe.CPU{} // what another test takes now it may not take later: nothing of what follows is to be put down to it
+	// what another test takes now it may not take later: nothing of what follows is to be put down to
+	// it
+	base = probe.CPU{}
 	trial := func() []test.Label {
 		var seconds []probe.Second
 		p, err := probe.Start(t.Context(), probe.Options{Deliver: func(s probe.Second) { seconds = append(seconds, s) }})

@@ -10,7 +10,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A receiver that does not run for hold seconds, as a scheduler may let it wait, loses what its socket cannot hold meanwhile.
+// A receiver that does not run for hold seconds, as a scheduler may let it wait, loses what its
+// socket cannot hold meanwhile.
 const (
 	hold        = 0.01
 	assumedRate = 1e9 // bit/s
@@ -53,7 +54,8 @@ func path(f facts.Facts, s Subject) []facts.Interface {
 	return all
 }
 
-// bridgeNF finds bridges whose frames go through iptables, where each one costs the rules and a look at conntrack.
+// bridgeNF finds bridges whose frames go through iptables, where each one costs the rules and a
+// look at conntrack.
 func bridgeNF(f facts.Facts, s Subject) (seen, cure string) {
 	var on []string
 	for _, name := range []string{"iptables", "ip6tables", "arptables"} {
@@ -61,14 +63,16 @@ func bridgeNF(f facts.Facts, s Subject) (seen, cure string) {
 			on = append(on, "net.bridge.bridge-nf-call-"+name)
 		}
 	}
-	bridged := s.Bridge || slices.ContainsFunc(path(f, s), func(i facts.Interface) bool { return i.Driver == "bridge" || i.Master != "" })
+	bridged := s.Bridge || slices.ContainsFunc(path(f, s),
+		func(i facts.Interface) bool { return i.Driver == "bridge" || i.Master != "" })
 	switch {
 	case len(on) == 0:
 		return "frames on bridges do not go through iptables", ""
 	case s.Kind != "" && !bridged:
 		return "no bridge on the way", ""
 	}
-	return "frames on bridges go through iptables, too: " + strings.Join(on, ", "), "sysctl -w " + strings.Join(on, "=0 ") + "=0"
+	return "frames on bridges go through iptables, too: " + strings.Join(on, ", "),
+		"sysctl -w " + strings.Join(on, "=0 ") + "=0"
 }
 
 // mtu compares the interfaces on the way, but for loopback.
@@ -90,11 +94,12 @@ func mtu(f facts.Facts, s Subject) (seen, cure string) {
 	if least.MTU == most.MTU {
 		return strings.Join(said, ", "), ""
 	}
-	return "MTUs differ on the way: " + strings.Join(said, ", "), fmt.Sprintf("ip link set dev %s mtu %d", least.Name, most.MTU)
+	return "MTUs differ on the way: " + strings.Join(said, ", "),
+		fmt.Sprintf("ip link set dev %s mtu %d", least.Name, most.MTU)
 }
 
-// offload finds interfaces that join or split packets, so that those that are counted are not those of the wire, and a veth passes 64 KiB
-// for the price of one packet.
+// offload finds interfaces that join or split packets, so that those that are counted are not those
+// of the wire, and a veth passes 64 KiB for the price of one packet.
 func offload(f facts.Facts, s Subject) (seen, cure string) {
 	short := [][2]string{ // the kernel's name, and that of ethtool(8)
 		{"rx-gro", "gro"}, {"rx-lro", "lro"}, {"tx-generic-segmentation", "gso"}, {"tx-tcp-segmentation", "tso"},
@@ -128,7 +133,8 @@ func netfilter(f facts.Facts, s Subject) (seen, cure string) {
 	}
 	var parts []string
 	if n.Chains > 0 {
-		parts = append(parts, fmt.Sprintf("%d chains of %s with %s of nftables", n.Chains, humanize.Count(len(n.Tables), "table"), humanize.Count(n.Rules, "rule")))
+		parts = append(parts, fmt.Sprintf("%d chains of %s with %s of nftables", n.Chains,
+			humanize.Count(len(n.Tables), "table"), humanize.Count(n.Rules, "rule")))
 	}
 	if len(n.Legacy) > 0 {
 		parts = append(parts, "iptables ("+strings.Join(n.Legacy, ", ")+")")

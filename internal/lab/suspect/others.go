@@ -6,12 +6,13 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// others finds load that the lab did not make: what the host took, without what nodes and the lab's own programs took and without what
-// the idle host takes.
+// others finds load that the lab did not make: what the host took, without what nodes and the lab's
+// own programs took and without what the idle host takes.
 //
-// Programs that run in a node were started by the lab's process and count both in the node's cgroup and among its children that were
-// waited for, so the larger of the two is what the lab took. Interrupts are left out, as they serve the test, and what the kernel's
-// threads do for disks and packets is system time that nobody is charged with: there only user time tells.
+// Programs that run in a node were started by the lab's process and count both in the node's cgroup
+// and among its children that were waited for, so the larger of the two is what the lab took.
+// Interrupts are left out, as they serve the test, and what the kernel's threads do for disks and
+// packets is system time that nobody is charged with: there only user time tells.
 func others(t trial, c Context) (test.Label, bool) {
 	took := t.cpu.User + t.cpu.Nice
 	ours := t.self.User + max(t.children.User, t.cgroups.User)
@@ -33,8 +34,8 @@ func others(t trial, c Context) (test.Label, bool) {
 // kernelIsOurs: system time of such tests is charged to the tasks that called the kernel.
 func kernelIsOurs(kind string) bool { return kind == cpu || kind == micro }
 
-// elsewhere finds traffic that went another way than it was meant to: none of the links that were meant moved what the test did, and
-// another one moved more than they.
+// elsewhere finds traffic that went another way than it was meant to: none of the links that were
+// meant moved what the test did, and another one moved more than they.
 func elsewhere(t trial, c Context) (test.Label, bool) {
 	if len(c.Links) == 0 || c.Kind != network && c.Kind != capture && c.Kind != mpi {
 		return test.Label{}, false

@@ -20,7 +20,8 @@ func virtual(f facts.Facts, _ Subject) (seen, cure string) {
 	if about != "" {
 		about = " (" + about + ")"
 	}
-	return "this host is a virtual machine itself" + about + ": what its neighbours do is not seen, and `bare` is not bare metal",
+	return "this host is a virtual machine itself" + about +
+			": what its neighbours do is not seen, and `bare` is not bare metal",
 		"run the lab on the machine below, or take absolute figures as those of this virtual machine"
 }
 
@@ -50,16 +51,18 @@ func turbo(f facts.Facts, _ Subject) (seen, cure string) {
 	case "":
 		return untold, ""
 	case facts.TurboOnIntel:
-		return "the clock goes above its nominal rate while few cores are busy", "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo"
+		return "the clock goes above its nominal rate while few cores are busy",
+			"echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo"
 	case facts.TurboOn:
-		return "the clock goes above its nominal rate while few cores are busy", "echo 0 > /sys/devices/system/cpu/cpufreq/boost"
+		return "the clock goes above its nominal rate while few cores are busy",
+			"echo 0 > /sys/devices/system/cpu/cpufreq/boost"
 	default:
 		return string(t), ""
 	}
 }
 
-// smt matters where two tasks of a test run on threads of one core: because they are pinned so, or because there are more of them than
-// cores. To be pinned to all processors is not to be pinned.
+// smt matters where two tasks of a test run on threads of one core: because they are pinned so, or
+// because there are more of them than cores. To be pinned to all processors is not to be pinned.
 func smt(f facts.Facts, s Subject) (seen, cure string) {
 	p := f.Processors
 	if len(p.Siblings) == 0 {
@@ -81,7 +84,8 @@ func smt(f facts.Facts, s Subject) (seen, cure string) {
 	}
 	switch {
 	case s.Kind == "":
-		return fmt.Sprintf("cores run %d threads: tests with more tasks than the %d cores share them", len(p.Siblings[0]), p.Cores), off
+		return fmt.Sprintf("cores run %d threads: tests with more tasks than the %d cores share them", len(p.Siblings[0]),
+			p.Cores), off
 	case tasks > p.Cores:
 		return fmt.Sprintf("%d tasks on %d cores of %d threads: some share a core", tasks, p.Cores, len(p.Siblings[0])), off
 	}
@@ -100,7 +104,8 @@ func both(one, other []int) []int {
 	return slices.DeleteFunc(slices.Clone(one), func(n int) bool { return !slices.Contains(other, n) })
 }
 
-// clocksource wants a counter that is read without leaving the process, nor the virtual machine: that of each architecture.
+// clocksource wants a counter that is read without leaving the process, nor the virtual machine:
+// that of each architecture.
 func clocksource(f facts.Facts, _ Subject) (seen, cure string) {
 	good := []string{"tsc", "arch_sys_counter", "timebase", "tod", "riscv_clocksource", "stp"}
 	c := f.Clock

@@ -9,7 +9,8 @@ import (
 // restShare is how much of one processor nodes take that have come to rest.
 const restShare = 0.05
 
-// Restless says who uses the host while the lab does nothing; "": nobody. What its nodes and it itself take is not counted.
+// Restless says who uses the host while the lab does nothing; "": nobody. What its nodes and it
+// itself take is not counted.
 func Restless(seconds []probe.Second) string {
 	t := sum(seconds)
 	total := t.cpu.Total()

@@ -10,7 +10,8 @@ import (
 func TestRestless(t *testing.T) {
 	second := func(cpu probe.Times, nodes, self float64) []probe.Second {
 		cpu.Idle = 4 - cpu.Total()
-		return []probe.Second{{Took: 1, CPU: cpu, Cgroups: map[string]probe.Usage{"veth": {User: nodes}}, Self: probe.Usage{System: self}}}
+		return []probe.Second{{Took: 1, CPU: cpu, Cgroups: map[string]probe.Usage{"veth": {User: nodes}},
+			Self: probe.Usage{System: self}}}
 	}
 	for name, c := range map[string]struct {
 		seconds []probe.Second

@@ -5,8 +5,8 @@
 //	Before  what is known of a test in a place before it runs: labels on each of its rows
 //	During  what the probes saw while a trial ran: labels on that trial
 //
-// Labels that only a test can know (a sender that was too slow, how it opened its file) are the test's own. Both may tell of the same
-// cause: labels of one name and one Where are one.
+// Labels that only a test can know (a sender that was too slow, how it opened its file) are the
+// test's own. Both may tell of the same cause: labels of one name and one Where are one.
 package suspect
 
 import (
@@ -54,8 +54,8 @@ type Subject struct {
 	Kind   string // of the test, such as "capture"
 	Copies int    // that run at once; 0: one
 	Far    bool   // there is a second end on the same host
-	// Links are the interfaces of the host through which the traffic is to go. They are looked up among the facts, which must be collected
-	// while they are there.
+	// Links are the interfaces of the host through which the traffic is to go. They are looked up
+	// among the facts, which must be collected while they are there.
 	Links  []string
 	Aside  bool    // its packets pass nothing of what those of the bare host pass there
 	Bridge bool    // the traffic crosses a bridge of the host; links that belong to one say so themselves
@@ -114,8 +114,8 @@ func Before(f facts.Facts, s Subject) []test.Label {
 	return labels
 }
 
-// Host says how fit a host is to be measured on, in the words and levels of `orrery doctor`: nothing here is needed, but what is not well
-// will be a label.
+// Host says how fit a host is to be measured on, in the words and levels of `orrery doctor`:
+// nothing here is needed, but what is not well will be a label.
 func Host(f facts.Facts) doctor.Facts {
 	var all doctor.Facts
 	for _, v := range views() {

@@ -8,16 +8,19 @@ import (
 	"orrery/internal/problem"
 )
 
-// Known runs a program in a place and gives what a pattern finds in what it prints: it is then the program that is meant. The cure says what the
-// layer must have.
-func Known(ctx context.Context, p *place.Place, pattern *regexp.Regexp, cure, program string, args ...string) ([]string, error) {
+// Known runs a program in a place and gives what a pattern finds in what it prints: it is then the
+// program that is meant. The cure says what the layer must have.
+func Known(ctx context.Context, p *place.Place, pattern *regexp.Regexp, cure, program string,
+	args ...string) ([]string, error) {
 	out, err := p.Output(ctx, program, args...)
 	if err != nil {
-		return nil, problem.New(problem.Unable, "%s cannot be run", program).At(p.Name).Because(err).Try("its layer must have %s", cure)
+		return nil, problem.New(problem.Unable, "%s cannot be run", program).At(p.Name).Because(err).
+			Try("its layer must have %s", cure)
 	}
 	found := pattern.FindStringSubmatch(string(out))
 	if found == nil {
-		return nil, problem.New(problem.Unable, "%s is another program than the lab knows: it prints %.60q", program, out).At(p.Name).
+		return nil, problem.New(problem.Unable, "%s is another program than the lab knows: it prints %.60q", program, out).
+			At(p.Name).
 			Try("its layer must have %s", cure)
 	}
 	return found, nil

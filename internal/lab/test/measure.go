@@ -12,8 +12,8 @@ import (
 // A Span is when a measured command ran.
 type Span struct{ Began, Ended time.Time }
 
-// Measure runs a program of the layer in the near place. It is there and waits before the trial comes to the barrier, so
-// that all copies begin within a millisecond or two.
+// Measure runs a program of the layer in the near place. It is there and waits before the trial
+// comes to the barrier, so that all copies begin within a millisecond or two.
 func (t *Trial) Measure(ctx context.Context, program string, args ...string) (out []byte, span Span, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -22,10 +22,12 @@ func (t *Trial) Measure(ctx context.Context, program string, args ...string) (ou
 	defer context.AfterFunc(ctx, func() { _ = open.Close() })()
 	ready := make(chan struct{})
 	done := make(chan error, 1)
-	command := append([]string{"/bin/sh", "-c", `echo >&2; read -r go && exec "$@" </dev/null`, "sh"}, t.Near.Command(program, args...)...)
+	command := append([]string{"/bin/sh", "-c", `echo >&2; read -r go && exec "$@" </dev/null`, "sh"},
+		t.Near.Command(program, args...)...)
 	go func() {
 		var err error
-		out, err = host.Output(ctx, t.Near, host.Command{Args: command, Stdin: gate, Stderr: &signal{ready: ready}}, place.Most)
+		out, err = host.Output(ctx, t.Near, host.Command{Args: command, Stdin: gate, Stderr: &signal{ready: ready}},
+			place.Most)
 		_ = gate.Close() // whoever writes to it does not wait
 		done <- err
 	}()
@@ -47,7 +49,8 @@ func (t *Trial) Measure(ctx context.Context, program string, args ...string) (ou
 	return out, span, err
 }
 
-// signal says when something is written for the first time, and lets all of it go: a RunError keeps the end of it.
+// signal says when something is written for the first time, and lets all of it go: a RunError keeps
+// the end of it.
 type signal struct {
 	ready chan struct{}
 	said  bool

@@ -12,7 +12,8 @@ import (
 // Wrong takes a mistake in the options of a test. What it says begins with the key.
 type Wrong = func(cure, format string, args ...any)
 
-// Read has decode put the options of an experiment's file over the defaults, and check find all mistakes in them.
+// Read has decode put the options of an experiment's file over the defaults, and check find all
+// mistakes in them.
 func Read(decode func(options any) error, options any, check func(Wrong)) error {
 	if err := decode(options); err != nil {
 		return err
@@ -40,13 +41,15 @@ type Rate float64
 func (r *Rate) UnmarshalText(text []byte) error {
 	n, factor, err := scaled(string(text), []unit{{"Gbit/s", 1e9}, {"Mbit/s", 1e6}, {"kbit/s", 1e3}, {"bit/s", 1}})
 	if err != nil || !(n >= 0 && n*factor < 1e15) {
-		return problem.New(problem.Mistake, "%q is not a rate", text).Try(`write "100Mbit/s", "10Gbit/s" or a number of bit/s; 0: no bound`)
+		return problem.New(problem.Mistake, "%q is not a rate", text).
+			Try(`write "100Mbit/s", "10Gbit/s" or a number of bit/s; 0: no bound`)
 	}
 	*r = Rate(n * factor)
 	return nil
 }
 
-// Bytes is a size, written as "4KiB", "1MiB", "2GiB" or a number. Figures have it in the short form of fio and of the papers: 4k, 1M.
+// Bytes is a size, written as "4KiB", "1MiB", "2GiB" or a number. Figures have it in the short form
+// of fio and of the papers: 4k, 1M.
 type Bytes int64
 
 var (
@@ -58,7 +61,8 @@ var (
 func (b *Bytes) UnmarshalText(text []byte) error {
 	n, factor, err := scaled(string(text), slices.Concat(longUnits, shortUnits))
 	if err != nil || n != math.Trunc(n) || n < 1 || n*factor > 1<<60 {
-		return problem.New(problem.Mistake, "%q is not a size", text).Try(`write "4KiB", "256MiB", "2GiB" or a number of bytes`)
+		return problem.New(problem.Mistake, "%q is not a size", text).
+			Try(`write "4KiB", "256MiB", "2GiB" or a number of bytes`)
 	}
 	*b = Bytes(n * factor)
 	return nil

@@ -10,15 +10,16 @@ import (
 	"orrery/internal/lab/place"
 )
 
-// A Test measures something in a place. It is made once for an experiment and used by many trials, one after another, or, with several
-// copies, at the same time.
+// A Test measures something in a place. It is made once for an experiment and used by many trials,
+// one after another, or, with several copies, at the same time.
 type Test interface {
 	// Needs says what must be there before the first round.
 	Needs() Needs
 	// Figures are the rows that the test adds to the table, in order. Samples of others are an error of the test.
 	Figures() []Figure
-	// Check finds in a place what would let every trial fail, such as a program that is missing, a disk too small or a port taken. It is called
-	// before the first round, once for each place, and may lay out what trials read.
+	// Check finds in a place what would let every trial fail, such as a program that is missing, a
+	// disk too small or a port taken. It is called before the first round, once for each place, and
+	// may lay out what trials read.
 	Check(ctx context.Context, t *Trial) error
 	// Run does one trial.
 	Run(ctx context.Context, t *Trial) (Result, error)
@@ -26,7 +27,8 @@ type Test interface {
 	Time() time.Duration
 }
 
-// Needs are what a test must have in every place; it comes as a role layer, so that all places run the same binaries.
+// Needs are what a test must have in every place; it comes as a role layer, so that all places run
+// the same binaries.
 type Needs struct {
 	Packages []string  // of Debian
 	Programs []Program // compiled into the layer
@@ -38,9 +40,11 @@ type Needs struct {
 
 // A Program is compiled in the layer.
 type Program struct {
-	Name    string   // it becomes /usr/local/bin/NAME
-	Source  []byte   // of one file
-	Compile []string // the command, in which SOURCE and PROGRAM stand for the two files, such as mpicc -O2 -o PROGRAM SOURCE
+	Name   string // it becomes /usr/local/bin/NAME
+	Source []byte // of one file
+	// the command, in which SOURCE and PROGRAM stand for the two files, such as mpicc -O2 -o PROGRAM
+	// SOURCE
+	Compile []string
 }
 
 // A Figure is a row of the table.
@@ -108,8 +112,8 @@ type Sample struct {
 	Value  float64 `json:"value"`
 }
 
-// A Series is a figure over the time of one trial, from when its program began. An event in a trial, such as a server that is switched off, is seen
-// there and not in the figure.
+// A Series is a figure over the time of one trial, from when its program began. An event in a
+// trial, such as a server that is switched off, is seen there and not in the figure.
 type Series struct {
 	Figure string    `json:"figure"`
 	Step   float64   `json:"step"`   // seconds from one value to the next

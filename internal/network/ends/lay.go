@@ -13,15 +13,18 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// laid are the settings, below /proc/sys/net, of the host's end of a link on a routed network. The host answers for the gateway and, by proxy ARP
-// (proxy_arp of ip-sysctl), for every other address of the subnet, and at once; it takes from the link nothing but what comes from the node's address
+// laid are the settings, below /proc/sys/net, of the host's end of a link on a routed network. The
+// host answers for the gateway and, by proxy ARP (proxy_arp of ip-sysctl), for every other address
+// of the subnet, and at once; it takes from the link nothing but what comes from the node's address
 // (rp_filter), so that rules which go by links hold for addresses, too.
 var laid = []struct {
 	file, value string
 	mayLack     bool // a kernel without IPv6
 }{
-	{"ipv4/conf/%s/forwarding", "1", false}, {"ipv4/conf/%s/proxy_arp", "1", false}, {"ipv4/neigh/%s/proxy_delay", "0", false},
-	{"ipv4/conf/%s/rp_filter", "1", false}, {"ipv4/conf/%s/arp_ignore", "1", false}, {"ipv6/conf/%s/disable_ipv6", "1", true},
+	{"ipv4/conf/%s/forwarding", "1", false}, {"ipv4/conf/%s/proxy_arp", "1", false},
+	{"ipv4/neigh/%s/proxy_delay", "0", false},
+	{"ipv4/conf/%s/rp_filter", "1", false}, {"ipv4/conf/%s/arp_ignore", "1", false},
+	{"ipv6/conf/%s/disable_ipv6", "1", true},
 }
 
 const ofNet = "/proc/sys/net"
@@ -49,5 +52,6 @@ func Lay(nic spec.NIC) error {
 		return err
 	}
 	to := &net.IPNet{IP: nic.Address.Addr().AsSlice(), Mask: net.CIDRMask(32, 32)}
-	return netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: to, Src: via.IP, Scope: netlink.SCOPE_LINK})
+	return netlink.RouteReplace(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: to, Src: via.IP,
+		Scope: netlink.SCOPE_LINK})
 }

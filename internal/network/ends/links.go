@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Own reports whether an interface of the host is Orrery's own, for one of its networks: site has how they are called.
+// Own reports whether an interface of the host is Orrery's own, for one of its networks: site has
+// how they are called.
 func Own(name string) bool {
 	if len(name) < 10 {
 		return false
@@ -24,7 +25,8 @@ func Own(name string) bool {
 // Missing reports whether an error says that there is no such link.
 func Missing(err error) bool { return errors.As(err, &netlink.LinkNotFoundError{}) }
 
-// Whole asks the kernel for a list until it comes in one piece: it says so when something changed while it listed.
+// Whole asks the kernel for a list until it comes in one piece: it says so when something changed
+// while it listed.
 func Whole[T any](list func() ([]T, error)) ([]T, error) {
 	for try := 1; ; try++ {
 		all, err := list()
@@ -58,7 +60,8 @@ func Remove(name string) error {
 	return nil
 }
 
-// Gone reports whether an error says that a link went while it was changed, as one does when its node's end goes.
+// Gone reports whether an error says that a link went while it was changed, as one does when its
+// node's end goes.
 func Gone(err error) bool { return errors.Is(err, unix.ENODEV) }
 
 // IsUp reports whether a link is up.

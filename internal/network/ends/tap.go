@@ -11,12 +11,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// OpenTap makes a tap device, unless it is there, for the host's end of a node's interface, puts it where that belongs, and opens it: once for each of the
-// queues by which a virtual machine sends and receives at once. It outlives who has it open, until network.RemoveLinks removes it, and only root may open it again:
-// the machine is handed it open. Its port is to be guarded before (network.Guard).
+// OpenTap makes a tap device, unless it is there, for the host's end of a node's interface, puts it
+// where that belongs, and opens it: once for each of the queues by which a virtual machine sends
+// and receives at once. It outlives who has it open, until network.RemoveLinks removes it, and only
+// root may open it again: the machine is handed it open. Its port is to be guarded before
+// (network.Guard).
 func OpenTap(nic spec.NIC, kind string, queues int) ([]*os.File, error) {
 	if !site.KindOf(kind).HasHostEnds() {
-		return nil, problem.New(problem.Unable, "interface %s: a virtual machine cannot be on a network of the kind %s", nic.Name, kind)
+		return nil, problem.New(problem.Unable, "interface %s: a virtual machine cannot be on a network of the kind %s",
+			nic.Name, kind)
 	}
 	open, err := openTap(nic, kind, queues)
 	if err == nil {
@@ -50,8 +53,9 @@ func openTap(nic spec.NIC, kind string, queues int) (open []*os.File, err error)
 	return tap.Fds, place(link, nic, kind)
 }
 
-// Adopt makes a link that somebody else has made, and that a virtual machine has the other end of, the host's end of a node's interface: it gets its name, and is put
-// where it belongs. Its port is to be guarded before (network.Guard).
+// Adopt makes a link that somebody else has made, and that a virtual machine has the other end of,
+// the host's end of a node's interface: it gets its name, and is put where it belongs. Its port is
+// to be guarded before (network.Guard).
 func Adopt(name string, nic spec.NIC, kind string) error {
 	err := adopt(name, nic, kind)
 	if err != nil {
@@ -97,11 +101,13 @@ func place(link netlink.Link, nic spec.NIC, kind string) error {
 	return netlink.LinkSetUp(link)
 }
 
-// newTap returns a tap that is not there yet, root's. Each packet has a header by which the machine leaves checksums to the host.
+// newTap returns a tap that is not there yet, root's. Each packet has a header by which the machine
+// leaves checksums to the host.
 func newTap(name string, queues int) *netlink.Tuntap {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
-	tap := &netlink.Tuntap{LinkAttrs: attrs, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR, Queues: max(queues, 1)}
+	tap := &netlink.Tuntap{LinkAttrs: attrs, Mode: netlink.TUNTAP_MODE_TAP,
+		Flags: netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR, Queues: max(queues, 1)}
 	if queues > 1 {
 		tap.Flags |= netlink.TUNTAP_MULTI_QUEUE
 	}

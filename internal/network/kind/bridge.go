@@ -34,7 +34,8 @@ func (bridge) Refuse(n spec.Network, marked []spec.Network) error {
 func (bridge) LinkType() string { return "bridge" }
 
 func (bridge) NewLink(n spec.Network, attrs netlink.LinkAttrs) netlink.Link {
-	// A bridge takes the smallest MTU of its ports until its own has once been changed, as it is before it is set up.
+	// A bridge takes the smallest MTU of its ports until its own has once been changed, as it is
+	// before it is set up.
 	attrs.MTU = n.MTU - 1
 	return &netlink.Bridge{LinkAttrs: attrs}
 }

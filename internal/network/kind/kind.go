@@ -13,7 +13,8 @@ import (
 
 // A Kind is how networks of a kind are made. The caller holds the lock of the host's networks.
 type Kind interface {
-	// HasNodes reports whether nodes can be on such a network. If not, it has no subnet, and no rules are about it.
+	// HasNodes reports whether nodes can be on such a network. If not, it has no subnet, and no rules
+	// are about it.
 	HasNodes() bool
 	// Check finds what would make no network, before anything is touched.
 	Check(n spec.Network) error
@@ -25,7 +26,8 @@ type Kind interface {
 	NewLink(n spec.Network, attrs netlink.LinkAttrs) netlink.Link
 	// IsOn reports whether such a link is on what its network is to be on.
 	IsOn(link netlink.Link, n spec.Network) bool
-	// Make makes what a network has besides its link, which is there and marked, and its rules. A later call completes what a killed one has begun.
+	// Make makes what a network has besides its link, which is there and marked, and its rules. A
+	// later call completes what a killed one has begun.
 	Make(n spec.Network) error
 	// Remove removes that.
 	Remove(n spec.Network) error
@@ -46,7 +48,8 @@ var Kinds = map[string]Kind{
 	spec.VethPair:  vethPair{},
 }
 
-// Of returns the kind with a name, where "" is the usual one. One that does not exist has no networks: Check says so.
+// Of returns the kind with a name, where "" is the usual one. One that does not exist has no
+// networks: Check says so.
 func Of(name string) Kind {
 	if k, ok := Kinds[site.KindOf(name).Name]; ok {
 		return k
@@ -70,10 +73,10 @@ func IsLinkType(name string) bool {
 	return false
 }
 
-// Attach makes the link of a container's interface: the inner end, under some name, in a network namespace in which
-// nothing else is, from where the engine moves it into the container; the host's end, if the kind has one, where it belongs.
-// An interface of the host that the node takes is moved there itself and keeps its name. The port is to be guarded before
-// (network.Guard).
+// Attach makes the link of a container's interface: the inner end, under some name, in a network
+// namespace in which nothing else is, from where the engine moves it into the container; the host's
+// end, if the kind has one, where it belongs. An interface of the host that the node takes is moved
+// there itself and keeps its name. The port is to be guarded before (network.Guard).
 func Attach(nic spec.NIC, name, inner string, space *os.File) error {
 	err := Of(name).Attach(nic, inner, space)
 	if err != nil {

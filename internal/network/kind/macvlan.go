@@ -43,15 +43,19 @@ func refuseParent(n spec.Network, parent netlink.Link) error {
 	attrs := parent.Attrs()
 	switch {
 	case ends.Own(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 || parent.Type() == "macvlan":
-		return problem.New(problem.Unable, "network %s: no macvlan can be on interface %s", n.Name, n.Parent).Try("choose a network card, a bond or a VLAN")
+		return problem.New(problem.Unable, "network %s: no macvlan can be on interface %s", n.Name, n.Parent).
+			Try("choose a network card, a bond or a VLAN")
 	case attrs.MasterIndex != 0:
-		return problem.New(problem.Unable, "network %s: interface %s is part of %s", n.Name, n.Parent, ends.NameOf(attrs.MasterIndex)).
+		return problem.New(problem.Unable, "network %s: interface %s is part of %s", n.Name, n.Parent,
+			ends.NameOf(attrs.MasterIndex)).
 			Try("choose %s, or another interface", ends.NameOf(attrs.MasterIndex))
 	case attrs.MTU < n.MTU:
-		return problem.New(problem.Unable, "network %s: mtu %d is more than the %d of interface %s", n.Name, n.MTU, attrs.MTU, n.Parent).
+		return problem.New(problem.Unable, "network %s: mtu %d is more than the %d of interface %s", n.Name, n.MTU,
+			attrs.MTU, n.Parent).
 			Try("give the network mtu = %d, or the interface more: ip link set %s mtu %d", attrs.MTU, n.Parent, n.MTU)
 	case !ends.IsUp(parent) && !IsVethEnd(parent):
-		return problem.New(problem.Unable, "network %s: interface %s is down", n.Name, n.Parent).Try("ip link set %s up", n.Parent)
+		return problem.New(problem.Unable, "network %s: interface %s is down", n.Name, n.Parent).
+			Try("ip link set %s up", n.Parent)
 	}
 	return nil
 }

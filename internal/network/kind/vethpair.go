@@ -14,7 +14,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A vethPair is a veth pair whose ends stand in for interfaces of the host. Its own link carries its mark, and nothing else.
+// A vethPair is a veth pair whose ends stand in for interfaces of the host. Its own link carries
+// its mark, and nothing else.
 type vethPair struct{ bridge }
 
 func (vethPair) HasNodes() bool { return false }
@@ -35,7 +36,8 @@ func NewVethPair(near, far string, mtu int) *netlink.Veth {
 	return &netlink.Veth{LinkAttrs: attrs, PeerName: far, PeerHardwareAddr: ends.MAC(far), PeerMTU: uint32(mtu)}
 }
 
-// IsVethEnd reports whether a link is the end of a veth pair: it has the hardware address that such a one was made with.
+// IsVethEnd reports whether a link is the end of a veth pair: it has the hardware address that such
+// a one was made with.
 func IsVethEnd(link netlink.Link) bool {
 	return link.Type() == "veth" && bytes.Equal(link.Attrs().HardwareAddr, ends.MAC(link.Attrs().Name))
 }
@@ -52,8 +54,9 @@ func RemoveVethPair(name string) error {
 	return ends.Remove(name)
 }
 
-// Make makes a veth pair. The mark, which is on a link of its own, is there already: so what a killed run leaves
-// is found by it. An end that a node has taken is not here to be seen; that it has is for the plan to know.
+// Make makes a veth pair. The mark, which is on a link of its own, is there already: so what a
+// killed run leaves is found by it. An end that a node has taken is not here to be seen; that it
+// has is for the plan to know.
 func (vethPair) Make(n spec.Network) error {
 	if err := makeVethPair(n); err != nil {
 		return problem.New(problem.Failed, "network %s: make it", n.Name).Because(err)
@@ -107,7 +110,8 @@ func raiseEnd(n spec.Network, link netlink.Link) error {
 // VethPairAlias says whose the ends of a veth pair are.
 func VethPairAlias(n spec.Network) string { return "orrery vethpair " + n.Site + " " + n.Name }
 
-// isAliasOf reports whether the alias of an end says that it is of a veth pair; those made before the word was vethpair say cable.
+// isAliasOf reports whether the alias of an end says that it is of a veth pair; those made before
+// the word was vethpair say cable.
 func isAliasOf(n spec.Network, alias string) bool {
 	return alias == VethPairAlias(n) || alias == "orrery cable "+n.Site+" cable"+strings.TrimPrefix(n.Name, spec.VethPair)
 }
@@ -136,7 +140,8 @@ func (vethPair) Refuse(n spec.Network, _ []spec.Network) error {
 		if own := IsVethEnd(link); own && (alias == "" || isAliasOf(n, alias)) {
 			continue
 		} else if own {
-			return problem.New(problem.Unable, "network %s: %s is an end of another veth pair (%s)", n.Name, name, alias).Try("give the end another name")
+			return problem.New(problem.Unable, "network %s: %s is an end of another veth pair (%s)", n.Name, name, alias).
+				Try("give the end another name")
 		}
 		return clash.End(&n, name)
 	}

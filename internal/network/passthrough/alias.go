@@ -16,9 +16,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// Taken begins the alias of an interface of the host that a node has taken: "orrery passthrough NODE INTERFACE up|down MAC SEAL", and behind
-// that the alias that it had before. The alias goes where the interface goes: it says whose it is when a node was killed and the kernel has put
-// its interface back on the host under the name that it had in the node.
+// Taken begins the alias of an interface of the host that a node has taken: "orrery passthrough
+// NODE INTERFACE up|down MAC SEAL", and behind that the alias that it had before. The alias goes
+// where the interface goes: it says whose it is when a node was killed and the kernel has put its
+// interface back on the host under the name that it had in the node.
 const (
 	Taken       = "orrery passthrough "
 	FormerTaken = "orrery lent " // of a node that was started by an Orrery that said so
@@ -41,17 +42,19 @@ func markOf(link netlink.Link, node string) mark {
 	if link.Attrs().Flags&net.FlagUp != 0 {
 		state = "up"
 	}
-	return mark{node: node, name: link.Attrs().Name, state: state, mac: link.Attrs().HardwareAddr.String(), alias: Alias(link)}
+	return mark{node: node, name: link.Attrs().Name, state: state, mac: link.Attrs().HardwareAddr.String(),
+		alias: Alias(link)}
 }
 
-// text returns the alias that says it. The seal is there because the node's root can give its interface any alias: it must not pass for
-// another one of the host's, or for another node's.
+// text returns the alias that says it. The seal is there because the node's root can give its
+// interface any alias: it must not pass for another one of the host's, or for another node's.
 func (p mark) text(link netlink.Link) (string, error) {
 	key, err := sealKey()
 	if err != nil {
 		return "", err
 	}
-	return strings.TrimSpace(Taken + strings.Join([]string{p.node, p.name, p.state, p.mac, p.seal(link, key), p.alias}, " ")), nil
+	return strings.TrimSpace(Taken + strings.Join([]string{p.node, p.name, p.state, p.mac, p.seal(link, key), p.alias},
+		" ")), nil
 }
 
 // seal binds what a passthrough says to the card, by the address that is burnt into it.
@@ -97,10 +100,12 @@ func cutTaken(link netlink.Link) (rest string, ok bool) {
 	return strings.CutPrefix(link.Attrs().Alias, Taken)
 }
 
-// sealPath is lost when the host is booted, and so is every passthrough. Its name is that of before: what it has sealed must stay so.
+// sealPath is lost when the host is booted, and so is every passthrough. Its name is that of
+// before: what it has sealed must stay so.
 var sealPath = "/run/orrery/loans.key"
 
-// sealKey returns the key of this host's seals; the first time it is made. The caller holds the lock, or finds no passthroughs yet.
+// sealKey returns the key of this host's seals; the first time it is made. The caller holds the
+// lock, or finds no passthroughs yet.
 func sealKey() ([]byte, error) {
 	key, err := os.ReadFile(sealPath)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(key) != sha256.Size {
@@ -109,7 +114,8 @@ func sealKey() ([]byte, error) {
 		err = os.WriteFile(sealPath, key, 0o600)
 	}
 	if err != nil {
-		return nil, problem.New(problem.Failed, "the key that proves which interfaces nodes have taken cannot be used").At(sealPath).Because(err).
+		return nil, problem.New(problem.Failed, "the key that proves which interfaces nodes have taken cannot be used").
+			At(sealPath).Because(err).
 			Try("remove it while no node with an exclusive interface runs")
 	}
 	return key, nil

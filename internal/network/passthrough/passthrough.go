@@ -13,8 +13,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Take prepares an interface of the host for being taken by a node, which is given as SITE/ID. It refuses one that the
-// host itself needs: it must not cut the host off.
+// Take prepares an interface of the host for being taken by a node, which is given as SITE/ID. It
+// refuses one that the host itself needs: it must not cut the host off.
 func Take(name, node string) error {
 	if err := Reclaim(name, node); err != nil {
 		return err
@@ -35,7 +35,8 @@ func Take(name, node string) error {
 		return err
 	}
 	if len(alias) > maxAlias {
-		return problem.New(problem.Unable, "the alias of interface %s is too long to keep", name).Try("ip link set %s alias ''", name)
+		return problem.New(problem.Unable, "the alias of interface %s is too long to keep", name).
+			Try("ip link set %s alias ''", name)
 	}
 	return netlink.LinkSetAlias(link, alias)
 }
@@ -97,7 +98,8 @@ func refuse(link netlink.Link, node string) error {
 		return used("it is not a network card").Try("choose one that the host does not need")
 	}
 	if attrs.MasterIndex != 0 {
-		return used("it is part of %s", ends.NameOf(attrs.MasterIndex)).Try("ip link set %s nomaster, if the host does not need it there", attrs.Name)
+		return used("it is part of %s", ends.NameOf(attrs.MasterIndex)).
+			Try("ip link set %s nomaster, if the host does not need it there", attrs.Name)
 	}
 	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
 	if err != nil {
@@ -105,7 +107,8 @@ func refuse(link netlink.Link, node string) error {
 	}
 	for _, a := range addresses {
 		if !a.IP.IsLinkLocalUnicast() || a.IP.To4() != nil {
-			return used("the host has the address %s there", a.IPNet).Try("choose an interface that the host does not need, or take its address away")
+			return used("the host has the address %s there", a.IPNet).
+				Try("choose an interface that the host does not need, or take its address away")
 		}
 	}
 	if route, err := routeBy(link); err != nil || route != "" {

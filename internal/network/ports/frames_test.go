@@ -27,7 +27,8 @@ func run(t *testing.T, line string) {
 	}
 }
 
-// bridged makes the bridge and the nodes in a network namespace of the test's own, and reports whether it is there.
+// bridged makes the bridge and the nodes in a network namespace of the test's own, and reports
+// whether it is there.
 func bridged(t *testing.T) bool {
 	t.Helper()
 	if !need.Alone(t, "--net") {
@@ -169,13 +170,15 @@ func TestFramesOfThoseNotHeld(t *testing.T) {
 	expect(t, frames.All(), func(k frames.Kind) bool { return !slices.Contains(unbridged, k.Name) })
 }
 
-// TestFramesDeclared: a port lets pass the addresses and protocols that are declared of its node, and of no other.
+// TestFramesDeclared: a port lets pass the addresses and protocols that are declared of its node,
+// and of no other.
 func TestFramesDeclared(t *testing.T) {
 	if !bridged(t) {
 		return
 	}
 	declared := node(first)
-	declared.Addresses, declared.Protocols = append(declared.Addresses, at("2001:db8::9/128", "fe80::1234/128")...), "0x88b5,0x88f7"
+	declared.Addresses, declared.Protocols = append(declared.Addresses, at("2001:db8::9/128", "fe80::1234/128")...),
+		"0x88b5,0x88f7"
 	hold(t, "orv1", declared)
 	hold(t, "orv2", node(second))
 	expect(t, frames.All(), func(k frames.Kind) bool {
@@ -189,7 +192,8 @@ func TestFramesDeclared(t *testing.T) {
 	}
 	got := table.Held["orv1"]
 	six := string(netip.MustParseAddr("fe80::1234").AsSlice())
-	if !table.Whole || !got.Allows("0x88b5,0x88f7") || got.Allows("0x88f7") || got.Allows("") || !slices.Contains(got.sixes, six) {
+	if !table.Whole || !got.Allows("0x88b5,0x88f7") || got.Allows("0x88f7") || got.Allows("") ||
+		!slices.Contains(got.sixes, six) {
 		t.Errorf("held to %q", got)
 	}
 	if other := table.Held["orv2"]; !other.Allows("") {

@@ -11,8 +11,9 @@ import (
 // maxReads is how often the table is read for one that nobody changed meanwhile.
 const maxReads = 50
 
-// unchanging reads something of nftables until nothing of it was changed meanwhile, by whomever. What takes several
-// questions to the kernel is else of several moments: a set with a port, and one from before the port.
+// unchanging reads something of nftables until nothing of it was changed meanwhile, by whomever.
+// What takes several questions to the kernel is else of several moments: a set with a port, and one
+// from before the port.
 func unchanging(read func() (*Table, error)) (*Table, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {

@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hold holds ports to identities, and wants others not to be held. It adds elements to the table and reads none but those of
-// these ports, so it costs the same however many ports the host has. It returns false, and has changed nothing, if that does
-// not do: the table is not whole, or it says something else of one of the ports.
+// Hold holds ports to identities, and wants others not to be held. It adds elements to the table
+// and reads none but those of these ports, so it costs the same however many ports the host has. It
+// returns false, and has changed nothing, if that does not do: the table is not whole, or it says
+// something else of one of the ports.
 func Hold(some map[string]Identity, free []string) (bool, error) {
 	c, err := nftables.New(nftables.AsLasting(), nftables.WithSockOptions(enlarge))
 	if err != nil {

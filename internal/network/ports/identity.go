@@ -42,7 +42,8 @@ func Identify(port string, n Node) (Identity, error) {
 		}
 	}
 	if err != nil || len(mac) != 6 || len(i.addresses) == 0 {
-		return Identity{}, problem.New(problem.Failed, "link %s: it has no address, or no hardware address: %v, %q", port, n.Addresses, n.MAC)
+		return Identity{}, problem.New(problem.Failed, "link %s: it has no address, or no hardware address: %v, %q", port,
+			n.Addresses, n.MAC)
 	}
 	return i.Allow(n.Protocols)
 }
@@ -91,8 +92,9 @@ func (i Identity) keys(port string) map[string][]string {
 	return all
 }
 
-// comment is that of the port's element in the set held: whose it is, and a digest of all that the sets say of it. By that,
-// Hold sees whether a port is held to something else without reading all elements.
+// comment is that of the port's element in the set held: whose it is, and a digest of all that the
+// sets say of it. By that, Hold sees whether a port is held to something else without reading all
+// elements.
 func (i Identity) comment(port string) string {
 	var all []string
 	for name, keys := range i.keys(port) {

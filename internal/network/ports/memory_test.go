@@ -35,19 +35,22 @@ func inMemory(t *testing.T, nodes map[string]Node) *nftest.Table {
 	return all
 }
 
-// TestFramesInMemory sends a frame of each kind through the rules, on any machine; TestFrames shows that the kernel
-// does the same with them.
+// TestFramesInMemory sends a frame of each kind through the rules, on any machine; TestFrames shows
+// that the kernel does the same with them.
 func TestFramesInMemory(t *testing.T) {
 	declared := node(first)
-	declared.Addresses, declared.Protocols = append(declared.Addresses, at("2001:db8::9/128", "fe80::1234/128")...), "0x88b5,0x88f7"
+	declared.Addresses, declared.Protocols = append(declared.Addresses, at("2001:db8::9/128", "fe80::1234/128")...),
+		"0x88b5,0x88f7"
 	more := map[string]bool{"ipv6-global": true, "ptp": true, "experimental": true}
 	for what, c := range map[string]struct {
 		port    string
 		nodes   map[string]Node
 		allowed func(frames.Kind) bool
 	}{
-		"held":       {"orv1", map[string]Node{"orv1": node(first), "orv2": node(second)}, func(k frames.Kind) bool { return k.Allowed }},
-		"declared":   {"orv1", map[string]Node{"orv1": declared, "orv2": node(second)}, func(k frames.Kind) bool { return k.Allowed || more[k.Name] }},
+		"held": {"orv1", map[string]Node{"orv1": node(first), "orv2": node(second)},
+			func(k frames.Kind) bool { return k.Allowed }},
+		"declared": {"orv1", map[string]Node{"orv1": declared, "orv2": node(second)},
+			func(k frames.Kind) bool { return k.Allowed || more[k.Name] }},
 		"not held":   {"orv1", map[string]Node{"orv2": node(second)}, func(frames.Kind) bool { return true }},
 		"other host": {"orx0123456789", map[string]Node{"orv1": node(first)}, func(frames.Kind) bool { return true }},
 	} {

@@ -2,8 +2,8 @@ package ports
 
 import "orrery/internal/network/vxlan"
 
-// This file says, as data, what a node may send on its port. What it does not allow is dropped. rules.go writes it
-// in the instructions of the kernel, and TestFrames sends a frame of each kind.
+// This file says, as data, what a node may send on its port. What it does not allow is dropped.
+// rules.go writes it in the instructions of the kernel, and TestFrames sends a frame of each kind.
 
 // What is in a frame. If a frame has no such header, it meets no condition, not even that the field is not
 // something: so what cannot be read is dropped with all else that no rule accepts. But of a later fragment of a

@@ -137,8 +137,8 @@ func (r rule) String() string {
 	return strings.Join(append(words, r.then), " ")
 }
 
-// comment goes with the rule into the kernel. By its digest, Open sees whether it is the rule that belongs there, in a table
-// whose sets are those of this version.
+// comment goes with the rule into the kernel. By its digest, Open sees whether it is the rule that
+// belongs there, in a table whose sets are those of this version.
 func (r rule) comment() string {
 	return fmt.Sprintf("%s (%s)", r.why, spec.DigestBytes(fmt.Append(nil, r, maxElements))[:8])
 }

@@ -28,9 +28,10 @@ type Table struct {
 // elements are those of a set: the comment of each by its key.
 type elements map[string]string
 
-// maxElements bounds each set. The kernel keeps a set that says how large it may become in a table of fixed size, which it
-// lists as it is. One without bounds grows and is rearranged later, and what is listed meanwhile lacks elements and repeats
-// others (nft_rhash and nft_hash, net/netfilter/nft_set_hash.c).
+// maxElements bounds each set. The kernel keeps a set that says how large it may become in a table
+// of fixed size, which it lists as it is. One without bounds grows and is rearranged later, and
+// what is listed meanwhile lacks elements and repeats others (nft_rhash and nft_hash,
+// net/netfilter/nft_set_hash.c).
 const maxElements = 16384
 
 var table = &nftables.Table{Name: "orrery-ports", Family: nftables.TableFamilyBridge}
@@ -235,7 +236,8 @@ func create(c *nftables.Conn) error {
 	return nil
 }
 
-// change does something with the elements of one set that another does not have, as many at a time as one message takes.
+// change does something with the elements of one set that another does not have, as many at a time
+// as one message takes.
 func change(s *nftables.Set, in, notIn elements, what func(*nftables.Set, []nftables.SetElement) error) error {
 	var some []nftables.SetElement
 	for key, comment := range in {
@@ -251,7 +253,8 @@ func change(s *nftables.Set, in, notIn elements, what func(*nftables.Set, []nfta
 	return nil
 }
 
-// portKey returns the key of an element: the name of a port and what it is joined with, each in whole words of four bytes.
+// portKey returns the key of an element: the name of a port and what it is joined with, each in
+// whole words of four bytes.
 func portKey(port string, with ...string) string {
 	key := make([]byte, unix.IFNAMSIZ)
 	copy(key, port)
@@ -263,7 +266,9 @@ func portKey(port string, with ...string) string {
 
 func unusable(err error) error {
 	if errors.Is(err, unix.ENFILE) {
-		return problem.New(problem.Unable, "the ports of bridges cannot be guarded: this host has too many (at most %d, and %d IPv6 addresses)", maxElements, maxElements).
+		return problem.New(problem.Unable,
+			"the ports of bridges cannot be guarded: this host has too many (at most %d, and %d IPv6 addresses)", maxElements,
+			maxElements).
 			Try("move nodes to other hosts")
 	}
 	return problem.New(problem.Unable, "the ports of bridges cannot be guarded").Because(err).

@@ -2,10 +2,10 @@
 // port of the bridge. In its place may be a VLAN of an interface of the host, or a link to a bridge of the
 // host (uplink.go).
 //
-// The device learns nothing from packets, and nothing is found by multicast. Its table lists the hosts of all
-// nodes by hardware address, stopped nodes included, so that a start is no step on other hosts, and it lists
-// where to send broadcasts. The plan writes it (plan/overlay/overlay.go). As with all networks, the kernel is the only
-// record.
+// The device learns nothing from packets, and nothing is found by multicast. Its table lists the
+// hosts of all nodes by hardware address, stopped nodes included, so that a start is no step on
+// other hosts, and it lists where to send broadcasts. The plan writes it (plan/overlay/overlay.go).
+// As with all networks, the kernel is the only record.
 //
 // # Rules
 //

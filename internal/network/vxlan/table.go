@@ -12,13 +12,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A table tells a device where to send frames: those for a node to its host, and those for all (flood) to every host.
+// A table tells a device where to send frames: those for a node to its host, and those for all
+// (flood) to every host.
 type table struct {
 	nodes map[string]netip.Addr // by hardware address
 	flood map[netip.Addr]bool
 }
 
-// toAll is the hardware address under which the kernel has where to send what is for all, or for somebody it does not know.
+// toAll is the hardware address under which the kernel has where to send what is for all, or for
+// somebody it does not know.
 var toAll = net.HardwareAddr{0, 0, 0, 0, 0, 0}
 
 // newTable returns the table that a device shall have.
@@ -34,7 +36,8 @@ func newTable(v spec.VXLAN) (table, error) {
 	return t, err
 }
 
-// peers returns the hosts of a table, with the nodes that are on each. A node on a host to which nothing is flooded is on one all the same: so it is seen that something is missing.
+// peers returns the hosts of a table, with the nodes that are on each. A node on a host to which
+// nothing is flooded is on one all the same: so it is seen that something is missing.
 func (t table) peers() []spec.Peer {
 	at := map[netip.Addr][]string{}
 	for host := range t.flood {
@@ -89,7 +92,8 @@ func list() ([]netlink.Neigh, error) {
 	}
 }
 
-// setTable brings the table of a device to what it shall be, and leaves alone what is so already: traffic goes on.
+// setTable brings the table of a device to what it shall be, and leaves alone what is so already:
+// traffic goes on.
 func setTable(link *netlink.Vxlan, v spec.VXLAN) error {
 	shall, err := newTable(v)
 	if err != nil {
@@ -102,8 +106,9 @@ func setTable(link *netlink.Vxlan, v spec.VXLAN) error {
 	is := all[link.Index]
 	entry := func(mac net.HardwareAddr, at netip.Addr) *netlink.Neigh {
 		return &netlink.Neigh{
-			LinkIndex: link.Index, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT | netlink.NUD_NOARP, Flags: netlink.NTF_SELF,
-			IP: at.AsSlice(), HardwareAddr: mac,
+			LinkIndex: link.Index, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT | netlink.NUD_NOARP,
+			Flags: netlink.NTF_SELF,
+			IP:    at.AsSlice(), HardwareAddr: mac,
 		}
 	}
 	for at := range shall.flood {

@@ -15,8 +15,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// What the host has stays as it is: a VLAN is a device of our own on top of the interface, and of a bridge only a port is our own. That has a hardware address so high that the bridge
-// does not take it for its own, and the MTU of the bridge, which would become smaller with it.
+// What the host has stays as it is: a VLAN is a device of our own on top of the interface, and of a
+// bridge only a port is our own. That has a hardware address so high that the bridge does not take
+// it for its own, and the MTU of the bridge, which would become smaller with it.
 
 // plug is the end of the link that is a port of the host's bridge.
 func plug(n spec.Network) string { return "orl" + Name(n)[3:] }
@@ -26,7 +27,9 @@ func checkUplink(n spec.Network) error {
 	if u == (spec.Uplink{}) {
 		return nil
 	}
-	if n.VXLAN != (spec.VXLAN{}) || !site.KindOf(n.Kind).Bridged || (u.Bridge == "") != (u.Interface != "" && u.VLAN >= 1 && u.VLAN <= 4094) || u.Bridge != "" && (u.Interface != "" || u.VLAN != 0) {
+	if n.VXLAN != (spec.VXLAN{}) || !site.KindOf(n.Kind).Bridged ||
+		(u.Bridge == "") != (u.Interface != "" && u.VLAN >= 1 && u.VLAN <= 4094) || u.Bridge != "" &&
+		(u.Interface != "" || u.VLAN != 0) {
 		return problem.New(problem.Unable, "network %s cannot be joined with %q", n.Name, u)
 	}
 	return nil
@@ -42,18 +45,22 @@ func refuseUplink(n spec.Network) error {
 	link, err := netlink.LinkByName(name)
 	switch {
 	case errors.As(err, &netlink.LinkNotFoundError{}):
-		return problem.New(problem.Unable, "network %s: the host has no interface %s", n.Name, name).Try("ip link lists those that it has")
+		return problem.New(problem.Unable, "network %s: the host has no interface %s", n.Name, name).
+			Try("ip link lists those that it has")
 	case err != nil:
 		return err
 	}
 	attrs := link.Attrs()
 	switch is := link.Type(); {
 	case u.Bridge != "" && is != "bridge":
-		return problem.New(problem.Unable, "network %s: %s is no bridge but a %s", n.Name, name, is).Try("ip link show type bridge lists those that the host has")
+		return problem.New(problem.Unable, "network %s: %s is no bridge but a %s", n.Name, name, is).
+			Try("ip link show type bridge lists those that the host has")
 	case attrs.Name[:min(3, len(attrs.Name))] == "orb" && len(attrs.Alias) > 0:
-		return problem.New(problem.Unable, "network %s: %s is of another network of Orrery's", n.Name, name).Try("choose one of the host's own")
+		return problem.New(problem.Unable, "network %s: %s is of another network of Orrery's", n.Name, name).
+			Try("choose one of the host's own")
 	case attrs.Flags&net.FlagLoopback != 0:
-		return problem.New(problem.Unable, "network %s: no other host is behind %s", n.Name, name).Try("choose a network card or a bond")
+		return problem.New(problem.Unable, "network %s: no other host is behind %s", n.Name, name).
+			Try("choose a network card or a bond")
 	case attrs.Flags&net.FlagUp == 0:
 		return problem.New(problem.Unable, "network %s: %s is down", n.Name, name).Try("ip link set %s up", name)
 	case attrs.MTU < n.MTU:
@@ -92,10 +99,12 @@ func uplink(n spec.Network, attrs netlink.LinkAttrs) (netlink.Link, error) {
 	}
 	high := ends.MAC(plug(n))
 	high[0] = 0xfe
-	return &netlink.Veth{LinkAttrs: attrs, PeerName: plug(n), PeerHardwareAddr: high, PeerMTU: uint32(bridge.Attrs().MTU)}, nil
+	return &netlink.Veth{LinkAttrs: attrs, PeerName: plug(n), PeerHardwareAddr: high,
+		PeerMTU: uint32(bridge.Attrs().MTU)}, nil
 }
 
-// plugIn makes the other end of the link a port of the host's bridge. That is the last of it: nobody was on the network before.
+// plugIn makes the other end of the link a port of the host's bridge. That is the last of it:
+// nobody was on the network before.
 func plugIn(n spec.Network) error {
 	if n.Uplink.Bridge == "" {
 		return nil
@@ -122,7 +131,9 @@ func plugIn(n spec.Network) error {
 	if end.Attrs().MasterIndex == bridge.Attrs().Index {
 		return nil
 	}
-	for range 200 { // the kernel notices a little later that both ends are up, and the delay of the bridge would begin then
+	for range 200 {
+		// the kernel notices a little later that both ends are up, and the delay of the bridge would
+		// begin then
 		if end, err = netlink.LinkByName(plug(n)); err != nil || end.Attrs().OperState == netlink.OperUp {
 			break
 		}
@@ -138,7 +149,8 @@ func plugIn(n spec.Network) error {
 	return nil
 }
 
-// forwardAtOnce lets a port of the host's bridge forward without the delay of the bridge: behind it is one bridge that has no way to another. Where the spanning tree protocol runs, that decides.
+// forwardAtOnce lets a port of the host's bridge forward without the delay of the bridge: behind it
+// is one bridge that has no way to another. Where the spanning tree protocol runs, that decides.
 func forwardAtOnce(port netlink.Link) {
 	request := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
 	message := nl.NewIfInfomsg(unix.AF_BRIDGE)
@@ -182,7 +194,8 @@ func uplinkOf(link netlink.Link) spec.Uplink {
 	return spec.Uplink{}
 }
 
-// unplug takes the other end of a link out of the host's bridge before it goes, so that nothing more comes by it.
+// unplug takes the other end of a link out of the host's bridge before it goes, so that nothing
+// more comes by it.
 func unplug(n spec.Network) error {
 	end, err := find(plug(n))
 	if err != nil || end == nil || end.Type() != "veth" {

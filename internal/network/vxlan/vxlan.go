@@ -62,7 +62,8 @@ func Check(n spec.Network) error {
 	return nil
 }
 
-// Make joins a network's bridge with those on other hosts as specified, or takes away what has joined it. The walls come first.
+// Make joins a network's bridge with those on other hosts as specified, or takes away what has
+// joined it. The walls come first.
 func Make(n spec.Network, bridge netlink.Link) error {
 	if n.VXLAN == (spec.VXLAN{}) && n.Uplink == (spec.Uplink{}) {
 		return Remove(n)
@@ -128,7 +129,8 @@ func open(n spec.Network) (netlink.Link, error) {
 		return nil, err
 	}
 	if link != nil && !ours(link, n) {
-		return nil, problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, Name(n)).
+		return nil, problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name,
+			Name(n)).
 			Try("rename it or remove it: ip link delete %s", Name(n))
 	}
 	if link != nil && !fits(link, n) {
@@ -161,7 +163,8 @@ func device(n spec.Network) (netlink.Link, error) {
 	if n.Uplink != (spec.Uplink{}) {
 		return uplink(n, attrs)
 	}
-	return &netlink.Vxlan{LinkAttrs: attrs, VxlanId: n.VXLAN.ID, SrcAddr: net.ParseIP(n.VXLAN.Local), Port: Port, UDPCSum: true}, nil
+	return &netlink.Vxlan{LinkAttrs: attrs, VxlanId: n.VXLAN.ID, SrcAddr: net.ParseIP(n.VXLAN.Local), Port: Port,
+		UDPCSum: true}, nil
 }
 
 // fits reports whether a device is one that only has to be told of other hosts and nodes.
@@ -171,7 +174,8 @@ func fits(link netlink.Link, n spec.Network) bool {
 	}
 	v := n.VXLAN
 	l, ok := link.(*netlink.Vxlan)
-	return ok && l.VxlanId == v.ID && l.Port == Port && !l.Learning && l.Group == nil && l.VtepDevIndex == 0 && addressOf(l) == v.Local
+	return ok && l.VxlanId == v.ID && l.Port == Port && !l.Learning && l.Group == nil && l.VtepDevIndex == 0 &&
+		addressOf(l) == v.Local
 }
 
 func addressOf(l *netlink.Vxlan) string {
@@ -182,26 +186,32 @@ func addressOf(l *netlink.Vxlan) string {
 // mark says, in the alias of a device, what it was made for.
 func mark(n spec.Network) string { return "orrery vxlan " + n.Site + " " + n.Name }
 
-// ours reports whether a device is one that Orrery made for a network: by its mark or, if it was killed before it could make that, by the hardware address.
+// ours reports whether a device is one that Orrery made for a network: by its mark or, if it was
+// killed before it could make that, by the hardware address.
 func ours(link netlink.Link, n spec.Network) bool {
 	attrs := link.Attrs()
-	return slices.Contains([]string{"vxlan", "vlan", "veth"}, link.Type()) && (attrs.Alias == mark(n) || attrs.Alias == "" && bytes.Equal(attrs.HardwareAddr, ends.MAC(attrs.Name)))
+	return slices.Contains([]string{"vxlan", "vlan", "veth"}, link.Type()) &&
+		(attrs.Alias == mark(n) || attrs.Alias == "" && bytes.Equal(attrs.HardwareAddr, ends.MAC(attrs.Name)))
 }
 
 // refused says why the kernel does not make a device.
 func refused(n spec.Network, err error) error {
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP) && n.Uplink.VLAN != 0:
-		return problem.New(problem.Unable, "network %s: the kernel of this host has no VLANs", n.Name).Because(err).Try("modprobe 8021q")
+		return problem.New(problem.Unable, "network %s: the kernel of this host has no VLANs", n.Name).Because(err).
+			Try("modprobe 8021q")
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return problem.New(problem.Unable, "network %s: the kernel of this host has no VXLAN", n.Name).Because(err).Try("modprobe vxlan")
+		return problem.New(problem.Unable, "network %s: the kernel of this host has no VXLAN", n.Name).Because(err).
+			Try("modprobe vxlan")
 	case errors.Is(err, unix.EADDRINUSE):
-		return problem.New(problem.Unable, "network %s: something else has UDP port %d of this host", n.Name, Port).Because(err).Try("ss -ulnp 'sport = %d' tells what", Port)
+		return problem.New(problem.Unable, "network %s: something else has UDP port %d of this host", n.Name, Port).
+			Because(err).Try("ss -ulnp 'sport = %d' tells what", Port)
 	case errors.Is(err, unix.EEXIST):
 		links, _ := netlink.LinkList()
 		for _, link := range links {
 			if l, ok := link.(*netlink.Vxlan); ok && l.VxlanId == n.VXLAN.ID {
-				return problem.New(problem.Unable, "network %s: its number between hosts, %d, is that of %s already (%q)", n.Name, l.VxlanId, l.Name, l.Alias).
+				return problem.New(problem.Unable, "network %s: its number between hosts, %d, is that of %s already (%q)", n.Name,
+					l.VxlanId, l.Name, l.Alias).
 					Try("give the network another name: the number follows from the names of site and network, and two of them happen to give the same")
 			}
 		}
@@ -218,7 +228,8 @@ func find(name string) (netlink.Link, error) {
 	return link, err
 }
 
-// Observe returns what joins networks with other hosts, by the links of the host: how each is, and what of it is not as Make left it.
+// Observe returns what joins networks with other hosts, by the links of the host: how each is, and
+// what of it is not as Make left it.
 func Observe(links []netlink.Link) (*Seen, error) {
 	s, err := Joints(links)
 	if err == nil {
@@ -291,7 +302,8 @@ func (s *Seen) Of(n spec.Network) (spec.Network, []observe.NetworkDrift) {
 	}
 	var drift []observe.NetworkDrift
 	bridge, attrs := s.links[n.Bridge], link.Attrs()
-	if !fits(link, n) || attrs.Flags&net.FlagUp == 0 || attrs.MTU != n.MTU || bridge == nil || attrs.MasterIndex != bridge.Attrs().Index || !pluggedIn(n) || !whole {
+	if !fits(link, n) || attrs.Flags&net.FlagUp == 0 || attrs.MTU != n.MTU || bridge == nil ||
+		attrs.MasterIndex != bridge.Attrs().Index || !pluggedIn(n) || !whole {
 		drift = append(drift, observe.JointChanged)
 	}
 	if !s.stands(n) {

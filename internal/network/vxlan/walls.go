@@ -19,7 +19,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TablePrefix begins the names of the tables of networks that are on several hosts. The rest is the name of their device.
+// TablePrefix begins the names of the tables of networks that are on several hosts. The rest is the
+// name of their device.
 const TablePrefix = "orrery."
 
 func tableOf(n spec.Network) *nftables.Table {
@@ -28,7 +29,8 @@ func tableOf(n spec.Network) *nftables.Table {
 
 func tableName(n spec.Network) string { return TablePrefix + Name(n) }
 
-// A rule is one of the wall at the port of the bridge. What is no match goes on to the next; after the last, a frame passes.
+// A rule is one of the wall at the port of the bridge. What is no match goes on to the next; after
+// the last, a frame passes.
 type rule struct {
 	chain string
 	why   string
@@ -43,10 +45,13 @@ const (
 	output  = "output"
 )
 
-var hooks = map[string]*nftables.ChainHook{input: nftables.ChainHookInput, forward: nftables.ChainHookForward, output: nftables.ChainHookOutput}
+var hooks = map[string]*nftables.ChainHook{input: nftables.ChainHookInput, forward: nftables.ChainHookForward,
+	output: nftables.ChainHookOutput}
 
-// wall returns the rules at the port of the bridge, by their chains. Of a VXLAN, what keeps the gateway on its host is said of the packets between hosts, which have to meet rules in any case: a chain that looks at all that
-// nodes say to one another would cost each frame as much as any of them.
+// wall returns the rules at the port of the bridge, by their chains. Of a VXLAN, what keeps the
+// gateway on its host is said of the packets between hosts, which have to meet rules in any case: a
+// chain that looks at all that nodes say to one another would cost each frame as much as any of
+// them.
 func wall(n spec.Network) []rule {
 	device := make([]byte, unix.IFNAMSIZ)
 	copy(device, Name(n))
@@ -57,7 +62,8 @@ func wall(n spec.Network) []rule {
 	all := []rule{drop(input, "nodes of another host", in), drop(output, "this host", out)}
 	all = append(all, plugRules(n)...)
 	if n.Uplink != (spec.Uplink{}) && !n.Spoof {
-		// A switch may close its port for what is addressed to bridges, whatever it is. A bridge of our own passes it on.
+		// A switch may close its port for what is addressed to bridges, whatever it is. A bridge of our
+		// own passes it on.
 		all = append(all, drop(forward, "for bridges alone", out, toBridges))
 	}
 	gateway, err := netip.ParsePrefix(n.Gateway)
@@ -71,15 +77,16 @@ func wall(n spec.Network) []rule {
 	}
 	protocol := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseLLHeader, Offset: 12, Len: 2}}
 	sender, target, is := address(14), address(24), equal(gateway.Addr().AsSlice())
-	return append(all, rule{forward, "not ARP", slices.Concat(protocol, unlike([]byte{unix.ETH_P_ARP >> 8, unix.ETH_P_ARP & 0xff})), expr.VerdictAccept},
+	return append(all, rule{forward, "not ARP",
+		slices.Concat(protocol, unlike([]byte{unix.ETH_P_ARP >> 8, unix.ETH_P_ARP & 0xff})), expr.VerdictAccept},
 		drop(forward, "asks for the gateway", out, target, is),
 		drop(forward, "answers as the gateway", out, sender, is),
 		drop(forward, "gateway of another host", in, sender, is))
 }
 
-// plugRules are for what comes to the host itself from the port of a network on a bridge of the host, where it may have
-// addresses. The bridge does not tell the host by which port a packet came, so IPv4 gets a mark by which the site's table
-// decides (network.wireRules).
+// plugRules are for what comes to the host itself from the port of a network on a bridge of the
+// host, where it may have addresses. The bridge does not tell the host by which port a packet came,
+// so IPv4 gets a mark by which the site's table decides (network.wireRules).
 func plugRules(n spec.Network) []rule {
 	if n.Uplink.Bridge == "" {
 		return nil
@@ -102,15 +109,17 @@ func plugRules(n spec.Network) []rule {
 	}
 }
 
-// Mark returns the mark of what nodes of a network send to the host over the host's own bridge. It is in the highest byte,
-// which the marks of other programs (Kubernetes, Tailscale, WireGuard) leave free. If two networks on one bridge have the
-// same, what one opens of the host may stay closed.
+// Mark returns the mark of what nodes of a network send to the host over the host's own bridge. It
+// is in the highest byte, which the marks of other programs (Kubernetes, Tailscale, WireGuard)
+// leave free. If two networks on one bridge have the same, what one opens of the host may stay
+// closed.
 func Mark(n spec.Network) uint32 {
 	d := sha256.Sum256([]byte("mark\x00" + n.Site + "\x00" + n.Name))
 	return (uint32(d[0])%255 + 1) << 24
 }
 
-// toBridges matches frames to 01:80:c2:00:00:00 and what follows it, which no bridge should pass on (IEEE 802.1D).
+// toBridges matches frames to 01:80:c2:00:00:00 and what follows it, which no bridge should pass on
+// (IEEE 802.1D).
 var toBridges = append([]expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseLLHeader, Offset: 0, Len: 5}},
 	equal([]byte{0x01, 0x80, 0xc2, 0, 0})...)
 
@@ -131,7 +140,8 @@ func unlike(data []byte) []expr.Any {
 	return []expr.Any{&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: data}}
 }
 
-// comment goes with a rule into the kernel: it is known by it again, with a digest of all that the rules follow from.
+// comment goes with a rule into the kernel: it is known by it again, with a digest of all that the
+// rules follow from.
 func (r rule) comment(n spec.Network) string {
 	digest := spec.Digest([]any{n.VXLAN.ID, n.Uplink, n.Gateway, n.Router, n.Spoof})[:8]
 	return fmt.Sprintf("%s: %s %s (%s)", n.Name, r.chain, r.why, digest)
@@ -145,18 +155,21 @@ func buildWall(n spec.Network) error {
 	}
 	forget(c, n)
 	t := c.AddTable(tableOf(n))
-	early, open := nftables.ChainPriority(-20), nftables.ChainPolicyAccept // before Orrery's other rules, which need not look at what is dropped here
+	// before Orrery's other rules, which need not look at what is dropped here
+	early, open := nftables.ChainPriority(-20), nftables.ChainPolicyAccept
 	chains := map[string]*nftables.Chain{}
 	for _, r := range wall(n) {
 		if chains[r.chain] == nil {
-			chains[r.chain] = c.AddChain(&nftables.Chain{Name: r.chain, Table: t, Type: nftables.ChainTypeFilter, Hooknum: hooks[r.chain], Priority: &early, Policy: &open})
+			chains[r.chain] = c.AddChain(&nftables.Chain{Name: r.chain, Table: t, Type: nftables.ChainTypeFilter,
+				Hooknum: hooks[r.chain], Priority: &early, Policy: &open})
 		}
 		exprs := slices.Clone(r.match)
 		if r.then == expr.VerdictDrop {
 			exprs = append(exprs, &expr.Counter{})
 		}
 		c.AddRule(&nftables.Rule{
-			Table: t, Chain: chains[r.chain], Exprs: append(exprs, &expr.Verdict{Kind: r.then}), UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment(n)),
+			Table: t, Chain: chains[r.chain], Exprs: append(exprs, &expr.Verdict{Kind: r.then}),
+			UserData: userdata.AppendString(nil, userdata.TypeComment, r.comment(n)),
 		})
 	}
 	if err := c.Flush(); err != nil {
@@ -182,14 +195,16 @@ func removeWall(n spec.Network) error {
 	}
 	forget(c, n)
 	switch err := c.Flush(); {
-	case err == nil, errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EAFNOSUPPORT): // where nftables cannot be used there is none
+	case err == nil, errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EAFNOSUPPORT):
+		// where nftables cannot be used there is none
 		return nil
 	default:
 		return unusable(err)
 	}
 }
 
-// walls returns the comments of the rules of all walls that are there, by the names of the tables. A table of a former version is one that nobody wants.
+// walls returns the comments of the rules of all walls that are there, by the names of the tables.
+// A table of a former version is one that nobody wants.
 func walls() (map[string][]string, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -245,5 +260,6 @@ func (s *Seen) stands(n spec.Network) bool {
 }
 
 func unusable(err error) error {
-	return problem.New(problem.Unable, "nftables cannot keep hosts apart").Because(err).Try("modprobe nf_tables nf_tables_bridge")
+	return problem.New(problem.Unable, "nftables cannot keep hosts apart").Because(err).
+		Try("modprobe nf_tables nf_tables_bridge")
 }

@@ -1,8 +1,10 @@
 // Package wireguard encrypts the traffic of a network between hosts: a WireGuard device on each
 // host, for this network alone, carries the network's VXLAN.
 //
-// The private key of a host stays there, in a file that only root reads and in the kernel. The public ones are in what the plan has written of the network, as its hosts are. Only what
-// came from a host of the network is let through by the device, from the address that is that host's there; the walls of the VXLAN see to it that nothing comes or goes past it.
+// The private key of a host stays there, in a file that only root reads and in the kernel. The
+// public ones are in what the plan has written of the network, as its hosts are. Only what came
+// from a host of the network is let through by the device, from the address that is that host's
+// there; the walls of the VXLAN see to it that nothing comes or goes past it.
 package wireguard
 
 import (
@@ -41,7 +43,8 @@ func Supported() error {
 		_, err = c.GetFamily("wireguard")
 	}
 	if err != nil {
-		return problem.New(problem.Unable, "the kernel of this host has no WireGuard, with which networks are encrypted").Because(err).
+		return problem.New(problem.Unable, "the kernel of this host has no WireGuard, with which networks are encrypted").
+			Because(err).
 			Try("modprobe wireguard (Debian's and Ubuntu's kernels have it); or leave encrypt out of the site file")
 	}
 	return nil
@@ -61,7 +64,8 @@ func Prime(n spec.Network, private string) error {
 		return err
 	}
 	if link != nil && !ours(link, n) {
-		return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name, Name(n)).Try("rename it or remove it: ip link delete %s", Name(n))
+		return problem.New(problem.Unable, "network %s: the host has an interface %s that is not Orrery's", n.Name,
+			Name(n)).Try("rename it or remove it: ip link delete %s", Name(n))
 	}
 	if link == nil {
 		if err := Supported(); err != nil {
@@ -92,7 +96,8 @@ func Prime(n spec.Network, private string) error {
 	return c.ConfigureDevice(Name(n), wgtypes.Config{PrivateKey: &key})
 }
 
-// Make sets the peers and the address of a network's device, or removes the device if the network is not encrypted.
+// Make sets the peers and the address of a network's device, or removes the device if the network
+// is not encrypted.
 func Make(n spec.Network) error {
 	if n.VXLAN.Key == "" {
 		return Remove(n)
@@ -113,7 +118,8 @@ func Make(n spec.Network) error {
 		}
 	}
 	if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+Name(n)+"/disable_ipv6", []byte("0"), 0o644); err != nil {
-		return problem.New(problem.Unable, "network %s: the kernel of this host has no IPv6, which its hosts have among themselves", n.Name).Because(err).
+		return problem.New(problem.Unable,
+			"network %s: the kernel of this host has no IPv6, which its hosts have among themselves", n.Name).Because(err).
 			Try("take ipv6.disable=1 out of the kernel's command line; or leave encrypt out")
 	}
 	if err := setAddress(link, n.VXLAN.Local); err != nil {
@@ -124,7 +130,8 @@ func Make(n spec.Network) error {
 
 func refused(n spec.Network, err error) error {
 	if errors.Is(err, unix.EADDRINUSE) {
-		return problem.New(problem.Unable, "network %s: something else has UDP port %d of this host", n.Name, Port(n)).Because(err).Try("ss -ulnp 'sport = %d' tells what; or give the network another name", Port(n))
+		return problem.New(problem.Unable, "network %s: something else has UDP port %d of this host", n.Name, Port(n)).
+			Because(err).Try("ss -ulnp 'sport = %d' tells what; or give the network another name", Port(n))
 	}
 	return err
 }
@@ -177,15 +184,17 @@ func peersOf(n spec.Network) ([]wgtypes.PeerConfig, error) {
 			return nil, problem.New(problem.Unable, "network %s: host %s has no key", n.Name, p.Endpoint).Because(err)
 		}
 		all = append(all, wgtypes.PeerConfig{
-			PublicKey: key, Endpoint: net.UDPAddrFromAddrPort(netip.AddrPortFrom(p.Endpoint, uint16(Port(n)))), ReplaceAllowedIPs: true,
-			AllowedIPs: []net.IPNet{{IP: p.Address.AsSlice(), Mask: net.CIDRMask(128, 128)}},
+			PublicKey: key, Endpoint: net.UDPAddrFromAddrPort(netip.AddrPortFrom(p.Endpoint, uint16(Port(n)))),
+			ReplaceAllowedIPs: true,
+			AllowedIPs:        []net.IPNet{{IP: p.Address.AsSlice(), Mask: net.CIDRMask(128, 128)}},
 		})
 	}
 	return all, nil
 }
 
 func same(p wgtypes.Peer, s wgtypes.PeerConfig) bool {
-	return p.PublicKey == s.PublicKey && p.Endpoint != nil && p.Endpoint.IP.Equal(s.Endpoint.IP) && p.Endpoint.Port == s.Endpoint.Port && len(p.AllowedIPs) == 1 && p.AllowedIPs[0].String() == s.AllowedIPs[0].String()
+	return p.PublicKey == s.PublicKey && p.Endpoint != nil && p.Endpoint.IP.Equal(s.Endpoint.IP) &&
+		p.Endpoint.Port == s.Endpoint.Port && len(p.AllowedIPs) == 1 && p.AllowedIPs[0].String() == s.AllowedIPs[0].String()
 }
 
 // setAddress sets the only address of a device.
@@ -221,7 +230,8 @@ func Remove(n spec.Network) error {
 	return err
 }
 
-// Read returns the key of this host, and the peers by their addresses, of a network's device among links; "": it is not encrypted. Whole tells whether the device is as Make left it.
+// Read returns the key of this host, and the peers by their addresses, of a network's device among
+// links; "": it is not encrypted. Whole tells whether the device is as Make left it.
 func Read(n spec.Network, links map[string]netlink.Link) (key string, peers map[netip.Addr]spec.Peer, whole bool) {
 	link, ok := links[Name(n)]
 	if !ok || !ours(link, n) {
@@ -254,7 +264,8 @@ func Read(n spec.Network, links map[string]netlink.Link) (key string, peers map[
 // mark says, in the alias of a device, what it was made for.
 func mark(n spec.Network) string { return "orrery wireguard " + n.Site + " " + n.Name }
 
-// ours reports whether a device is one that Orrery made for a network; it has no mark yet if that was killed just after it.
+// ours reports whether a device is one that Orrery made for a network; it has no mark yet if that
+// was killed just after it.
 func ours(link netlink.Link, n spec.Network) bool {
 	return link.Type() == "wireguard" && (link.Attrs().Alias == mark(n) || link.Attrs().Alias == "")
 }

@@ -11,13 +11,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// Key returns the private key of this host, which is in a file. If there is none, it makes one at random and writes it.
+// Key returns the private key of this host, which is in a file. If there is none, it makes one at
+// random and writes it.
 func Key(path string, write func(text []byte) error) (private string, err error) {
 	text, err := os.ReadFile(path)
 	if err == nil && len(text) > 0 { // a power cut may leave an empty file of one that was never on disk
 		private := strings.TrimSpace(string(text))
 		if _, err := Public(private); err != nil {
-			return "", problem.New(problem.Failed, "the key with which this host encrypts networks cannot be read").At(path).Because(err).
+			return "", problem.New(problem.Failed, "the key with which this host encrypts networks cannot be read").At(path).
+				Because(err).
 				Try("remove it: the host gets another one, of which the next up tells the others")
 		}
 		return private, nil

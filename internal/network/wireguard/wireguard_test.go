@@ -27,8 +27,11 @@ func encrypted(t *testing.T) (spec.Network, string) {
 	at := netip.MustParseAddr("10.8.1.2")
 	other, _ := NewKey()
 	theirs, _ := Public(other)
-	n := spec.Network{Site: "toykat", Name: "lan", MTU: 1350, VXLAN: spec.VXLAN{ID: 4711, Local: site.Inner("toykat", "lan", netip.MustParseAddr("10.8.1.1")).String(), Key: public}}
-	n.VXLAN.Peers = spec.NewPeers([]spec.Peer{{Address: site.Inner("toykat", "lan", at), Endpoint: at, Key: theirs, MACs: []string{"02:00:00:00:00:02"}}})
+	n := spec.Network{Site: "toykat", Name: "lan", MTU: 1350,
+		VXLAN: spec.VXLAN{ID: 4711, Local: site.Inner("toykat", "lan", netip.MustParseAddr("10.8.1.1")).String(),
+			Key: public}}
+	n.VXLAN.Peers = spec.NewPeers([]spec.Peer{{Address: site.Inner("toykat", "lan", at), Endpoint: at, Key: theirs,
+		MACs: []string{"02:00:00:00:00:02"}}})
 	return n, private
 }
 
@@ -40,10 +43,12 @@ func TestPeers(t *testing.T) {
 		t.Fatalf("%v %v", peers, err)
 	}
 	p := peers[0]
-	if ones, bits := p.AllowedIPs[0].Mask.Size(); len(p.AllowedIPs) != 1 || ones != 128 || bits != 128 || p.Endpoint.String() != "10.8.1.2:24711" {
+	if ones, bits := p.AllowedIPs[0].Mask.Size(); len(p.AllowedIPs) != 1 || ones != 128 || bits != 128 ||
+		p.Endpoint.String() != "10.8.1.2:24711" {
 		t.Errorf("the peer is %+v", p)
 	}
-	is := wgtypes.Peer{PublicKey: p.PublicKey, Endpoint: &net.UDPAddr{IP: net.ParseIP("10.8.1.2").To4(), Port: 24711}, AllowedIPs: p.AllowedIPs}
+	is := wgtypes.Peer{PublicKey: p.PublicKey, Endpoint: &net.UDPAddr{IP: net.ParseIP("10.8.1.2").To4(), Port: 24711},
+		AllowedIPs: p.AllowedIPs}
 	if !same(is, p) {
 		t.Error("a peer is not known again")
 	}
@@ -61,7 +66,8 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestOtherKey: a key that is not the one of the plan is not put to use, nor one that is none; what is not Orrery's is not taken.
+// TestOtherKey: a key that is not the one of the plan is not put to use, nor one that is none; what
+// is not Orrery's is not taken.
 func TestOtherKey(t *testing.T) {
 	n, private := encrypted(t)
 	other, _ := NewKey()

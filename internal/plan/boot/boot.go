@@ -12,8 +12,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Plan plans what each host would do after a reboot with what it has now: it makes the networks that it has, tells names, and starts the live nodes that start by themselves, as they are. Nothing comes, goes or
-// changes. Of nodes whose roles have not been applied in full, nothing is planned: that takes an up.
+// Plan plans what each host would do after a reboot with what it has now: it makes the networks
+// that it has, tells names, and starts the live nodes that start by themselves, as they are.
+// Nothing comes, goes or changes. Of nodes whose roles have not been applied in full, nothing is
+// planned: that takes an up.
 func Plan(s *site.Site, hosts []observe.Host) *plan.Plan {
 	p := &plan.Plan{Site: s.Key()}
 	for i := range hosts {
@@ -33,7 +35,8 @@ func onHost(p *plan.Plan, key string, h *observe.Host) {
 	var ground []int
 	for _, n := range ordered(h.Networks) {
 		if n.Site == key {
-			ground = append(ground, add(plan.Step{Kind: plan.MakeNetwork, Subject: n.Name, Network: &n.Network, Needs: slices.Clone(ground)}))
+			ground = append(ground, add(plan.Step{Kind: plan.MakeNetwork, Subject: n.Name, Network: &n.Network,
+				Needs: slices.Clone(ground)}))
 		}
 	}
 	if h.Names != "" {
@@ -44,7 +47,8 @@ func onHost(p *plan.Plan, key string, h *observe.Host) {
 		if !Starts(n) {
 			continue
 		}
-		start := add(plan.Step{Kind: plan.StartNode, Subject: n.Name, Node: &n.Node, Was: &n.Node, Needs: slices.Clone(ground)})
+		start := add(plan.Step{Kind: plan.StartNode, Subject: n.Name, Node: &n.Node, Was: &n.Node,
+			Needs: slices.Clone(ground)})
 		if n.Config.Health != "" {
 			add(plan.Step{Kind: plan.CheckNode, Subject: n.Name, Node: &n.Node, Was: &n.Node, Needs: []int{start}})
 		}
@@ -87,12 +91,16 @@ func Now(steps []*plan.Step, h *observe.Host) (todo []*plan.Step, others []strin
 		forward = forward || s.Kind == plan.MakeNetwork && s.Network.NAT
 	}
 	if lacks := kernel.Lacking(h.Settings, forward); len(lacks) > 0 && len(steps) > 0 {
-		todo = append(todo, &plan.Step{N: prepared, Kind: plan.PrepareHost, Host: steps[0].Host, Subject: steps[0].Host, Reason: "reboot", Settings: lacks})
+		todo = append(todo, &plan.Step{N: prepared, Kind: plan.PrepareHost, Host: steps[0].Host, Subject: steps[0].Host,
+			Reason: "reboot", Settings: lacks})
 	}
 	for _, s := range steps {
 		switch s.Kind {
 		case plan.MakeNetwork:
-			i := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Site == s.Network.Site && n.Name == s.Network.Name })
+			i := slices.IndexFunc(h.Networks, func(n observe.Network) bool {
+				return n.Site == s.Network.Site &&
+					n.Name == s.Network.Name
+			})
 			if i >= 0 && len(h.Networks[i].Drift) == 0 {
 				continue
 			}

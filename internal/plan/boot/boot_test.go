@@ -28,17 +28,20 @@ func words(steps []*plan.Step) string {
 	return strings.Join(all, ", ")
 }
 
-// TestNow: what a host does after a reboot is what it had, as far as that is still so, in an order in which it can be done.
+// TestNow: what a host does after a reboot is what it had, as far as that is still so, in an order
+// in which it can be done.
 func TestNow(t *testing.T) {
 	lan := observe.Network{Network: spec.Network{Site: "karoo", Name: "lan", NAT: true}}
 	wire := observe.Network{Network: spec.Network{Site: "karoo", Name: "wire", Kind: spec.VethPair}}
-	h := observe.Host{Name: "sv1", Names: "n", Networks: []observe.Network{lan, {Network: spec.Network{Site: "karoo+700", Name: "lan"}}, wire}, Nodes: []observe.Node{
-		node(1, "one", nil),
-		node(2, "off", func(n *observe.Node) { n.Autostart = false }),
-		node(3, "beside", func(n *observe.Node) { n.Staged = true }),
-		node(4, "new", func(n *observe.Node) { n.Configured = false }),
-		node(5, "two", func(n *observe.Node) { n.Config.Health = "" }),
-	}}
+	h := observe.Host{Name: "sv1", Names: "n",
+		Networks: []observe.Network{lan, {Network: spec.Network{Site: "karoo+700", Name: "lan"}}, wire},
+		Nodes: []observe.Node{
+			node(1, "one", nil),
+			node(2, "off", func(n *observe.Node) { n.Autostart = false }),
+			node(3, "beside", func(n *observe.Node) { n.Staged = true }),
+			node(4, "new", func(n *observe.Node) { n.Configured = false }),
+			node(5, "two", func(n *observe.Node) { n.Config.Health = "" }),
+		}}
 	p := Plan(&site.Site{Name: "karoo"}, []observe.Host{h, {Name: "sv2", Unknown: true}})
 	if got := words(p.Steps); got != "network wire, network lan, names sv1, start one, check one, start two" {
 		t.Errorf("planned is %s", got)
@@ -51,7 +54,8 @@ func TestNow(t *testing.T) {
 		after.Nodes = append(after.Nodes, n)
 	}
 	todo, others := Now(p.Steps, &after)
-	if got := words(todo); got != "prepare sv1, network wire, network lan, names sv1, start one, check one, start two" || strings.Join(others, " ") != "new" {
+	if got := words(todo); got != "prepare sv1, network wire, network lan, names sv1, start one, check one, start two" ||
+		strings.Join(others, " ") != "new" {
 		t.Errorf("after a reboot, it is %s, without %v", got, others)
 	}
 	for i, s := range todo {
@@ -73,7 +77,8 @@ func TestNow(t *testing.T) {
 	after.Networks[0].Drift = []observe.NetworkDrift{observe.LinkMissing}
 	after.Names, after.Settings = "n", nil
 	todo, others = Now(p.Steps, &after)
-	if got := words(todo); got != "network lan, start two" || strings.Join(others, " ") != "one new" || todo[0].WasNetwork == nil {
+	if got := words(todo); got != "network lan, start two" || strings.Join(others, " ") != "one new" ||
+		todo[0].WasNetwork == nil {
 		t.Errorf("it is %s, without %v", got, others)
 	}
 	after.Nodes = after.Nodes[1:] // it was given to another host

@@ -13,7 +13,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Planned returns why a plan must not make a network on a host, or nil. The networks of the site are those that the plan wants.
+// Planned returns why a plan must not make a network on a host, or nil. The networks of the site
+// are those that the plan wants.
 func Planned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.Problem {
 	p := planned(h, n, ofSite)
 	if p == nil {
@@ -39,15 +40,17 @@ func planned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.P
 	if p := Kind(n, h.Around.Networks); p != nil {
 		return p
 	}
-	if site.KindOf(n.Kind).OnInterface && !has(n.Parent) && len(h.Around.Interfaces) > 0 && len(h.Around.Interfaces) < observe.MaxAround &&
+	if site.KindOf(n.Kind).OnInterface && !has(n.Parent) && len(h.Around.Interfaces) > 0 &&
+		len(h.Around.Interfaces) < observe.MaxAround &&
 		!comes(h, n.Parent, ofSite) {
 		return Parent(n)
 	}
 	return Subnet(n, &h.Around)
 }
 
-// comes reports whether an interface that is not on the host may be there once the network is made: it is, or will be, an end of
-// a veth pair of the site, or a node has it, which may be about to return it.
+// comes reports whether an interface that is not on the host may be there once the network is made:
+// it is, or will be, an end of a veth pair of the site, or a node has it, which may be about to
+// return it.
 func comes(h *observe.Host, name string, ofSite []spec.Network) bool {
 	joins := func(n spec.Network) bool { return n.Joins(name) }
 	return slices.ContainsFunc(ofSite, joins) || wasMade(h, name) ||
@@ -56,8 +59,8 @@ func comes(h *observe.Host, name string, ofSite []spec.Network) bool {
 		})
 }
 
-// wasMade reports whether a veth pair of the site on the host has such an end. What a node has made of an end that it had, whoever makes
-// the network sees, who can restore it.
+// wasMade reports whether a veth pair of the site on the host has such an end. What a node has made
+// of an end that it had, whoever makes the network sees, who can restore it.
 func wasMade(h *observe.Host, end string) bool {
 	return slices.ContainsFunc(h.Networks, func(n observe.Network) bool { return n.Joins(end) })
 }
@@ -91,7 +94,8 @@ func Kind(n *spec.Network, others []spec.Network) *problem.Problem {
 			return problem.New(problem.Unable, "network %s: interface %s is that of network %s of site %s already",
 				n.Name, n.Parent, o.Name, o.Site).Try("give it another interface: two networks on one would be one")
 		}
-		if site.KindOf(n.Kind).Routed && site.KindOf(o.Kind).Routed && site.RoutedPrefix(o.Site, o.Name) == site.RoutedPrefix(n.Site, n.Name) {
+		if site.KindOf(n.Kind).Routed && site.KindOf(o.Kind).Routed &&
+			site.RoutedPrefix(o.Site, o.Name) == site.RoutedPrefix(n.Site, n.Name) {
 			return problem.New(problem.Unable, "network %s: its links would be taken for those of network %s of site %s",
 				n.Name, o.Name, o.Site).Try("give the network another name: a digest of this one happens to be the same")
 		}
@@ -101,8 +105,8 @@ func Kind(n *spec.Network, others []spec.Network) *problem.Problem {
 
 // Subnet returns with what of the host the subnet of a network overlaps, or nil.
 //
-// Where the host has no address it has no route either. Such a network may have any addresses, even those of production:
-// that of a twin or a quarantine has.
+// Where the host has no address it has no route either. Such a network may have any addresses, even
+// those of production: that of a twin or a quarantine has.
 func Subnet(n *spec.Network, around *observe.Around) *problem.Problem {
 	subnet, err := netip.ParsePrefix(n.Subnet)
 	if err != nil || n.HostAddress() == "" {

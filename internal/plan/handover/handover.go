@@ -41,8 +41,10 @@ type Ends struct {
 	hosts []observe.Host
 }
 
-// Settle decides what becomes of moves that were cut short, of nodes that are concerned. Fits tells whether a host can make a node of what has come.
-func Settle(hosts []observe.Host, concerns func(node string) bool, fits func(to *observe.Host, g *observe.Given) bool) *Ends {
+// Settle decides what becomes of moves that were cut short, of nodes that are concerned. Fits tells
+// whether a host can make a node of what has come.
+func Settle(hosts []observe.Host, concerns func(node string) bool,
+	fits func(to *observe.Host, g *observe.Given) bool) *Ends {
 	e := &Ends{After: hosts, hosts: hosts}
 	if !slices.ContainsFunc(hosts, func(h observe.Host) bool { return len(h.Given)+len(h.Arrivals) > 0 }) {
 		return e
@@ -90,7 +92,8 @@ func (e *Ends) given(from *observe.Host, g *observe.Given, fits func(to *observe
 	case to.Unknown:
 		after := named(e.After, from.Name)
 		after.Given = append(after.Given, *g)
-		e.Stuck = append(e.Stuck, Stuck{g.Name, fmt.Sprintf("host %s has given it to host %s, of which nothing is known", from.Name, g.To)})
+		e.Stuck = append(e.Stuck, Stuck{g.Name, fmt.Sprintf("host %s has given it to host %s, of which nothing is known",
+			from.Name, g.To)})
 		return
 	default:
 		a, came := to.Arrival(g.ID)
@@ -115,7 +118,10 @@ func (e *Ends) given(from *observe.Host, g *observe.Given, fits func(to *observe
 
 // has reports whether a host has a node that was given: it, or what is live of that name.
 func has(h *observe.Host, g *observe.Given) bool {
-	return slices.ContainsFunc(h.Nodes, func(n observe.Node) bool { return n.ID == g.ID || n.Name == g.Name && !n.Staged && !g.Staged })
+	return slices.ContainsFunc(h.Nodes, func(n observe.Node) bool {
+		return n.ID == g.ID || n.Name == g.Name &&
+			!n.Staged && !g.Staged
+	})
 }
 
 // arrival decides what becomes of what has come of a node that nobody has given.
@@ -151,7 +157,8 @@ func (e *Ends) stays(a *observe.Arrival) string {
 	case unknown:
 		return fmt.Sprintf("it was on its way from host %s, and of a host nothing is known", a.From)
 	case a.Whole:
-		return fmt.Sprintf("all of it has come from host %s, which does not know that it has given it; orrery down %s removes that", a.From, a.Name)
+		return fmt.Sprintf("all of it has come from host %s, which does not know that it has given it; orrery down %s removes that",
+			a.From, a.Name)
 	}
 	return ""
 }

@@ -14,8 +14,9 @@ func node(name string, id int) observe.Node {
 	return observe.Node{Node: spec.Node{Name: name, ID: id}, State: observe.Running, Proven: "h"}
 }
 
-// TestSettle: a node whose move was cut short is of one host afterwards: of the other one if that has it, or if it was
-// given and all of it has come there; else of the one that it was to leave. What nobody can know has to wait.
+// TestSettle: a node whose move was cut short is of one host afterwards: of the other one if that
+// has it, or if it was given and all of it has come there; else of the one that it was to leave.
+// What nobody can know has to wait.
 func TestSettle(t *testing.T) {
 	given := observe.Given{Node: node("db", 1), To: "sv2", Sum: "s"}
 	came := func(sum string, whole bool) observe.Arrival {
@@ -31,30 +32,48 @@ func TestSettle(t *testing.T) {
 		stuck  string
 		after  string // hosts that have it then
 	}{
-		"no move":                      {a: observe.Host{Nodes: []observe.Node{node("db", 1)}}, after: "sv1"},
-		"all has come":                 {a: observe.Host{Given: []observe.Given{given}}, b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}}, want: receive, after: "sv2"},
-		"it is there already":          {a: observe.Host{Given: []observe.Given{given}}, b: observe.Host{Nodes: []observe.Node{node("db", 1)}}, want: leave, after: "sv2"},
-		"it is there by another id":    {a: observe.Host{Given: []observe.Given{given}}, b: observe.Host{Nodes: []observe.Node{node("db", 2)}}, want: leave, after: "sv2"},
-		"another node is there":        {a: observe.Host{Given: []observe.Given{given}}, b: observe.Host{Nodes: []observe.Node{node("web", 2)}}, want: reclaim, after: "sv1"},
-		"a part has come":              {a: observe.Host{Given: []observe.Given{given}}, b: observe.Host{Arrivals: []observe.Arrival{came("s", false)}}, want: reclaim + " after drop", after: "sv1"},
-		"something else has come":      {a: observe.Host{Given: []observe.Given{given}}, b: observe.Host{Arrivals: []observe.Arrival{came("other", true)}}, want: reclaim + " after drop", after: "sv1"},
-		"nothing has come":             {a: observe.Host{Given: []observe.Given{given}}, want: reclaim, after: "sv1"},
-		"it does not fit":              {a: observe.Host{Given: []observe.Given{given}}, b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}}, unfit: true, want: reclaim + " after drop", after: "sv1"},
-		"to a host that is out":        {a: observe.Host{Given: []observe.Given{given}}, out: true, want: reclaim, after: "sv1"},
-		"to a host that is silent":     {a: observe.Host{Given: []observe.Given{given}}, b: observe.Host{Unknown: true}, stuck: "host sv1 has given it to host sv2, of which nothing is known"},
-		"of other nodes":               {a: observe.Host{Given: []observe.Given{given}}, b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}}, others: true},
-		"it was not given":             {a: observe.Host{Nodes: []observe.Node{node("db", 1)}}, b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}}, want: drop + " after drop", after: "sv1"},
-		"it was not given and is gone": {b: observe.Host{Arrivals: []observe.Arrival{came("", false)}}, want: drop + " after drop"},
-		"nobody knows that it was":     {b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}}, stuck: "does not know that it has given it; orrery down db removes that"},
-		"the first host is silent":     {a: observe.Host{Unknown: true}, b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}}, stuck: "was on its way from host sv1, and of a host nothing is known"},
-		"it has become the node":       {b: observe.Host{Nodes: []observe.Node{node("db", 1)}, Arrivals: []observe.Arrival{came("s", true)}}, after: "sv2"},
+		"no move": {a: observe.Host{Nodes: []observe.Node{node("db", 1)}}, after: "sv1"},
+		"all has come": {a: observe.Host{Given: []observe.Given{given}},
+			b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}}, want: receive, after: "sv2"},
+		"it is there already": {a: observe.Host{Given: []observe.Given{given}},
+			b: observe.Host{Nodes: []observe.Node{node("db", 1)}}, want: leave, after: "sv2"},
+		"it is there by another id": {a: observe.Host{Given: []observe.Given{given}},
+			b: observe.Host{Nodes: []observe.Node{node("db", 2)}}, want: leave, after: "sv2"},
+		"another node is there": {a: observe.Host{Given: []observe.Given{given}},
+			b: observe.Host{Nodes: []observe.Node{node("web", 2)}}, want: reclaim, after: "sv1"},
+		"a part has come": {a: observe.Host{Given: []observe.Given{given}},
+			b: observe.Host{Arrivals: []observe.Arrival{came("s", false)}}, want: reclaim + " after drop", after: "sv1"},
+		"something else has come": {a: observe.Host{Given: []observe.Given{given}},
+			b: observe.Host{Arrivals: []observe.Arrival{came("other", true)}}, want: reclaim + " after drop", after: "sv1"},
+		"nothing has come": {a: observe.Host{Given: []observe.Given{given}}, want: reclaim, after: "sv1"},
+		"it does not fit": {a: observe.Host{Given: []observe.Given{given}},
+			b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}}, unfit: true, want: reclaim + " after drop",
+			after: "sv1"},
+		"to a host that is out": {a: observe.Host{Given: []observe.Given{given}}, out: true, want: reclaim,
+			after: "sv1"},
+		"to a host that is silent": {a: observe.Host{Given: []observe.Given{given}}, b: observe.Host{Unknown: true},
+			stuck: "host sv1 has given it to host sv2, of which nothing is known"},
+		"of other nodes": {a: observe.Host{Given: []observe.Given{given}},
+			b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}}, others: true},
+		"it was not given": {a: observe.Host{Nodes: []observe.Node{node("db", 1)}},
+			b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}}, want: drop + " after drop", after: "sv1"},
+		"it was not given and is gone": {b: observe.Host{Arrivals: []observe.Arrival{came("", false)}},
+			want: drop + " after drop"},
+		"nobody knows that it was": {b: observe.Host{Arrivals: []observe.Arrival{came("s", true)}},
+			stuck: "does not know that it has given it; orrery down db removes that"},
+		"the first host is silent": {a: observe.Host{Unknown: true},
+			b:     observe.Host{Arrivals: []observe.Arrival{came("s", true)}},
+			stuck: "was on its way from host sv1, and of a host nothing is known"},
+		"it has become the node": {b: observe.Host{Nodes: []observe.Node{node("db", 1)},
+			Arrivals: []observe.Arrival{came("s", true)}}, after: "sv2"},
 	} {
 		c.a.Name, c.b.Name = "sv1", "sv2"
 		hosts := []observe.Host{c.a, c.b}[:2]
 		if c.out {
 			hosts = hosts[:1]
 		}
-		e := Settle(hosts, func(string) bool { return !c.others }, func(to *observe.Host, g *observe.Given) bool { return to.Name == "sv2" && g.ID == 1 && !c.unfit })
+		e := Settle(hosts, func(string) bool { return !c.others },
+			func(to *observe.Host, g *observe.Given) bool { return to.Name == "sv2" && g.ID == 1 && !c.unfit })
 		var ends, stuck, after []string
 		for _, h := range e.All {
 			text := map[End]string{Receive: receive, Leave: leave, Reclaim: reclaim, Drop: drop}[h.End]
@@ -92,14 +111,18 @@ func TestSettle(t *testing.T) {
 // TestSettleAll: what is on its way of nodes that the run is not about stays as it is.
 func TestSettleAll(t *testing.T) {
 	hosts := []observe.Host{
-		{Name: "sv1", Given: []observe.Given{{Node: node("db", 1), To: "sv2", Sum: "s"}, {Node: node("web", 2), To: "sv2", Sum: "w"}}},
-		{Name: "sv2", Arrivals: []observe.Arrival{{Name: "db", ID: 1, From: "sv1", Sum: "s", Whole: true}, {Name: "web", ID: 2, From: "sv1", Sum: "w", Whole: true}}},
+		{Name: "sv1", Given: []observe.Given{{Node: node("db", 1), To: "sv2", Sum: "s"},
+			{Node: node("web", 2), To: "sv2", Sum: "w"}}},
+		{Name: "sv2", Arrivals: []observe.Arrival{{Name: "db", ID: 1, From: "sv1", Sum: "s", Whole: true},
+			{Name: "web", ID: 2, From: "sv1", Sum: "w", Whole: true}}},
 	}
-	e := Settle(hosts, func(name string) bool { return name == "db" }, func(*observe.Host, *observe.Given) bool { return true })
+	e := Settle(hosts, func(name string) bool { return name == "db" },
+		func(*observe.Host, *observe.Given) bool { return true })
 	if len(e.All) != 1 || e.All[0].Node != "db" || len(e.Stuck) > 0 {
 		t.Errorf("%+v", e)
 	}
-	if g, a := e.After[0].Given, e.After[1].Arrivals; len(g) != 1 || g[0].Name != "web" || len(a) != 1 || a[0].Name != "web" {
+	if g, a := e.After[0].Given, e.After[1].Arrivals; len(g) != 1 || g[0].Name != "web" || len(a) != 1 ||
+		a[0].Name != "web" {
 		t.Errorf("left are %s", fmt.Sprint(g, a))
 	}
 	if len(hosts[0].Given) != 2 || len(hosts[1].Nodes) != 0 {

@@ -11,15 +11,17 @@ import (
 
 const forwarding = "net.ipv4.ip_forward"
 
-// Settings are the kernel settings (sysctl.d(5)) of a host that runs many nodes: inotify(7) counts all users of
-// a node against one, its root, and 128 instances are soon taken by systemd and its services; what is privileged counts against the host's root;
-// neighbours are kept for all networks together; forwarding is needed to masquerade.
+// Settings are the kernel settings (sysctl.d(5)) of a host that runs many nodes: inotify(7) counts
+// all users of a node against one, its root, and 128 instances are soon taken by systemd and its
+// services; what is privileged counts against the host's root; neighbours are kept for all networks
+// together; forwarding is needed to masquerade.
 var Settings = map[string]string{
-	"fs.inotify.max_user_instances":     "8192",
-	"fs.inotify.max_user_watches":       "524288",
-	"kernel.keys.maxbytes":              "2000000", // keyrings(7): systemd makes one for each service
-	"kernel.keys.maxkeys":               "2000",
-	"kernel.pid_max":                    "4194304", // what systemd sets; else four nodes can take all process ids of the host
+	"fs.inotify.max_user_instances": "8192",
+	"fs.inotify.max_user_watches":   "524288",
+	"kernel.keys.maxbytes":          "2000000", // keyrings(7): systemd makes one for each service
+	"kernel.keys.maxkeys":           "2000",
+	// what systemd sets; else four nodes can take all process ids of the host
+	"kernel.pid_max":                    "4194304",
 	"kernel.pty.max":                    "8192",
 	"net.ipv4.neigh.default.gc_thresh3": "8192",
 	forwarding:                          "1",

@@ -11,13 +11,15 @@ import (
 	"orrery/internal/site"
 )
 
-// An Orphan is the directory of a volume that no node uses any more, because its node or the volume is called otherwise now, or is gone. What is in it is kept.
+// An Orphan is the directory of a volume that no node uses any more, because its node or the volume
+// is called otherwise now, or is gone. What is in it is kept.
 type Orphan struct {
 	Host   string `json:"host"`
 	Volume string `json:"volume"`
 	Node   string `json:"node,omitempty"` // "": it was shared by all
 	Path   string `json:"path,omitempty"`
-	// Heir is the node that looks as if it were to have the data, and As the volume as which it has it; "": none does.
+	// Heir is the node that looks as if it were to have the data, and As the volume as which it has
+	// it; "": none does.
 	Heir string `json:"heir,omitempty"`
 	As   string `json:"as,omitempty"`
 }
@@ -41,7 +43,8 @@ func (o Orphan) String() string {
 	return what + ", and " + o.Heir + " looks like its heir: " + adopt + " gives it the data"
 }
 
-// All returns the volumes on a host that no node of the site uses, neither as it is declared nor as a release of it that is kept makes it.
+// All returns the volumes on a host that no node of the site uses, neither as it is declared nor as
+// a release of it that is kept makes it.
 func All(s *site.Site, h *observe.Host, releases map[int]*site.Site) []Orphan {
 	there := volumesOn(h)
 	if len(there) == 0 || s.Stage != 0 {
@@ -85,21 +88,24 @@ func usesOf(s *site.Site) map[use]bool {
 	return uses
 }
 
-// volumesOn returns the volumes that are on a host: with its state, or elsewhere as far as nodes that are there have them. What is on NFS is not on the host.
+// volumesOn returns the volumes that are on a host: with its state, or elsewhere as far as nodes
+// that are there have them. What is on NFS is not on the host.
 func volumesOn(h *observe.Host) []observe.Volume {
 	all := slices.Clone(h.Volumes)
 	for _, n := range h.Nodes {
 		for _, m := range n.Mounts {
 			if m.Source != "" && !m.From().Everywhere && m.Copy == "" && !m.Shared {
-				all = append(all, observe.Volume{Name: m.Volume, Node: n.Name, Path: strings.TrimSuffix(m.Source, "/") + "/" + n.Name})
+				all = append(all, observe.Volume{Name: m.Volume, Node: n.Name,
+					Path: strings.TrimSuffix(m.Source, "/") + "/" + n.Name})
 			}
 		}
 	}
 	return all
 }
 
-// heir tells to which node the data of an orphan seems to belong: to the one that has the id of the node that had it, else to the one that has nothing yet
-// where it would be, else to the same node under another volume's name.
+// heir tells to which node the data of an orphan seems to belong: to the one that has the id of the
+// node that had it, else to the one that has nothing yet where it would be, else to the same node
+// under another volume's name.
 func heir(s *site.Site, h *observe.Host, uses map[use]bool, there []observe.Volume, o Orphan) (node, as string) {
 	if was, ok := h.Node(o.Node); ok {
 		for i := range s.Nodes {
@@ -109,7 +115,10 @@ func heir(s *site.Site, h *observe.Host, uses map[use]bool, there []observe.Volu
 		}
 	}
 	lacking := func(u use) bool {
-		return uses[u] && !slices.ContainsFunc(there, func(v observe.Volume) bool { return v.Name == u.volume && v.Node == u.node })
+		return uses[u] && !slices.ContainsFunc(there, func(v observe.Volume) bool {
+			return v.Name == u.volume &&
+				v.Node == u.node
+		})
 	}
 	var nodes, volumes []string
 	for i := range s.Nodes {

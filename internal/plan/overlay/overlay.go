@@ -36,18 +36,21 @@ const (
 	encrypted = 32 + 8 + 40
 )
 
-// LeastMTU is that of a network: what every host must be able to receive (RFC 791); mostMTU what a packet can have: some interfaces say that they take more.
+// LeastMTU is that of a network: what every host must be able to receive (RFC 791); mostMTU what a
+// packet can have: some interfaces say that they take more.
 const (
 	LeastMTU = 576
 	mostMTU  = 65535
 )
 
-// Spanning returns the networks of a site whose nodes are on several hosts, with these. What is on an interface of the hosts themselves is joined by the wire.
+// Spanning returns the networks of a site whose nodes are on several hosts, with these. What is on
+// an interface of the hosts themselves is joined by the wire.
 func Spanning(s *site.Site, homes map[string]string) map[string][]string {
 	return spread(s, s.Key(), homes)
 }
 
-// spread does that for networks that are kept under a key. What is in quarantine is on bridges, whatever it is on when it is live.
+// spread does that for networks that are kept under a key. What is in quarantine is on bridges,
+// whatever it is on when it is live.
 func spread(s *site.Site, key string, homes map[string]string) map[string][]string {
 	apart := s.Stage != 0 || key != s.Key()
 	on := map[string]map[string]bool{}
@@ -86,9 +89,10 @@ type joiner struct {
 	warnings []string
 }
 
-// Join works out what joins the bridges of networks that are on several hosts, with these nodes on them. The networks are
-// the site's, or of a quarantine of it: key says which. Every host that has a network is told of all nodes on it, whether
-// they run or not: so what a host has to know changes only if the site does. It returns what the user should know, too.
+// Join works out what joins the bridges of networks that are on several hosts, with these nodes on
+// them. The networks are the site's, or of a quarantine of it: key says which. Every host that has
+// a network is told of all nodes on it, whether they run or not: so what a host has to know changes
+// only if the site does. It returns what the user should know, too.
 func Join(s *site.Site, key string, hosts []observe.Host, homes map[string]string) (Joints, []string, error) {
 	j := joiner{site: s, key: key, homes: homes, hosts: map[string]*observe.Host{}}
 	for i := range hosts {
@@ -125,7 +129,8 @@ func (all Joints) MTUs() map[string]int {
 	return mtus
 }
 
-// A Way is one between two hosts that have networks in common, for packets of the size that the largest of these send.
+// A Way is one between two hosts that have networks in common, for packets of the size that the
+// largest of these send.
 type Way struct {
 	Network   string     // that one
 	From, To  string     // hosts
@@ -152,7 +157,9 @@ func (all Joints) Ways() []Way {
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(found), func(a, b Way) int { return cmp.Or(strings.Compare(a.From, b.From), strings.Compare(a.To, b.To)) })
+	return slices.SortedFunc(maps.Values(found), func(a, b Way) int {
+		return cmp.Or(strings.Compare(a.From, b.From), strings.Compare(a.To, b.To))
+	})
 }
 
 // at returns the address at which a host is reached.
@@ -171,14 +178,17 @@ func (j *joiner) join() (Joints, error) {
 		}
 		s, err := j.spanOf(n, all[name])
 		if err != nil && n.Wired() {
-			j.warnings = append(j.warnings, fmt.Sprintf("nodes of network %s on different hosts do not reach one another in quarantine, where such a network is on bridges of its own: %v", n.Name, err))
+			j.warnings = append(j.warnings,
+				fmt.Sprintf("nodes of network %s on different hosts do not reach one another in quarantine, where such a network is on bridges of its own: %v",
+					n.Name, err))
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
 		if other, taken := numbers[s.id]; taken {
-			return nil, problem.New(problem.Mistake, "networks %s and %s would be told from one another by the same number, %d", other, name, s.id).At("site.toml").
+			return nil, problem.New(problem.Mistake,
+				"networks %s and %s would be told from one another by the same number, %d", other, name, s.id).At("site.toml").
 				Try("give one of them another name: a digest of the names happens to be the same")
 		}
 		numbers[s.id] = name
@@ -201,14 +211,16 @@ func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
 			return nil, err
 		}
 		if other, taken := whose[at]; taken {
-			return nil, problem.New(problem.Mistake, "hosts %s and %s would both be reached at %s", other, name, at).At("site.toml").Try("say underlay = with each")
+			return nil, problem.New(problem.Mistake, "hosts %s and %s would both be reached at %s", other, name, at).
+				At("site.toml").Try("say underlay = with each")
 		}
 		whose[at] = name
 		if s.peers[name], err = j.peer(n, name, at); err != nil {
 			return nil, err
 		}
 		if over != 0 && over != overheadAt(at) {
-			return nil, problem.New(problem.Mistake, "network %s has nodes on hosts %s, of which some are reached by IPv4 and some by IPv6", n.Name, those(hosts)).
+			return nil, problem.New(problem.Mistake,
+				"network %s has nodes on hosts %s, of which some are reached by IPv4 and some by IPv6", n.Name, those(hosts)).
 				At("site.toml").Try("say underlay = with them, of one kind")
 		}
 		over = overheadAt(at)
@@ -223,10 +235,12 @@ func (j *joiner) spanOf(n *site.Network, hosts []string) (*span, error) {
 	}
 	switch fits := least - over; {
 	case least > 0 && fits < LeastMTU:
-		return nil, problem.New(problem.Unable, "network %s: hosts %s take only %d bytes at a time from one another", n.Name, those(hosts), least).
+		return nil, problem.New(problem.Unable, "network %s: hosts %s take only %d bytes at a time from one another",
+			n.Name, those(hosts), least).
 			Try("give their interfaces a larger MTU: ip link set … mtu 1500")
 	case least > 0 && n.MTU > fits:
-		return nil, problem.New(problem.Mistake, "network %s: mtu %d does not fit between hosts %s, which take %d", n.Name, n.MTU, those(hosts), fits).At("site.toml").
+		return nil, problem.New(problem.Mistake, "network %s: mtu %d does not fit between hosts %s, which take %d", n.Name,
+			n.MTU, those(hosts), fits).At("site.toml").
 			Try("mtu = %d, or leave it out; or give the interfaces of the hosts a larger one", fits)
 	case n.MTU > 0:
 		s.mtu = n.MTU
@@ -271,19 +285,25 @@ func (j *joiner) peer(n *site.Network, name string, at netip.Addr) (spec.Peer, e
 	} else if o != nil {
 		p.Key = j.keyWas(at)
 	}
-	if text, err := base64.StdEncoding.DecodeString(p.Key); err != nil || len(text) != 32 || base64.StdEncoding.EncodeToString(text) != p.Key { // decoding passes over ends of lines
-		return p, problem.New(problem.Unable, "network %s is encrypted, and the key of host %s is not known", n.Name, name).Try("orrery host check tells what is wrong with it; or leave encrypt out")
+	if text, err := base64.StdEncoding.DecodeString(p.Key); err != nil || len(text) != 32 ||
+		base64.StdEncoding.EncodeToString(text) != p.Key {
+		// decoding passes over ends of lines
+		return p, problem.New(problem.Unable, "network %s is encrypted, and the key of host %s is not known", n.Name, name).
+			Try("orrery host check tells what is wrong with it; or leave encrypt out")
 	}
 	for other, o := range j.hosts {
 		if other != name && o.Key == p.Key {
-			return p, problem.New(problem.Unable, "network %s is encrypted, and hosts %s and %s say that they have the same key", n.Name, min(name, other), max(name, other)).
+			return p, problem.New(problem.Unable,
+				"network %s is encrypted, and hosts %s and %s say that they have the same key", n.Name, min(name, other),
+				max(name, other)).
 				Try("one has a copy of the other's state: remove keys/.wireguard of the site from it")
 		}
 	}
 	return p, nil
 }
 
-// keyWas returns the key of a host that does not answer, by what is on record of it; "": there is none, or hosts disagree.
+// keyWas returns the key of a host that does not answer, by what is on record of it; "": there is
+// none, or hosts disagree.
 func (j *joiner) keyWas(at netip.Addr) string {
 	found := map[string]bool{}
 	for p := range j.peers {
@@ -308,7 +328,8 @@ func (j *joiner) peers(yield func(spec.Peer) bool) {
 	}
 }
 
-// on returns what joins the network's bridge on a host with those on the others; nothing does if it is on that alone, or not there.
+// on returns what joins the network's bridge on a host with those on the others; nothing does if it
+// is on that alone, or not there.
 func (s *span) on(host string) spec.VXLAN {
 	here, ok := s.peers[host]
 	if !ok {
@@ -323,7 +344,8 @@ func (s *span) on(host string) spec.VXLAN {
 	return spec.VXLAN{ID: s.id, Local: here.Address.String(), Peers: spec.NewPeers(others), Key: here.Key}
 }
 
-// mtuWas returns the least MTU that a network has where it is joined already, if no more than another fits; that, if it is nowhere.
+// mtuWas returns the least MTU that a network has where it is joined already, if no more than
+// another fits; that, if it is nowhere.
 func (j *joiner) mtuWas(name string, fits int) int {
 	for _, h := range j.hosts {
 		for i := range h.Networks {
@@ -335,7 +357,8 @@ func (j *joiner) mtuWas(name string, fits int) int {
 	return fits
 }
 
-// underlay returns the address by which other hosts reach a host, and how many bytes at a time its interface takes; 0: nobody knows.
+// underlay returns the address by which other hosts reach a host, and how many bytes at a time its
+// interface takes; 0: nobody knows.
 func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at netip.Addr, takes int, err error) {
 	h, _ := j.site.Host(name)
 	if h == nil {
@@ -349,7 +372,9 @@ func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at neti
 		at = j.beside(has, name, hosts)
 	}
 	if !at.IsValid() {
-		return at, 0, problem.New(problem.Mistake, "network %s has nodes on hosts %s, and it is not clear by which of its addresses %s is reached by the others", n.Name, those(hosts), name).
+		return at, 0, problem.New(problem.Mistake,
+			"network %s has nodes on hosts %s, and it is not clear by which of its addresses %s is reached by the others",
+			n.Name, those(hosts), name).
 			At("site.toml").Try("say it: underlay = \"10.8.1.1\" in [host.%s]", name)
 	}
 	if o := j.hosts[name]; o != nil && o.Unknown {
@@ -361,15 +386,19 @@ func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at neti
 		}
 	}
 	if o := j.hosts[name]; o != nil && slices.ContainsFunc(o.Networks, func(has observe.Network) bool {
-		return has.Site == j.key && has.Name == n.Name && (has.VXLAN.Local == at.String() || has.VXLAN.Local == site.Inner(j.key, n.Name, at).String())
+		return has.Site == j.key && has.Name == n.Name &&
+			(has.VXLAN.Local == at.String() || has.VXLAN.Local == site.Inner(j.key, n.Name, at).String())
 	}) {
 		return at, 0, nil // it had the address: with a wire that is cut, the host may have lost it for a while
 	}
-	return at, 0, problem.New(problem.Mistake, "network %s has nodes on hosts %s, and none of the interfaces of %s has the address %s", n.Name, those(hosts), name, at).
+	return at, 0, problem.New(problem.Mistake,
+		"network %s has nodes on hosts %s, and none of the interfaces of %s has the address %s", n.Name, those(hosts), name,
+		at).
 		At("site.toml").Try("say by which of its addresses the other hosts reach it: underlay = … in [host.%s]", name)
 }
 
-// underlayWas returns the address by which others reach a host that does not answer, by what is on record of its nodes there; the zero Addr: there is none, or they disagree.
+// underlayWas returns the address by which others reach a host that does not answer, by what is on
+// record of its nodes there; the zero Addr: there is none, or they disagree.
 func (j *joiner) underlayWas(name string) netip.Addr {
 	theirs := map[string]bool{}
 	for i := range j.site.Nodes {
@@ -397,7 +426,8 @@ func only[K comparable](found map[K]bool) (alone K) {
 	return alone
 }
 
-// beside returns the only address of a host on a subnet on which others are by what the site says; the zero Addr: there is none, or more than one.
+// beside returns the only address of a host on a subnet on which others are by what the site says;
+// the zero Addr: there is none, or more than one.
 func (j *joiner) beside(has []address, name string, hosts []string) netip.Addr {
 	found := map[netip.Addr]bool{}
 	for _, other := range hosts {

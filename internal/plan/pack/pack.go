@@ -17,8 +17,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Packer makes steps whole: what doing them takes of the site is put in. That is done just before, since what nodes are told depends on which
-// releases are live then, and since only those steps are worth it that are done. It may be used by several goroutines.
+// A Packer makes steps whole: what doing them takes of the site is put in. That is done just
+// before, since what nodes are told depends on which releases are live then, and since only those
+// steps are worth it that are done. It may be used by several goroutines.
 type Packer struct {
 	site     *site.Site
 	releases map[int]*site.Site // see Releases
@@ -62,8 +63,8 @@ func (p *Packer) SiteOf(release int) *site.Site {
 	return p.placed(p.site)
 }
 
-// Place says on which hosts nodes are, or will be, of which the site does not say so; nil: nobody knows, and all of
-// them may be anywhere. It is called before steps are packed.
+// Place says on which hosts nodes are, or will be, of which the site does not say so; nil: nobody
+// knows, and all of them may be anywhere. It is called before steps are packed.
 func (p *Packer) Place(homes map[string]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +117,8 @@ func (p *Packer) Live(r observe.Releases) (*site.Site, error) {
 	return stand.Released(p.site, []observe.Host{{Releases: r}}, p.releases)
 }
 
-// Pack returns a step with all that doing it takes. live is asked, if it need be known, for the site as it is live.
+// Pack returns a step with all that doing it takes. live is asked, if it need be known, for the
+// site as it is live.
 func (p *Packer) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Step, error) {
 	packed := *s
 	switch s.Kind {
@@ -132,7 +134,8 @@ func (p *Packer) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Step
 			err = nil
 		}
 		return &packed, err
-	case plan.ConfigureNode, plan.MendNode, plan.CheckNode, plan.RetireNode, plan.TakeVolumes, plan.ReturnVolumes, plan.ActivateNode:
+	case plan.ConfigureNode, plan.MendNode, plan.CheckNode, plan.RetireNode, plan.TakeVolumes, plan.ReturnVolumes,
+		plan.ActivateNode:
 		return &packed, p.packNode(&packed, live)
 	}
 	return &packed, nil
@@ -162,7 +165,8 @@ func (p *Packer) packNode(s *plan.Step, live func() (*site.Site, error)) error {
 	return nil
 }
 
-// Wanted returns what a node that is there shall be, and what its roles do on it; nil, nil: it is not declared any more.
+// Wanted returns what a node that is there shall be, and what its roles do on it; nil, nil: it is
+// not declared any more.
 func (p *Packer) Wanted(has *spec.Node) (*spec.Node, *spec.Duties, error) {
 	of, n, err := p.declared(has)
 	if undeclared(err) {
@@ -182,7 +186,8 @@ func (p *Packer) Wanted(has *spec.Node) (*spec.Node, *spec.Duties, error) {
 }
 
 // SecretText renders a file that a step has only the place of.
-func (p *Packer) SecretText(ctx context.Context, t spec.SecretText, value func(context.Context, string) (string, error)) ([]byte, error) {
+func (p *Packer) SecretText(ctx context.Context, t spec.SecretText,
+	value func(context.Context, string) (string, error)) ([]byte, error) {
 	of := p.SiteOf(t.Release)
 	n, ok := of.Node(t.Node)
 	if !ok {
@@ -241,7 +246,8 @@ func (p *Packer) tellAll(s *site.Site, host string) *inventory.Names {
 // home returns the host of a node; "": that is not known.
 func (p *Packer) home(n *site.Node) string { return cmp.Or(n.Host, p.homes[n.Name]) }
 
-// tell returns what nodes of a host are told. Each host has the SSH host keys of its own nodes, and those of others are not for it to make.
+// tell returns what nodes of a host are told. Each host has the SSH host keys of its own nodes, and
+// those of others are not for it to make.
 func (p *Packer) tell(s *site.Site, host string, nodes ...*site.Node) *inventory.Names {
 	placed := p.placed(s)
 	p.mu.Lock()

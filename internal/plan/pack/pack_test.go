@@ -19,13 +19,17 @@ import (
 // declared is a site of two nodes on two hosts and one that is placed, as a release makes it.
 func declared(number int) *site.Site {
 	s := &site.Site{
-		Name: "karoo", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}}, Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
-		Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24")}}, Secrets: []site.Secret{{Name: "token"}},
-		Roles: []site.Role{{Name: "web", Services: []string{"web.service"}, Secrets: []site.SecretUse{{Name: "token"}}, Files: []site.File{{Path: "/etc/key", Template: "k", Content: []byte(`key={{secret "token"}}`)}}}},
+		Name: "karoo", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}},
+		Images:   []site.Image{{Name: "debian", Suite: "bookworm"}},
+		Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24")}},
+		Secrets:  []site.Secret{{Name: "token"}},
+		Roles: []site.Role{{Name: "web", Services: []string{"web.service"}, Secrets: []site.SecretUse{{Name: "token"}},
+			Files: []site.File{{Path: "/etc/key", Template: "k", Content: []byte(`key={{secret "token"}}`)}}}},
 	}
 	for i, name := range []string{"db", "web", "anywhere"} {
 		s.Nodes = append(s.Nodes, site.Node{
-			Name: name, ID: 11 + i, Image: "debian", Engine: "fake", Host: []string{"sv1", "sv2", ""}[i], Roles: []string{"web"}, Release: number,
+			Name: name, ID: 11 + i, Image: "debian", Engine: "fake", Host: []string{"sv1", "sv2", ""}[i],
+			Roles: []string{"web"}, Release: number,
 			NICs: []site.NIC{{Network: "lan", Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(11 + i)})}},
 		})
 	}
@@ -47,7 +51,8 @@ func asLive(s *site.Site) func() (*site.Site, error) {
 	return func() (*site.Site, error) { return s, nil }
 }
 
-// TestWanted: a node that is there is to be as its release declares it; what is not declared any more is to be nothing.
+// TestWanted: a node that is there is to be as its release declares it; what is not declared any
+// more is to be nothing.
 func TestWanted(t *testing.T) {
 	s := declared(0)
 	p := pack.New(s, nil)
@@ -63,7 +68,8 @@ func TestWanted(t *testing.T) {
 		"not declared by a release":      {&spec.Node{Name: "old", Release: 700}, 0},
 	} {
 		n, d, err := p.Wanted(c.has)
-		if err != nil || (n == nil) != (c.want == 0) || (d == nil) != (n == nil) || n != nil && (n.ID != c.want || d.Node != "web" || d.Release != c.has.Release) {
+		if err != nil || (n == nil) != (c.want == 0) || (d == nil) != (n == nil) || n != nil &&
+			(n.ID != c.want || d.Node != "web" || d.Release != c.has.Release) {
 			t.Errorf("%s: %+v, %+v, %v", what, n, d, err)
 		}
 	}
@@ -97,18 +103,26 @@ func TestPack(t *testing.T) {
 		told   []int // ids of the nodes that are told of others
 		wrong  string
 	}{
-		"a start":                      {step: plan.Step{Kind: plan.StartNode, Host: "sv2", Node: spelt(t, s, "web")}, duties: true, told: []int{12}},
-		"a configuration":              {step: plan.Step{Kind: plan.ConfigureNode, Host: "sv2", Node: spelt(t, s, "web")}, duties: true, told: []int{12}},
-		"a check":                      {step: plan.Step{Kind: plan.CheckNode, Host: "sv2", Node: spelt(t, s, "web")}, duties: true},
-		"of a release":                 {step: plan.Step{Kind: plan.StartNode, Host: "sv2", Node: spelt(t, of, "web")}, live: asLive(of), duties: true, told: []int{site.FullID(700, 12)}},
-		"in quarantine":                {step: plan.Step{Kind: plan.StartNode, Host: "sv2", Node: spelt(t, staged, "web")}, duties: true, told: []int{site.FullID(700, 12)}},
-		"what is not declared starts":  {step: plan.Step{Kind: plan.StartNode, Host: "sv2", Node: old}},
-		"and is not configured":        {step: plan.Step{Kind: plan.ConfigureNode, Host: "sv2", Node: old}, wrong: "node old is not declared"},
-		"names":                        {step: plan.Step{Kind: plan.WriteNames, Host: "sv2"}, told: []int{12, 13}},
-		"names of another host":        {step: plan.Step{Kind: plan.WriteNames, Host: "sv1"}, told: []int{11}},
-		"a stop":                       {step: plan.Step{Kind: plan.StopNode, Host: "sv2", Was: spelt(t, s, "web")}},
-		"names of nobody knows what":   {step: plan.Step{Kind: plan.WriteNames, Host: "sv2"}, live: func() (*site.Site, error) { return nil, lost }, wrong: lost.Error()},
-		"a start of nobody knows what": {step: plan.Step{Kind: plan.StartNode, Host: "sv2", Node: spelt(t, s, "web")}, live: func() (*site.Site, error) { return nil, lost }, wrong: lost.Error()},
+		"a start": {step: plan.Step{Kind: plan.StartNode, Host: "sv2", Node: spelt(t, s, "web")},
+			duties: true, told: []int{12}},
+		"a configuration": {step: plan.Step{Kind: plan.ConfigureNode, Host: "sv2", Node: spelt(t, s, "web")},
+			duties: true, told: []int{12}},
+		"a check": {step: plan.Step{Kind: plan.CheckNode, Host: "sv2", Node: spelt(t, s, "web")},
+			duties: true},
+		"of a release": {step: plan.Step{Kind: plan.StartNode, Host: "sv2", Node: spelt(t, of, "web")},
+			live: asLive(of), duties: true, told: []int{site.FullID(700, 12)}},
+		"in quarantine": {step: plan.Step{Kind: plan.StartNode, Host: "sv2", Node: spelt(t, staged, "web")},
+			duties: true, told: []int{site.FullID(700, 12)}},
+		"what is not declared starts": {step: plan.Step{Kind: plan.StartNode, Host: "sv2", Node: old}},
+		"and is not configured": {step: plan.Step{Kind: plan.ConfigureNode, Host: "sv2", Node: old},
+			wrong: "node old is not declared"},
+		"names":                 {step: plan.Step{Kind: plan.WriteNames, Host: "sv2"}, told: []int{12, 13}},
+		"names of another host": {step: plan.Step{Kind: plan.WriteNames, Host: "sv1"}, told: []int{11}},
+		"a stop":                {step: plan.Step{Kind: plan.StopNode, Host: "sv2", Was: spelt(t, s, "web")}},
+		"names of nobody knows what": {step: plan.Step{Kind: plan.WriteNames, Host: "sv2"},
+			live: func() (*site.Site, error) { return nil, lost }, wrong: lost.Error()},
+		"a start of nobody knows what": {step: plan.Step{Kind: plan.StartNode, Host: "sv2", Node: spelt(t, s, "web")},
+			live: func() (*site.Site, error) { return nil, lost }, wrong: lost.Error()},
 	} {
 		if c.live == nil {
 			c.live = asLive(s)
@@ -120,7 +134,8 @@ func TestPack(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || (got.Duties != nil) != c.duties || (got.Tell != nil) != (c.told != nil) || got.Tell != nil && !slices.Equal(told(got.Tell), c.told) {
+		if err != nil || (got.Duties != nil) != c.duties || (got.Tell != nil) != (c.told != nil) || got.Tell != nil &&
+			!slices.Equal(told(got.Tell), c.told) {
 			t.Errorf("%s: %+v, %v", what, got, err)
 			continue
 		}
@@ -138,7 +153,8 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestPlaces: nodes that the site does not place are where a plan places them or, without a plan, where they were seen.
+// TestPlaces: nodes that the site does not place are where a plan places them or, without a plan,
+// where they were seen.
 func TestPlaces(t *testing.T) {
 	p := pack.New(declared(0), nil)
 	at := func() string {
@@ -169,7 +185,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestLivePacked: in a quarantine, what is live is the quarantine; else each node is of the release that is live.
+// TestLivePacked: in a quarantine, what is live is the quarantine; else each node is of the release
+// that is live.
 func TestLivePacked(t *testing.T) {
 	p := pack.New(declared(0), nil)
 	p.Add(700, declared(700))
@@ -196,7 +213,8 @@ func TestLivePacked(t *testing.T) {
 	}
 }
 
-// TestSecretText: a file with secrets is rendered for a node that is declared, with the values that it is given.
+// TestSecretText: a file with secrets is rendered for a node that is declared, with the values that
+// it is given.
 func TestSecretText(t *testing.T) {
 	p := pack.New(declared(0), nil)
 	value := func(_ context.Context, name string) (string, error) { return "the " + name, nil }
@@ -204,11 +222,14 @@ func TestSecretText(t *testing.T) {
 	if err != nil || string(text) != "key=the token" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _, err := p.SecretText(t.Context(), spec.SecretText{Node: "old", Role: "web", Path: "/etc/key"}, value); err == nil || !strings.Contains(err.Error(), "node old is not declared") {
+	if _, err := p.SecretText(t.Context(), spec.SecretText{Node: "old", Role: "web", Path: "/etc/key"},
+		value); err == nil || !strings.Contains(err.Error(), "node old is not declared") {
 		t.Errorf("of a node that is not declared: %v", err)
 	}
 	lost := errors.New("a host is silent")
-	if _, err := p.SecretText(t.Context(), spec.SecretText{Node: "web", Role: "web", Path: "/etc/key"}, func(context.Context, string) (string, error) { return "", lost }); err == nil || !strings.Contains(err.Error(), lost.Error()) {
+	if _, err := p.SecretText(t.Context(), spec.SecretText{Node: "web", Role: "web", Path: "/etc/key"},
+		func(context.Context, string) (string, error) { return "", lost }); err == nil ||
+		!strings.Contains(err.Error(), lost.Error()) {
 		t.Errorf("without a value: %v", err)
 	}
 }

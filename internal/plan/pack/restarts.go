@@ -7,8 +7,9 @@ type instance struct {
 	id   int
 }
 
-// NoteRestarts notes at each stop of a node whether the plan starts it again on the same host: that host makes sure before the
-// stop that it can. A plan that undoes another has no such notes: it goes on, whatever comes of it.
+// NoteRestarts notes at each stop of a node whether the plan starts it again on the same host: that
+// host makes sure before the stop that it can. A plan that undoes another has no such notes: it
+// goes on, whatever comes of it.
 func NoteRestarts(p *plan.Plan) {
 	starts := map[instance]bool{}
 	for _, s := range p.Steps {

@@ -9,12 +9,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestNoteRestarts: a stop tells whether the same host starts the node again, and one that undoes a start never does.
+// TestNoteRestarts: a stop tells whether the same host starts the node again, and one that undoes a
+// start never does.
 func TestNoteRestarts(t *testing.T) {
 	db, web := &spec.Node{Name: "db", ID: 1}, &spec.Node{Name: "web", ID: 2}
 	p := &plan.Plan{Steps: []*plan.Step{
-		{Kind: plan.StopNode, Host: "sv1", Was: db}, {Kind: plan.KillNode, Host: "sv1", Was: web}, {Kind: plan.StopNode, Host: "sv2", Was: db},
-		{Kind: plan.StartNode, Host: "sv1", Node: db}, {Kind: plan.StartNode, Host: "sv1", Node: web}, {Kind: plan.StartNode, Host: "sv3", Node: db},
+		{Kind: plan.StopNode, Host: "sv1", Was: db}, {Kind: plan.KillNode, Host: "sv1", Was: web},
+		{Kind: plan.StopNode, Host: "sv2", Was: db},
+		{Kind: plan.StartNode, Host: "sv1", Node: db}, {Kind: plan.StartNode, Host: "sv1", Node: web},
+		{Kind: plan.StartNode, Host: "sv3", Node: db},
 	}}
 	for n, s := range p.Steps {
 		s.N = n

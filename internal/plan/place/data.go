@@ -7,8 +7,9 @@ import (
 	"orrery/internal/site"
 )
 
-// Data returns the hosts that have volumes of nodes which may be on none, by node: those that were taken down, and those of a twin that are still to be made. Of a node whose volumes are on
-// several hosts, nobody knows which it would want; and to a host that is drained none goes.
+// Data returns the hosts that have volumes of nodes which may be on none, by node: those that were
+// taken down, and those of a twin that are still to be made. Of a node whose volumes are on several
+// hosts, nobody knows which it would want; and to a host that is drained none goes.
 func Data(s *site.Site, hosts []observe.Host) map[string]string {
 	own, shared := map[string][]string{}, map[string][]string{}
 	for i := range hosts {

@@ -42,11 +42,13 @@ func modelled(n *site.Node, h *observe.Host) error {
 	if model == "" || len(models) == 0 || slices.Contains(models, model) {
 		return nil
 	}
-	return problem.New(problem.Unable, "node %s wants processors of the model %q, which QEMU of host %s does not have", n.Name, model, h.Name).At("site.toml").
+	return problem.New(problem.Unable, "node %s wants processors of the model %q, which QEMU of host %s does not have",
+		n.Name, model, h.Name).At("site.toml").
 		Try("%s", problem.NearestOr(model, models, "`qemu-system-x86_64 -cpu help` lists them"))
 }
 
-// beside wants that there is the node of a host's memory that a machine is to be on, with the processors that it is pinned to.
+// beside wants that there is the node of a host's memory that a machine is to be on, with the
+// processors that it is pinned to.
 func beside(n *site.Node, h *observe.Host) error {
 	if n.VM.Numa == nil || len(h.Numa) == 0 {
 		return nil
@@ -57,46 +59,58 @@ func beside(n *site.Node, h *observe.Host) error {
 		for j, m := range h.Numa {
 			ids[j] = fmt.Sprint(m.ID)
 		}
-		return problem.New(problem.Mistake, "node %s is to be on NUMA node %d, but host %s has %s only", n.Name, *n.VM.Numa, h.Name, humanize.List(ids, 8)).At("site.toml").
+		return problem.New(problem.Mistake, "node %s is to be on NUMA node %d, but host %s has %s only", n.Name, *n.VM.Numa,
+			h.Name, humanize.List(ids, 8)).At("site.toml").
 			Try("name one that it has, or leave numa out")
 	}
 	if far := site.Beyond(n.Limits.Pin, h.Numa[i].Online); far != "" {
-		return problem.New(problem.Mistake, "node %s is pinned to processors %s, of which %s are not on NUMA node %d", n.Name, n.Limits.Pin, far, *n.VM.Numa).At("site.toml").
+		return problem.New(problem.Mistake, "node %s is pinned to processors %s, of which %s are not on NUMA node %d",
+			n.Name, n.Limits.Pin, far, *n.VM.Numa).At("site.toml").
 			Try("that has %s", h.Numa[i].Online)
 	}
 	return nil
 }
 
-// free wants that the PCI functions of a node are there, and that nobody else has them or reaches the same memory by them.
+// free wants that the PCI functions of a node are there, and that nobody else has them or reaches
+// the same memory by them.
 func free(key string, n *site.Node, h *observe.Host) error {
 	holder := fmt.Sprintf("%s/%d", key, n.FullID())
 	for _, address := range n.VM.PCI {
 		i := slices.IndexFunc(h.Functions, func(f observe.Function) bool { return f.Address == address })
 		if i < 0 {
-			return problem.New(problem.Unable, "node %s: host %s has no PCI function %s", n.Name, h.Name, address).At("site.toml").Try("lspci -D lists them")
+			return problem.New(problem.Unable, "node %s: host %s has no PCI function %s", n.Name, h.Name, address).
+				At("site.toml").Try("lspci -D lists them")
 		}
 		f := h.Functions[i]
 		switch {
 		case f.Bridge:
-			return problem.New(problem.Mistake, "node %s: PCI function %s of host %s is a bridge, and no device", n.Name, address, h.Name).At("site.toml").Try("name those behind it")
+			return problem.New(problem.Mistake, "node %s: PCI function %s of host %s is a bridge, and no device", n.Name,
+				address, h.Name).At("site.toml").Try("name those behind it")
 		case f.Holder != "" && f.Holder != holder:
-			return problem.New(problem.Unable, "node %s: PCI function %s of host %s is lent to the node %s", n.Name, address, h.Name, f.Holder).Try("stop that node first")
+			return problem.New(problem.Unable, "node %s: PCI function %s of host %s is lent to the node %s", n.Name, address,
+				h.Name, f.Holder).Try("stop that node first")
 		case f.Group == "":
-			return problem.New(problem.Unable, "node %s: PCI function %s of host %s is behind no IOMMU, and would reach all of the host's memory", n.Name, address, h.Name).
+			return problem.New(problem.Unable,
+				"node %s: PCI function %s of host %s is behind no IOMMU, and would reach all of the host's memory", n.Name,
+				address, h.Name).
 				Try("turn the IOMMU on: in the firmware (VT-d, AMD-Vi), and intel_iommu=on on the kernel's command line")
 		}
 		if with := companions(h, f, n.VM.PCI); len(with) > 0 {
-			return problem.New(problem.Unable, "node %s: PCI function %s of host %s is in one IOMMU group with %s, which the host uses", n.Name, address, h.Name, strings.Join(with, ", ")).
+			return problem.New(problem.Unable,
+				"node %s: PCI function %s of host %s is in one IOMMU group with %s, which the host uses", n.Name, address, h.Name,
+				strings.Join(with, ", ")).
 				Try("give the node all of them, or put the card into another slot")
 		}
 	}
 	return nil
 }
 
-// companions are the functions in the group of another that some driver of the host has, and that the node does not get with it.
+// companions are the functions in the group of another that some driver of the host has, and that
+// the node does not get with it.
 func companions(h *observe.Host, of observe.Function, got []string) (all []string) {
 	for _, f := range h.Functions {
-		if f.Group != of.Group || f.Bridge || f.Driver == "" || f.Driver == "vfio-pci" && f.Holder == of.Holder || slices.Contains(got, f.Address) {
+		if f.Group != of.Group || f.Bridge || f.Driver == "" || f.Driver == "vfio-pci" && f.Holder == of.Holder ||
+			slices.Contains(got, f.Address) {
 			continue
 		}
 		all = append(all, f.Address+" ("+f.Driver+")")
@@ -104,7 +118,8 @@ func companions(h *observe.Host, of observe.Function, got []string) (all []strin
 	return all
 }
 
-// paged wants that a host has the large pages free that its machines are to be in, of the node of its memory that they are to be on before those anywhere.
+// paged wants that a host has the large pages free that its machines are to be in, of the node of
+// its memory that they are to be on before those anywhere.
 func paged(h *observe.Host, nodes []*site.Node) error {
 	for _, m := range h.Numa {
 		for _, pages := range m.Hugepages {
@@ -153,7 +168,9 @@ func (p pool) holds(h *observe.Host, nodes []*site.Node) error {
 	if short == "" {
 		return nil
 	}
-	return problem.New(problem.Unable, "node %s is to be in pages of %d MiB, of which %s has %d of %d free; %d are needed", short, p.Size>>20, p.of, free, p.Total, wants).
+	return problem.New(problem.Unable,
+		"node %s is to be in pages of %d MiB, of which %s has %d of %d free; %d are needed", short, p.Size>>20, p.of, free,
+		p.Total, wants).
 		Try("%s", p.cure(p.Total+wants-free))
 }
 

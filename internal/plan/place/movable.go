@@ -9,14 +9,16 @@ import (
 	"orrery/internal/site"
 )
 
-// Bound tells what of a node of a site is a matter of the host that it is on, and keeps it from going to another; "": nothing is.
+// Bound tells what of a node of a site is a matter of the host that it is on, and keeps it from
+// going to another; "": nothing is.
 func Bound(s *site.Site, n *site.Node) (why, cure string) {
 	if why, cure = tied(n, false); why != "" {
 		return why, cure
 	}
 	for _, nic := range n.NICs {
 		if nic.Interface != "" {
-			return fmt.Sprintf("it takes the interface %s of its host", nic.Interface), "orrery down " + n.Name + ", then write the other host and its interface in site.toml, and orrery up"
+			return fmt.Sprintf("it takes the interface %s of its host", nic.Interface),
+				"orrery down " + n.Name + ", then write the other host and its interface in site.toml, and orrery up"
 		}
 	}
 	for _, role := range s.RolesOf(n) {
@@ -27,14 +29,16 @@ func Bound(s *site.Site, n *site.Node) (why, cure string) {
 			case v.Shared:
 				return fmt.Sprintf("volume %s is shared with other nodes of its host", v.Name), `give it an nfs = "server:/export"`
 			case v.Path != "":
-				return fmt.Sprintf("volume %s is at %s of its host", v.Name, v.Path), "leave path out, and it is kept with the host's state and moves along; or put what is in it where both hosts have it"
+				return fmt.Sprintf("volume %s is at %s of its host", v.Name, v.Path),
+					"leave path out, and it is kept with the host's state and moves along; or put what is in it where both hosts have it"
 			}
 		}
 	}
 	return "", ""
 }
 
-// Come refuses nodes that come to a host without room for them, unless the site says that they are to be there. The site is placed: they are there already on paper.
+// Come refuses nodes that come to a host without room for them, unless the site says that they are
+// to be there. The site is placed: they are there already on paper.
 func Come(s *site.Site, hosts []observe.Host, names []string, fixed func(node string) bool) error {
 	room := newRooms(s, hosts)
 	var come []*site.Node

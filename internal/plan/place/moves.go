@@ -31,7 +31,8 @@ func Leave(s *site.Site, hosts []observe.Host, from string) (Moves, error) {
 	all := Moves{Moves: []Move{}, Stuck: []Homeless{}}
 	i := slices.IndexFunc(hosts, func(h observe.Host) bool { return h.Name == from })
 	if i < 0 || hosts[i].Unknown {
-		return all, problem.New(problem.Unable, "nothing is known of host %s, so nobody can tell what would leave it", from).Try("see that it answers: orrery host check")
+		return all, problem.New(problem.Unable, "nothing is known of host %s, so nobody can tell what would leave it",
+			from).Try("see that it answers: orrery host check")
 	}
 	placed, err := Place(s, hosts)
 	if err != nil {
@@ -39,7 +40,8 @@ func Leave(s *site.Site, hosts []observe.Host, from string) (Moves, error) {
 	}
 	l := lose(s, placed, hosts, []int{i})
 	for _, m := range l.Moved {
-		if slices.ContainsFunc(hosts[i].Nodes, func(n observe.Node) bool { return n.Name == m.Node && !n.Staged }) { // else it is yet to be made
+		if slices.ContainsFunc(hosts[i].Nodes, func(n observe.Node) bool { return n.Name == m.Node && !n.Staged }) {
+			// else it is yet to be made
 			all.Moves = append(all.Moves, Move{m.Node, from, m.Host, "host " + from + " is drained"})
 		}
 	}
@@ -50,8 +52,10 @@ func Leave(s *site.Site, hosts []observe.Host, from string) (Moves, error) {
 		}
 	}
 	for j := range hosts[i].Nodes {
-		if n := &hosts[i].Nodes[j]; n.Staged && !slices.ContainsFunc(all.Moves, func(m Move) bool { return m.Node == n.Name }) {
-			all.Stuck = append(all.Stuck, Homeless{fmt.Sprintf("%s of release %d", n.Name, n.Release), "it is in quarantine, and goes elsewhere only with what is live of it",
+		if n := &hosts[i].Nodes[j]; n.Staged &&
+			!slices.ContainsFunc(all.Moves, func(m Move) bool { return m.Node == n.Name }) {
+			all.Stuck = append(all.Stuck, Homeless{fmt.Sprintf("%s of release %d", n.Name, n.Release),
+				"it is in quarantine, and goes elsewhere only with what is live of it",
 				fmt.Sprintf("switch to the release, or end it: orrery release prune %d; stage it again afterwards", n.Release)})
 		}
 	}
@@ -61,12 +65,15 @@ func Leave(s *site.Site, hosts []observe.Host, from string) (Moves, error) {
 // level is how far apart what is taken of hosts may be: to move nodes for less is not worth the stop.
 const level = 0.1
 
-// Rebalance proposes moves after which groups are spread again that are to be, and hosts are about as full as one another. They are few: those that bring most come first, each node moves once, and
-// what is nearly level is left alone. It is the same for the same hosts, and after these moves it proposes none.
+// Rebalance proposes moves after which groups are spread again that are to be, and hosts are about
+// as full as one another. They are few: those that bring most come first, each node moves once, and
+// what is nearly level is left alone. It is the same for the same hosts, and after these moves it
+// proposes none.
 func Rebalance(s *site.Site, hosts []observe.Host) (Moves, error) {
 	all := Moves{Moves: []Move{}, Stuck: []Homeless{}}
 	if name := anyUnknown(hosts); name != "" {
-		return all, problem.New(problem.Unable, "nothing is known of host %s, so nobody can tell how full it is", name).Try("see that it answers: orrery host check")
+		return all, problem.New(problem.Unable, "nothing is known of host %s, so nobody can tell how full it is", name).
+			Try("see that it answers: orrery host check")
 	}
 	placed, err := Place(s, hosts)
 	if err != nil {
@@ -112,7 +119,8 @@ func (b *balance) takes(n *site.Node, from, to *room) bool {
 	return from != to && b.able(n, to) && to.holds(n)
 }
 
-// spreads moves one node of a group that is to be spread from a host with many of them to one with few. It must not crowd another group for that.
+// spreads moves one node of a group that is to be spread from a host with many of them to one with
+// few. It must not crowd another group for that.
 func (b *balance) spreads() bool {
 	for _, g := range b.groups() {
 		var found *site.Node
@@ -133,7 +141,8 @@ func (b *balance) spreads() bool {
 			}
 		}
 		if found != nil {
-			b.move(found, from, to, fmt.Sprintf("group %s has %s on %s and %d on %s", g, humanize.Count(from.groups[g], "node"), from.host.Name, to.groups[g], to.host.Name))
+			b.move(found, from, to, fmt.Sprintf("group %s has %s on %s and %d on %s", g,
+				humanize.Count(from.groups[g], "node"), from.host.Name, to.groups[g], to.host.Name))
 			return true
 		}
 	}
@@ -154,7 +163,8 @@ func (h *room) taken(cpus, memory int64) float64 {
 	return 1 - min(h.cpus.share(cpus), h.memory.share(memory))
 }
 
-// levels moves the node from the fullest host to another for which the fuller of the two is then the least full; where that is the same, to the emptiest.
+// levels moves the node from the fullest host to another for which the fuller of the two is then
+// the least full; where that is the same, to the emptiest.
 func (b *balance) levels() bool {
 	fullest := slices.Clone(b.open)
 	slices.SortStableFunc(fullest, func(x, y *room) int { return cmp.Compare(y.taken(0, 0), x.taken(0, 0)) })
@@ -170,14 +180,16 @@ func (b *balance) levels() bool {
 					continue
 				}
 				there := c.taken(cpus, memory)
-				if then := max(a.taken(-cpus, -memory), there); then < best-1e-9 || found != nil && then < best+1e-9 && there < least-1e-9 {
+				if then := max(a.taken(-cpus, -memory), there); then < best-1e-9 || found != nil && then < best+1e-9 &&
+					there < least-1e-9 {
 					found, to, best, least = n, c, min(then, best), there
 				}
 			}
 		}
 		if found != nil {
 			cpus, memory := millionths(found.Limits.Cpus), found.Limits.Memory
-			b.move(found, a, to, fmt.Sprintf("%s is taken to %.0f %% and %s to %.0f %%; then it is %.0f %% and %.0f %%", a.host.Name, 100*full, to.host.Name, 100*to.taken(0, 0),
+			b.move(found, a, to, fmt.Sprintf("%s is taken to %.0f %% and %s to %.0f %%; then it is %.0f %% and %.0f %%",
+				a.host.Name, 100*full, to.host.Name, 100*to.taken(0, 0),
 				100*a.taken(-cpus, -memory), 100*to.taken(cpus, memory)))
 			return true
 		}
@@ -190,17 +202,23 @@ func (b *balance) crowds(n *site.Node, from, to *room) bool {
 	return slices.ContainsFunc(b.spread[n.Name], func(g string) bool { return to.groups[g] >= from.groups[g] })
 }
 
-// evens moves a node without limits from the host with most of them to the one with fewest, if that has not three quarters of as many.
+// evens moves a node without limits from the host with most of them to the one with fewest, if that
+// has not three quarters of as many.
 func (b *balance) evens() bool {
 	for _, a := range b.open {
 		for _, c := range b.open {
 			x, y := a.boundless, c.boundless
-			if x < y+2 || 4*y > 3*x || slices.ContainsFunc(b.open, func(h *room) bool { return h.boundless > x || h.boundless < y }) {
+			if x < y+2 || 4*y > 3*x || slices.ContainsFunc(b.open,
+				func(h *room) bool { return h.boundless > x || h.boundless < y }) {
 				continue
 			}
-			i := slices.IndexFunc(b.on[a], func(n *site.Node) bool { return boundless(n) && b.takes(n, a, c) && !b.crowds(n, a, c) })
+			i := slices.IndexFunc(b.on[a], func(n *site.Node) bool {
+				return boundless(n) && b.takes(n, a, c) &&
+					!b.crowds(n, a, c)
+			})
 			if i >= 0 {
-				b.move(b.on[a][i], a, c, fmt.Sprintf("%s has %s without limits and %s has %d", a.host.Name, humanize.Count(x, "node"), c.host.Name, y))
+				b.move(b.on[a][i], a, c, fmt.Sprintf("%s has %s without limits and %s has %d", a.host.Name,
+					humanize.Count(x, "node"), c.host.Name, y))
 				return true
 			}
 		}

@@ -50,7 +50,9 @@ func fullest(s *site.Site, hosts []observe.Host) (most float64) {
 	return most
 }
 
-// TestMovesProperties: whatever is proposed can be; no node moves twice; the same is proposed in any order of declaration; afterwards nothing more is; no host is fuller than the fullest was, and no group more crowded.
+// TestMovesProperties: whatever is proposed can be; no node moves twice; the same is proposed in
+// any order of declaration; afterwards nothing more is; no host is fuller than the fullest was, and
+// no group more crowded.
 func TestMovesProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, hosts := drawn(t)
@@ -59,7 +61,8 @@ func TestMovesProperties(t *testing.T) {
 			if s.Nodes[i].Host != "" {
 				h = &hosts[slices.IndexFunc(hosts, func(h observe.Host) bool { return h.Name == s.Nodes[i].Host })]
 			}
-			h.Nodes = append(h.Nodes, observe.Node{Node: spec.Node{Name: s.Nodes[i].Name, ID: s.Nodes[i].ID}, State: observe.Running})
+			h.Nodes = append(h.Nodes, observe.Node{Node: spec.Node{Name: s.Nodes[i].Name, ID: s.Nodes[i].ID},
+				State: observe.Running})
 		}
 		proposed, err := place.Rebalance(s, hosts)
 		if err != nil {
@@ -112,7 +115,9 @@ func TestRebalance(t *testing.T) {
 	}
 	hosts = settled(&all, hosts, func(string) bool { return true })
 	got, err := place.Rebalance(s, hosts)
-	if err != nil || len(got.Moves) != 4 || got.Moves[0] != (place.Move{Node: "node1", From: "sv1", To: "sv2", Why: "group web has 2 nodes on sv1 and 0 on sv2"}) {
+	if err != nil || len(got.Moves) != 4 ||
+		got.Moves[0] != (place.Move{Node: "node1", From: "sv1", To: "sv2",
+			Why: "group web has 2 nodes on sv1 and 0 on sv2"}) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if why := got.Moves[1].Why; why != "sv1 is taken to 75 % and sv3 to 0 %; then it is 62 % and 12 %" {
@@ -130,7 +135,8 @@ func TestRebalance(t *testing.T) {
 	hosts = machines(8, 8)
 	s = over(hosts, 6, site.Limits{})
 	hosts = settled(&all, hosts, func(name string) bool { return name != "node6" })
-	if got, err := place.Rebalance(s, hosts); err != nil || len(got.Moves) != 3 || got.Moves[0].Why != "sv1 has 6 nodes without limits and sv2 has 0" {
+	if got, err := place.Rebalance(s, hosts); err != nil || len(got.Moves) != 3 ||
+		got.Moves[0].Why != "sv1 has 6 nodes without limits and sv2 has 0" {
 		t.Errorf("nodes without limits: %+v, %v", got, err)
 	}
 }
@@ -138,7 +144,8 @@ func TestRebalance(t *testing.T) {
 func TestLeave(t *testing.T) {
 	hosts := machines(8, 8)
 	s := over(hosts, 4, site.Limits{Cpus: 3})
-	hosts[0].Nodes = []observe.Node{{Node: spec.Node{Name: "node0", ID: 1}}, {Node: spec.Node{Name: "node1", ID: 2}}, {Node: spec.Node{Name: "node2", ID: 3, Release: 7, Staged: true}}}
+	hosts[0].Nodes = []observe.Node{{Node: spec.Node{Name: "node0", ID: 1}}, {Node: spec.Node{Name: "node1", ID: 2}},
+		{Node: spec.Node{Name: "node2", ID: 3, Release: 7, Staged: true}}}
 	s.Nodes[1].Host, s.Nodes[2].Host = "sv1", "sv2"
 	hosts[0].Drained = &observe.Drain{}
 	got, err := place.Leave(s, hosts, "sv1")
@@ -146,13 +153,15 @@ func TestLeave(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	for i, want := range []string{"node0: none of sv2 has 3 cpus and 0 MiB free then (lower limits, or declare another [host.…])",
-		`node1: it is on that host alone (take host = "sv1" out, and drain again)`, "node2 of release 7: it is in quarantine"} {
+		`node1: it is on that host alone (take host = "sv1" out, and drain again)`,
+		"node2 of release 7: it is in quarantine"} {
 		if is := got.Stuck[i].Node + ": " + got.Stuck[i].Why + " (" + got.Stuck[i].Cure + ")"; !strings.HasPrefix(is, want) {
 			t.Errorf("%s, not %s", is, want)
 		}
 	}
 	s.Nodes[3].Limits.Cpus = 1
-	if got, err = place.Leave(s, hosts, "sv1"); err != nil || len(got.Moves) != 1 || got.Moves[0] != (place.Move{Node: "node0", From: "sv1", To: "sv2", Why: "host sv1 is drained"}) {
+	if got, err = place.Leave(s, hosts, "sv1"); err != nil || len(got.Moves) != 1 ||
+		got.Moves[0] != (place.Move{Node: "node0", From: "sv1", To: "sv2", Why: "host sv1 is drained"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	hosts[0].Unknown = true

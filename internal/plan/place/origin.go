@@ -20,7 +20,8 @@ type Origin struct {
 	builder *observe.Host // of those that need it; nil: none is known to
 }
 
-// OriginOf looks at all hosts for those that have a layer and, if there are none, for the one that is to build it. Needs says of each host that needs it how many nodes there stand on it.
+// OriginOf looks at all hosts for those that have a layer and, if there are none, for the one that
+// is to build it. Needs says of each host that needs it how many nodes there stand on it.
 func OriginOf(l *spec.Layer, s *site.Site, hosts map[string]*observe.Host, needs map[string]int) *Origin {
 	o := &Origin{layer: l, site: s, needs: needs}
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
@@ -36,7 +37,8 @@ func OriginOf(l *spec.Layer, s *site.Site, hosts map[string]*observe.Host, needs
 	return o
 }
 
-// For returns the host that builds the layer, which some host needs: that one, if no other one is known to need it that is better at it.
+// For returns the host that builds the layer, which some host needs: that one, if no other one is
+// known to need it that is better at it.
 func (o *Origin) For(h *observe.Host) *observe.Host {
 	if o.builder == nil || o.prefers(h, o.builder) {
 		return h
@@ -44,7 +46,9 @@ func (o *Origin) For(h *observe.Host) *observe.Host {
 	return o.builder
 }
 
-// prefers reports whether a host builds the layer rather than another one: the one that has most of the layers below it, of those the one with most of the nodes that need it, and of those the first in the site.
+// prefers reports whether a host builds the layer rather than another one: the one that has most of
+// the layers below it, of those the one with most of the nodes that need it, and of those the first
+// in the site.
 func (o *Origin) prefers(h, other *observe.Host) bool {
 	below := func(h *observe.Host) (n int) {
 		for _, lower := range o.layer.Lower() {

@@ -16,7 +16,8 @@ import (
 // apart and, of these, with the largest share of processors and memory still free. If nothing is known of a
 // host, a node that is on none of the others may be there, and is taken to be.
 //
-// Nodes are placed in the order of their ids, those first that are named: whoever makes only these finds all others where they were the next time.
+// Nodes are placed in the order of their ids, those first that are named: whoever makes only these
+// finds all others where they were the next time.
 func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, error) {
 	placed := *s
 	placed.Nodes = slices.Clone(s.Nodes)
@@ -24,7 +25,8 @@ func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, err
 	there, unknown := observe.Whereabouts(hosts, s.Stage), anyUnknown(hosts)
 	for i := range hosts {
 		for _, g := range hosts[i].Given { // it has no other place until it is settled whose it is
-			if to := g.To; !g.Staged && len(there[g.Name]) == 0 && slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Name == to }) {
+			if to := g.To; !g.Staged && len(there[g.Name]) == 0 &&
+				slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Name == to }) {
 				there[g.Name] = []string{to}
 			}
 		}
@@ -76,7 +78,8 @@ func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, err
 		host, ok := room.best(n)
 		if !ok {
 			why, _ := room.why(n)
-			return nil, problem.New(problem.Mistake, "node %s has no host: %s", n.Name, strings.Replace(why, "no other host", "none", 1)).
+			return nil, problem.New(problem.Mistake, "node %s has no host: %s", n.Name,
+				strings.Replace(why, "no other host", "none", 1)).
 				Try("declare another [host.…], lower its limits, or say host = … to overcommit one")
 		}
 		n.Host = host

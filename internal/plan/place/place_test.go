@@ -61,13 +61,15 @@ func TestPlaceSpreads(t *testing.T) {
 	}
 }
 
-// TestPlaceOnTwo: a host that says it has a node of another takes nothing from that: not if the site says where the node belongs, and else nobody guesses.
+// TestPlaceOnTwo: a host that says it has a node of another takes nothing from that: not if the
+// site says where the node belongs, and else nobody guesses.
 func TestPlaceOnTwo(t *testing.T) {
 	s, seen := crowd(2, site.Limits{Cpus: 1, Memory: gib}), machines(8, 8)
 	for i := range seen {
 		seen[i].Nodes = []observe.Node{{Node: spec.Node{Name: "node0"}, State: observe.Running}}
 	}
-	if _, err := place.Place(s, seen); !problem.Is(err, problem.Surprise) || !strings.Contains(err.Error(), "node0 is on host sv1 and on host sv2") {
+	if _, err := place.Place(s, seen); !problem.Is(err, problem.Surprise) ||
+		!strings.Contains(err.Error(), "node0 is on host sv1 and on host sv2") {
 		t.Errorf("two hosts say that they have it: %v", err)
 	}
 	for _, home := range []string{"sv1", "sv2"} {
@@ -108,7 +110,8 @@ func TestPlaceHeedsWhatIsDeclaredOfHosts(t *testing.T) {
 
 func TestPlaceWithoutRoom(t *testing.T) {
 	_, err := place.Place(crowd(9, site.Limits{Memory: 8 * gib}), machines(8, 8))
-	if problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "node8") || !strings.Contains(err.Error(), "8192 MiB") {
+	if problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "node8") ||
+		!strings.Contains(err.Error(), "8192 MiB") {
 		t.Errorf("the ninth node of 8 GiB on two hosts of 32 GiB: %v", err)
 	}
 	over := crowd(2, site.Limits{Cpus: 6})
@@ -131,17 +134,20 @@ func drawn(t *rapid.T) (*site.Site, []observe.Host) {
 	var hosts []observe.Host
 	s := &site.Site{Name: "rapid"}
 	for i := range rapid.IntRange(1, 5).Draw(t, "hosts") {
-		h := observe.Host{Name: fmt.Sprint("sv", i+1), Cpus: rapid.IntRange(1, 16).Draw(t, "cpus"), Memory: int64(rapid.IntRange(1, 32).Draw(t, "memory")) * gib}
+		h := observe.Host{Name: fmt.Sprint("sv", i+1), Cpus: rapid.IntRange(1, 16).Draw(t, "cpus"),
+			Memory: int64(rapid.IntRange(1, 32).Draw(t, "memory")) * gib}
 		if i > 0 && rapid.IntRange(0, 4).Draw(t, "drained") == 0 {
 			h.Drained = &observe.Drain{Who: "ada"}
 		}
 		hosts = append(hosts, h)
-		s.Hosts = append(s.Hosts, site.Host{Name: h.Name, Oversubscribe: rapid.SampledFrom([]float64{0, 1, 1.5, 4}).Draw(t, "oversubscribe")})
+		s.Hosts = append(s.Hosts, site.Host{Name: h.Name,
+			Oversubscribe: rapid.SampledFrom([]float64{0, 1, 1.5, 4}).Draw(t, "oversubscribe")})
 	}
 	groups := []site.Group{{Name: "web", Spread: site.OverHosts}, {Name: "db", Spread: site.OverHosts}, {Name: "any"}}
 	for i := range rapid.IntRange(0, 20).Draw(t, "nodes") {
 		n := site.Node{Name: fmt.Sprint("node", i), ID: 1 + i, Limits: site.Limits{
-			Cpus: rapid.SampledFrom([]float64{0, 0.1, 0.3, 1, 2}).Draw(t, "node's cpus"), Memory: rapid.SampledFrom([]int64{0, gib / 4, gib}).Draw(t, "node's memory"),
+			Cpus: rapid.SampledFrom([]float64{0, 0.1, 0.3, 1, 2}).
+				Draw(t, "node's cpus"), Memory: rapid.SampledFrom([]int64{0, gib / 4, gib}).Draw(t, "node's memory"),
 		}}
 		if rapid.IntRange(0, 5).Draw(t, "fixed") == 0 {
 			n.Host = rapid.SampledFrom(hosts).Draw(t, "host").Name
@@ -182,11 +188,14 @@ func homesOf(s *site.Site) map[string]string {
 // shuffled returns a site with the same contents in another order.
 func shuffled(t *rapid.T, s *site.Site, hosts []observe.Host) (*site.Site, []observe.Host) {
 	other := *s
-	other.Nodes, other.Hosts, other.Groups = rapid.Permutation(s.Nodes).Draw(t, "nodes"), rapid.Permutation(s.Hosts).Draw(t, "hosts"), rapid.Permutation(s.Groups).Draw(t, "groups")
+	other.Nodes, other.Hosts, other.Groups = rapid.Permutation(s.Nodes).Draw(t, "nodes"), rapid.Permutation(s.Hosts).
+		Draw(t, "hosts"), rapid.Permutation(s.Groups).Draw(t, "groups")
 	return &other, rapid.Permutation(hosts).Draw(t, "seen")
 }
 
-// TestPlaceStable: where nodes are placed does not depend on the order in which anything is declared; what is there stays, also when only some are; and nobody comes to a host that is drained.
+// TestPlaceStable: where nodes are placed does not depend on the order in which anything is
+// declared; what is there stays, also when only some are; and nobody comes to a host that is
+// drained.
 func TestPlaceStable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, hosts := drawn(t)
@@ -209,7 +218,9 @@ func TestPlaceStable(t *testing.T) {
 		if is := homesOf(again); !maps.Equal(homes, is) {
 			t.Fatalf("in another order: %v, %v", homes, is)
 		}
-		if placed, err = place.Place(s, settled(placed, hosts, func(name string) bool { return slices.Contains(first, name) }), first...); err != nil || !maps.Equal(homes, homesOf(placed)) {
+		if placed, err = place.Place(s, settled(placed, hosts,
+			func(name string) bool { return slices.Contains(first, name) }), first...); err != nil ||
+			!maps.Equal(homes, homesOf(placed)) {
 			t.Fatalf("with some of them there: %v, %v (%v)", homes, homesOf(placed), err)
 		}
 		there := settled(placed, hosts, func(string) bool { return true })
@@ -218,14 +229,17 @@ func TestPlaceStable(t *testing.T) {
 		}
 		for i := range s.Nodes {
 			n := &s.Nodes[i]
-			if h := hosts[slices.IndexFunc(hosts, func(h observe.Host) bool { return h.Name == homes[n.Name] })]; h.Drained != nil && n.Host != h.Name {
+			if h := hosts[slices.IndexFunc(hosts, func(h observe.Host) bool {
+				return h.Name == homes[n.Name]
+			})]; h.Drained != nil && n.Host != h.Name {
 				t.Fatalf("%s comes to %s, which is drained", n.Name, h.Name)
 			}
 		}
 	})
 }
 
-// TestPlaceSpreadsGroups: nodes of a group are apart as far as hosts have room, though another host has more of it.
+// TestPlaceSpreadsGroups: nodes of a group are apart as far as hosts have room, though another host
+// has more of it.
 func TestPlaceSpreadsGroups(t *testing.T) {
 	s := crowd(6, site.Limits{Cpus: 1})
 	s.Groups = []site.Group{{Name: "web", Spread: site.OverHosts, Nodes: []string{"node0", "node2", "node4"}}}
@@ -234,7 +248,8 @@ func TestPlaceSpreadsGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if at := homesOf(placed); at["node0"] != "sv2" || at["node2"] == at["node4"] || at["node2"] == "sv2" || at["node4"] == "sv2" {
+	if at := homesOf(placed); at["node0"] != "sv2" || at["node2"] == at["node4"] || at["node2"] == "sv2" ||
+		at["node4"] == "sv2" {
 		t.Errorf("they are at %v", at)
 	}
 	if all := place.Crowds(placed, seen); len(all) != 0 {
@@ -243,7 +258,8 @@ func TestPlaceSpreadsGroups(t *testing.T) {
 	for i := range s.Nodes {
 		s.Nodes[i].Host = "sv2"
 	}
-	if all := place.Crowds(s, seen); len(all) != 1 || all[0].String() != "group web is to be spread over hosts, and has 3 nodes on sv2 and 0 on sv1" {
+	if all := place.Crowds(s, seen); len(all) != 1 ||
+		all[0].String() != "group web is to be spread over hosts, and has 3 nodes on sv2 and 0 on sv1" {
 		t.Errorf("crowded are %v", all)
 	}
 }
@@ -262,14 +278,17 @@ func TestPlaceOversubscribed(t *testing.T) {
 	}
 }
 
-// TestPlaceByDisk: a machine with a disk of its own goes where there is room for it; what is on a disk already needs no room there.
+// TestPlaceByDisk: a machine with a disk of its own goes where there is room for it; what is on a
+// disk already needs no room there.
 func TestPlaceByDisk(t *testing.T) {
 	s := crowd(2, site.Limits{Cpus: 1})
 	for i := range s.Nodes {
-		s.Nodes[i].VM = site.VM{Disk: site.QCow2, Size: 20 * gib, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 10 * gib}, {Name: "lv", Disk: "/dev/vg/lv"}}}
+		s.Nodes[i].VM = site.VM{Disk: site.QCow2, Size: 20 * gib,
+			Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 10 * gib}, {Name: "lv", Disk: "/dev/vg/lv"}}}
 	}
 	seen := machines(64, 2)
-	seen[0].Disk, seen[1].Disk = &observe.Disk{Total: 100 * gib, Free: 40 * gib}, &observe.Disk{Total: 100 * gib, Free: 40 * gib}
+	seen[0].Disk, seen[1].Disk = &observe.Disk{Total: 100 * gib, Free: 40 * gib},
+		&observe.Disk{Total: 100 * gib, Free: 40 * gib}
 	if got := homes(t, s, seen); got["sv1"] != 1 || got["sv2"] != 1 {
 		t.Errorf("30 GiB each where 40 are free: %v", got)
 	}
@@ -301,7 +320,8 @@ func TestPlaceByEngine(t *testing.T) {
 	}
 }
 
-// TestPlaceAtData: a node that is nowhere comes to the host that has its volumes, unless there are several, or one of which nothing is known, where it may be.
+// TestPlaceAtData: a node that is nowhere comes to the host that has its volumes, unless there are
+// several, or one of which nothing is known, where it may be.
 func TestPlaceAtData(t *testing.T) {
 	seen := machines(8, 8)
 	for i := range 6 {
@@ -326,7 +346,8 @@ func TestPlaceAtData(t *testing.T) {
 	}
 }
 
-// TestPlaceOnTheWay: a node that was given to a host, or whose restore waits on one, has its place there, unless it is somewhere.
+// TestPlaceOnTheWay: a node that was given to a host, or whose restore waits on one, has its place
+// there, unless it is somewhere.
 func TestPlaceOnTheWay(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(seen []observe.Host)
@@ -337,8 +358,12 @@ func TestPlaceOnTheWay(t *testing.T) {
 		"a release of it was":        {func(seen []observe.Host) { given(seen, "sv2", true) }, "sv1"},
 		"to a host that is gone":     {func(seen []observe.Host) { given(seen, "sv9", false) }, "sv1"},
 		"it is somewhere, and given": {func(seen []observe.Host) { given(seen, "sv2", false); there(seen, 2) }, "sv3"},
-		"a restore waits":            {func(seen []observe.Host) { seen[2].Restoring = &observe.Restoring{Nodes: []string{"node0"}} }, "sv3"},
-		"a restore of another":       {func(seen []observe.Host) { seen[2].Restoring = &observe.Restoring{Nodes: []string{"node9"}} }, "sv1"},
+		"a restore waits": {func(seen []observe.Host) {
+			seen[2].Restoring = &observe.Restoring{Nodes: []string{"node0"}}
+		}, "sv3"},
+		"a restore of another": {func(seen []observe.Host) {
+			seen[2].Restoring = &observe.Restoring{Nodes: []string{"node9"}}
+		}, "sv1"},
 		"it is somewhere, and waits": {func(seen []observe.Host) {
 			seen[2].Restoring = &observe.Restoring{Nodes: []string{"node0"}}
 			there(seen, 1)

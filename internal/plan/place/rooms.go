@@ -11,7 +11,8 @@ import (
 	"orrery/internal/site"
 )
 
-// A room is what is free of a host. All is counted in whole numbers: so it does not matter in which order nodes come.
+// A room is what is free of a host. All is counted in whole numbers: so it does not matter in which
+// order nodes come.
 type room struct {
 	host   *observe.Host
 	cpus   amount // in millionths of a processor
@@ -35,8 +36,8 @@ func (a amount) share(taken int64) float64 {
 	return float64(a.free-taken) / float64(a.all)
 }
 
-// boundlessShare is how much of a host a node without limits counts for when the next one is placed: such nodes shall
-// not all come to the same host.
+// boundlessShare is how much of a host a node without limits counts for when the next one is
+// placed: such nodes shall not all come to the same host.
 const boundlessShare = 0.01
 
 // free returns the share of the host that is free, of what is scarcest, once somebody has taken some.
@@ -127,7 +128,8 @@ func Disk(n *site.Node) (bytes int64) {
 	return bytes
 }
 
-// able reports whether a host has the engine of a node and what it shares with others, and the interfaces that it takes are nobody's.
+// able reports whether a host has the engine of a node and what it shares with others, and the
+// interfaces that it takes are nobody's.
 func (r *rooms) able(n *site.Node, h *room) bool {
 	return h.host.Engines[n.Engine].Unable == (observe.Lack{}) && !r.parted(n, h) &&
 		!slices.ContainsFunc(n.NICs, func(nic site.NIC) bool { return nic.Interface != "" && h.alone[nic.Interface] })
@@ -176,7 +178,8 @@ func Sharers(s *site.Site) map[string][]string {
 // holds reports whether a host has room for a node. A node without limits fits anywhere.
 func (h *room) holds(n *site.Node) bool {
 	disk := Disk(n)
-	return (n.Limits.Cpus == 0 || h.cpus.free >= millionths(n.Limits.Cpus)) && (n.Limits.Memory == 0 || h.memory.free >= n.Limits.Memory) &&
+	return (n.Limits.Cpus == 0 || h.cpus.free >= millionths(n.Limits.Cpus)) &&
+		(n.Limits.Memory == 0 || h.memory.free >= n.Limits.Memory) &&
 		(disk == 0 || h.disk < 0 || h.disk >= disk)
 }
 
@@ -218,9 +221,11 @@ func (r *rooms) why(n *site.Node) (why, cure string) {
 		}
 	}
 	if len(able) == 0 {
-		return fmt.Sprintf("no other host takes nodes, and has the engine %s, an interface that it could take and what it shares with others", n.Engine), "orrery host check tells what hosts lack, orrery host ls which are drained"
+		return fmt.Sprintf("no other host takes nodes, and has the engine %s, an interface that it could take and what it shares with others",
+			n.Engine), "orrery host check tells what hosts lack, orrery host ls which are drained"
 	}
-	return fmt.Sprintf("none of %s has %s free", strings.Join(able, ", "), needs(n)), "lower limits, or declare another [host.…]"
+	return fmt.Sprintf("none of %s has %s free", strings.Join(able, ", "), needs(n)),
+		"lower limits, or declare another [host.…]"
 }
 
 // needs says how much room a node needs.
@@ -242,7 +247,8 @@ type Crowd struct {
 }
 
 func (c Crowd) String() string {
-	return fmt.Sprintf("group %s is to be spread over hosts, and has %d nodes on %s and %d on %s", c.Group, c.Nodes, c.Host, c.Few, c.Least)
+	return fmt.Sprintf("group %s is to be spread over hosts, and has %d nodes on %s and %d on %s", c.Group, c.Nodes,
+		c.Host, c.Few, c.Least)
 }
 
 // crowded returns the groups that are to be spread over hosts and are not, by name.

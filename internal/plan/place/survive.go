@@ -35,21 +35,27 @@ type Homeless struct {
 // Well reports whether all of the site is as it is to be after the loss.
 func (l *Loss) Well() bool { return len(l.Lost) == 0 && len(l.Crowded) == 0 }
 
-// Survive tells, for each way of losing so many hosts at once, which nodes of theirs find room on the others, placed as Place would: by processors, memory, disk, engines, what they take of a host, and from
-// which others they are to be apart. The site is as it is live. A host of which nothing is known proves nothing, so there must be none.
+// Survive tells, for each way of losing so many hosts at once, which nodes of theirs find room on
+// the others, placed as Place would: by processors, memory, disk, engines, what they take of a
+// host, and from which others they are to be apart. The site is as it is live. A host of which
+// nothing is known proves nothing, so there must be none.
 func Survive(s *site.Site, hosts []observe.Host, lost int) ([]Loss, error) {
 	if len(hosts) < 2 {
-		return nil, problem.New(problem.Usage, "the site has one host; nothing is left when that is lost").Try(`declare others: [host.sv2] address = "ops@10.8.1.2"`)
+		return nil, problem.New(problem.Usage, "the site has one host; nothing is left when that is lost").
+			Try(`declare others: [host.sv2] address = "ops@10.8.1.2"`)
 	}
 	if lost < 1 || lost >= len(hosts) {
-		return nil, problem.New(problem.Usage, "of %d hosts, %d cannot be lost", len(hosts), lost).Try("name a number from 1 to %d", len(hosts)-1)
+		return nil, problem.New(problem.Usage, "of %d hosts, %d cannot be lost", len(hosts), lost).
+			Try("name a number from 1 to %d", len(hosts)-1)
 	}
 	without := choices(len(hosts), lost)
 	if without == nil {
-		return nil, problem.New(problem.Usage, "there are more than %d ways to lose %d of %d hosts", mostChoices, lost, len(hosts)).Try("prove a smaller number")
+		return nil, problem.New(problem.Usage, "there are more than %d ways to lose %d of %d hosts", mostChoices, lost,
+			len(hosts)).Try("prove a smaller number")
 	}
 	if name := anyUnknown(hosts); name != "" {
-		return nil, problem.New(problem.Unable, "nothing is known of host %s, so nothing can be proven", name).Try("see that it answers: orrery host check")
+		return nil, problem.New(problem.Unable, "nothing is known of host %s, so nothing can be proven", name).
+			Try("see that it answers: orrery host check")
 	}
 	placed, err := Place(s, hosts)
 	if err != nil {
@@ -106,7 +112,8 @@ func lose(s, placed *site.Site, hosts []observe.Host, without []int) Loss {
 
 // larger puts nodes that need more of a host first.
 func larger(a, b *site.Node) int {
-	return cmp.Or(cmp.Compare(b.Limits.Memory, a.Limits.Memory), cmp.Compare(b.Limits.Cpus, a.Limits.Cpus), cmp.Compare(a.ID, b.ID), strings.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(b.Limits.Memory, a.Limits.Memory), cmp.Compare(b.Limits.Cpus, a.Limits.Cpus),
+		cmp.Compare(a.ID, b.ID), strings.Compare(a.Name, b.Name))
 }
 
 // tied tells what ties a node to its host.
@@ -115,9 +122,11 @@ func tied(n *site.Node, fixed bool) (why, cure string) {
 	case fixed:
 		return "it is on that host alone", fmt.Sprintf("take host = %q out, and it goes where there is room", n.Host)
 	case len(n.VM.PCI) > 0:
-		return "it has PCI functions of that host: " + strings.Join(n.VM.PCI, ", "), "have a node on another host that does the same"
+		return "it has PCI functions of that host: " + strings.Join(n.VM.PCI, ", "),
+			"have a node on another host that does the same"
 	}
-	if n.VM.Disk != "" && strings.HasPrefix(n.VM.Disk, "/") || slices.ContainsFunc(n.VM.Disks, func(d site.Drive) bool { return d.IsDevice() }) {
+	if n.VM.Disk != "" && strings.HasPrefix(n.VM.Disk, "/") ||
+		slices.ContainsFunc(n.VM.Disks, func(d site.Drive) bool { return d.IsDevice() }) {
 		return "its disk is a device of that host", "give it a disk that is a file: \"qcow2\" or \"raw\""
 	}
 	return "", ""

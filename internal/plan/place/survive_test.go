@@ -71,7 +71,9 @@ func TestSurviveTied(t *testing.T) {
 		"has the engine kvm": func(n *site.Node, other *observe.Host) {
 			n.Engine, other.Engines = "kvm", map[string]observe.Capabilities{"kvm": {Unable: observe.Lack{What: "QEMU"}}}
 		},
-		"an interface that it could take": func(n *site.Node, _ *observe.Host) { n.NICs = []site.NIC{{Network: "capture", Interface: "enp3s0"}} },
+		"an interface that it could take": func(n *site.Node, _ *observe.Host) {
+			n.NICs = []site.NIC{{Network: "capture", Interface: "enp3s0"}}
+		},
 	} {
 		hosts := machines(8, 4)
 		s := over(hosts, 2, site.Limits{Cpus: 1})
@@ -84,7 +86,8 @@ func TestSurviveTied(t *testing.T) {
 	}
 }
 
-// TestSurviveCrowded: a group that would not be spread any more is named; a host that is drained takes nobody in.
+// TestSurviveCrowded: a group that would not be spread any more is named; a host that is drained
+// takes nobody in.
 func TestSurviveCrowded(t *testing.T) {
 	hosts := machines(8, 8, 4)
 	s := over(hosts, 6, site.Limits{Cpus: 1})
@@ -120,7 +123,8 @@ func TestSurviveWhat(t *testing.T) {
 		hosts []observe.Host
 		lost  int
 		kind  problem.Kind
-	}{{few, 0, problem.Usage}, {few, 2, problem.Usage}, {few[:1], 1, problem.Usage}, {many, 3, problem.Usage}, {dark, 1, problem.Unable}} {
+	}{{few, 0, problem.Usage}, {few, 2, problem.Usage}, {few[:1], 1, problem.Usage}, {many, 3, problem.Usage},
+		{dark, 1, problem.Unable}} {
 		if _, err := place.Survive(over(c.hosts, 1, site.Limits{}), c.hosts, c.lost); problem.Exit(err) != int(c.kind) {
 			t.Errorf("%d of %d: %v", c.lost, len(c.hosts), err)
 		}

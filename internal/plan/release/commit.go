@@ -101,7 +101,8 @@ func (d *draft) record(h *observe.Host) observe.Releases {
 	return is
 }
 
-// names plans that nodes are told of one another as they are after the switch: a release may give them other roles.
+// names plans that nodes are told of one another as they are after the switch: a release may give
+// them other roles.
 func (d *draft) names(h *observe.Host, then []observe.Host, committed []int) error {
 	placed, err := plan.PlacedAsLive(d.site, then, d.goal.Releases)
 	if err != nil {
@@ -113,7 +114,8 @@ func (d *draft) names(h *observe.Host, then []observe.Host, committed []int) err
 	}
 	add(d.Plan, plan.Step{
 		Kind: plan.WriteNames, Host: h.Name, Subject: h.Name, Reason: "roles changed", Undo: "put the former names back",
-		Names: digest, WasNames: h.Names, Needs: slices.DeleteFunc(slices.Clone(committed), func(n int) bool { return n < 0 }),
+		Names: digest, WasNames: h.Names, Needs: slices.DeleteFunc(slices.Clone(committed),
+			func(n int) bool { return n < 0 }),
 	})
 	return nil
 }

@@ -15,15 +15,16 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// TestBackAndForth: what was staged once can be switched to for as long as it is there, also when it was live before and has let go of its
-// volumes, and when the host was booted in between.
+// TestBackAndForth: what was staged once can be switched to for as long as it is there, also when
+// it was live before and has let go of its volumes, and when the host was booted in between.
 func TestBackAndForth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, all := stagedTwice(t)
 		for range rapid.IntRange(2, 6).Draw(t, "turns") {
 			to := w.anywhere(all)
 			back := map[string]int(nil)
-			if former, err := release.Former(w.observe()[0].Releases, []string{w.site.Nodes[0].Name}); err == nil && rapid.Bool().Draw(t, "rollback") {
+			if former, err := release.Former(w.observe()[0].Releases, []string{w.site.Nodes[0].Name}); err == nil &&
+				rapid.Bool().Draw(t, "rollback") {
 				back = w.anywhere(all)
 				for name := range back {
 					back[name] = former[w.site.Nodes[0].Name]
@@ -44,8 +45,9 @@ func TestBackAndForth(t *testing.T) {
 	})
 }
 
-// TestProofsAskNobodyRetired: whatever parts of a site go forward and back, in whatever order, an instance is proven in quarantine only if all
-// nodes that it needs answer there. Those that were live have let go of their volumes, and others are live.
+// TestProofsAskNobodyRetired: whatever parts of a site go forward and back, in whatever order, an
+// instance is proven in quarantine only if all nodes that it needs answer there. Those that were
+// live have let go of their volumes, and others are live.
 func TestProofsAskNobodyRetired(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, at := stagedTwice(t)
@@ -69,7 +71,8 @@ func TestProofsAskNobodyRetired(t *testing.T) {
 	})
 }
 
-// TestProvenWhatCanBe: nothing but a peer that does not answer keeps an instance from being proven in quarantine.
+// TestProvenWhatCanBe: nothing but a peer that does not answer keeps an instance from being proven
+// in quarantine.
 func TestProvenWhatCanBe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, _ := stagedTwice(t)
@@ -94,7 +97,8 @@ func TestProvenWhatCanBe(t *testing.T) {
 				if m.Is.Staged || n.Config.Health == "" || w.askPeers(n) != nil || w.former(n) {
 					continue
 				}
-				bereft := slices.ContainsFunc(w.instance(n.Name, n.Release).Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy })
+				bereft := slices.ContainsFunc(w.instance(n.Name, n.Release).Mounts,
+					func(m spec.Mount) bool { return m.Copy == spec.NoCopy })
 				if !bereft && !proven[n.Name] {
 					t.Fatalf("node %s goes live without a proof\n%s", n.Name, text(p))
 				}
@@ -103,8 +107,8 @@ func TestProvenWhatCanBe(t *testing.T) {
 	})
 }
 
-// TestStageSparesTheWayBack: what rollback returns to stays as it was live, however often it is staged; it is staged anew when it is no longer
-// whole, or when the way back is given up.
+// TestStageSparesTheWayBack: what rollback returns to stays as it was live, however often it is
+// staged; it is staged anew when it is no longer whole, or when the way back is given up.
 func TestStageSparesTheWayBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -137,7 +141,8 @@ func TestStageSparesTheWayBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := release.Stage(anew, &was, w.observe(), plan.Goal{}); other == (err == nil) || other && !strings.Contains(err.Error(), "--give-up-rollback") {
+		if _, _, err := release.Stage(anew, &was, w.observe(), plan.Goal{}); other == (err == nil) || other &&
+			!strings.Contains(err.Error(), "--give-up-rollback") {
 			t.Fatalf("other: %t, but %v", other, err)
 		}
 		first := w.site.Nodes[0].Name

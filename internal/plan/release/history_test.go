@@ -13,18 +13,21 @@ import (
 	"orrery/internal/plan/release"
 )
 
-// TestHistory: in random histories of switches and rollbacks, some of them killed, and of boots of the host, each next recovery ends with the
-// set at one release, and nothing else is left live in any way.
+// TestHistory: in random histories of switches and rollbacks, some of them killed, and of boots of
+// the host, each next recovery ends with the set at one release, and nothing else is left live in
+// any way.
 func TestHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, at := stagedTwice(t)
 		for range rapid.IntRange(1, 6).Draw(t, "turns") {
 			goal := release.Goal{To: w.anywhere(at)}
-			if former, err := release.Former(w.observe()[0].Releases, slices.Collect(maps.Keys(at))); err == nil && rapid.Bool().Draw(t, "rollback") {
+			if former, err := release.Former(w.observe()[0].Releases, slices.Collect(maps.Keys(at))); err == nil &&
+				rapid.Bool().Draw(t, "rollback") {
 				goal = release.Goal{To: former, Back: true}
 			}
 			p, err := w.turn(goal)
-			if err != nil && strings.Contains(err.Error(), "(orrery stage ") { // a kill has left an instance half way: what it says helps
+			if err != nil && strings.Contains(err.Error(), "(orrery stage ") {
+				// a kill has left an instance half way: what it says helps
 				for _, number := range goal.To {
 					w.stage(number)
 					break
@@ -74,12 +77,14 @@ func (w *world) wantOneLive() {
 	w.t.Helper()
 	for _, n := range w.observe()[0].Nodes {
 		if n.Staged && (n.Active && n.State == observe.Running || n.Holds()) {
-			w.t.Fatalf("node %s of release %d (%s) is not live, and is on record as active: %t, with volumes %+v", n.Name, n.Release, n.State, n.Active, n.Mounts)
+			w.t.Fatalf("node %s of release %d (%s) is not live, and is on record as active: %t, with volumes %+v", n.Name,
+				n.Release, n.State, n.Active, n.Mounts)
 		}
 	}
 }
 
-// TestCutShort: an instance that a killed switch left half way, before it had ever done what only a live node does, does that once it is switched to.
+// TestCutShort: an instance that a killed switch left half way, before it had ever done what only a
+// live node does, does that once it is switched to.
 func TestCutShort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

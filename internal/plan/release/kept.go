@@ -15,11 +15,13 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// from returns the site of which nodes of a release are made, in quarantine: is, as the site directory declares it now, or was, as the
-// release was staged from before (nil: it was not, or that cannot be read).
+// from returns the site of which nodes of a release are made, in quarantine: is, as the site
+// directory declares it now, or was, as the release was staged from before (nil: it was not, or
+// that cannot be read).
 //
-// One copy of the site directory is kept for a release, and nodes of it that are live follow that copy. So as long as some are live, or
-// may be again, it stays, and more nodes can be staged only if both directories make the same of the release.
+// One copy of the site directory is kept for a release, and nodes of it that are live follow that
+// copy. So as long as some are live, or may be again, it stays, and more nodes can be staged only
+// if both directories make the same of the release.
 func from(is, was *site.Site, hosts []observe.Host) (*site.Site, error) {
 	bound := bound(hosts, is.Stage)
 	if len(bound) == 0 {
@@ -76,8 +78,9 @@ func returned(hosts []observe.Host, release int) bool {
 	return len(bound(given, release)) == 0
 }
 
-// Difference says in words how the nodes differ that two site directories make of a release, in quarantine and when it is live; "": in
-// nothing. Networks, which are no release's, count as far as they reach nodes.
+// Difference says in words how the nodes differ that two site directories make of a release, in
+// quarantine and when it is live; "": in nothing. Networks, which are no release's, count as far as
+// they reach nodes.
 func Difference(was, is *site.Site) (string, error) {
 	for _, stage := range []int{is.Stage, 0} {
 		before, after := *was, *is
@@ -119,7 +122,8 @@ func same(was, is any) bool { return spec.Digest(was) == spec.Digest(is) }
 // parts says which of the parts of a node differ, if it is in these.
 func parts(was, is *spec.Node) string {
 	var words []string
-	for _, text := range []string{spec.Differences(was.Parts, is.Parts), spec.Differences(was.Config.Parts, is.Config.Parts), spec.Differences(was.Config.Active, is.Config.Active)} {
+	for _, text := range []string{spec.Differences(was.Parts, is.Parts),
+		spec.Differences(was.Config.Parts, is.Config.Parts), spec.Differences(was.Config.Active, is.Config.Active)} {
 		if text != "" {
 			words = append(words, text)
 		}
@@ -133,8 +137,9 @@ type makers struct {
 	by    map[int]*spec.Maker // release
 }
 
-// outdated says how an instance differs from what its release declares; "": in nothing. The release may have been staged anew, from another
-// site directory, and the run ended before it came to this node.
+// outdated says how an instance differs from what its release declares; "": in nothing. The release
+// may have been staged anew, from another site directory, and the run ended before it came to this
+// node.
 func (all makers) outdated(m *member) string {
 	maker := all.of(m.site, m.to.Release)
 	declared, _ := maker.Site.Node(m.name)

@@ -16,10 +16,12 @@ import (
 // edited returns a site as somebody has changed it, and whether that changes what release 701 is.
 func edited(t *rapid.T, s *site.Site) (*site.Site, bool) {
 	e := *s
-	e.Roles, e.Nodes, e.Releases, e.Networks = slices.Clone(s.Roles), slices.Clone(s.Nodes), slices.Clone(s.Releases), slices.Clone(s.Networks)
+	e.Roles, e.Nodes, e.Releases, e.Networks = slices.Clone(s.Roles), slices.Clone(s.Nodes), slices.Clone(s.Releases),
+		slices.Clone(s.Networks)
 	role := rapid.IntRange(0, len(e.Roles)-1).Draw(t, "edited role")
 	used := slices.ContainsFunc(e.Nodes, func(n site.Node) bool { return n.Roles[0] == e.Roles[role].Name })
-	switch rapid.SampledFrom([]string{"nothing", "notes", "a line", "another release", "pins", "packages", "boot step", "limit", "mtu"}).Draw(t, "edit") {
+	switch rapid.SampledFrom([]string{"nothing", "notes", "a line", "another release", "pins", "packages", "boot step",
+		"limit", "mtu"}).Draw(t, "edit") {
 	case "nothing":
 	case "notes":
 		e.Releases[1].Notes = "other"
@@ -37,7 +39,8 @@ func edited(t *rapid.T, s *site.Site) (*site.Site, bool) {
 		e.Roles[role].Apt = []string{"hello"}
 		return &e, used
 	case "boot step":
-		e.Roles[role].Steps = []site.Step{{Name: "more", When: site.Boot, Script: []byte("true\n"), Interpreter: []string{"/bin/sh"}, User: "root"}}
+		e.Roles[role].Steps = []site.Step{{Name: "more", When: site.Boot, Script: []byte("true\n"),
+			Interpreter: []string{"/bin/sh"}, User: "root"}}
 		return &e, used
 	case "limit":
 		e.Nodes[0].Limits.Memory = 1 << 30
@@ -65,8 +68,8 @@ func (w *world) wantQuiet() {
 	}
 }
 
-// TestStageAgain: however the site directory changes while a release of it is staged and switched in parts, what is live follows what it
-// was staged from, and up leaves it alone.
+// TestStageAgain: however the site directory changes while a release of it is staged and switched
+// in parts, what is live follows what it was staged from, and up leaves it alone.
 func TestStageAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -122,7 +125,8 @@ func releasesOf(w *world) []int {
 	return all
 }
 
-// TestStageTellsWhat: who stages more of a release that is live, from another site directory, is told what differs.
+// TestStageTellsWhat: who stages more of a release that is live, from another site directory, is
+// told what differs.
 func TestStageTellsWhat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -141,7 +145,8 @@ func TestStageTellsWhat(t *testing.T) {
 		if other == (err == nil) {
 			t.Fatalf("other: %t, but %v", other, err)
 		}
-		if err != nil && !strings.HasPrefix(err.Error(), fmt.Sprintf("release 701 is that of node %s, and the site directory makes other nodes of it now: ", first)) {
+		if err != nil && !strings.HasPrefix(err.Error(),
+			fmt.Sprintf("release 701 is that of node %s, and the site directory makes other nodes of it now: ", first)) {
 			t.Fatal(err)
 		}
 	})

@@ -13,7 +13,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// gone reports whether nothing of a node is there that may be live, wholly or in part: somebody has ended it since.
+// gone reports whether nothing of a node is there that may be live, wholly or in part: somebody has
+// ended it since.
 func gone(hosts []observe.Host, name string) bool {
 	for i := range hosts {
 		for j := range hosts[i].Nodes {
@@ -31,8 +32,8 @@ func standing(n *observe.Node) bool {
 	return active(n) || n.Holds() || elsewhere(n, &retired)
 }
 
-// active reports whether an instance does what only a live node does. One that stands still does nothing, and before it starts in quarantine
-// it is made to do nothing of that.
+// active reports whether an instance does what only a live node does. One that stands still does
+// nothing, and before it starts in quarantine it is made to do nothing of that.
 func active(n *observe.Node) bool { return n.Runs() && n.Active }
 
 // A member is a node of the set that is switched.
@@ -64,7 +65,8 @@ func (d *draft) find(h *observe.Host) error {
 		}
 		m := &member{name: n.Name, host: h, to: n, live: stand.Live(n.Node), wake: -1, ready: -1, start: -1}
 		if m.site = d.goal.Releases[release]; m.site == nil {
-			return problem.New(problem.Failed, "what release %s was staged from is gone", site.ReleaseName(release)).Try("stage it again")
+			return problem.New(problem.Failed, "what release %s was staged from is gone", site.ReleaseName(release)).
+				Try("stage it again")
 		}
 		m.node, _ = m.site.Node(n.Name)
 		if m.node == nil {
@@ -128,11 +130,12 @@ func (d *draft) changed(name string) *member {
 	return nil
 }
 
-// A finder finds the members for which one member waits, also through nodes that stay as they are: those work only
-// as well as what they need does.
+// A finder finds the members for which one member waits, also through nodes that stay as they are:
+// those work only as well as what they need does.
 type finder struct {
 	*draft
-	staying map[string][]*site.Site // by node that stays, be it a member: the site as each of its live instances declares it
+	// by node that stays, be it a member: the site as each of its live instances declares it
+	staying map[string][]*site.Site
 	seen    map[*site.Node]bool
 	found   []*member
 }
@@ -176,10 +179,12 @@ func (m *member) changes() bool {
 	return len(m.olds) > 0 || elsewhere(m.to, &m.live) || !slices.Equal(m.to.Mounts, m.live.Mounts)
 }
 
-// changing reports whether something has to be done for a member, be it that its instance is only configured anew.
+// changing reports whether something has to be done for a member, be it that its instance is only
+// configured anew.
 func (g Goal) changing(m *member) bool { return m.changes() || g.cutShort(m) }
 
-// cutShort reports whether a switch was killed while it stopped or started services of the member's instance, so that it has to be configured anew.
+// cutShort reports whether a switch was killed while it stopped or started services of the member's
+// instance, so that it has to be configured anew.
 func (g Goal) cutShort(m *member) bool {
 	if g.Recover { // what does not run is left to up
 		return m.to.Runs() && !m.to.Configured
@@ -198,14 +203,16 @@ func (m *member) former() bool {
 	return known && release == m.to.Release
 }
 
-// served reports whether the member's instance was live before, and need not be proven in quarantine: it has proven itself, and may lack the
-// volumes that others have now. What is of no release is in quarantine for no other reason.
+// served reports whether the member's instance was live before, and need not be proven in
+// quarantine: it has proven itself, and may lack the volumes that others have now. What is of no
+// release is in quarantine for no other reason.
 func (m *member) served() bool { return m.former() || bereft(&m.to.Node) || m.to.Release == 0 }
 
 // runs reports whether the member's instance runs, or will.
 func (m *member) runs() bool { return m.to.Runs() || m.wake >= 0 }
 
-// fit says why an instance cannot be made live now. One that stands still, as after a boot of the host, is woken first.
+// fit says why an instance cannot be made live now. One that stands still, as after a boot of the
+// host, is woken first.
 func (d *draft) fit(m *member) error {
 	if d.goal.Recover || !m.to.Staged {
 		return nil
@@ -224,7 +231,8 @@ func (d *draft) fit(m *member) error {
 		return nil
 	}
 	if m.to.Release == 0 {
-		return problem.New(problem.Mistake, "node %s of release none %s", m.name, what).Try("declare as a release what it was, and stage that")
+		return problem.New(problem.Mistake, "node %s of release none %s", m.name, what).
+			Try("declare as a release what it was, and stage that")
 	}
 	return problem.New(problem.Mistake, "node %s of release %s %s", m.name, site.ReleaseName(m.to.Release), what).
 		Try("orrery stage %s --release %d", m.name, m.to.Release)

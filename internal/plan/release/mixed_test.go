@@ -9,10 +9,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestMixedSet: containers and virtual machines switch together without standing still, as far as each of their engines can.
+// TestMixedSet: containers and virtual machines switch together without standing still, as far as
+// each of their engines can.
 func TestMixedSet(t *testing.T) {
 	node := func(engine string, mounts ...spec.Mount) *observe.Node {
-		return &observe.Node{Node: spec.Node{Name: engine, Engine: engine, Mounts: mounts, NICs: []spec.NIC{{Network: "lan"}}}}
+		return &observe.Node{Node: spec.Node{Name: engine, Engine: engine, Mounts: mounts,
+			NICs: []spec.NIC{{Network: "lan"}}}}
 	}
 	volume := spec.Mount{Volume: "data"}
 	for _, c := range []struct {
@@ -26,10 +28,12 @@ func TestMixedSet(t *testing.T) {
 		{"a volume", observe.Capabilities{MoveNIC: true}, []spec.Mount{volume}, "", "engine kvm cannot change the volumes"},
 		{"a volume that it can change", observe.Capabilities{MoveNIC: true, Remount: true}, []spec.Mount{volume}, "", ""},
 		{"a disk", observe.Capabilities{MoveNIC: true, Remount: true}, nil, site.QCow2, ""},
-		{"a volume above a disk", observe.Capabilities{MoveNIC: true, Remount: true}, []spec.Mount{volume}, site.QCow2, "node kvm keeps what it writes on a disk"},
+		{"a volume above a disk", observe.Capabilities{MoveNIC: true, Remount: true}, []spec.Mount{volume}, site.QCow2,
+			"node kvm keeps what it writes on a disk"},
 		{"links stay", observe.Capabilities{}, nil, "", "engine kvm cannot move the links"},
 	} {
-		h := &observe.Host{Engines: map[string]observe.Capabilities{site.LXC: {MoveNIC: true, Remount: true}, site.KVM: c.machine}}
+		h := &observe.Host{Engines: map[string]observe.Capabilities{site.LXC: {MoveNIC: true, Remount: true},
+			site.KVM: c.machine}}
 		machine := node(site.KVM, c.mounts...)
 		machine.VM.Disk = c.disk
 		set := []*member{{to: node(site.LXC, volume)}, {to: machine, olds: []*observe.Node{node(site.LXC)}}}

@@ -70,9 +70,12 @@ func (w *wiring) networks(set []*member) error {
 func (w *wiring) network(wanted spec.Network) {
 	h := w.host
 	s := plan.Step{
-		Kind: plan.MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "for " + wanted.Site, Network: &wanted, Undo: "remove network " + wanted.Name,
+		Kind: plan.MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "for " + wanted.Site, Network: &wanted,
+		Undo: "remove network " + wanted.Name,
 	}
-	has := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Site == wanted.Site && n.Name == wanted.Name })
+	has := slices.IndexFunc(h.Networks, func(n observe.Network) bool {
+		return n.Site == wanted.Site && n.Name == wanted.Name
+	})
 	switch {
 	case has >= 0 && plan.PassedThrough(h, &h.Networks[has], &wanted):
 		return
@@ -83,7 +86,8 @@ func (w *wiring) network(wanted spec.Network) {
 		}
 		is := *was
 		is.VXLAN, is.MTU = wanted.VXLAN, wanted.MTU
-		s.Network, s.WasNetwork, s.Reason, s.Undo = &is, was, "hosts or nodes on other hosts changed", "make network "+wanted.Name+" as it was"
+		s.Network, s.WasNetwork, s.Reason, s.Undo = &is, was, "hosts or nodes on other hosts changed",
+			"make network "+wanted.Name+" as it was"
 	case has >= 0:
 		s.WasNetwork, s.Undo = &wanted, "" // somebody has damaged it, and mended it stays
 	}

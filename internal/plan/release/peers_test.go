@@ -79,7 +79,8 @@ func (w *world) former(n *spec.Node) bool {
 	return ok && release == n.Release
 }
 
-// wantPeersFirst: what goes live is proven only after all nodes have started that it needs, be it through others that stay as they are.
+// wantPeersFirst: what goes live is proven only after all nodes have started that it needs, be it
+// through others that stay as they are.
 func (w *world) wantPeersFirst(p *plan.Plan, at map[string]int) {
 	w.t.Helper()
 	for _, s := range p.Steps {

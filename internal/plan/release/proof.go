@@ -6,8 +6,8 @@ import (
 	"orrery/internal/plan"
 )
 
-// prove plans that instances are healthy in quarantine, before anything is disturbed. One that was woken there is
-// configured first, and each is checked after those that it needs.
+// prove plans that instances are healthy in quarantine, before anything is disturbed. One that was
+// woken there is configured first, and each is checked after those that it needs.
 func (d *draft) prove() {
 	if d.goal.Recover {
 		return

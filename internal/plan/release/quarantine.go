@@ -9,9 +9,9 @@ import (
 // quarantines are what proofs depend on, by release.
 type quarantines map[int]*quarantine
 
-// postpone finds the members that cannot be healthy in quarantine, because a node that they need, directly or through
-// others, does not answer there: it was live and has let go of its volumes, it is live, or it does not run. Such
-// members are proven when they are live.
+// postpone finds the members that cannot be healthy in quarantine, because a node that they need,
+// directly or through others, does not answer there: it was live and has let go of its volumes, it
+// is live, or it does not run. Such members are proven when they are live.
 func (d *draft) postpone() error {
 	d.quarantines = quarantines{}
 	if d.goal.Recover {
@@ -24,7 +24,8 @@ func (d *draft) postpone() error {
 		q := d.quarantines[m.to.Release]
 		if q == nil {
 			q = &quarantine{
-				site: m.site, peers: &d.peers, silent: silent(d.spans.hosts, m.to.Release, d.members), known: map[string]bool{}, asked: map[string]bool{},
+				site: m.site, peers: &d.peers, silent: silent(d.spans.hosts, m.to.Release, d.members), known: map[string]bool{},
+				asked: map[string]bool{},
 			}
 			d.quarantines[m.to.Release] = q
 		}
@@ -58,8 +59,8 @@ type quarantine struct {
 	asked  map[string]bool // nodes on which proofs depend
 }
 
-// silent finds the instances of a release that do not answer. One that was never staged is none of them: what was
-// staged without it was proven without it.
+// silent finds the instances of a release that do not answer. One that was never staged is none of
+// them: what was staged without it was proven without it.
 func silent(hosts []observe.Host, release int, members map[string]*member) map[string]bool {
 	all := map[string]bool{}
 	for i := range hosts {
@@ -72,7 +73,8 @@ func silent(hosts []observe.Host, release int, members map[string]*member) map[s
 	return all
 }
 
-// answers reports whether an instance runs in quarantine with all that it had when it was staged, or is woken there.
+// answers reports whether an instance runs in quarantine with all that it had when it was staged,
+// or is woken there.
 func answers(n *observe.Node, m *member) bool {
 	if !n.Staged || active(n) || n.Holds() || bereft(&n.Node) {
 		return false

@@ -10,14 +10,16 @@ import (
 	"orrery/internal/site"
 )
 
-// Stage plans that nodes of a release are built, boot and are proven in quarantine, and gives the site of the quarantine (as
-// twin.Quarantine does) that they are made of: is, as the release is declared now, or was, as it was staged before (nil: it was not).
-// Nodes to which rollback returns are not touched, see Spared.
+// Stage plans that nodes of a release are built, boot and are proven in quarantine, and gives the
+// site of the quarantine (as twin.Quarantine does) that they are made of: is, as the release is
+// declared now, or was, as it was staged before (nil: it was not). Nodes to which rollback returns
+// are not touched, see Spared.
 func Stage(is, was *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, *site.Site, error) {
 	for i := range hosts {
 		for _, n := range is.Nodes {
 			if live, known := hosts[i].Releases.Active[n.Name]; known && live == is.Stage && concerns(goal, n.Name) {
-				return nil, nil, problem.New(problem.Mistake, "release %d of node %s is live: nothing changes under it", is.Stage, n.Name).
+				return nil, nil, problem.New(problem.Mistake, "release %d of node %s is live: nothing changes under it", is.Stage,
+					n.Name).
 					Try("declare the change as another release and stage that")
 			}
 		}
@@ -37,8 +39,8 @@ func Stage(is, was *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan
 
 func concerns(goal plan.Goal, node string) bool { return goal.Nodes == nil || goal.Nodes[node] }
 
-// Spared returns the nodes of a release, sorted, to which rollback returns and which are there for that, as they were when they were live: to stage
-// them anew might leave nothing to return to.
+// Spared returns the nodes of a release, sorted, to which rollback returns and which are there for
+// that, as they were when they were live: to stage them anew might leave nothing to return to.
 func Spared(is *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 	var all []string
 	for i := range hosts {
@@ -72,15 +74,16 @@ func without(s *site.Site, goal plan.Goal, some []string) map[string]bool {
 	return left
 }
 
-// GiveUp returns what is on record of releases when rollback no longer returns to one, for nodes that a goal concerns.
+// GiveUp returns what is on record of releases when rollback no longer returns to one, for nodes
+// that a goal concerns.
 func GiveUp(r observe.Releases, number int, goal plan.Goal) observe.Releases {
 	r.Former = maps.Clone(r.Former)
 	maps.DeleteFunc(r.Former, func(name string, former int) bool { return former == number && concerns(goal, name) })
 	return r
 }
 
-// withStaged adds to chosen nodes (nil: all) those that are in the quarantine of the release already: the copy of the site directory is of
-// all of them.
+// withStaged adds to chosen nodes (nil: all) those that are in the quarantine of the release
+// already: the copy of the site directory is of all of them.
 func withStaged(hosts []observe.Host, chosen map[string]bool, number int) map[string]bool {
 	if chosen == nil {
 		return nil
@@ -102,15 +105,16 @@ func Former(r observe.Releases, nodes []string) (map[string]int, error) {
 	for _, name := range nodes {
 		former, known := r.Former[name]
 		if !known {
-			return nil, problem.New(problem.Mistake, "node %s has no former release to return to", name).Try("orrery release ls lists the releases")
+			return nil, problem.New(problem.Mistake, "node %s has no former release to return to", name).
+				Try("orrery release ls lists the releases")
 		}
 		to[name] = former
 	}
 	return to, nil
 }
 
-// Kept returns the releases that must not be removed: those that are live, that rollback or the end of a trial returns to, and
-// the one that has proven itself last.
+// Kept returns the releases that must not be removed: those that are live, that rollback or the end
+// of a trial returns to, and the one that has proven itself last.
 func Kept(r observe.Releases) map[int]bool {
 	kept := map[int]bool{}
 	for _, group := range bindings(&r) {
@@ -166,11 +170,13 @@ func remove(p *plan.Plan, key string, h *observe.Host, release int) {
 	}
 	for i := range h.Networks {
 		if n := &h.Networks[i]; n.Site == site.Quarantine(key, release) {
-			add(p, plan.Step{Kind: plan.RemoveNetwork, Host: h.Name, Subject: n.Name, Reason: why, Network: &n.Network, Needs: gone})
+			add(p, plan.Step{Kind: plan.RemoveNetwork, Host: h.Name, Subject: n.Name, Reason: why, Network: &n.Network,
+				Needs: gone})
 		}
 	}
 	if release != 0 {
-		add(p, plan.Step{Kind: plan.ForgetRelease, Host: h.Name, Subject: site.ReleaseName(release), Reason: why, Release: release, Needs: gone})
+		add(p, plan.Step{Kind: plan.ForgetRelease, Host: h.Name, Subject: site.ReleaseName(release), Reason: why,
+			Release: release, Needs: gone})
 	}
 }
 

@@ -69,7 +69,8 @@ func (d *draft) starts(p *part, ground, moved []int) {
 	for _, m := range p.changing {
 		live := m.live
 		m.start = add(d.Plan, plan.Step{
-			Kind: plan.StartNode, Host: p.host.Name, Subject: m.name, Reason: p.why, Node: &live, Was: &live, Needs: slices.Concat(ground, moved), Undo: "stop",
+			Kind: plan.StartNode, Host: p.host.Name, Subject: m.name, Reason: p.why, Node: &live, Was: &live,
+			Needs: slices.Concat(ground, moved), Undo: "stop",
 		})
 	}
 }
@@ -79,7 +80,8 @@ func (d *draft) halt(m *member, n *observe.Node, shall *spec.Node, why string) i
 	needs := slices.Concat(d.proofs, m.retire)
 	if n.Runs() || n == m.to && m.wake >= 0 {
 		needs = []int{add(d.Plan, plan.Step{
-			Kind: plan.StopNode, Host: m.host.Name, Subject: m.name, Reason: why, Disturbs: []string{m.name}, Was: &n.Node, Needs: needs, Undo: "start",
+			Kind: plan.StopNode, Host: m.host.Name, Subject: m.name, Reason: why, Disturbs: []string{m.name}, Was: &n.Node,
+			Needs: needs, Undo: "start",
 		})}
 	}
 	return add(d.Plan, plan.Step{

@@ -17,7 +17,8 @@ type spans struct {
 	apart map[int]overlay.Joints // by release
 }
 
-// span works out the live networks that are on several hosts. A switch moves no node to another host: so they are the same before it and after, but for what was live nowhere.
+// span works out the live networks that are on several hosts. A switch moves no node to another
+// host: so they are the same before it and after, but for what was live nowhere.
 func span(s *site.Site, of map[int]*site.Site, hosts []observe.Host, set map[string]*member) (*spans, error) {
 	all := &spans{site: s, of: of, hosts: hosts, set: set, apart: map[int]overlay.Joints{}}
 	if len(hosts) < 2 {
@@ -28,7 +29,8 @@ func span(s *site.Site, of map[int]*site.Site, hosts []observe.Host, set map[str
 	return all, err
 }
 
-// quarantine returns those of a release's quarantine. They are as stage would make them: of all nodes of the release, with numbers of their own.
+// quarantine returns those of a release's quarantine. They are as stage would make them: of all
+// nodes of the release, with numbers of their own.
 func (all *spans) quarantine(release int) (overlay.Joints, error) {
 	if joints, known := all.apart[release]; known || len(all.hosts) < 2 {
 		return joints, nil
@@ -37,12 +39,14 @@ func (all *spans) quarantine(release int) (overlay.Joints, error) {
 	if s == nil {
 		s = all.site
 	}
-	joints, err := all.join(s, site.Quarantine(all.site.Key(), release), func(n *observe.Node) bool { return n.Staged && n.Release == release })
+	joints, err := all.join(s, site.Quarantine(all.site.Key(), release),
+		func(n *observe.Node) bool { return n.Staged && n.Release == release })
 	all.apart[release] = joints
 	return joints, err
 }
 
-// join joins the networks of a site with the nodes where they are: where the set is; else where an instance is that counts, or else any. Only what is nowhere is where up would place it.
+// join joins the networks of a site with the nodes where they are: where the set is; else where an
+// instance is that counts, or else any. Only what is nowhere is where up would place it.
 func (all *spans) join(s *site.Site, key string, counts func(n *observe.Node) bool) (overlay.Joints, error) {
 	placed, err := place.Place(s, all.hosts)
 	if err != nil {

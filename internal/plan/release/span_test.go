@@ -11,15 +11,20 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestSpan: networks over hosts that a switch makes, live ones and quarantines, are joined, each by a number of its own; and what is mended stays so.
+// TestSpan: networks over hosts that a switch makes, live ones and quarantines, are joined, each by
+// a number of its own; and what is mended stays so.
 func TestSpan(t *testing.T) {
-	s := &site.Site{Name: "toykat", Images: []site.Image{{Name: "debian", Suite: "bookworm"}}, Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24")}}}
+	s := &site.Site{Name: "toykat", Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
+		Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24")}}}
 	var hosts []observe.Host
 	for i, name := range []string{"sv1", "sv2"} {
 		at := netip.AddrFrom4([4]byte{10, 8, 1, byte(i + 1)}).String()
 		s.Hosts = append(s.Hosts, site.Host{Name: name, Address: at})
-		s.Nodes = append(s.Nodes, site.Node{Name: string(rune('a' + i)), ID: 11 + i, Image: "debian", Engine: "fake", Host: name, Release: 700, NICs: []site.NIC{{Network: "lan", Address: netip.MustParseAddr("10.0.0.11").Next()}}})
-		hosts = append(hosts, observe.Host{Name: name, Cpus: 8, Memory: 1 << 34, Engines: map[string]observe.Capabilities{"fake": {MoveNIC: true, Remount: true}}, Addresses: []observe.Address{{Prefix: at + "/24", Link: "eth0", MTU: 1500}}})
+		s.Nodes = append(s.Nodes, site.Node{Name: string(rune('a' + i)), ID: 11 + i, Image: "debian", Engine: "fake",
+			Host: name, Release: 700, NICs: []site.NIC{{Network: "lan", Address: netip.MustParseAddr("10.0.0.11").Next()}}})
+		hosts = append(hosts, observe.Host{Name: name, Cpus: 8, Memory: 1 << 34,
+			Engines:   map[string]observe.Capabilities{"fake": {MoveNIC: true, Remount: true}},
+			Addresses: []observe.Address{{Prefix: at + "/24", Link: "eth0", MTU: 1500}}})
 	}
 	for i := range hosts {
 		for _, release := range []int{0, 700} { // 0 is live
@@ -51,7 +56,8 @@ func TestSpan(t *testing.T) {
 		return all
 	}
 	all := made()
-	for where, id := range map[string]int{"sv1 toykat": site.VNI("toykat", "lan"), "sv1 toykat.0": site.VNI("toykat.0", "lan")} {
+	for where, id := range map[string]int{"sv1 toykat": site.VNI("toykat", "lan"),
+		"sv1 toykat.0": site.VNI("toykat.0", "lan")} {
 		want := spec.VXLAN{ID: id, Local: "10.8.1.1", Peers: "10.8.1.2 " + site.MAC("toykat", "b", "lan")}
 		if n := all[where]; n.VXLAN != want || n.MTU != 1450 {
 			t.Errorf("%s is %+v", where, n)
@@ -61,7 +67,8 @@ func TestSpan(t *testing.T) {
 		t.Errorf("made are %v", all)
 	}
 
-	// What is there is left alone; what somebody has damaged, or was made when there were other hosts, is made as it shall be.
+	// What is there is left alone; what somebody has damaged, or was made when there were other hosts,
+	// is made as it shall be.
 	for i, name := range []string{"sv1", "sv2"} {
 		for where, n := range all {
 			if strings.HasPrefix(where, name) {
@@ -105,18 +112,23 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestSpanOfSet: of a node of which several releases are in quarantine on several hosts, and none is live, that counts which is to be live.
+// TestSpanOfSet: of a node of which several releases are in quarantine on several hosts, and none
+// is live, that counts which is to be live.
 func TestSpanOfSet(t *testing.T) {
 	for to, at := range map[int]string{700: "sv1", 701: "sv3"} {
-		s := &site.Site{Name: "toykat", Images: []site.Image{{Name: "debian", Suite: "bookworm"}}, Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24")}}}
+		s := &site.Site{Name: "toykat", Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
+			Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24")}}}
 		var hosts []observe.Host
 		for i, name := range []string{"sv1", "sv2", "sv3"} {
 			address := netip.AddrFrom4([4]byte{10, 8, 1, byte(i + 1)}).String()
 			s.Hosts = append(s.Hosts, site.Host{Name: name, Address: address})
-			hosts = append(hosts, observe.Host{Name: name, Cpus: 8, Memory: 1 << 34, Engines: map[string]observe.Capabilities{"fake": {MoveNIC: true, Remount: true}}, Addresses: []observe.Address{{Prefix: address + "/24", Link: "eth0", MTU: 1500}}})
+			hosts = append(hosts, observe.Host{Name: name, Cpus: 8, Memory: 1 << 34,
+				Engines:   map[string]observe.Capabilities{"fake": {MoveNIC: true, Remount: true}},
+				Addresses: []observe.Address{{Prefix: address + "/24", Link: "eth0", MTU: 1500}}})
 		}
 		for i, name := range []string{"a", "b"} {
-			s.Nodes = append(s.Nodes, site.Node{Name: name, ID: 11 + i, Image: "debian", Engine: "fake", NICs: []site.NIC{{Network: "lan", Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(11 + i)})}}})
+			s.Nodes = append(s.Nodes, site.Node{Name: name, ID: 11 + i, Image: "debian", Engine: "fake",
+				NICs: []site.NIC{{Network: "lan", Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(11 + i)})}}})
 		}
 		s.Nodes[0].Host = "sv1"
 		releases := map[int]*site.Site{0: s}

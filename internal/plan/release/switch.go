@@ -23,12 +23,14 @@ type Goal struct {
 	// Back: the set returns to what was live before. There is nothing then to which rollback could return.
 	Back  bool
 	Ended *observe.TrialEnd // how the trial ends that is over with it; nil: none is
-	// Recover: a switch that was interrupted is brought to its end. What does not run is put in its place and left to up.
+	// Recover: a switch that was interrupted is brought to its end. What does not run is put in its
+	// place and left to up.
 	Recover bool
 }
 
-// Switch plans that for each node the instance of the wanted release is live, and no other. All of them are proven in quarantine
-// before anything is disturbed; all links move in one step; and if a step fails, wayback.Undo gives the way back.
+// Switch plans that for each node the instance of the wanted release is live, and no other. All of
+// them are proven in quarantine before anything is disturbed; all links move in one step; and if a
+// step fails, wayback.Undo gives the way back.
 func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 	d := &draft{Plan: &plan.Plan{Site: s.Name}, site: s, goal: g, members: map[string]*member{}}
 	for i := range hosts {
@@ -38,7 +40,8 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.To)) {
 		if d.members[name] == nil && (!g.Recover || !gone(hosts, name)) {
-			return nil, problem.New(problem.Mistake, "node %s of release %s is not on this host", name, site.ReleaseName(g.To[name])).
+			return nil, problem.New(problem.Mistake, "node %s of release %s is not on this host", name,
+				site.ReleaseName(g.To[name])).
 				Try("orrery stage %s --release %d", name, g.To[name])
 		}
 	}
@@ -62,8 +65,8 @@ func Switch(s *site.Site, hosts []observe.Host, g Goal) (*plan.Plan, error) {
 	return d.Plan, d.refuse(hosts)
 }
 
-// refuse returns what keeps the plan's networks from being made. A way back, and the end of a switch that was interrupted, are
-// not refused: they do what they can.
+// refuse returns what keeps the plan's networks from being made. A way back, and the end of a
+// switch that was interrupted, are not refused: they do what they can.
 func (d *draft) refuse(hosts []observe.Host) error {
 	if d.goal.Back || d.goal.Recover {
 		return nil
@@ -92,8 +95,11 @@ func stay(set map[string]*member, hosts []observe.Host) error {
 			if m == nil || m.host == h || !standing(n) {
 				continue
 			}
-			return problem.New(problem.Unable, "node %s of release %s is on host %s, and what is live of it on %s: a switch moves no node to another host", n.Name, site.ReleaseName(m.to.Release), m.host.Name, h.Name).
-				Try("orrery move %s --to %s brings them together; or say host = %q on it, and stage it again", n.Name, h.Name, h.Name)
+			return problem.New(problem.Unable,
+				"node %s of release %s is on host %s, and what is live of it on %s: a switch moves no node to another host",
+				n.Name, site.ReleaseName(m.to.Release), m.host.Name, h.Name).
+				Try("orrery move %s --to %s brings them together; or say host = %q on it, and stage it again", n.Name, h.Name,
+					h.Name)
 		}
 	}
 	return nil
@@ -124,7 +130,8 @@ type part struct {
 	moves    []plan.Move
 }
 
-// all plans what is done on all hosts, each thing on all of them before the next: what has to be proven, then what disturbs, then the links, and then what goes on record.
+// all plans what is done on all hosts, each thing on all of them before the next: what has to be
+// proven, then what disturbs, then the links, and then what goes on record.
 func (d *draft) all(hosts []observe.Host) error {
 	var parts []*part
 	for i := range hosts {
@@ -197,7 +204,8 @@ func (d *draft) move(parts []*part, ground []int) {
 	for _, p := range parts {
 		if len(p.moves) > 0 {
 			moved = append(moved, add(d.Plan, plan.Step{
-				Kind: plan.MoveLinks, Host: p.host.Name, Subject: title(p.changing), Reason: "release " + releases(p.changing) + " goes live", Moves: p.moves, Needs: ground,
+				Kind: plan.MoveLinks, Host: p.host.Name, Subject: title(p.changing),
+				Reason: "release " + releases(p.changing) + " goes live", Moves: p.moves, Needs: ground,
 				Disturbs: names(p.changing), Undo: "move them back",
 			}))
 		}

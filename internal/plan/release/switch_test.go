@@ -114,8 +114,9 @@ func wantProofs(t *rapid.T, p *plan.Plan) {
 
 // methods are those of the engine by which a step is done.
 var methods = map[plan.Kind][]string{
-	plan.CheckNode: {"Mark"}, plan.RetireNode: {"Remount", "Mark"}, plan.TakeVolumes: {"Remount"}, plan.ActivateNode: {"Remount", "Mark"},
-	plan.StopNode: {"Stop"}, plan.StartNode: {"Start"}, plan.ReshapeNode: {"Change"},
+	plan.CheckNode: {"Mark"}, plan.RetireNode: {"Remount", "Mark"}, plan.TakeVolumes: {"Remount"},
+	plan.ActivateNode: {"Remount", "Mark"},
+	plan.StopNode:     {"Stop"}, plan.StartNode: {"Start"}, plan.ReshapeNode: {"Change"},
 }
 
 // TestSwitchTakenBack: whichever step fails, what was live before is live, and everything is as it was.
@@ -159,7 +160,8 @@ func TestSwitchTakenBack(t *testing.T) {
 	})
 }
 
-// TestSwitchKilled: whenever a switch is killed, and its recovery too, the next recovery ends with the set at one release.
+// TestSwitchKilled: whenever a switch is killed, and its recovery too, the next recovery ends with
+// the set at one release.
 func TestSwitchKilled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, live := begun(t)

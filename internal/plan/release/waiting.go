@@ -18,10 +18,11 @@ import (
 // maxEdits is how many different edits of one release are named.
 const maxEdits = 6
 
-// Waiting says, for each release that is live, which edits of the site directory do not reach its nodes: those are made from
-// the copy that was taken when the release was staged. Declared returns a release as the site directory makes it now, and
-// homes are the hosts of nodes.
-func Waiting(s *site.Site, hosts []observe.Host, goal plan.Goal, homes map[string]string, declared func(number int) (*site.Site, error)) []string {
+// Waiting says, for each release that is live, which edits of the site directory do not reach its
+// nodes: those are made from the copy that was taken when the release was staged. Declared returns
+// a release as the site directory makes it now, and homes are the hosts of nodes.
+func Waiting(s *site.Site, hosts []observe.Host, goal plan.Goal, homes map[string]string,
+	declared func(number int) (*site.Site, error)) []string {
 	live, err := stand.Released(s, hosts, goal.Releases)
 	if s.Stage != 0 || err != nil {
 		return nil
@@ -40,13 +41,15 @@ func Waiting(s *site.Site, hosts []observe.Host, goal plan.Goal, homes map[strin
 	var warnings []string
 	for _, release := range slices.Sorted(maps.Keys(all)) {
 		if text := all[release].text(); text != "" {
-			warnings = append(warnings, fmt.Sprintf("edits of nodes wait for the next release, because release %d is live: %s", release, text))
+			warnings = append(warnings, fmt.Sprintf("edits of nodes wait for the next release, because release %d is live: %s",
+				release, text))
 		}
 	}
 	return warnings
 }
 
-// edits are what the site directory changes of a live release. Nil: it does not declare the release, so there is nothing to compare.
+// edits are what the site directory changes of a live release. Nil: it does not declare the
+// release, so there is nothing to compare.
 type edits struct {
 	before, after *spec.Maker
 	was, is       map[string]*site.Node
@@ -60,7 +63,8 @@ func newEdits(was *site.Site, homes map[string]string, declared func() (*site.Si
 		return nil
 	}
 	was, is = was.Placed(homes), is.Placed(homes)
-	return &edits{before: spec.NewMaker(was), after: spec.NewMaker(is), was: was.ByName(), is: is.ByName(), nodes: map[string][]string{}}
+	return &edits{before: spec.NewMaker(was), after: spec.NewMaker(is), was: was.ByName(), is: is.ByName(),
+		nodes: map[string][]string{}}
 }
 
 // look compares a node, if both have it: one that is not in the release is made as the site directory says.
@@ -112,7 +116,8 @@ func change(before, after *spec.Maker, was, is *site.Node) (string, error) {
 	return cmp.Or(parts(b, a), stand.Outdated(b, a), "it is made otherwise"), nil
 }
 
-// Returning says which releases come up with a site of which no node is there: they were live when it was taken down.
+// Returning says which releases come up with a site of which no node is there: they were live when
+// it was taken down.
 func Returning(s *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 	if s.Stage != 0 || slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Unknown || len(h.Nodes) > 0 }) {
 		return nil
@@ -129,12 +134,14 @@ func Returning(s *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 	}
 	var warnings []string
 	for _, release := range slices.Sorted(maps.Keys(at)) {
-		warnings = append(warnings, fmt.Sprintf("release %d comes up again, because it was live when the site was taken down", release))
+		warnings = append(warnings, fmt.Sprintf(
+			"release %d comes up again, because it was live when the site was taken down", release))
 	}
 	return warnings
 }
 
-// Down plans what plan.Down does, and warns of the releases that the next up brings up again when a whole site ends.
+// Down plans what plan.Down does, and warns of the releases that the next up brings up again when a
+// whole site ends.
 func Down(s *site.Site, hosts []observe.Host, goal plan.Goal) *plan.Plan {
 	p := plan.Down(s, hosts, goal)
 	if goal.Nodes != nil || p.Empty() {
@@ -148,7 +155,8 @@ func Down(s *site.Site, hosts []observe.Host, goal plan.Goal) *plan.Plan {
 	}
 	delete(live, 0)
 	for _, release := range slices.Sorted(maps.Keys(live)) {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("release %d stays the live one: the next orrery up brings it up again", release))
+		p.Warnings = append(p.Warnings, fmt.Sprintf("release %d stays the live one: the next orrery up brings it up again",
+			release))
 	}
 	return p
 }

@@ -21,7 +21,8 @@ func threeNodes(number int) *site.Site {
 		Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24")}},
 	}
 	for i, name := range []string{"db", "web1", "web2"} {
-		s.Nodes = append(s.Nodes, site.Node{Name: name, ID: 11 + i, Image: "debian", Engine: "fake", Host: host, Release: number, NICs: []site.NIC{{Network: "lan", Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(11 + i)})}}})
+		s.Nodes = append(s.Nodes, site.Node{Name: name, ID: 11 + i, Image: "debian", Engine: "fake", Host: host,
+			Release: number, NICs: []site.NIC{{Network: "lan", Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(11 + i)})}}})
 	}
 	return s
 }
@@ -31,8 +32,8 @@ func live(at map[string]int) []observe.Host {
 	return []observe.Host{{Name: host, Releases: observe.Releases{Active: at}}}
 }
 
-// TestWaiting: edits of the site directory that do not reach live nodes, because these are of a release, are told with
-// the nodes; edits of others, and of nodes that are not concerned, are not.
+// TestWaiting: edits of the site directory that do not reach live nodes, because these are of a
+// release, are told with the nodes; edits of others, and of nodes that are not concerned, are not.
 func TestWaiting(t *testing.T) {
 	all := map[string]int{"db": 700, "web1": 700, "web2": 700}
 	memory := func(names ...string) func(*site.Site) {
@@ -52,34 +53,45 @@ func TestWaiting(t *testing.T) {
 		lost  bool // the site directory has no such release any more
 		want  []string
 	}{
-		"nothing":                        {live: all},
-		"of one node":                    {live: all, edit: memory("db"), want: []string{"release 700 is live: db: memory changed"}},
-		"of two the same":                {live: all, edit: memory("web1", "web2"), want: []string{"release 700 is live: web1, web2: memory changed"}},
-		"of two, each another":           {live: all, edit: func(s *site.Site) { memory("db")(s); s.Nodes[1].Privileged = true }, want: []string{"release 700 is live: db: memory changed; web1: privileges changed"}},
-		"of one that is asked":           {live: all, edit: memory("db", "web1"), only: map[string]bool{"web1": true}, want: []string{"release 700 is live: web1: memory changed"}},
-		"of none that is asked":          {live: all, edit: memory("db"), only: map[string]bool{"web1": true}},
-		"of one that is not":             {live: map[string]int{"web1": 700}, edit: memory("db", "web1"), want: []string{"release 700 is live: web1: memory changed"}},
-		"of two releases":                {live: map[string]int{"web1": 700, "web2": 701}, edit: memory("db", "web1", "web2"), want: []string{"release 700 is live: web1: memory changed", "release 701 is live: web2: memory changed"}},
-		"no release is live":             {edit: memory("db")},
-		"in quarantine":                  {live: all, edit: memory("db"), stage: 700},
-		"a node is gone":                 {live: all, edit: func(s *site.Site) { s.Nodes = s.Nodes[1:] }},
-		"not declared any more":          {live: all, edit: memory("db"), lost: true},
-		"of unknown kind":                {live: all, edit: func(s *site.Site) { s.Roles = nil; s.Nodes[0].ID = 99 }, want: []string{"release 700 is live: db: it is made otherwise"}},
+		"nothing": {live: all},
+		"of one node": {live: all, edit: memory("db"),
+			want: []string{"release 700 is live: db: memory changed"}},
+		"of two the same": {live: all, edit: memory("web1", "web2"),
+			want: []string{"release 700 is live: web1, web2: memory changed"}},
+		"of two, each another": {live: all, edit: func(s *site.Site) {
+			memory("db")(s)
+			s.Nodes[1].Privileged = true
+		}, want: []string{"release 700 is live: db: memory changed; web1: privileges changed"}},
+		"of one that is asked": {live: all, edit: memory("db", "web1"), only: map[string]bool{"web1": true},
+			want: []string{"release 700 is live: web1: memory changed"}},
+		"of none that is asked": {live: all, edit: memory("db"), only: map[string]bool{"web1": true}},
+		"of one that is not": {live: map[string]int{"web1": 700}, edit: memory("db", "web1"),
+			want: []string{"release 700 is live: web1: memory changed"}},
+		"of two releases": {live: map[string]int{"web1": 700, "web2": 701},
+			edit: memory("db", "web1", "web2"), want: []string{"release 700 is live: web1: memory changed",
+				"release 701 is live: web2: memory changed"}},
+		"no release is live":    {edit: memory("db")},
+		"in quarantine":         {live: all, edit: memory("db"), stage: 700},
+		"a node is gone":        {live: all, edit: func(s *site.Site) { s.Nodes = s.Nodes[1:] }},
+		"not declared any more": {live: all, edit: memory("db"), lost: true},
+		"of unknown kind": {live: all, edit: func(s *site.Site) { s.Roles = nil; s.Nodes[0].ID = 99 },
+			want: []string{"release 700 is live: db: it is made otherwise"}},
 		"of a release that nobody knows": {live: map[string]int{"db": 799}, edit: memory("db")},
 	} {
 		s := threeNodes(0)
 		s.Stage = c.stage
 		goal := plan.Goal{Nodes: c.only, Releases: map[int]*site.Site{700: threeNodes(700), 701: threeNodes(701)}}
-		got := release.Waiting(s, live(c.live), goal, map[string]string{"db": host, "web1": host, "web2": host}, func(number int) (*site.Site, error) {
-			if c.lost {
-				return nil, errors.New("there is no such release")
-			}
-			now := threeNodes(number)
-			if c.edit != nil {
-				c.edit(now)
-			}
-			return now, nil
-		})
+		got := release.Waiting(s, live(c.live), goal, map[string]string{"db": host, "web1": host, "web2": host},
+			func(number int) (*site.Site, error) {
+				if c.lost {
+					return nil, errors.New("there is no such release")
+				}
+				now := threeNodes(number)
+				if c.edit != nil {
+					c.edit(now)
+				}
+				return now, nil
+			})
 		for i := range got {
 			got[i] = strings.TrimPrefix(got[i], "edits of nodes wait for the next release, because ")
 		}
@@ -100,7 +112,8 @@ func TestWaitingMany(t *testing.T) {
 			if edited {
 				n.Roles = []string{n.Name}
 			}
-			s.Roles = append(s.Roles, site.Role{Name: n.Name, Services: []string{n.Name + ".service"}, Env: map[string]string{n.Name: "1"}})
+			s.Roles = append(s.Roles, site.Role{Name: n.Name, Services: []string{n.Name + ".service"},
+				Env: map[string]string{n.Name: "1"}})
 			s.Nodes = append(s.Nodes, n)
 		}
 		return s
@@ -109,15 +122,17 @@ func TestWaitingMany(t *testing.T) {
 	for _, n := range many(0, false).Nodes {
 		at[n.Name] = 700
 	}
-	got := release.Waiting(many(0, false), live(at), plan.Goal{Releases: map[int]*site.Site{700: many(700, false)}}, nil, func(number int) (*site.Site, error) {
-		return many(number, true), nil
-	})
+	got := release.Waiting(many(0, false), live(at), plan.Goal{Releases: map[int]*site.Site{700: many(700, false)}}, nil,
+		func(number int) (*site.Site, error) {
+			return many(number, true), nil
+		})
 	if len(got) != 1 || !strings.HasSuffix(got[0], "; and 2 more") || strings.Count(got[0], "; ") != 6 {
 		t.Errorf("%q", got)
 	}
 }
 
-// TestReturning: a site of which nothing is there comes up with the releases that were live; that is said once for each.
+// TestReturning: a site of which nothing is there comes up with the releases that were live; that
+// is said once for each.
 func TestReturning(t *testing.T) {
 	for what, c := range map[string]struct {
 		hosts []observe.Host
@@ -125,18 +140,22 @@ func TestReturning(t *testing.T) {
 		only  map[string]bool
 		want  []string
 	}{
-		"a release was live":          {hosts: live(map[string]int{"db": 700, "web1": 700}), want: []string{"release 700"}},
-		"two were":                    {hosts: live(map[string]int{"db": 701, "web1": 700}), want: []string{"release 700", "release 701"}},
+		"a release was live": {hosts: live(map[string]int{"db": 700, "web1": 700}), want: []string{"release 700"}},
+		"two were": {hosts: live(map[string]int{"db": 701, "web1": 700}),
+			want: []string{"release 700", "release 701"}},
 		"none was":                    {hosts: live(nil)},
 		"of a node that is not asked": {hosts: live(map[string]int{"db": 700}), only: map[string]bool{"web1": true}},
 		"in quarantine":               {hosts: live(map[string]int{"db": 700}), stage: 700},
-		"nodes are there":             {hosts: append(live(map[string]int{"db": 700}), observe.Host{Name: "sv2", Nodes: []observe.Node{{Node: spec.Node{Name: "web1"}}}})},
-		"a host is silent":            {hosts: append(live(map[string]int{"db": 700}), observe.Host{Name: "sv2", Unknown: true})},
-		"it is not known any more":    {hosts: live(map[string]int{"db": 799})},
+		"nodes are there": {hosts: append(live(map[string]int{"db": 700}),
+			observe.Host{Name: "sv2", Nodes: []observe.Node{{Node: spec.Node{Name: "web1"}}}})},
+		"a host is silent": {hosts: append(live(map[string]int{"db": 700}),
+			observe.Host{Name: "sv2", Unknown: true})},
+		"it is not known any more": {hosts: live(map[string]int{"db": 799})},
 	} {
 		s := threeNodes(0)
 		s.Stage = c.stage
-		got := release.Returning(s, c.hosts, plan.Goal{Nodes: c.only, Releases: map[int]*site.Site{700: threeNodes(700), 701: threeNodes(701)}})
+		got := release.Returning(s, c.hosts, plan.Goal{Nodes: c.only,
+			Releases: map[int]*site.Site{700: threeNodes(700), 701: threeNodes(701)}})
 		for i := range got {
 			got[i], _, _ = strings.Cut(got[i], " comes up again")
 		}

@@ -26,7 +26,8 @@ func (d *draft) wake(m *member, networks []int) {
 	}
 	m.wake = add(d.Plan, plan.Step{
 		Kind: plan.StartNode, Host: m.host.Name, Subject: m.name,
-		Reason: "release " + site.ReleaseName(m.to.Release) + " does not run", Node: &m.to.Node, Was: &m.to.Node, Needs: networks, Undo: "stop",
+		Reason: "release " + site.ReleaseName(m.to.Release) + " does not run", Node: &m.to.Node, Was: &m.to.Node,
+		Needs: networks, Undo: "stop",
 	})
 	d.proofs = append(d.proofs, m.wake)
 }
@@ -37,8 +38,9 @@ func (d *draft) retire(m *member) {
 		if !old.Runs() {
 			cold := stand.Retired(old.Node)
 			m.retire = append(m.retire, add(d.Plan, plan.Step{
-				Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(old.Release) + " is no longer live",
-				Node: &cold, Was: &old.Node, Needs: d.proofs, Undo: "put the former interfaces and mounts back",
+				Kind: plan.ReshapeNode, Host: m.host.Name, Subject: m.name,
+				Reason: "release " + site.ReleaseName(old.Release) + " is no longer live",
+				Node:   &cold, Was: &old.Node, Needs: d.proofs, Undo: "put the former interfaces and mounts back",
 			}))
 			continue
 		}
@@ -56,8 +58,9 @@ func (d *draft) retire(m *member) {
 			}
 		}
 		m.retire = append(m.retire, add(d.Plan, plan.Step{
-			Kind: plan.RetireNode, Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(old.Release) + " lets go of what is not for two",
-			Node: &retired, Was: &old.Node, Needs: needs, Disturbs: []string{m.name}, Undo: "activate",
+			Kind: plan.RetireNode, Host: m.host.Name, Subject: m.name,
+			Reason: "release " + site.ReleaseName(old.Release) + " lets go of what is not for two",
+			Node:   &retired, Was: &old.Node, Needs: needs, Disturbs: []string{m.name}, Undo: "activate",
 		}))
 	}
 }
@@ -69,7 +72,8 @@ func (d *draft) take(m *member) {
 		needs = append(needs, other.retire...)
 	}
 	s := plan.Step{
-		Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(m.to.Release) + " takes its volumes", Was: &m.to.Node, Needs: needs,
+		Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(m.to.Release) + " takes its volumes",
+		Was: &m.to.Node, Needs: needs,
 	}
 	switch {
 	case !m.runs():
@@ -101,14 +105,16 @@ func (d *draft) activate(m *member, moved []int) {
 		})}
 	} else if live.Exclusive() || liveOnly(m.site, m.node) {
 		needs = []int{add(d.Plan, plan.Step{
-			Kind: plan.ActivateNode, Host: m.host.Name, Subject: m.name, Reason: "release " + site.ReleaseName(live.Release) + " is live",
-			Node: &live, Was: &live, Needs: needs, Disturbs: []string{m.name}, Undo: "retire",
+			Kind: plan.ActivateNode, Host: m.host.Name, Subject: m.name,
+			Reason: "release " + site.ReleaseName(live.Release) + " is live",
+			Node:   &live, Was: &live, Needs: needs, Disturbs: []string{m.name}, Undo: "retire",
 		})}
 	}
 	m.done = needs
 	if live.Config.Health != "" {
 		m.done = []int{add(d.Plan, plan.Step{
-			Kind: plan.CheckNode, Host: m.host.Name, Subject: m.name, Reason: "prove health", Node: &live, Was: &live, Needs: needs,
+			Kind: plan.CheckNode, Host: m.host.Name, Subject: m.name, Reason: "prove health", Node: &live, Was: &live,
+			Needs: needs,
 		})}
 	}
 }

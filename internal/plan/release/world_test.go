@@ -53,7 +53,8 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// stagedTwice returns a world that is up without a release, with 700 and 701 staged beside it, and at which release its nodes are.
+// stagedTwice returns a world that is up without a release, with 700 and 701 staged beside it, and
+// at which release its nodes are.
 func stagedTwice(t *rapid.T) (*world, map[string]int) {
 	w := newWorld(t)
 	at := map[string]int{}
@@ -66,17 +67,20 @@ func stagedTwice(t *rapid.T) (*world, map[string]int) {
 	return w, at
 }
 
-// drawSite returns a site whose nodes have volumes for one and for many, do things when they are live, and wait for one another.
+// drawSite returns a site whose nodes have volumes for one and for many, do things when they are
+// live, and wait for one another.
 func drawSite(t *rapid.T) *site.Site {
 	yes := func(what string) bool { return rapid.Bool().Draw(t, what) }
 	s := &site.Site{
 		Name: "rapid", Images: []site.Image{{Name: "debian", Suite: "bookworm"}}, Hosts: []site.Host{{Name: host}},
 		Networks: []site.Network{
-			{Name: "net0", Subnet: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1"), NAT: true, MTU: 1500},
+			{Name: "net0", Subnet: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1"), NAT: true,
+				MTU: 1500},
 			{Name: "net1", Subnet: netip.MustParsePrefix("10.0.1.0/24"), MTU: 1500},
 		},
-		Volumes:  []site.Volume{{Name: "shared", Shared: true}},
-		Releases: []site.Release{{Number: 700, Requirements: site.Requirements{File: "a", Text: "p==1\n"}}, {Number: 701, Requirements: site.Requirements{File: "b", Text: "p==2\n"}}},
+		Volumes: []site.Volume{{Name: "shared", Shared: true}},
+		Releases: []site.Release{{Number: 700, Requirements: site.Requirements{File: "a", Text: "p==1\n"}},
+			{Number: 701, Requirements: site.Requirements{File: "b", Text: "p==2\n"}}},
 	}
 	switch rapid.IntRange(0, 6).Draw(t, "kind") { // mostly a bridge
 	case 1:
@@ -92,10 +96,12 @@ func drawSite(t *rapid.T) *site.Site {
 		name := fmt.Sprint("role", i)
 		r := site.Role{Name: name, Dir: "roles/" + name, Pip: []string{"p"}}
 		if yes("volume") {
-			r.Volumes = append(r.Volumes, site.VolumeUse{Name: name, Path: "/srv/" + name, Owner: "root:root", Exclusive: true, Quarantine: site.Snapshot})
+			r.Volumes = append(r.Volumes, site.VolumeUse{Name: name, Path: "/srv/" + name, Owner: "root:root", Exclusive: true,
+				Quarantine: site.Snapshot})
 		}
 		if yes("shared volume") {
-			r.Volumes = append(r.Volumes, site.VolumeUse{Name: "shared", Path: "/all/" + name, Owner: "root:root", Exclusive: yes("for one release"), Quarantine: site.Empty})
+			r.Volumes = append(r.Volumes, site.VolumeUse{Name: "shared", Path: "/all/" + name, Owner: "root:root",
+				Exclusive: yes("for one release"), Quarantine: site.Empty})
 		}
 		if yes("health") {
 			r.Health = []site.HealthCheck{{TCP: 1 + i}}
@@ -113,7 +119,8 @@ func drawSite(t *rapid.T) *site.Site {
 				n.VM.Disk = site.QCow2
 			}
 		}
-		n.Roles = []string{fmt.Sprint("role", rapid.IntRange(0, 2).Draw(t, "role"))} // one each, so that nobody waits in a circle
+		// one each, so that nobody waits in a circle
+		n.Roles = []string{fmt.Sprint("role", rapid.IntRange(0, 2).Draw(t, "role"))}
 		for j := range s.Networks {
 			if j == 0 || yes("second network") {
 				nic := site.NIC{Network: s.Networks[j].Name, Address: site.AddressAfter(s.Networks[j].Subnet.Addr(), 10+i)}
@@ -147,7 +154,8 @@ func (silent) End(*plan.Step, error)     {}
 
 func (w *world) run(p *plan.Plan) *apply.Result {
 	w.host.Stand(w.site)
-	return apply.Run(context.Background(), p, map[string]apply.Worker{host: w.host}, silent{}, 1+rapid.IntRange(0, 3).Draw(w.t, "parallel"))
+	return apply.Run(context.Background(), p, map[string]apply.Worker{host: w.host}, silent{},
+		1+rapid.IntRange(0, 3).Draw(w.t, "parallel"))
 }
 
 func (w *world) must(p *plan.Plan, err error) {
@@ -262,7 +270,9 @@ func (w *world) record(r observe.Releases) {
 func (w *world) live() map[string][]int {
 	all := map[string][]int{}
 	for _, n := range w.observe()[0].Nodes {
-		onLive := slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return nic.Bridge == site.BridgeName(n.Site, nic.Network) })
+		onLive := slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
+			return nic.Bridge == site.BridgeName(n.Site, nic.Network)
+		})
 		if !n.Staged || onLive {
 			all[n.Name] = append(all[n.Name], n.Release)
 		}
@@ -289,7 +299,8 @@ func (w *world) want(releases map[string]int) {
 			shall = stand.Live(n.Node)
 		}
 		switch {
-		case n.State != observe.Running && (!shall.Staged || moves && !w.cold && w.site.Networks[1].Kind == ""): // which stands still when it is not live
+		case n.State != observe.Running && (!shall.Staged || moves && !w.cold && w.site.Networks[1].Kind == ""):
+			// which stands still when it is not live
 			w.t.Fatalf("node %s of release %d is %s", n.Name, n.Release, n.State)
 		case !slices.Equal(n.NICs, shall.NICs) || n.Staged != shall.Staged:
 			w.t.Fatalf("node %s of release %d is not where it shall be: %+v", n.Name, n.Release, n.NICs)

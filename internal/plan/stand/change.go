@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Outdated says why Up would do something to a node that runs and is configured, apart from what depends on where its links are and on
-// whether it is live; "": it is as it is declared.
+// Outdated says why Up would do something to a node that runs and is configured, apart from what
+// depends on where its links are and on whether it is live; "": it is as it is declared.
 func Outdated(was, is *spec.Node) string {
 	if why := cmp.Or(LayerChange(was, is), ShapeChange(was, is, spec.Linked)); why != "" {
 		return why
@@ -47,8 +47,8 @@ func LayerChange(was, is *spec.Node) string {
 	return "role layer changed"
 }
 
-// DiskChange refuses to make a disk smaller of a node whose private layer stays: its engine would refuse it too, but only when
-// the node has been stopped.
+// DiskChange refuses to make a disk smaller of a node whose private layer stays: its engine would
+// refuse it too, but only when the node has been stopped.
 func DiskChange(was, is *spec.Node) error {
 	if LayerChange(was, is) != "" {
 		return nil // its disks are made anew

@@ -27,27 +27,31 @@ func TestChanges(t *testing.T) {
 		"disk":            {func(n *spec.Node) { n.VM.Disk = site.RawFile }, layer, "private disk changed"},
 		"use of an image": {func(n *spec.Node) { n.Disk.Guest = site.NoGuest }, layer, "use of the disk image changed"},
 		"kernel":          {func(n *spec.Node) { n.Kernel = "other" }, layer, "kernel changed"},
-		"layer":           {func(n *spec.Node) { n.Layer, n.Parts = "other", spec.Parts{"apt": "jq"} }, layer, "role layer changed: apt changed"},
-		"unknown of it":   {func(n *spec.Node) { n.Layer = "other" }, layer, "role layer changed"},
-		"parts alone":     {func(n *spec.Node) { n.Parts = spec.Parts{"apt": "jq"} }, "", ""},
-		"privileges":      {func(n *spec.Node) { n.Privileged = true }, shape, "privileges changed"},
-		"system calls":    {func(n *spec.Node) { n.Syscalls = []string{site.IOUring} }, shape, "system calls that it may use changed"},
-		"an address":      {func(n *spec.Node) { n.NICs[0].Address = netip.MustParsePrefix("10.0.0.9/24") }, shape, "network interfaces changed"},
-		"volumes":         {func(n *spec.Node) { n.Mounts = nil }, shape, "volumes changed"},
-		"hardware":        {func(n *spec.Node) { n.VM.CPU = "max" }, shape, "virtual hardware changed"},
-		"guest of Xen":    {func(n *spec.Node) { n.Xen.Type = "pvh" }, shape, "type of the guest of Xen changed"},
-		"machine-id":      {func(n *spec.Node) { n.MachineID = "other" }, shape, "machine-id changed"},
-		"memory":          {func(n *spec.Node) { n.Limits.Memory = 1 << 30 }, limits, "memory changed"},
-		"swap":            {func(n *spec.Node) { n.Limits.Swap = new(int64) }, limits, "swap changed"},
-		"pin":             {func(n *spec.Node) { n.Limits.Pin = "0-2" }, limits, "pin changed"},
-		"the same pin":    {func(n *spec.Node) { n.Limits.Pin = "0,1" }, "", ""},
-		"autostart":       {func(n *spec.Node) { n.Autostart = true }, other, "autostart changed"},
-		"services":        {func(n *spec.Node) { n.Config.Services = []string{"b"} }, other, "services changed"},
-		"health":          {func(n *spec.Node) { n.Config.Health = "other" }, other, "health checks changed"},
-		"a file":          {func(n *spec.Node) { n.Config.Parts = spec.Parts{"file /a": "2"} }, other, "file /a changed"},
+		"layer": {func(n *spec.Node) { n.Layer, n.Parts = "other", spec.Parts{"apt": "jq"} }, layer,
+			"role layer changed: apt changed"},
+		"unknown of it": {func(n *spec.Node) { n.Layer = "other" }, layer, "role layer changed"},
+		"parts alone":   {func(n *spec.Node) { n.Parts = spec.Parts{"apt": "jq"} }, "", ""},
+		"privileges":    {func(n *spec.Node) { n.Privileged = true }, shape, "privileges changed"},
+		"system calls": {func(n *spec.Node) { n.Syscalls = []string{site.IOUring} }, shape,
+			"system calls that it may use changed"},
+		"an address": {func(n *spec.Node) { n.NICs[0].Address = netip.MustParsePrefix("10.0.0.9/24") }, shape,
+			"network interfaces changed"},
+		"volumes":      {func(n *spec.Node) { n.Mounts = nil }, shape, "volumes changed"},
+		"hardware":     {func(n *spec.Node) { n.VM.CPU = "max" }, shape, "virtual hardware changed"},
+		"guest of Xen": {func(n *spec.Node) { n.Xen.Type = "pvh" }, shape, "type of the guest of Xen changed"},
+		"machine-id":   {func(n *spec.Node) { n.MachineID = "other" }, shape, "machine-id changed"},
+		"memory":       {func(n *spec.Node) { n.Limits.Memory = 1 << 30 }, limits, "memory changed"},
+		"swap":         {func(n *spec.Node) { n.Limits.Swap = new(int64) }, limits, "swap changed"},
+		"pin":          {func(n *spec.Node) { n.Limits.Pin = "0-2" }, limits, "pin changed"},
+		"the same pin": {func(n *spec.Node) { n.Limits.Pin = "0,1" }, "", ""},
+		"autostart":    {func(n *spec.Node) { n.Autostart = true }, other, "autostart changed"},
+		"services":     {func(n *spec.Node) { n.Config.Services = []string{"b"} }, other, "services changed"},
+		"health":       {func(n *spec.Node) { n.Config.Health = "other" }, other, "health checks changed"},
+		"a file":       {func(n *spec.Node) { n.Config.Parts = spec.Parts{"file /a": "2"} }, other, "file /a changed"},
 	} {
 		was := spec.Node{
-			Name: "web", Base: "base", Layer: "layer", Parts: spec.Parts{"apt": "vim"}, MachineID: "id", Limits: site.Limits{Pin: "0-1"}, VM: site.VM{Disk: site.QCow2},
+			Name: "web", Base: "base", Layer: "layer", Parts: spec.Parts{"apt": "vim"}, MachineID: "id",
+			Limits: site.Limits{Pin: "0-1"}, VM: site.VM{Disk: site.QCow2},
 			NICs: []spec.NIC{{Network: "lan", Bridge: "br"}}, Mounts: []spec.Mount{{Volume: "data", Path: "/srv"}},
 			Config: spec.Config{Services: []string{"a"}, Health: "h", Parts: spec.Parts{"file /a": "1"}},
 		}
@@ -55,7 +59,8 @@ func TestChanges(t *testing.T) {
 		is.NICs = slices.Clone(was.NICs)
 		c.change(&is)
 		got := map[string]string{
-			layer: stand.LayerChange(&was, &is), shape: stand.ShapeChange(&was, &is, spec.Linked), limits: stand.LimitsChange(was.Limits, is.Limits),
+			layer: stand.LayerChange(&was, &is), shape: stand.ShapeChange(&was, &is, spec.Linked),
+			limits: stand.LimitsChange(was.Limits, is.Limits),
 		}
 		for kind, why := range got {
 			want := ""
@@ -74,7 +79,8 @@ func TestChanges(t *testing.T) {
 
 // TestDiskChange: no disk becomes smaller, unless all of the node is made anew.
 func TestDiskChange(t *testing.T) {
-	was := spec.Node{Name: "vm", Base: "base", VM: site.VM{Disk: site.QCow2, Size: 8 << 30, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 4 << 30}}}}
+	was := spec.Node{Name: "vm", Base: "base",
+		VM: site.VM{Disk: site.QCow2, Size: 8 << 30, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 4 << 30}}}}
 	for what, c := range map[string]struct {
 		change func(*spec.Node)
 		wrong  bool
@@ -88,19 +94,22 @@ func TestDiskChange(t *testing.T) {
 		is := was
 		is.VM.Disks = slices.Clone(was.VM.Disks)
 		c.change(&is)
-		if err := stand.DiskChange(&was, &is); problem.Is(err, problem.Mistake) != c.wrong || err != nil && !strings.Contains(err.Error(), "vm") {
+		if err := stand.DiskChange(&was, &is); problem.Is(err, problem.Mistake) != c.wrong || err != nil &&
+			!strings.Contains(err.Error(), "vm") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
 
-// TestSpell: a node in quarantine is as its release declares it if it is what that would make, whatever frames the
-// networks of the quarantine take; else it is said how it differs.
+// TestSpell: a node in quarantine is as its release declares it if it is what that would make,
+// whatever frames the networks of the quarantine take; else it is said how it differs.
 func TestSpell(t *testing.T) {
 	declared := func() *site.Site {
 		return &site.Site{
-			Name: "karoo", Images: []site.Image{{Name: "debian", Suite: "bookworm"}}, Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24")}},
-			Roles: []site.Role{{Name: "db", Volumes: []site.VolumeUse{{Name: "rows", Path: "/srv", Exclusive: true, Quarantine: site.Snapshot}}}},
+			Name: "karoo", Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
+			Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24")}},
+			Roles: []site.Role{{Name: "db",
+				Volumes: []site.VolumeUse{{Name: "rows", Path: "/srv", Exclusive: true, Quarantine: site.Snapshot}}}},
 			Nodes: []site.Node{{
 				Name: "db", ID: 11, Release: 700, Image: "debian", Engine: "fake", Roles: []string{"db"},
 				NICs: []site.NIC{{Network: "lan", Address: netip.MustParseAddr("10.0.0.11")}},
@@ -122,18 +131,29 @@ func TestSpell(t *testing.T) {
 		change func(has *spec.Node, of *site.Site)
 		why    string
 	}{
-		"as it was staged":       {has: staged, change: func(*spec.Node, *site.Site) {}},
-		"as it was retired":      {has: retired, change: func(*spec.Node, *site.Site) {}},
-		"other frames":           {has: staged, change: func(has *spec.Node, _ *site.Site) { has.NICs[0].MTU = 1400 }},
-		"gone":                   {has: staged, change: func(_ *spec.Node, of *site.Site) { of.Nodes = nil }, why: "it is not declared any more"},
-		"of another release":     {has: staged, change: func(_ *spec.Node, of *site.Site) { of.Nodes[0].Release = 701 }, why: "it is not declared any more"},
-		"another id":             {has: staged, change: func(_ *spec.Node, of *site.Site) { of.Nodes[0].ID = 12 }, why: "its id changed"},
-		"another engine":         {has: staged, change: func(has *spec.Node, _ *site.Site) { has.Engine = "lxc" }, why: "its engine changed"},
-		"another base":           {has: staged, change: func(has *spec.Node, _ *site.Site) { has.Base = "other" }, why: "base image changed"},
-		"one more network":       {has: staged, change: func(has *spec.Node, _ *site.Site) { has.NICs = append(has.NICs, spec.NIC{Network: "data"}) }, why: "network interfaces changed"},
-		"one network less":       {has: staged, change: func(has *spec.Node, _ *site.Site) { has.NICs = nil }, why: "network interfaces changed"},
-		"an address":             {has: staged, change: func(has *spec.Node, _ *site.Site) { has.NICs[0].Address = netip.MustParsePrefix("10.0.0.9/24") }, why: "network interfaces changed"},
-		"half of its volumes":    {has: staged, change: func(has *spec.Node, _ *site.Site) { has.Mounts[0].Release = 701 }, why: "a change of its volumes was cut short"},
+		"as it was staged":  {has: staged, change: func(*spec.Node, *site.Site) {}},
+		"as it was retired": {has: retired, change: func(*spec.Node, *site.Site) {}},
+		"other frames":      {has: staged, change: func(has *spec.Node, _ *site.Site) { has.NICs[0].MTU = 1400 }},
+		"gone": {has: staged, change: func(_ *spec.Node, of *site.Site) { of.Nodes = nil },
+			why: "it is not declared any more"},
+		"of another release": {has: staged, change: func(_ *spec.Node, of *site.Site) { of.Nodes[0].Release = 701 },
+			why: "it is not declared any more"},
+		"another id": {has: staged, change: func(_ *spec.Node, of *site.Site) { of.Nodes[0].ID = 12 },
+			why: "its id changed"},
+		"another engine": {has: staged, change: func(has *spec.Node, _ *site.Site) { has.Engine = "lxc" },
+			why: "its engine changed"},
+		"another base": {has: staged, change: func(has *spec.Node, _ *site.Site) { has.Base = "other" },
+			why: "base image changed"},
+		"one more network": {has: staged, change: func(has *spec.Node, _ *site.Site) {
+			has.NICs = append(has.NICs, spec.NIC{Network: "data"})
+		}, why: "network interfaces changed"},
+		"one network less": {has: staged, change: func(has *spec.Node, _ *site.Site) { has.NICs = nil },
+			why: "network interfaces changed"},
+		"an address": {has: staged, change: func(has *spec.Node, _ *site.Site) {
+			has.NICs[0].Address = netip.MustParsePrefix("10.0.0.9/24")
+		}, why: "network interfaces changed"},
+		"half of its volumes": {has: staged, change: func(has *spec.Node, _ *site.Site) { has.Mounts[0].Release = 701 },
+			why: "a change of its volumes was cut short"},
 		"of a site that is gone": {has: staged, why: "what it was staged from is not known"},
 	} {
 		has, of := c.has, declared()
@@ -148,7 +168,8 @@ func TestSpell(t *testing.T) {
 			t.Errorf("%s: %q, not %q (%v)", what, why, c.why, err)
 			continue
 		}
-		if why == "" && (e.Node == nil || !e.Node.Staged || !slices.Equal(e.Node.Mounts, has.Mounts) || e.Of.Name != "db" || e.Site != of || len(e.Layers) == 0) {
+		if why == "" && (e.Node == nil || !e.Node.Staged || !slices.Equal(e.Node.Mounts, has.Mounts) || e.Of.Name != "db" ||
+			e.Site != of || len(e.Layers) == 0) {
 			t.Errorf("%s: it is %+v", what, e)
 		}
 	}

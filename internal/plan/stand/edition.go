@@ -15,8 +15,10 @@ type Edition struct {
 	Site   *site.Site // as the release makes it
 }
 
-// Spell spells out a node in quarantine as the site declares it that its release makes, with these MTUs of the live networks (nil: they do not matter): with copies of volumes if it was never live,
-// else without those that are not for two. Why says how it differs from what is there; "": in nothing.
+// Spell spells out a node in quarantine as the site declares it that its release makes, with these
+// MTUs of the live networks (nil: they do not matter): with copies of volumes if it was never live,
+// else without those that are not for two. Why says how it differs from what is there; "": in
+// nothing.
 func Spell(has *spec.Node, of *site.Site, mtus map[string]int) (e *Edition, why string, err error) {
 	if of == nil {
 		return nil, "what it was staged from is not known", nil

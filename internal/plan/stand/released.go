@@ -31,7 +31,8 @@ func Released(s *site.Site, hosts []observe.Host, releases map[int]*site.Site) (
 		}
 		of, ok := releases[release]
 		if !ok {
-			return nil, &LostError{release, problem.New(problem.Failed, "release %d of node %s is live, but what it was staged from is gone", release, n.Name).
+			return nil, &LostError{release, problem.New(problem.Failed,
+				"release %d of node %s is live, but what it was staged from is gone", release, n.Name).
 				Try("orrery stage %s under another number, and switch to that", n.Name)}
 		}
 		if nodes[release] == nil {

@@ -23,7 +23,8 @@ func Live(n spec.Node) spec.Node {
 	return n
 }
 
-// Retired returns a node as it is when it was live and is so no more: in quarantine, without the volumes that are not for two.
+// Retired returns a node as it is when it was live and is so no more: in quarantine, without the
+// volumes that are not for two.
 func Retired(n spec.Node) spec.Node {
 	n.Staged = true
 	n.NICs = slices.Clone(n.NICs)
@@ -39,8 +40,8 @@ func Retired(n spec.Node) spec.Node {
 	return n
 }
 
-// once returns volumes with each of them once. A run that was killed while it exchanged them has left on record those that the node had
-// and, after them, those that it was to have.
+// once returns volumes with each of them once. A run that was killed while it exchanged them has
+// left on record those that the node had and, after them, those that it was to have.
 func once(mounts []spec.Mount) []spec.Mount {
 	var all []spec.Mount
 	for i, m := range mounts {

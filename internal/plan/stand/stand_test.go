@@ -13,7 +13,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestVolumesOnce: an exchange of volumes that was killed half way has both on record, and what is made of it has each once, as it was declared.
+// TestVolumesOnce: an exchange of volumes that was killed half way has both on record, and what is
+// made of it has each once, as it was declared.
 func TestVolumesOnce(t *testing.T) {
 	data, shared := spec.Mount{Volume: "data", Path: "/a", Exclusive: true}, spec.Mount{Volume: "shared", Path: "/b"}
 	none, copied := data, data
@@ -37,11 +38,12 @@ func TestVolumesOnce(t *testing.T) {
 	}
 }
 
-// TestReleased: each node is as the release makes it that is live, on the host on which the site has it; a release that
-// nobody knows any more is told with its number.
+// TestReleased: each node is as the release makes it that is live, on the host on which the site
+// has it; a release that nobody knows any more is told with its number.
 func TestReleased(t *testing.T) {
 	nodes := func(release int, memory int64) []site.Node {
-		return []site.Node{{Name: "db", Host: "sv1", Release: release, Limits: site.Limits{Memory: memory}}, {Name: "web", Release: release, Limits: site.Limits{Memory: memory}}}
+		return []site.Node{{Name: "db", Host: "sv1", Release: release, Limits: site.Limits{Memory: memory}},
+			{Name: "web", Release: release, Limits: site.Limits{Memory: memory}}}
 	}
 	s, of := &site.Site{Name: "karoo", Nodes: nodes(0, 1)}, &site.Site{Name: "karoo", Nodes: nodes(700, 2)[:1]}
 	of.Nodes[0].Host = "sv9"
@@ -59,15 +61,18 @@ func TestReleased(t *testing.T) {
 		"in quarantine":    {live: map[string]int{"db": 701}, stage: 701},
 	} {
 		s.Stage = c.stage
-		got, err := stand.Released(s, []observe.Host{{}, {Releases: observe.Releases{Active: c.live}}}, map[int]*site.Site{700: of})
+		got, err := stand.Released(s, []observe.Host{{}, {Releases: observe.Releases{Active: c.live}}},
+			map[int]*site.Site{700: of})
 		if c.lost != 0 {
 			var lost *stand.LostError
-			if !errors.As(err, &lost) || lost.Release != c.lost || !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), "release 701 of node db") {
+			if !errors.As(err, &lost) || lost.Release != c.lost || !problem.Is(err, problem.Failed) ||
+				!strings.Contains(err.Error(), "release 701 of node db") {
 				t.Errorf("%s: %v", what, err)
 			}
 			continue
 		}
-		if err != nil || got.Nodes[0].Release != c.db || got.Nodes[0].Host != "sv1" || got.Nodes[1].Release != 0 || (got.Nodes[0].Limits.Memory == 2) != (c.db == 700) {
+		if err != nil || got.Nodes[0].Release != c.db || got.Nodes[0].Host != "sv1" || got.Nodes[1].Release != 0 ||
+			(got.Nodes[0].Limits.Memory == 2) != (c.db == 700) {
 			t.Errorf("%s: %+v, %v", what, got, err)
 		}
 		if s.Nodes[0].Release != 0 {

@@ -6,8 +6,9 @@ import (
 	"orrery/internal/plan"
 )
 
-// PutBack plans, after a run in batches that failed, that nodes of the batch which failed are what they were before: those that were disturbed and have not
-// come to the end of their steps. What they were is kept until the whole run has succeeded. Left are those of which nothing is kept, or
+// PutBack plans, after a run in batches that failed, that nodes of the batch which failed are what
+// they were before: those that were disturbed and have not come to the end of their steps. What
+// they were is kept until the whole run has succeeded. Left are those of which nothing is kept, or
 // whose networks are not what they were.
 func PutBack(p *plan.Plan, done, failed []*plan.Step) (back *plan.Plan, left []string) {
 	ended := map[int]bool{}
@@ -47,7 +48,8 @@ func PutBack(p *plan.Plan, done, failed []*plan.Step) (back *plan.Plan, left []s
 // keeps reports whether what the node was before a step can come back, with all else as the plan has made it.
 func keeps(s *plan.Step) bool {
 	switch s.Kind {
-	case plan.StopNode, plan.KillNode, plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.StartNode, plan.ConfigureNode, plan.CheckNode:
+	case plan.StopNode, plan.KillNode, plan.ReplaceNode, plan.ReshapeNode, plan.LimitNode, plan.StartNode,
+		plan.ConfigureNode, plan.CheckNode:
 		return s.Was != nil && (s.Node == nil || slices.Equal(s.Was.NICs, s.Node.NICs))
 	}
 	return false

@@ -6,8 +6,9 @@ import (
 	"orrery/internal/plan"
 )
 
-// Undo plans how steps that have been done, or tried, are taken back: each after all those that came after it. Steps that
-// cannot be taken back, or leave nothing that disturbs (a layer in the store), are passed over.
+// Undo plans how steps that have been done, or tried, are taken back: each after all those that
+// came after it. Steps that cannot be taken back, or leave nothing that disturbs (a layer in the
+// store), are passed over.
 func Undo(p *plan.Plan, done []*plan.Step) *plan.Plan {
 	back := &plan.Plan{Site: p.Site}
 	gone := map[string]bool{} // nodes that nothing brings back
@@ -81,6 +82,7 @@ func inverseOf(s *plan.Step) (plan.Step, bool) {
 
 // opposite are the kinds of steps that make of a node again what it was.
 var opposite = map[plan.Kind]plan.Kind{
-	plan.CreateNode: plan.DestroyNode, plan.ReplaceNode: plan.RestoreNode, plan.ReshapeNode: plan.ReshapeNode, plan.LimitNode: plan.LimitNode,
+	plan.CreateNode: plan.DestroyNode, plan.ReplaceNode: plan.RestoreNode, plan.ReshapeNode: plan.ReshapeNode,
+	plan.LimitNode:  plan.LimitNode,
 	plan.RetireNode: plan.ActivateNode, plan.ActivateNode: plan.RetireNode, plan.TakeVolumes: plan.ReturnVolumes,
 }

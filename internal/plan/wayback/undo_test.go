@@ -10,7 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestUndo: each kind of step is taken back by the one that makes what it found again; what leaves nothing is passed over.
+// TestUndo: each kind of step is taken back by the one that makes what it found again; what leaves
+// nothing is passed over.
 func TestUndo(t *testing.T) {
 	was, is := &spec.Node{Name: "db", ID: 1}, &spec.Node{Name: "db", ID: 1, Privileged: true}
 	before, after := &spec.Network{Name: "lan", MTU: 1400}, &spec.Network{Name: "lan", MTU: 1500}
@@ -19,30 +20,45 @@ func TestUndo(t *testing.T) {
 		want plan.Kind // "": nothing
 		is   func(back *plan.Step) bool
 	}{
-		"a new network":    {plan.Step{Kind: plan.MakeNetwork, Network: after}, plan.RemoveNetwork, func(s *plan.Step) bool { return s.Network == after }},
-		"another network":  {plan.Step{Kind: plan.MakeNetwork, Network: after, WasNetwork: before}, plan.MakeNetwork, func(s *plan.Step) bool { return s.Network == before && s.WasNetwork == after }},
-		"a network less":   {plan.Step{Kind: plan.RemoveNetwork, Network: before}, plan.MakeNetwork, func(s *plan.Step) bool { return s.Network == before && s.WasNetwork == nil }},
-		"new names":        {plan.Step{Kind: plan.WriteNames, Names: "n"}, plan.ForgetNames, nil},
-		"other names":      {plan.Step{Kind: plan.WriteNames, Names: "n", WasNames: "w"}, plan.RestoreNames, func(s *plan.Step) bool { return s.Names == "w" && s.WasNames == "n" }},
-		"a new node":       {plan.Step{Kind: plan.CreateNode, Node: is}, plan.DestroyNode, func(s *plan.Step) bool { return s.Was == is && s.Node == nil }},
-		"a start":          {plan.Step{Kind: plan.StartNode, Node: is, Was: was}, plan.StopNode, func(s *plan.Step) bool { return s.Was == is }},
-		"a stop":           {plan.Step{Kind: plan.StopNode, Was: was}, plan.StartNode, func(s *plan.Step) bool { return s.Node == was }},
-		"a kill":           {plan.Step{Kind: plan.KillNode, Was: was}, plan.StartNode, func(s *plan.Step) bool { return s.Node == was }},
-		"another layer":    {plan.Step{Kind: plan.ReplaceNode, Node: is, Was: was}, plan.RestoreNode, func(s *plan.Step) bool { return s.Node == was && s.Was == is }},
-		"another shape":    {plan.Step{Kind: plan.ReshapeNode, Node: is, Was: was}, plan.ReshapeNode, func(s *plan.Step) bool { return s.Node == was && s.Was == is }},
-		"other limits":     {plan.Step{Kind: plan.LimitNode, Node: is, Was: was}, plan.LimitNode, func(s *plan.Step) bool { return s.Node == was && s.Was == is }},
-		"another config":   {plan.Step{Kind: plan.ConfigureNode, Node: is, Was: was}, plan.RevertNode, func(s *plan.Step) bool { return s.Node == was && s.Was == is }},
+		"a new network": {plan.Step{Kind: plan.MakeNetwork, Network: after}, plan.RemoveNetwork,
+			func(s *plan.Step) bool { return s.Network == after }},
+		"another network": {plan.Step{Kind: plan.MakeNetwork, Network: after, WasNetwork: before}, plan.MakeNetwork,
+			func(s *plan.Step) bool { return s.Network == before && s.WasNetwork == after }},
+		"a network less": {plan.Step{Kind: plan.RemoveNetwork, Network: before}, plan.MakeNetwork,
+			func(s *plan.Step) bool { return s.Network == before && s.WasNetwork == nil }},
+		"new names": {plan.Step{Kind: plan.WriteNames, Names: "n"}, plan.ForgetNames, nil},
+		"other names": {plan.Step{Kind: plan.WriteNames, Names: "n", WasNames: "w"}, plan.RestoreNames,
+			func(s *plan.Step) bool { return s.Names == "w" && s.WasNames == "n" }},
+		"a new node": {plan.Step{Kind: plan.CreateNode, Node: is}, plan.DestroyNode,
+			func(s *plan.Step) bool { return s.Was == is && s.Node == nil }},
+		"a start": {plan.Step{Kind: plan.StartNode, Node: is, Was: was}, plan.StopNode,
+			func(s *plan.Step) bool { return s.Was == is }},
+		"a stop": {plan.Step{Kind: plan.StopNode, Was: was}, plan.StartNode,
+			func(s *plan.Step) bool { return s.Node == was }},
+		"a kill": {plan.Step{Kind: plan.KillNode, Was: was}, plan.StartNode,
+			func(s *plan.Step) bool { return s.Node == was }},
+		"another layer": {plan.Step{Kind: plan.ReplaceNode, Node: is, Was: was}, plan.RestoreNode,
+			func(s *plan.Step) bool { return s.Node == was && s.Was == is }},
+		"another shape": {plan.Step{Kind: plan.ReshapeNode, Node: is, Was: was}, plan.ReshapeNode,
+			func(s *plan.Step) bool { return s.Node == was && s.Was == is }},
+		"other limits": {plan.Step{Kind: plan.LimitNode, Node: is, Was: was}, plan.LimitNode,
+			func(s *plan.Step) bool { return s.Node == was && s.Was == is }},
+		"another config": {plan.Step{Kind: plan.ConfigureNode, Node: is, Was: was}, plan.RevertNode,
+			func(s *plan.Step) bool { return s.Node == was && s.Was == is }},
 		"the first config": {plan.Step{Kind: plan.ConfigureNode, Node: is}, "", nil},
 		"a check":          {plan.Step{Kind: plan.CheckNode, Node: is, Was: was}, "", nil},
 		"a layer":          {plan.Step{Kind: plan.BuildLayer}, "", nil},
 		"a retirement":     {plan.Step{Kind: plan.RetireNode, Node: is, Was: was}, plan.ActivateNode, nil},
 		"an activation":    {plan.Step{Kind: plan.ActivateNode, Node: is, Was: was}, plan.RetireNode, nil},
 		"volumes":          {plan.Step{Kind: plan.TakeVolumes, Node: is, Was: was}, plan.ReturnVolumes, nil},
-		"a copy":           {plan.Step{Kind: plan.CopyNode, Node: is, Was: was, Peer: "sv2"}, plan.DropNode, func(s *plan.Step) bool { return s.Peer == "sv2" && s.Was == was }},
-		"a node that came": {plan.Step{Kind: plan.ReceiveNode, Node: is, Was: was, Peer: "sv2", Sum: "s"}, plan.DropNode, func(s *plan.Step) bool { return s.Peer == "sv2" && s.Sum == "s" && s.Node == is }},
-		"a node that went": {plan.Step{Kind: plan.GiveNode, Node: is, Was: was, Peer: "sv2", Sum: "s"}, plan.ReclaimNode, func(s *plan.Step) bool { return s.Peer == "sv2" && s.Sum == "s" && s.Was == was }},
-		"what was kept":    {plan.Step{Kind: plan.LeaveNode, Was: was, Peer: "sv2"}, "", nil},
-		"an end":           {plan.Step{Kind: plan.DestroyNode, Was: was}, "", nil},
+		"a copy": {plan.Step{Kind: plan.CopyNode, Node: is, Was: was, Peer: "sv2"}, plan.DropNode,
+			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Was == was }},
+		"a node that came": {plan.Step{Kind: plan.ReceiveNode, Node: is, Was: was, Peer: "sv2", Sum: "s"}, plan.DropNode,
+			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Sum == "s" && s.Node == is }},
+		"a node that went": {plan.Step{Kind: plan.GiveNode, Node: is, Was: was, Peer: "sv2", Sum: "s"}, plan.ReclaimNode,
+			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Sum == "s" && s.Was == was }},
+		"what was kept": {plan.Step{Kind: plan.LeaveNode, Was: was, Peer: "sv2"}, "", nil},
+		"an end":        {plan.Step{Kind: plan.DestroyNode, Was: was}, "", nil},
 	} {
 		c.step.Host, c.step.Subject = "sv1", "db"
 		back := wayback.Undo(&plan.Plan{Site: "karoo"}, []*plan.Step{&c.step})
@@ -52,7 +68,8 @@ func TestUndo(t *testing.T) {
 			}
 			continue
 		}
-		if len(back.Steps) != 1 || back.Steps[0].Kind != c.want || back.Steps[0].Host != "sv1" || back.Steps[0].Subject != "db" || c.is != nil && !c.is(back.Steps[0]) {
+		if len(back.Steps) != 1 || back.Steps[0].Kind != c.want || back.Steps[0].Host != "sv1" ||
+			back.Steps[0].Subject != "db" || c.is != nil && !c.is(back.Steps[0]) {
 			t.Errorf("%s: %+v, not a step %s", what, back.Steps, c.want)
 		}
 	}
@@ -61,14 +78,15 @@ func TestUndo(t *testing.T) {
 // TestUndoMoves: links that were moved go back, the last first.
 func TestUndoMoves(t *testing.T) {
 	a, b, c, d := &spec.Node{ID: 1}, &spec.Node{ID: 2}, &spec.Node{ID: 3}, &spec.Node{ID: 4}
-	back := wayback.Undo(&plan.Plan{}, []*plan.Step{{Kind: plan.MoveLinks, Moves: []plan.Move{{Was: a, Is: b}, {Was: c, Is: d}}}})
+	back := wayback.Undo(&plan.Plan{},
+		[]*plan.Step{{Kind: plan.MoveLinks, Moves: []plan.Move{{Was: a, Is: b}, {Was: c, Is: d}}}})
 	if len(back.Steps) != 1 || !slices.Equal(back.Steps[0].Moves, []plan.Move{{Was: d, Is: c}, {Was: b, Is: a}}) {
 		t.Errorf("%+v", back.Steps)
 	}
 }
 
-// TestUndoOrder: a step is taken back after all that came after it, also where what is between cannot be taken back; and
-// nothing starts what has ended.
+// TestUndoOrder: a step is taken back after all that came after it, also where what is between
+// cannot be taken back; and nothing starts what has ended.
 func TestUndoOrder(t *testing.T) {
 	n := &spec.Node{Name: "db"}
 	all := []*plan.Step{
@@ -96,13 +114,15 @@ func TestUndoOrder(t *testing.T) {
 	if got := strings.Join(kinds, ", "); got != "destroy db, start sv2old, stop db, unnetwork lan" {
 		t.Fatalf("taken back by %s", got)
 	}
-	if !slices.Equal(back.Steps[at["destroy db"]].Needs, []int{at["stop db"]}) || !slices.Equal(back.Steps[at["unnetwork lan"]].Needs, []int{at["destroy db"]}) {
+	if !slices.Equal(back.Steps[at["destroy db"]].Needs, []int{at["stop db"]}) ||
+		!slices.Equal(back.Steps[at["unnetwork lan"]].Needs, []int{at["destroy db"]}) {
 		t.Errorf("the order is %+v", back.Steps)
 	}
 }
 
-// TestPutBack: of a batch that failed, nodes that were disturbed and are not at the end of their steps become what they
-// were, if that was kept; nodes that are at the end stay, and those that were not begun are untouched.
+// TestPutBack: of a batch that failed, nodes that were disturbed and are not at the end of their
+// steps become what they were, if that was kept; nodes that are at the end stay, and those that
+// were not begun are untouched.
 func TestPutBack(t *testing.T) {
 	node := func(name string) *spec.Node { return &spec.Node{Name: name} }
 	moved := node("moved")

@@ -24,12 +24,16 @@ type Mistake struct {
 // A check finds the mistakes of one subject.
 type check func(*index, *findings)
 
-// checks are all checks of a site, in the order in which their mistakes are told. A new check goes into the file
-// of its subject and is named here. What holds for each role by itself is in checkRoles, for each node in checkNodes.
+// checks are all checks of a site, in the order in which their mistakes are told. A new check goes
+// into the file of its subject and is named here. What holds for each role by itself is in
+// checkRoles, for each node in checkNodes.
 var checks = []check{
-	checkSiteName, checkPeople, checkHooks, checkHosts, checkNetworks, checkOverlaps, checkVethPairs, checkImages, checkMirror,
-	checkVolumes, checkSecrets, checkReleases, checkGroups, checkNodeNames, checkIDs, checkNumbers, checkNodes, checkAddresses, checkIPv6,
-	checkInterfaces, checkVars, checkRoles, checkRoleCycles, checkRoleSecrets, checkRestarts, checkRolesTogether, checkRequirements,
+	checkSiteName, checkPeople, checkHooks, checkHosts, checkNetworks, checkOverlaps, checkVethPairs, checkImages,
+	checkMirror,
+	checkVolumes, checkSecrets, checkReleases, checkGroups, checkNodeNames, checkIDs, checkNumbers, checkNodes,
+	checkAddresses, checkIPv6,
+	checkInterfaces, checkVars, checkRoles, checkRoleCycles, checkRoleSecrets, checkRestarts, checkRolesTogether,
+	checkRequirements,
 	checkPips, checkWaits, checkSimulators, checkTests, checkVariants,
 }
 

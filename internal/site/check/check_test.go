@@ -14,14 +14,16 @@ import (
 func large(nodes int) *site.Site {
 	s := &site.Site{
 		Name: "large", Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
-		Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/8"), Gateway: netip.MustParseAddr("10.0.0.1"), MTU: 1500}},
-		Roles:    []site.Role{{Name: "base", Dir: "roles/base"}},
+		Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/8"),
+			Gateway: netip.MustParseAddr("10.0.0.1"), MTU: 1500}},
+		Roles: []site.Role{{Name: "base", Dir: "roles/base"}},
 	}
 	for i := range 200 {
 		s.Hosts = append(s.Hosts, site.Host{Name: fmt.Sprint("h", i), Address: fmt.Sprint("root@h", i)})
 	}
 	for i := range 100 {
-		r := site.Role{Name: fmt.Sprint("role", i), NeedsRoles: []string{"base"}, Env: map[string]string{fmt.Sprint("V", i): "x"}}
+		r := site.Role{Name: fmt.Sprint("role", i), NeedsRoles: []string{"base"},
+			Env: map[string]string{fmt.Sprint("V", i): "x"}}
 		if i > 0 {
 			r.NeedsHealthy = []string{fmt.Sprintf("role=role%d", i-1)}
 		}
@@ -81,7 +83,8 @@ func TestWaits(t *testing.T) {
 			s.Roles = append(s.Roles, r)
 		}
 		for i, roles := range nodes {
-			s.Nodes = append(s.Nodes, site.Node{Name: fmt.Sprint("n", i), ID: i + 1, Image: "debian", Engine: "lxc", Roles: strings.Fields(roles)})
+			s.Nodes = append(s.Nodes, site.Node{Name: fmt.Sprint("n", i), ID: i + 1, Image: "debian", Engine: "lxc",
+				Roles: strings.Fields(roles)})
 		}
 		return s
 	}
@@ -89,12 +92,13 @@ func TestWaits(t *testing.T) {
 		site *site.Site
 		want string
 	}{
-		"chain":               {make(map[string]string{"a": "role=b", "b": "role=c"}, "a", "b", "c"), ""},
-		"itself":              {make(map[string]string{"a": "role=b"}, "a b", "b"), ""},
-		"only itself":         {make(map[string]string{"a": "role=a"}, "a"), ""},
-		"each other":          {make(map[string]string{"a": "role=b", "b": "role=a"}, "a", "b"), "n1 → n0 → n1"},
-		"peers":               {make(map[string]string{"a": "role=a"}, "a", "a"), "n1 → n0 → n1"},
-		"by way of a third":   {make(map[string]string{"a": "role=b", "b": "role=c", "c": "role=a"}, "a", "b", "c"), "n2 → n0 → n1 → n2"},
+		"chain":       {make(map[string]string{"a": "role=b", "b": "role=c"}, "a", "b", "c"), ""},
+		"itself":      {make(map[string]string{"a": "role=b"}, "a b", "b"), ""},
+		"only itself": {make(map[string]string{"a": "role=a"}, "a"), ""},
+		"each other":  {make(map[string]string{"a": "role=b", "b": "role=a"}, "a", "b"), "n1 → n0 → n1"},
+		"peers":       {make(map[string]string{"a": "role=a"}, "a", "a"), "n1 → n0 → n1"},
+		"by way of a third": {make(map[string]string{"a": "role=b", "b": "role=c", "c": "role=a"}, "a", "b", "c"),
+			"n2 → n0 → n1 → n2"},
 		"two roles of a node": {make(map[string]string{"a": "role=b", "b": "role=c"}, "a c", "b"), "n1 → n0 → n1"},
 	} {
 		got := ""
@@ -118,8 +122,10 @@ func TestPips(t *testing.T) {
 		"request==1": `Python package "requests" is not in r.txt`,
 	} {
 		s := &site.Site{
-			Name: "x", Images: []site.Image{{Name: "debian", Suite: "bookworm"}}, Roles: []site.Role{{Name: "a", Pip: []string{"requests"}}},
-			Nodes: []site.Node{{Name: "n", ID: 1, Image: "debian", Engine: "lxc", Roles: []string{"a"}, Requirements: site.Requirements{File: "r.txt", Text: text}}},
+			Name: "x", Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
+			Roles: []site.Role{{Name: "a", Pip: []string{"requests"}}},
+			Nodes: []site.Node{{Name: "n", ID: 1, Image: "debian", Engine: "lxc", Roles: []string{"a"},
+				Requirements: site.Requirements{File: "r.txt", Text: text}}},
 		}
 		got := ""
 		for _, m := range Check(s) {
@@ -137,12 +143,14 @@ func TestPins(t *testing.T) {
 		"--require-hashes\na==1 --hash=sha256:0 \\\n   --hash=sha256:1\nb==1 \\\n --hash=sha256:2": "",
 		"a==1 --hash=sha256:0\nb==1": "2", "a": "1", "a>=1": "1", "a==1.*": "1", "a==1,>0": "1", "a @ https://x/a.whl": "1",
 		"./a.whl": "1", "-e .": "1", "a==1\nA==2": "2", "x_y==1\nx-Y==1": "2", "a==1\\\n": "", "-c=x": "1",
-		"a==1!1.0": "", "a[b]==1": "", "a==1#c": "1", "a==one": "1", "a==1 ; sys_platform == 'win32'\na==2 ; sys_platform == 'linux'": "",
-		"a==1 ; sys_platform == 'win32'\na==2": "", "a==1 ; sys_platform == 'linux'\na==2": "2",
+		"a==1!1.0": "", "a[b]==1": "", "a==1#c": "1", "a==one": "1",
+		"a==1 ; sys_platform == 'win32'\na==2 ; sys_platform == 'linux'": "",
+		"a==1 ; sys_platform == 'win32'\na==2":                           "", "a==1 ; sys_platform == 'linux'\na==2": "2",
 		"a==1\na==2 ; sys_platform == 'linux'": "2", "a==1\na==2 ; python_version < '3'": "",
 		"a==1 ; os_name == 'posix'#c": "1", "a[b c]==1": "1", "a==1 ; os == 'posix'": "1",
 	} {
-		s := &site.Site{Name: "x", Releases: []site.Release{{Number: 1, Requirements: site.Requirements{File: "r.txt", Text: text}}}}
+		s := &site.Site{Name: "x", Releases: []site.Release{{Number: 1,
+			Requirements: site.Requirements{File: "r.txt", Text: text}}}}
 		got := ""
 		for _, m := range Check(s) {
 			got += m.Key[2]

@@ -21,13 +21,15 @@ const (
 func checkDrives(ix *index, found *findings, taken holders, n *site.Node) {
 	checkManner(found, n.VM.Manner, func(name string) []string { return atNode(n, "vm", name) })
 	if n.VM.Disk == "" && n.VM.Size != 0 {
-		found.wrong(atNode(n, "vm", "size"), `write vm.disk = "qcow2", or take it out`, "node %s has no disk of its own, and says how large it is", n.Name)
+		found.wrong(atNode(n, "vm", "size"), `write vm.disk = "qcow2", or take it out`,
+			"node %s has no disk of its own, and says how large it is", n.Name)
 	}
 	if i, ok := ix.Image(n.Image); ok && i.IsDisk() && n.VM.Disk != "" {
 		found.wrong(atNode(n, "vm", "disk"), "take it out", "node %s boots a disk, and keeps what it writes on that", n.Name)
 	}
 	if len(n.VM.Disks) > maxDrives {
-		found.wrong(atNode(n, "vm", "disks"), "take some out", "node %s has %d disks; %d are possible", n.Name, len(n.VM.Disks), maxDrives)
+		found.wrong(atNode(n, "vm", "disks"), "take some out", "node %s has %d disks; %d are possible", n.Name,
+			len(n.VM.Disks), maxDrives)
 		return
 	}
 	seen := map[string]bool{site.RootDisk: true}
@@ -65,14 +67,18 @@ func checkDrive(found *findings, taken holders, n *site.Node, d site.Drive, at f
 	case d.IsDevice():
 		checkDevice(found, taken, n, d, at)
 	case d.Disk != site.QCow2 && d.Disk != site.RawFile:
-		found.wrong(at("disk"), `"qcow2", "raw" or the path of a device, such as "/dev/vg/lv"`, "disk = %q is nothing that a disk can be", d.Disk)
+		found.wrong(at("disk"), `"qcow2", "raw" or the path of a device, such as "/dev/vg/lv"`,
+			"disk = %q is nothing that a disk can be", d.Disk)
 	case d.Size == 0:
-		found.wrong(at("size"), `such as size = "8GiB"`, "disk %s of node %s is a file, and does not say how large it is", d.Name, n.Name)
+		found.wrong(at("size"), `such as size = "8GiB"`, "disk %s of node %s is a file, and does not say how large it is",
+			d.Name, n.Name)
 	case d.Size < minDisk || d.Size > maxDisk || d.Size%512 != 0:
-		found.wrong(at("size"), "from 64MiB to 64TiB, in whole sectors of 512 bytes", "size = %d bytes is no size of a disk", d.Size)
+		found.wrong(at("size"), "from 64MiB to 64TiB, in whole sectors of 512 bytes",
+			"size = %d bytes is no size of a disk", d.Size)
 	}
 	if d.AIO == "native" && slices.Contains(site.Caches, cmp.Or(d.Cache, "writeback")) && !d.Direct() {
-		found.wrong(at("aio"), `write cache = "none" or "directsync" beside it`, `aio = "native" reads and writes past the memory of the host, and the cache does not`)
+		found.wrong(at("aio"), `write cache = "none" or "directsync" beside it`,
+			`aio = "native" reads and writes past the memory of the host, and the cache does not`)
 	}
 }
 
@@ -82,7 +88,8 @@ func checkDevice(found *findings, taken holders, n *site.Node, d site.Drive, at 
 		found.wrong(at("size"), "take it out", "disk %s of node %s is a device, which is as large as it is", d.Name, n.Name)
 	}
 	if !strings.HasPrefix(d.Disk, "/dev/") || path.Clean(d.Disk) != d.Disk {
-		found.wrong(at("disk"), `a path in /dev, such as "/dev/vg/lv" or "/dev/disk/by-id/…"`, "disk = %q is no path of a device", d.Disk)
+		found.wrong(at("disk"), `a path in /dev, such as "/dev/vg/lv" or "/dev/disk/by-id/…"`,
+			"disk = %q is no path of a device", d.Disk)
 		return
 	}
 	if other := taken.claim(n, d.Disk); other != nil {
@@ -99,6 +106,7 @@ func checkManner(found *findings, m site.Manner, at func(string) []string) {
 		found.wrong(at("aio"), "use "+sentence(site.AIOs), "aio = %q is not known", m.AIO)
 	}
 	if m.Read < 0 || m.Write < 0 || m.IOPS < 0 {
-		found.wrong(at("read"), "a number of bytes a second, or of requests; or take it out", "a bound of a disk is less than nothing")
+		found.wrong(at("read"), "a number of bytes a second, or of requests; or take it out",
+			"a bound of a disk is less than nothing")
 	}
 }

@@ -22,7 +22,8 @@ func checkTarget(found *findings, key []string, kind, p string) {
 	case p == "":
 		found.wrong(key, `write path = "/…"`, "the %s has no path", kind)
 	case !path.IsAbs(p) || path.Clean(p) != p || p == "/" || strings.ContainsAny(p, "\x00\n"):
-		found.wrong(key, fmt.Sprintf("write path = %q", path.Join("/", "etc", path.Base(p))), "path %q is no plain absolute path", p)
+		found.wrong(key, fmt.Sprintf("write path = %q", path.Join("/", "etc", path.Base(p))),
+			"path %q is no plain absolute path", p)
 	case slices.ContainsFunc(kernels, inside):
 		found.wrong(key, "put it elsewhere", "path %q is the kernel's", p)
 	case slices.ContainsFunc(ours, inside):
@@ -40,7 +41,8 @@ func checkRoleFiles(found *findings, r *site.Role) {
 func checkRoleChanges(found *findings, r *site.Role) {
 	for k, p := range r.Changes {
 		if !path.IsAbs(p) || path.Clean(p) != p || p == "/" {
-			found.wrong(at("role", r.Name, "changes", k), `such as "/etc/portal.json", or a directory`, "%q in changes is no plain absolute path", p)
+			found.wrong(at("role", r.Name, "changes", k), `such as "/etc/portal.json", or a directory`,
+				"%q in changes is no plain absolute path", p)
 		}
 	}
 }

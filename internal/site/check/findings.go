@@ -45,7 +45,8 @@ func (f *findings) clash(key, other []string, cure, what string, args ...any) {
 // maxSought bounds for how many names the nearest is sought, which takes a while among many.
 const maxSought = 50
 
-// nearest is problem.Nearest, computed once for each name of a kind: ten thousand nodes may have the same mistake.
+// nearest is problem.Nearest, computed once for each name of a kind: ten thousand nodes may have
+// the same mistake.
 func (f *findings) nearest(kind, name string, known []string) string {
 	key := [2]string{kind, name}
 	nearest, ok := f.nearby[key]

@@ -19,12 +19,14 @@ func checkRoleHealth(ix *index, found *findings, r *site.Role) {
 		case h.HTTP != "" && !isHTTP(h.HTTP):
 			found.wrong(append(key, "http"), `such as "http://127.0.0.1:80/healthz"`, "%q is no URL of a web page", h.HTTP)
 		case h.HTTP != "" && !isLookedUp(ix, h.HTTP):
-			found.wrong(append(key, "http"), "write localhost, an address, or the name of the node that has the role", "the health check %q needs a name looked up", h.HTTP)
+			found.wrong(append(key, "http"), "write localhost, an address, or the name of the node that has the role",
+				"the health check %q needs a name looked up", h.HTTP)
 		case len(h.Command) > 0 && h.Command[0] == "":
 			found.wrong(append(key, "command"), `such as ["pg_isready"]`, "the command has no name")
 		}
 		if h.Timeout > h.Within {
-			found.wrong(append(key, "timeout"), "the node must become healthy within more than one try", "timeout %s is longer than within %s", h.Timeout, h.Within)
+			found.wrong(append(key, "timeout"), "the node must become healthy within more than one try",
+				"timeout %s is longer than within %s", h.Timeout, h.Within)
 		}
 	}
 }
@@ -42,5 +44,6 @@ func isLookedUp(ix *index, text string) bool {
 	}
 	name := u.Hostname()
 	_, err = netip.ParseAddr(name)
-	return err == nil || name == "localhost" || slices.ContainsFunc(ix.Nodes, func(n site.Node) bool { return n.Name == name })
+	return err == nil || name == "localhost" ||
+		slices.ContainsFunc(ix.Nodes, func(n site.Node) bool { return n.Name == name })
 }

@@ -27,13 +27,17 @@ func checkHooks(ix *index, found *findings) {
 		}
 		switch {
 		case len(h.Command) == 0 && h.URL == "" || len(h.Command) > 0 && h.URL != "":
-			found.wrong(at("hook", h.Name), `command = ["/path/of/a/program"] or url = "https://…"`, "hook %s must have either a command or a url", h.Name)
+			found.wrong(at("hook", h.Name), `command = ["/path/of/a/program"] or url = "https://…"`,
+				"hook %s must have either a command or a url", h.Name)
 		case h.URL != "":
-			if u, err := url.Parse(h.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
-				found.wrong(at("hook", h.Name, "url"), `such as "https://chat.example/hook"`, "the url of hook %s is none of a server", h.Name)
+			if u, err := url.Parse(h.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
+				u.User != nil {
+				found.wrong(at("hook", h.Name, "url"), `such as "https://chat.example/hook"`,
+					"the url of hook %s is none of a server", h.Name)
 			}
 		case !strings.HasPrefix(h.Command[0], "/"):
-			found.wrong(at("hook", h.Name, "command"), "give the full path of a program of the host", "command %q does not begin with /", h.Command[0])
+			found.wrong(at("hook", h.Name, "command"), "give the full path of a program of the host",
+				"command %q does not begin with /", h.Command[0])
 		}
 		if !account().MatchString(h.User) {
 			found.wrong(at("hook", h.Name, "user"), `such as "nobody"`, "user %q is not legal", h.User)

@@ -27,13 +27,17 @@ func checkHosts(ix *index, found *findings) {
 		}
 		checkUnderlay(found, h, first)
 		if !sane(h.Cpus) {
-			found.wrong(at("host", h.Name, "cpus"), "leave it out: the host is asked", "cpus = %v is not a number of processors", h.Cpus)
+			found.wrong(at("host", h.Name, "cpus"), "leave it out: the host is asked",
+				"cpus = %v is not a number of processors", h.Cpus)
 		}
 		if h.Oversubscribe != 0 && (!sane(h.Oversubscribe) || h.Oversubscribe < 1 || h.Oversubscribe > 100) {
-			found.wrong(at("host", h.Name, "oversubscribe"), "from 1 to 100: 2 gives nodes its processors twice; for fewer processors, say cpus", "oversubscribe = %v is no such factor", h.Oversubscribe)
+			found.wrong(at("host", h.Name, "oversubscribe"),
+				"from 1 to 100: 2 gives nodes its processors twice; for fewer processors, say cpus",
+				"oversubscribe = %v is no such factor", h.Oversubscribe)
 		}
 		if h.Memory != 0 && h.Memory < minMemory {
-			found.wrong(at("host", h.Name, "memory"), "leave it out: the host is asked", "memory = %d bytes is less than a node needs", h.Memory)
+			found.wrong(at("host", h.Name, "memory"), "leave it out: the host is asked",
+				"memory = %d bytes is less than a node needs", h.Memory)
 		}
 	}
 }
@@ -45,7 +49,8 @@ func checkUnderlay(found *findings, h site.Host, first map[string]string) {
 	}
 	key := at("host", h.Name, "underlay")
 	if !h.Underlay.IsGlobalUnicast() || h.Underlay.Zone() != "" || h.Underlay.Is4In6() {
-		found.wrong(key, `such as "10.8.1.1": one by which the other hosts reach it`, "underlay %s is no address of a host", h.Underlay)
+		found.wrong(key, `such as "10.8.1.1": one by which the other hosts reach it`, "underlay %s is no address of a host",
+			h.Underlay)
 	}
 	text := "underlay " + h.Underlay.String()
 	if other, taken := first[text]; taken {

@@ -38,7 +38,8 @@ func checkImages(ix *index, found *findings) {
 	}
 }
 
-// checkDistribution checks that an image is of one that is known, and of a suite that it has. An image that names none may be of a suite that only its mirror has.
+// checkDistribution checks that an image is of one that is known, and of a suite that it has. An
+// image that names none may be of a suite that only its mirror has.
 func checkDistribution(found *findings, i *site.Image) {
 	if i.Distribution == "" {
 		return

@@ -10,9 +10,11 @@ import (
 func checkDiskImage(found *findings, i *site.Image) {
 	key := func(name string) []string { return at("image", i.Name, name) }
 	if !i.IsDisk() {
-		for _, of := range []struct{ key, value string }{{"firmware", i.Firmware}, {"guest", i.Guest}, {"login", i.Login}, {"bus", i.Bus}} {
+		for _, of := range []struct{ key, value string }{{"firmware", i.Firmware}, {"guest", i.Guest}, {"login", i.Login},
+			{"bus", i.Bus}} {
 			if of.value != "" {
-				found.wrong(key(of.key), `take it out, or import a disk: import = "disk.qcow2"`, "image %s is no disk, and says %s = %q", i.Name, of.key, of.value)
+				found.wrong(key(of.key), `take it out, or import a disk: import = "disk.qcow2"`,
+					"image %s is no disk, and says %s = %q", i.Name, of.key, of.value)
 			}
 		}
 		return
@@ -29,7 +31,8 @@ func checkDiskImage(found *findings, i *site.Image) {
 		found.wrong(key("login"), `such as "debian"`, "login = %q is no name of a user", i.Login)
 	}
 	if i.Login != "" && i.Guest == site.NoGuest {
-		found.wrong(key("login"), `take it out, or take guest = "none" out`, "image %s has nobody to log in to, and says login = %q", i.Name, i.Login)
+		found.wrong(key("login"), `take it out, or take guest = "none" out`,
+			"image %s has nobody to log in to, and says login = %q", i.Name, i.Login)
 	}
 	if len(i.Packages) > 0 {
 		found.wrong(key("packages"), "let a role have them: apt = […]", "image %s is a disk, which is taken as it is", i.Name)
@@ -43,38 +46,46 @@ func checkImported(ix *index, found *findings, n *site.Node) {
 		return
 	}
 	if !n.Virtual() {
-		found.wrong(atNode(n, "image"), `write engine = "kvm", or another image`, "node %s has the engine %s and cannot boot image %s, which is a disk", n.Name, n.Engine, i.Name)
+		found.wrong(atNode(n, "image"), `write engine = "kvm", or another image`,
+			"node %s has the engine %s and cannot boot image %s, which is a disk", n.Name, n.Engine, i.Name)
 		return
 	}
 	if n.Engine == site.Xen {
 		checkImportedOnXen(found, n, i)
 	}
 	if len(n.VM.Drives()) > 0 {
-		found.wrong(atNode(n, "vm"), "take its disks out", "node %s boots image %s, which is its disk, and has no others", n.Name, i.Name)
+		found.wrong(atNode(n, "vm"), "take its disks out", "node %s boots image %s, which is its disk, and has no others",
+			n.Name, i.Name)
 	}
 	roles := ix.rolesOf(n.Roles)
 	if i.Guest == site.NoGuest && len(roles) > 0 {
-		found.wrong(atNode(n, "roles"), "take them out", `node %s boots image %s with guest = "none": nothing can be done in it`, n.Name, i.Name)
+		found.wrong(atNode(n, "roles"), "take them out",
+			`node %s boots image %s with guest = "none": nothing can be done in it`, n.Name, i.Name)
 		return
 	}
 	for _, r := range roles {
 		switch {
 		case len(r.Volumes) > 0:
-			found.wrong(atNode(n, "roles"), "give the role to a node whose image is no disk", "node %s boots a disk and sees no volume of the host, such as %s of role %s", n.Name, r.Volumes[0].Name, r.Name)
+			found.wrong(atNode(n, "roles"), "give the role to a node whose image is no disk",
+				"node %s boots a disk and sees no volume of the host, such as %s of role %s", n.Name, r.Volumes[0].Name, r.Name)
 		case len(r.Secrets) > 0:
-			found.wrong(atNode(n, "roles"), "give the role to a node whose image is no disk", "node %s boots a disk, on which secret %s of role %s would stay", n.Name, r.Secrets[0].Name, r.Name)
+			found.wrong(atNode(n, "roles"), "give the role to a node whose image is no disk",
+				"node %s boots a disk, on which secret %s of role %s would stay", n.Name, r.Secrets[0].Name, r.Name)
 		}
 	}
 }
 
-// checkImportedOnXen checks what a guest of Xen can have of a disk image: there is no way to it but its network, and no emulated machine that could be of several kinds.
+// checkImportedOnXen checks what a guest of Xen can have of a disk image: there is no way to it but
+// its network, and no emulated machine that could be of several kinds.
 func checkImportedOnXen(found *findings, n *site.Node, i *site.Image) {
 	for _, of := range []struct {
 		wrong      bool
 		cure, what string
 	}{
-		{i.Disk().Guest != site.NoGuest, `write guest = "none" for the image, or engine = "kvm" for the node`, "in whose guest nothing can be done from here"},
-		{i.Firmware == site.UEFI, `write firmware = "bios", if the image boots by that, or engine = "kvm"`, "which has no firmware of the kind uefi"},
+		{i.Disk().Guest != site.NoGuest, `write guest = "none" for the image, or engine = "kvm" for the node`,
+			"in whose guest nothing can be done from here"},
+		{i.Firmware == site.UEFI, `write firmware = "bios", if the image boots by that, or engine = "kvm"`,
+			"which has no firmware of the kind uefi"},
 		{i.Bus != "", "take it out", "whose disk is on Xen's own bus"},
 	} {
 		if of.wrong {

@@ -39,7 +39,9 @@ func (ix *index) rolesOf(declared []string) []*site.Role {
 	key := strings.Join(declared, "\x00")
 	roles, done := ix.closures[key]
 	if !done {
-		roles = site.Closure(declared, func(name string) (*site.Role, bool) { return ix.roleByName[name], ix.roleByName[name] != nil })
+		roles = site.Closure(declared, func(name string) (*site.Role, bool) {
+			return ix.roleByName[name], ix.roleByName[name] != nil
+		})
 		ix.closures[key] = roles
 	}
 	return roles

@@ -7,7 +7,8 @@ import (
 	"orrery/internal/site"
 )
 
-// illInterface tells what is wrong with the name of an interface of a host (netdevice(7): at most 15 characters), or gives "".
+// illInterface tells what is wrong with the name of an interface of a host (netdevice(7): at most
+// 15 characters), or gives "".
 func illInterface(name string) string {
 	switch {
 	case name == "":
@@ -16,7 +17,8 @@ func illInterface(name string) string {
 		return "has more than 15 characters"
 	case name == "lo":
 		return "is the loopback interface"
-	case name == "." || name == ".." || strings.ContainsAny(name, "/:%, \t\n\v\f\r") || strings.ToValidUTF8(name, "") != name:
+	case name == "." || name == ".." || strings.ContainsAny(name, "/:%, \t\n\v\f\r") ||
+		strings.ToValidUTF8(name, "") != name:
 		return "is no name of an interface"
 	}
 	for _, prefix := range []string{"orb", "orv", "oro", "orx", "orl", "orw"} {
@@ -36,11 +38,13 @@ func checkVethPairs(ix *index, found *findings) {
 			switch what := illInterface(end); {
 			case end == "" && i == 1 && veth.Ends[0] == "":
 			case end == "":
-				found.wrong(at("vethpair", veth.Name, "ends"), `write ends = ["w0", "w1"]`, "veth pair %s does not have two ends", veth.Name)
+				found.wrong(at("vethpair", veth.Name, "ends"), `write ends = ["w0", "w1"]`, "veth pair %s does not have two ends",
+					veth.Name)
 			case what != "":
 				found.wrong(at("vethpair", veth.Name, "ends", i), `such as "w0"`, "end %q of veth pair %s %s", end, veth.Name, what)
 			case i == 1 && veth.Ends[0] == end:
-				found.wrong(at("vethpair", veth.Name, "ends", i), "give each its own name", "both ends of veth pair %s are called %q", veth.Name, end)
+				found.wrong(at("vethpair", veth.Name, "ends", i), "give each its own name",
+					"both ends of veth pair %s are called %q", veth.Name, end)
 			}
 		}
 	}
@@ -63,7 +67,8 @@ func checkInterfaces(ix *index, found *findings) {
 		}
 		for _, other := range taken[name] {
 			if other.host == t.host || other.host == "" || t.host == "" {
-				found.clash(t.key, other.key, "give each its own"+kind, "interface %q of %s is already that of %s", name, t.who, other.who)
+				found.clash(t.key, other.key, "give each its own"+kind, "interface %q of %s is already that of %s", name, t.who,
+					other.who)
 				return
 			}
 		}
@@ -71,7 +76,8 @@ func checkInterfaces(ix *index, found *findings) {
 	}
 	for n := range each(ix.Networks) {
 		if site.KindOf(n.Kind).OnInterface {
-			take(n.Interface, "; networks on one would be one", use{who: "network " + n.Name, key: at("network", n.Name, "interface")})
+			take(n.Interface, "; networks on one would be one",
+				use{who: "network " + n.Name, key: at("network", n.Name, "interface")})
 		}
 	}
 	for n := range each(ix.Nodes) {
@@ -81,7 +87,8 @@ func checkInterfaces(ix *index, found *findings) {
 			switch {
 			case !known:
 			case !kind.TakesInterfaces && nic.Interface != "":
-				found.wrong(key, "take it out, or make the network exclusive", "node %s takes interface %q on network %s, which is not exclusive",
+				found.wrong(key, "take it out, or make the network exclusive",
+					"node %s takes interface %q on network %s, which is not exclusive",
 					n.Name, nic.Interface, nic.Network)
 			case !kind.TakesInterfaces:
 			case nic.Interface == "":

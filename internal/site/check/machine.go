@@ -22,18 +22,22 @@ func checkMachine(ix *index, found *findings, taken holders, n *site.Node) {
 	checkSyscalls(found, n)
 	if !n.Virtual() {
 		if !n.VM.IsZero() {
-			found.wrong(atNode(n, "vm"), `write engine = "kvm", or take it out`, "node %s is no virtual machine, and says what it shows to its guest", n.Name)
+			found.wrong(atNode(n, "vm"), `write engine = "kvm", or take it out`,
+				"node %s is no virtual machine, and says what it shows to its guest", n.Name)
 		}
 		return
 	}
 	if n.VM.CPU != "" && !cpuModel().MatchString(n.VM.CPU) {
-		found.wrong(atNode(n, "vm", "cpu"), "such as \"max\"; `qemu-system-x86_64 -cpu help` lists them", "cpu = %q is no model of a processor", n.VM.CPU)
+		found.wrong(atNode(n, "vm", "cpu"), "such as \"max\"; `qemu-system-x86_64 -cpu help` lists them",
+			"cpu = %q is no model of a processor", n.VM.CPU)
 	}
 	if n.VM.Model != "" && !slices.Contains(site.CardModels, n.VM.Model) {
-		found.wrong(atNode(n, "vm", "model"), "use "+sentence(site.CardModels), "model = %q is no network card that a virtual machine can have", n.VM.Model)
+		found.wrong(atNode(n, "vm", "model"), "use "+sentence(site.CardModels),
+			"model = %q is no network card that a virtual machine can have", n.VM.Model)
 	}
 	if n.Privileged {
-		found.wrong(atNode(n, "privileged"), "take it out", "node %s is a virtual machine: its root has nothing of the host, privileged or not", n.Name)
+		found.wrong(atNode(n, "privileged"), "take it out",
+			"node %s is a virtual machine: its root has nothing of the host, privileged or not", n.Name)
 	}
 	checkMachineLimits(found, n)
 	checkMachineLinks(ix, found, n)
@@ -44,19 +48,22 @@ func checkMachine(ix *index, found *findings, taken holders, n *site.Node) {
 // checkSyscalls checks the system calls that a container asks for.
 func checkSyscalls(found *findings, n *site.Node) {
 	if n.Virtual() && len(n.Syscalls) > 0 {
-		found.wrong(atNode(n, "syscalls"), "take it out", "node %s is a virtual machine: its guest has a kernel of its own, which refuses nothing", n.Name)
+		found.wrong(atNode(n, "syscalls"), "take it out",
+			"node %s is a virtual machine: its guest has a kernel of its own, which refuses nothing", n.Name)
 		return
 	}
 	for i, name := range n.Syscalls {
 		if !slices.Contains(site.NodeSyscalls, name) {
-			found.wrong(atNode(n, "syscalls"), "use "+sentence(site.NodeSyscalls), "syscalls has %q, which no node has to ask for", name)
+			found.wrong(atNode(n, "syscalls"), "use "+sentence(site.NodeSyscalls),
+				"syscalls has %q, which no node has to ask for", name)
 		} else if i > 0 && n.Syscalls[i-1] == name {
 			found.wrong(atNode(n, "syscalls"), "say it once", "syscalls has %q twice", name)
 		}
 	}
 }
 
-// checkMachineLimits checks what bounds a virtual machine: the processors and the memory that it shows to its guest.
+// checkMachineLimits checks what bounds a virtual machine: the processors and the memory that it
+// shows to its guest.
 func checkMachineLimits(found *findings, n *site.Node) {
 	const inside = "take it out: the guest's own kernel sees to it"
 	l := &n.Limits
@@ -68,9 +75,11 @@ func checkMachineLimits(found *findings, n *site.Node) {
 	}
 	switch {
 	case l.Memory == 0:
-		found.wrong(atNode(n, "memory"), `such as "512MiB"`, "node %s is a virtual machine, whose memory is never without limit", n.Name)
+		found.wrong(atNode(n, "memory"), `such as "512MiB"`,
+			"node %s is a virtual machine, whose memory is never without limit", n.Name)
 	case l.Memory >= minMemory && l.Memory < site.MinVMMemory:
-		found.wrong(atNode(n, "memory"), "at least 128MiB", "memory = %d bytes is too little for a virtual machine to boot with", l.Memory)
+		found.wrong(atNode(n, "memory"), "at least 128MiB",
+			"memory = %d bytes is too little for a virtual machine to boot with", l.Memory)
 	}
 	if sane(l.Cpus) && l.Cpus > maxVCPUs {
 		found.wrong(atNode(n, "cpus"), "at most 255", "cpus = %v is more than a virtual machine can have", l.Cpus)
@@ -86,6 +95,7 @@ func checkMachineLinks(ix *index, found *findings, n *site.Node) {
 		}
 	}
 	if len(n.NICs) > maxCards {
-		found.wrong(atNode(n, "net"), "take some out", "node %s is a virtual machine on %d networks; %d are possible", n.Name, len(n.NICs), maxCards)
+		found.wrong(atNode(n, "net"), "take some out", "node %s is a virtual machine on %d networks; %d are possible",
+			n.Name, len(n.NICs), maxCards)
 	}
 }

@@ -17,12 +17,15 @@ func checkMirror(ix *index, found *findings) {
 		{"pypi", m.PyPI, "http https file"}, {"proxy", m.Proxy, "http https socks5 socks5h"},
 	} {
 		u, err := url.Parse(part.value)
-		if part.value != "" && (err != nil || !strings.Contains(" "+part.schemes+" ", " "+u.Scheme+" ") || strings.ContainsAny(part.value, " \t\n\"'")) {
+		if part.value != "" && (err != nil || !strings.Contains(" "+part.schemes+" ", " "+u.Scheme+" ") ||
+			strings.ContainsAny(part.value, " \t\n\"'")) {
 			found.wrong(at("mirror", part.key), "write http://…", "%s = %q is no URL", part.key, part.value)
 			continue
 		}
-		if part.value != "" && (u.Scheme == "file" || u.Scheme == "copy") && (u.Host != "" || !strings.HasPrefix(u.Path, "/")) {
-			found.wrong(at("mirror", part.key), "write file:///srv/mirror, with three slashes", "%s = %q is not a directory of this host", part.key, part.value)
+		if part.value != "" && (u.Scheme == "file" || u.Scheme == "copy") &&
+			(u.Host != "" || !strings.HasPrefix(u.Path, "/")) {
+			found.wrong(at("mirror", part.key), "write file:///srv/mirror, with three slashes",
+				"%s = %q is not a directory of this host", part.key, part.value)
 		}
 	}
 }
@@ -34,7 +37,8 @@ var reachable = pattern.New(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[1-9][0
 func checkReachable(ix *index, found *findings) {
 	for i, h := range ix.Mirror.Hosts {
 		if !reachable().MatchString(h) {
-			found.wrong(at("mirror", "hosts", i), `such as "github.com" or "10.1.2.3:8080"`, "hosts names %q, which is no machine", h)
+			found.wrong(at("mirror", "hosts", i), `such as "github.com" or "10.1.2.3:8080"`,
+				"hosts names %q, which is no machine", h)
 		}
 	}
 }

@@ -56,7 +56,8 @@ func checkGroups(ix *index, found *findings) {
 			found.wrong(at("group", g.Name), `letters, digits, "_", "." and "-"`, "group name %q is not legal", g.Name)
 		}
 		if g.Spread != "" && g.Spread != site.OverHosts {
-			found.wrong(at("group", g.Name, "spread"), `write spread = "host"`, "spread = %q is nothing over which nodes are spread", g.Spread)
+			found.wrong(at("group", g.Name, "spread"), `write spread = "host"`,
+				"spread = %q is nothing over which nodes are spread", g.Spread)
 		}
 	}
 }
@@ -73,7 +74,8 @@ func checkNodeNames(ix *index, found *findings) {
 		case slices.Contains(reserved, name):
 			found.wrong(key, "choose another name", "a node cannot be called %q: the word means something else", name)
 		case strings.Trim(name, "0123456789") == "":
-			found.wrong(key, fmt.Sprintf("put a letter in it: \"n%s\"", name), "node name %q is a number: it would be read as an address", name)
+			found.wrong(key, fmt.Sprintf("put a letter in it: \"n%s\"", name),
+				"node name %q is a number: it would be read as an address", name)
 		}
 		seen[name] = true
 	}
@@ -121,8 +123,9 @@ func checkIDs(ix *index, found *findings) {
 	}
 }
 
-// Label reports whether a name may be that of a site or node: a host name of one label (RFC 1123). Capital letters are refused, because names
-// of hosts are the same with and without. Every verb asks this, so it is no regular expression, which each would compile.
+// Label reports whether a name may be that of a site or node: a host name of one label (RFC 1123).
+// Capital letters are refused, because names of hosts are the same with and without. Every verb
+// asks this, so it is no regular expression, which each would compile.
 func Label(name string) bool {
 	if len(name) < 1 || len(name) > 63 || name[0] == '-' || name[len(name)-1] == '-' {
 		return false

@@ -16,7 +16,8 @@ func TestLabel(t *testing.T) {
 			t.Errorf("%q is a label: %t", name, Label(name))
 		}
 	}
-	for _, name := range []string{"", "-", "a", "9", "a-", "-a", "a-b", "a--b", "A", "a.b", "a_b", "ä", "a\n", "a\x00", "\xff", "{", "`", "/", ":"} {
+	for _, name := range []string{"", "-", "a", "9", "a-", "-a", "a-b", "a--b", "A", "a.b", "a_b", "ä", "a\n", "a\x00",
+		"\xff", "{", "`", "/", ":"} {
 		agree(t, name)
 	}
 	for n := 60; n < 70; n++ {

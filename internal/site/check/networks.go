@@ -22,7 +22,8 @@ func checkNetworks(ix *index, found *findings) {
 		checkOpenings(found, &n)
 		checkProtocols(found, &n)
 		if n.Encrypt && (n.Wired() || site.KindOf(n.Kind).Routed) {
-			found.wrong(at("network", n.Name, "encrypt"), "take it out", "network %s is not encrypted, for it is not Orrery that joins its hosts", n.Name)
+			found.wrong(at("network", n.Name, "encrypt"), "take it out",
+				"network %s is not encrypted, for it is not Orrery that joins its hosts", n.Name)
 		}
 		if n.Metadata && !n.NAT {
 			found.wrong(at("network", n.Name, "metadata"), "give it nat, or take it out",
@@ -41,13 +42,15 @@ func checkNetworks(ix *index, found *findings) {
 			found.wrong(key, "/1 to /30", "subnet %s has no room for nodes", n.Subnet)
 		case n.Gateway.IsValid():
 			if wrong := ill(&n, n.Gateway); wrong != "" {
-				found.wrong(at("network", n.Name, "gateway"), fmt.Sprintf("%s is usual", n.Subnet.Addr().Next()), "gateway %s %s", n.Gateway, wrong)
+				found.wrong(at("network", n.Name, "gateway"), fmt.Sprintf("%s is usual", n.Subnet.Addr().Next()), "gateway %s %s",
+					n.Gateway, wrong)
 			}
 		}
 	}
 }
 
-// maxOpenings is how many ports and ranges of the host a network may open: they stand in the mark of its link, which has little room.
+// maxOpenings is how many ports and ranges of the host a network may open: they stand in the mark
+// of its link, which has little room.
 const maxOpenings = 6
 
 // checkOpenings checks what a network says of the host.
@@ -62,17 +65,20 @@ func checkOpenings(found *findings, n *site.Network) {
 	switch {
 	case err != nil:
 	case len(all) > maxOpenings:
-		found.wrong(key(), "write ranges", "network %s opens %d ports and ranges of the host; %d are possible", n.Name, len(all), maxOpenings)
+		found.wrong(key(), "write ranges", "network %s opens %d ports and ranges of the host; %d are possible", n.Name,
+			len(all), maxOpenings)
 	case len(all) > 0 && n.Bridge != "": // the host has addresses on that
 	case len(all) > 0 && (!n.Gateway.IsValid() || site.KindOf(n.Kind).WithoutHost):
 		found.wrong(key(), "give a gateway, or take it out", "network %s opens ports of the host, which is not on it", n.Name)
 	}
 	if n.Spoof && !site.KindOf(n.Kind).Bridged {
-		found.wrong(at("network", n.Name, "spoof"), "take it out", "%s network %s cannot let its nodes send as others", n.Kind, n.Name)
+		found.wrong(at("network", n.Name, "spoof"), "take it out", "%s network %s cannot let its nodes send as others",
+			n.Kind, n.Name)
 	}
 }
 
-// maxProtocols is how many protocols a network may allow besides IP and ARP: they stand in the mark of its link as well.
+// maxProtocols is how many protocols a network may allow besides IP and ARP: they stand in the mark
+// of its link as well.
 const maxProtocols = 4
 
 // checkProtocols checks which protocols a network allows its nodes.
@@ -83,7 +89,8 @@ func checkProtocols(found *findings, n *site.Network) {
 	case err != nil:
 		found.wrong(key, `"ptp" or an EtherType such as "0x88a4"; spoof = true allows all`, "%s", err)
 	case len(all) > maxProtocols:
-		found.wrong(key, "spoof = true allows all", "network %s allows %d protocols; %d are possible", n.Name, len(all), maxProtocols)
+		found.wrong(key, "spoof = true allows all", "network %s allows %d protocols; %d are possible", n.Name, len(all),
+			maxProtocols)
 	case len(all) > 0 && !site.KindOf(n.Kind).Bridged:
 		found.wrong(key, "take it out", "%s network %s has no ports at which protocols are told apart", n.Kind, n.Name)
 	}

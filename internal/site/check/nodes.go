@@ -24,7 +24,8 @@ func checkNodes(ix *index, found *findings) {
 		case n.Image == "" && len(ix.Images) == 0:
 			found.wrong(atNode(n, "image"), `declare one: image.debian.suite = "bookworm"`, "the site has no image")
 		case n.Image == "":
-			found.wrong(atNode(n, "image"), "say image = … for the node or in [defaults]", "node %s has none of the site's %d images", n.Name, len(images))
+			found.wrong(atNode(n, "image"), "say image = … for the node or in [defaults]",
+				"node %s has none of the site's %d images", n.Name, len(images))
 		case !images[n.Image]:
 			checkImageName(ix, found, atNode(n, "image"), n.Image)
 		}
@@ -64,7 +65,8 @@ func checkLimits(found *findings, n *site.Node) {
 		found.wrong(atNode(n, "pids"), fmt.Sprintf("at least %d", minPids), "pids = %d is too few to start with", l.Pids)
 	}
 	if l.Pids > site.MaxPids {
-		found.wrong(atNode(n, "pids"), fmt.Sprintf("at most %d; 0 is no limit", site.MaxPids), "pids = %d is more than the kernel can count", l.Pids)
+		found.wrong(atNode(n, "pids"), fmt.Sprintf("at most %d; 0 is no limit", site.MaxPids),
+			"pids = %d is more than the kernel can count", l.Pids)
 	}
 	if _, err := site.Processors(l.Pin); err != nil {
 		found.wrong(atNode(n, "pin"), `such as "0-3,8"`, "pin = %q: %v", l.Pin, err)

@@ -14,7 +14,8 @@ func TestNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &site.Site{}
 		number := rapid.OneOf(rapid.IntRange(1, 12), rapid.SampledFrom([]int{70, 71, 700, 701, 7001, 9999}))
-		id := rapid.OneOf(rapid.IntRange(1, 12), rapid.SampledFrom([]int{101, 1001, 1101, 7001, 10001, 11001, 70101, 71001, 100101, 700101, 701001, 701101}))
+		id := rapid.OneOf(rapid.IntRange(1, 12),
+			rapid.SampledFrom([]int{101, 1001, 1101, 7001, 10001, 11001, 70101, 71001, 100101, 700101, 701001, 701101}))
 		for _, n := range rapid.SliceOfNDistinct(number, 1, 6, rapid.ID).Draw(t, "releases") {
 			s.Releases = append(s.Releases, site.Release{Number: n})
 		}

@@ -17,7 +17,8 @@ func checkPeople(ix *index, found *findings) {
 	}{{"site", "owners", ix.Owners}, {"twin", "members", ix.Twins.Members}} {
 		for i, name := range list.names {
 			if !person().MatchString(name) {
-				found.wrong(at(list.table, list.key, strconv.Itoa(i)), `the name of a user, or "@" and that of a group`, "%s.%s: %q is nobody's name", list.table, list.key, name)
+				found.wrong(at(list.table, list.key, strconv.Itoa(i)), `the name of a user, or "@" and that of a group`,
+					"%s.%s: %q is nobody's name", list.table, list.key, name)
 			}
 		}
 	}

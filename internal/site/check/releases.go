@@ -23,8 +23,9 @@ func checkReleases(ix *index, found *findings) {
 	}
 }
 
-// checkSubstitutes checks the roles that a release uses instead of others. One that takes a place does not give its own away:
-// what a release is of must not depend on the order in which they are taken.
+// checkSubstitutes checks the roles that a release uses instead of others. One that takes a place
+// does not give its own away: what a release is of must not depend on the order in which they are
+// taken.
 func checkSubstitutes(ix *index, found *findings, r site.Release) {
 	for _, old := range slices.Sorted(maps.Keys(r.Roles)) {
 		key, other := at("release", r.Number, "roles", old), r.Roles[old]
@@ -38,13 +39,15 @@ func checkSubstitutes(ix *index, found *findings, r site.Release) {
 		case chained && next == old:
 			found.wrong(key, "take one of them out", "roles %s and %s replace one another", old, other)
 		case chained:
-			found.wrong(key, fmt.Sprintf("write %q here or take that out", next), "role %s is replaced by %s, which is itself replaced by %s", old, other, next)
+			found.wrong(key, fmt.Sprintf("write %q here or take that out", next),
+				"role %s is replaced by %s, which is itself replaced by %s", old, other, next)
 		}
 	}
 }
 
-// checkNumbers finds nodes that would have the same number on their host, where releases stand beside one another. It does not
-// look at all pairs of nodes and releases: as long as ids have no more than three digits, numbers tell them apart.
+// checkNumbers finds nodes that would have the same number on their host, where releases stand
+// beside one another. It does not look at all pairs of nodes and releases: as long as ids have no
+// more than three digits, numbers tell them apart.
 func checkNumbers(ix *index, found *findings) {
 	nodes := make(map[int]*site.Node, len(ix.Nodes))
 	leading := map[span][]*site.Node{} // nodes with more digits, by so many leading ones
@@ -99,6 +102,8 @@ func addSameNumber(found *findings, n *site.Node, release int, other *site.Node,
 	if release != 0 {
 		of = fmt.Sprintf(" of release %d", release)
 	}
-	found.clash(atNode(n, "id"), at("release", others), "choose an id of at most three digits, or releases of as many digits as one another",
-		"node %s%s has the same number %d as node %s of release %d", n.Name, of, site.FullID(release, n.ID), other.Name, others)
+	found.clash(atNode(n, "id"), at("release", others),
+		"choose an id of at most three digits, or releases of as many digits as one another",
+		"node %s%s has the same number %d as node %s of release %d", n.Name, of, site.FullID(release, n.ID), other.Name,
+		others)
 }

@@ -51,7 +51,8 @@ func checkPins(found *findings, r site.Requirements) {
 		case first[name] != 0 && l.Pin.Always():
 			found.wrong(key, "take one of them out", "%s is already pinned in line %d", l.Pin.Name, first[name])
 		case hashed && !l.Hashed:
-			found.wrong(key, "add --hash=sha256:… or take all hashes out", "%s has no hash, and other packages here have: pip wants all or none", l.Pin.Name)
+			found.wrong(key, "add --hash=sha256:… or take all hashes out",
+				"%s has no hash, and other packages here have: pip wants all or none", l.Pin.Name)
 		}
 		if !l.Pin.Never() {
 			first[name] = l.Number
@@ -133,7 +134,8 @@ func checkPips(ix *index, found *findings) {
 	for r := range each(ix.Roles) {
 		for k, name := range r.Pip {
 			if !pins.Package().MatchString(name) {
-				found.wrong(at("role", r.Name, "pip", k), "a name only; its version is pinned in the requirements file", "%q is no name of a Python package", name)
+				found.wrong(at("role", r.Name, "pip", k), "a name only; its version is pinned in the requirements file",
+					"%q is no name of a Python package", name)
 			}
 		}
 	}

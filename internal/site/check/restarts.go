@@ -8,7 +8,8 @@ import (
 	"orrery/internal/site"
 )
 
-// checkRestarts checks which services files of roles restart: services that roles have, when a file changes on a node that runs.
+// checkRestarts checks which services files of roles restart: services that roles have, when a file
+// changes on a node that runs.
 func checkRestarts(ix *index, found *findings) {
 	services := site.ServicesOf(slices.Collect(each(ix.Roles)))
 	known := set(services)

@@ -111,7 +111,8 @@ func checkRoleCycles(ix *index, found *findings) {
 			case needed == nil:
 			case state[name] == open:
 				cycle := append(slices.Clone(path[slices.Index(path, name):]), name)
-				found.wrong(at("role", r.Name, "needs", "roles", k), "take one of these needs out", "roles need one another: %s", strings.Join(cycle, " → "))
+				found.wrong(at("role", r.Name, "needs", "roles", k), "take one of these needs out", "roles need one another: %s",
+					strings.Join(cycle, " → "))
 			case state[name] == fresh:
 				visit(needed, path)
 			}
@@ -128,14 +129,17 @@ func checkRoleCycles(ix *index, found *findings) {
 func checkRoleSteps(found *findings, r *site.Role) {
 	for k, s := range r.Steps {
 		if !slices.Contains([]string{site.Build, site.Boot, site.Started, site.Active}, s.When) {
-			found.wrong(at("role", r.Name, "step", k, "when"), `write when = "build" for what goes into the layer, when = "boot" for what is done on the node, `+
-				`when = "started" for what needs its services, or when = "active" for what only a live node does`, "when = %q does not say when the step is done", s.When)
+			found.wrong(at("role", r.Name, "step", k, "when"),
+				`write when = "build" for what goes into the layer, when = "boot" for what is done on the node, `+
+					`when = "started" for what needs its services, or when = "active" for what only a live node does`,
+				"when = %q does not say when the step is done", s.When)
 		}
 		if !account().MatchString(s.User) {
 			found.wrong(at("role", r.Name, "step", k, "user"), `such as "root"`, "user %q is not legal", s.User)
 		}
 		if len(s.Interpreter) > 0 && !path.IsAbs(s.Interpreter[0]) {
-			found.wrong(at("role", r.Name, "step", k, "interpreter"), `such as ["/usr/bin/env", "python3"]`, "interpreter %q is not an absolute path", s.Interpreter[0])
+			found.wrong(at("role", r.Name, "step", k, "interpreter"), `such as ["/usr/bin/env", "python3"]`,
+				"interpreter %q is not an absolute path", s.Interpreter[0])
 		}
 	}
 }

@@ -23,7 +23,8 @@ func checkSecrets(ix *index, found *findings) {
 			found.wrong(key, "give one of them", "secret %s has %d of file, command and generate", x.Name, sources)
 		}
 		if x.Generate != 0 && (x.Generate < minSecret || x.Generate > maxSecret) {
-			found.wrong(at("secret", x.Name, "generate"), fmt.Sprintf("%d to %d; 32 is good", minSecret, maxSecret), "generate = %d is out of range", x.Generate)
+			found.wrong(at("secret", x.Name, "generate"), fmt.Sprintf("%d to %d; 32 is good", minSecret, maxSecret),
+				"generate = %d is out of range", x.Generate)
 		}
 		if len(x.Command) > 0 && x.Command[0] == "" {
 			found.wrong(at("secret", x.Name, "command"), `such as ["pass", "show", "karoo/db"]`, "the command has no name")

@@ -17,7 +17,8 @@ func checkSimulators(ix *index, found *findings) {
 		}
 		key := at("role", r.Name, "simulated_by")
 		if r.SimulatedBy == r.Name {
-			found.wrong(key, "write a role that does the same without the rest of the world", "role %s is simulated by itself", r.Name)
+			found.wrong(key, "write a role that does the same without the rest of the world", "role %s is simulated by itself",
+				r.Name)
 			continue
 		}
 		checkSimulator(ix, found, key, "role "+r.Name, r.SimulatedBy)
@@ -34,7 +35,8 @@ func checkSimulator(ix *index, found *findings, key []string, what, name string)
 	case r == nil:
 		addUnknownRole(ix, found, key, name)
 	case r.SimulatedBy != "" && r.SimulatedBy != name:
-		found.wrong(key, "name the one that a twin shall have", "%s is simulated by role %s, which is itself simulated by %s", what, name, r.SimulatedBy)
+		found.wrong(key, "name the one that a twin shall have",
+			"%s is simulated by role %s, which is itself simulated by %s", what, name, r.SimulatedBy)
 	}
 }
 
@@ -59,7 +61,8 @@ func checkNeedsNoSimulator(found *findings, r *site.Role, simulators map[string]
 	}
 	for k, name := range r.NeedsRoles {
 		if simulators[name] {
-			found.wrong(at("role", r.Name, "needs", "roles", k), cure, "role %s needs the simulator %s and is used on a production site", r.Name, name)
+			found.wrong(at("role", r.Name, "needs", "roles", k), cure,
+				"role %s needs the simulator %s and is used on a production site", r.Name, name)
 		}
 	}
 }

@@ -23,11 +23,13 @@ func checkTests(ix *index, found *findings) {
 		case t.Node == "":
 			found.wrong(at("test", t.Name, "node"), "say on which node it is run", "test %s has no node", t.Name)
 		case !nodes[t.Node]:
-			found.unknown(at("test", t.Name, "node"), "node", t.Node, names(ix.Nodes, func(n *site.Node) string { return n.Name }))
+			found.unknown(at("test", t.Name, "node"), "node", t.Node,
+				names(ix.Nodes, func(n *site.Node) string { return n.Name }))
 		}
 		switch {
 		case len(t.Command) == 0:
-			found.wrong(at("test", t.Name, "command"), `such as ["pytest", "/usr/share/karoo/tests"]`, "test %s has no command", t.Name)
+			found.wrong(at("test", t.Name, "command"), `such as ["pytest", "/usr/share/karoo/tests"]`,
+				"test %s has no command", t.Name)
 		case t.Command[0] == "":
 			found.wrong(at("test", t.Name, "command"), `such as ["pytest", "/usr/share/karoo/tests"]`, "the command has no name")
 		}
@@ -35,7 +37,8 @@ func checkTests(ix *index, found *findings) {
 			found.wrong(at("test", t.Name, "user"), `such as "root"`, "user %q is not legal", t.User)
 		}
 		if t.Timeout <= 0 || t.Timeout > maxTest {
-			found.wrong(at("test", t.Name, "timeout"), fmt.Sprintf("more than 0, at most %.0fh", maxTest.Hours()), "timeout %s is out of range", t.Timeout)
+			found.wrong(at("test", t.Name, "timeout"), fmt.Sprintf("more than 0, at most %.0fh", maxTest.Hours()),
+				"timeout %s is out of range", t.Timeout)
 		}
 	}
 }

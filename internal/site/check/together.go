@@ -43,7 +43,8 @@ func checkMeeting(found *findings, roles []*site.Role, node string, told map[str
 		told[pair] = true
 		text := fmt.Sprintf("%s is already put on node %s by role %s", what, node, first.role)
 		if mine.value != "" {
-			text = fmt.Sprintf("%s is %s here, but role %s on the same node %s has %s", what, mine.value, first.role, node, first.value)
+			text = fmt.Sprintf("%s is %s here, but role %s on the same node %s has %s", what, mine.value, first.role, node,
+				first.value)
 		}
 		found.clash(mine.key, first.key, "let one role have it and the other need that role", "%s", text)
 	}
@@ -63,7 +64,8 @@ func checkMeeting(found *findings, roles []*site.Role, node string, told map[str
 			}
 		}
 		for k, x := range r.Secrets {
-			put("secret "+x.Name, claim{at("role", r.Name, "secret", k), r.Name, fmt.Sprintf("of %s, mode %04o", x.Owner, x.Mode)})
+			put("secret "+x.Name, claim{at("role", r.Name, "secret", k), r.Name,
+				fmt.Sprintf("of %s, mode %04o", x.Owner, x.Mode)})
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.Env)) {
 			put("variable "+name, claim{at("role", r.Name, "env", name), r.Name, fmt.Sprintf("%q", r.Env[name])})

@@ -25,7 +25,8 @@ func checkVolumes(ix *index, found *findings) {
 		key := at("volume", v.Name)
 		if !used[v.Name] {
 			// A misspelt name would keep the data elsewhere without a word.
-			found.wrong(key, problem.NearestOr(v.Name, known, "take it out, or declare it in a role"), "no role has a volume %q", v.Name)
+			found.wrong(key, problem.NearestOr(v.Name, known, "take it out, or declare it in a role"),
+				"no role has a volume %q", v.Name)
 		}
 		checkMirrored(found, v)
 		from, address := site.SourceOf(v.Remote, v.Path)
@@ -34,17 +35,20 @@ func checkVolumes(ix *index, found *findings) {
 			found.wrong(at("volume", v.Name, from.Key), "take one of them out",
 				"volume %s has both path and %s", v.Name, from.Key)
 		case address != "" && !from.Valid(address):
-			found.wrong(at("volume", v.Name, from.Key), fmt.Sprintf("such as %q", from.Example), "%s = %q is no %s", from.Key, address, from.What)
+			found.wrong(at("volume", v.Name, from.Key), fmt.Sprintf("such as %q", from.Example), "%s = %q is no %s", from.Key,
+				address, from.What)
 		case v.Path != "":
 			if !path.IsAbs(v.Path) || path.Clean(v.Path) == "/" {
-				found.wrong(at("volume", v.Name, "path"), `such as "/srv/pgdata"`, "path = %q is not an absolute path of a directory", v.Path)
+				found.wrong(at("volume", v.Name, "path"), `such as "/srv/pgdata"`,
+					"path = %q is not an absolute path of a directory", v.Path)
 			}
 		}
 	}
 }
 
 // rsyncTarget is what a volume can be mirrored to: a directory, of another machine by SSH or of this one.
-var rsyncTarget = pattern.New(`^(?:(?:[A-Za-z_][A-Za-z0-9_.-]*@)?(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):)?(/[A-Za-z0-9._/+@%=,~-]*)$`)
+var rsyncTarget = pattern.New(
+	`^(?:(?:[A-Za-z_][A-Za-z0-9_.-]*@)?(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):)?(/[A-Za-z0-9._/+@%=,~-]*)$`)
 
 const minEvery = time.Minute // as often as cron can
 
@@ -53,14 +57,17 @@ func checkMirrored(found *findings, v site.Volume) {
 	switch {
 	case v.Mirror == "":
 	case target == nil || path.Clean(target[1]) == "/" || strings.Contains(target[1]+"/", "/../"):
-		found.wrong(at("volume", v.Name, "mirror"), `such as "backup@ct:/srv/archive" or "/mnt/archive"`, "mirror = %q is not an absolute path of a directory, here or on another machine", v.Mirror)
+		found.wrong(at("volume", v.Name, "mirror"), `such as "backup@ct:/srv/archive" or "/mnt/archive"`,
+			"mirror = %q is not an absolute path of a directory, here or on another machine", v.Mirror)
 	case v.Path != "" && target[1] == v.Mirror && overlap(v.Path, v.Mirror):
-		found.wrong(at("volume", v.Name, "mirror"), "choose a directory elsewhere", "mirror = %q is not apart from the volume itself, %s", v.Mirror, v.Path)
+		found.wrong(at("volume", v.Name, "mirror"), "choose a directory elsewhere",
+			"mirror = %q is not apart from the volume itself, %s", v.Mirror, v.Path)
 	}
 	switch {
 	case v.Every == 0:
 	case v.Mirror == "":
-		found.wrong(at("volume", v.Name, "every"), "say where: mirror = \"backup@ct:/srv/archive\"", "every has no mirror that is to be made")
+		found.wrong(at("volume", v.Name, "every"), "say where: mirror = \"backup@ct:/srv/archive\"",
+			"every has no mirror that is to be made")
 	case v.Every < minEvery:
 		found.wrong(at("volume", v.Name, "every"), `at least "1m"`, "every = %s is too often", v.Every)
 	}
@@ -75,7 +82,8 @@ func overlap(a, b string) bool {
 func checkRoleVolumes(found *findings, r *site.Role) {
 	for k, v := range r.Volumes {
 		if !word().MatchString(v.Name) {
-			found.wrong(at("role", r.Name, "volume", k, "name"), `letters, digits, "_", "." and "-"`, "volume name %q is no legal name of a directory", v.Name)
+			found.wrong(at("role", r.Name, "volume", k, "name"), `letters, digits, "_", "." and "-"`,
+				"volume name %q is no legal name of a directory", v.Name)
 		}
 		checkTarget(found, at("role", r.Name, "volume", k, "path"), "volume", v.Path)
 		checkOwner(found, at("role", r.Name, "volume", k, "owner"), v.Owner)

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// checkWaits checks the selectors of needs.healthy, and that no nodes wait for one another. A node does not wait for itself.
+// checkWaits checks the selectors of needs.healthy, and that no nodes wait for one another. A node
+// does not wait for itself.
 func checkWaits(ix *index, found *findings) {
 	g := &waitGraph{nodes: len(ix.Nodes)}
 	index := make(map[*site.Node]int, len(ix.Nodes))

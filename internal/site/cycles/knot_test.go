@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEach: every vertex that is reached is in one knot, with those alone that it reaches and that reach it, and after those that it leads to.
+// TestEach: every vertex that is reached is in one knot, with those alone that it reaches and that
+// reach it, and after those that it leads to.
 func TestEach(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(t, "vertices")

@@ -31,7 +31,8 @@ var apt = &Packages{
 		lists := room + "/lists/" + key
 		return []string{
 			"apt-get", "-qq", "-o", "Dir::State::Lists=" + lists, "-o", "Dir::Cache::Archives=" + room + "/archives",
-			// The parsed lists are shared as well; the cache that is merged from them and the container's own state is not worth writing.
+			// The parsed lists are shared as well; the cache that is merged from them and the container's
+			// own state is not worth writing.
 			"-o", "Dir::Cache::srcpkgcache=" + lists + "/srcpkgcache.bin", "-o", "Dir::Cache::pkgcache=",
 		}
 	},
@@ -42,7 +43,8 @@ var apt = &Packages{
 		wait := []string{"apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"} // the system may be at work by itself
 		return [][]string{
 			slices.Concat(wait, []string{"update"}),
-			slices.Concat(wait, []string{"-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold", "install", "--"}, names),
+			slices.Concat(wait, []string{"-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confdef", "-o",
+				"Dpkg::Options::=--force-confold", "install", "--"}, names),
 		}
 	},
 	Offered: func(program, names []string) []string {
@@ -79,9 +81,11 @@ var apt = &Packages{
 			settings = append(settings, Option("Dir::Etc::sourcelist", s.Room+"/sources.list"))
 		}
 		files["apt.conf"] = always + strings.Join(settings, "\n") + "\n"
-		return files, []string{"DEBIAN_FRONTEND=noninteractive", "DEBCONF_NONINTERACTIVE_SEEN=true", "APT_CONFIG=" + s.Room + "/apt.conf"}
+		return files, []string{"DEBIAN_FRONTEND=noninteractive", "DEBCONF_NONINTERACTIVE_SEEN=true",
+			"APT_CONFIG=" + s.Room + "/apt.conf"}
 	},
-	Outdated:  []string{"404", "Unable to fetch", "Failed to fetch", "Hash Sum mismatch", "Unable to locate", "has no installation candidate", "not found"},
+	Outdated: []string{"404", "Unable to fetch", "Failed to fetch", "Hash Sum mismatch", "Unable to locate",
+		"has no installation candidate", "not found"},
 	Unknown:   []string{"Unable to locate", "no installation candidate"},
 	Installed: installed,
 	Sources:   "/etc/apt/sources.list",
@@ -90,7 +94,8 @@ var apt = &Packages{
 	Trusted:   "/etc/apt/trusted.gpg.d/*.[ga][ps][gc]",
 	Guard:     File{Path: "/usr/sbin/policy-rc.d", Text: "#!/bin/sh\nexit 101\n"}, // invoke-rc.d(8)
 	Fittings: []File{
-		{Path: "/etc/apt/apt.conf.d/90orrery", Text: "APT::Install-Recommends \"0\";\nAPT::Install-Suggests \"0\";\nAcquire::Languages \"none\";\n"},
+		{Path: "/etc/apt/apt.conf.d/90orrery",
+			Text: "APT::Install-Recommends \"0\";\nAPT::Install-Suggests \"0\";\nAcquire::Languages \"none\";\n"},
 		{Path: "/etc/dpkg/dpkg.cfg.d/90orrery", Text: strings.Join(excludes, "\n") + "\n"},
 	},
 	Volatile: []string{"var/lib/apt/lists", "var/cache/apt"},
@@ -99,13 +104,16 @@ var apt = &Packages{
 	FromMaking: []string{"etc/apt/apt.conf.d/99mmdebstrap", "etc/dpkg/dpkg.cfg.d/99mmdebstrap"},
 }
 
-// partOfKernel tells the packages of a kernel from what they need besides, such as initramfs-tools and linux-base.
+// partOfKernel tells the packages of a kernel from what they need besides, such as initramfs-tools
+// and linux-base.
 var partOfKernel = pattern.New("^linux-(image|binary|modules)-")
 
-// notInstalled has the packages that were unpacked and not installed, each with a file of what dpkg would say of it. Scanners of images know the place.
+// notInstalled has the packages that were unpacked and not installed, each with a file of what dpkg
+// would say of it. Scanners of images know the place.
 const notInstalled = "var/lib/dpkg/status.d"
 
-// unpack lays packages down. Tar goes through links to directories, as of /lib, where dpkg-deb --extract would replace them.
+// unpack lays packages down. Tar goes through links to directories, as of /lib, where dpkg-deb --extract
+// would replace them.
 const unpack = `mkdir -p /` + notInstalled + `
 for f; do
 	name=$(dpkg-deb -f "$f" Package)
@@ -138,8 +146,8 @@ func unpacked(system *tree.Root) ([]string, error) {
 	return all, nil
 }
 
-// Relations reads which packages one asks for, or stands for: of each group one is enough, and the first is preferred. Versions are left to the archive,
-// in which all fit together.
+// Relations reads which packages one asks for, or stands for: of each group one is enough, and the
+// first is preferred. Versions are left to the archive, in which all fit together.
 func Relations(field string) [][]string {
 	var all [][]string
 	for group := range strings.SplitSeq(field, ",") {
@@ -167,19 +175,22 @@ DPkg::Use-Pty "0";
 DPkg::Options { "--force-confdef"; "--force-confold"; "--force-unsafe-io"; };
 `
 
-// excludes keep out of trees what nobody reads on a node: it is more than a tenth of a small system. Licences stay.
+// excludes keep out of trees what nobody reads on a node: it is more than a tenth of a small
+// system. Licences stay.
 var excludes = []string{
 	"path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright",
 	"path-exclude=/usr/share/man/*", "path-exclude=/usr/share/info/*", "path-exclude=/usr/share/lintian/*",
 	"path-exclude=/usr/share/locale/*", "path-include=/usr/share/locale/locale.alias",
 }
 
-// mmdebstrap returns the command that makes a base, and the files that it reads. It runs as root of a user namespace.
+// mmdebstrap returns the command that makes a base, and the files that it reads. It runs as root of
+// a user namespace.
 func mmdebstrap(b *Bootstrap) (files map[string]string, args []string) {
 	args = []string{
 		"mmdebstrap", "--mode=root", "--format=directory", "--variant=minbase",
 		"--include=" + strings.Join(b.Packages, ","),
-		`--aptopt=Acquire::Languages "none"`, `--aptopt=APT::Sandbox::User "root"`, // fetched by root: no mode of a directory above is in the way
+		// fetched by root: no mode of a directory above is in the way
+		`--aptopt=Acquire::Languages "none"`, `--aptopt=APT::Sandbox::User "root"`,
 	}
 	for _, o := range b.Access {
 		args = append(args, "--aptopt="+o)
@@ -189,15 +200,17 @@ func mmdebstrap(b *Bootstrap) (files map[string]string, args []string) {
 	}
 	args = append(args,
 		"--skip=download/empty", "--skip=essential/unlink", "--skip=cleanup/apt",
-		fmt.Sprintf(`--setup-hook=/bin/sh -eu '%[1]s/gather' "$1" '%[1]s/archives' %[2]s`, b.Room, strings.Join(b.Packages, " ")),
+		fmt.Sprintf(`--setup-hook=/bin/sh -eu '%[1]s/gather' "$1" '%[1]s/archives' %[2]s`, b.Room,
+			strings.Join(b.Packages, " ")),
 		b.Suite, b.Tree, b.Room+"/sources.list")
 	return map[string]string{"gather": gather, "sources.list": b.Sources}, args
 }
 
-// gather brings the packages of a base to where they are set up from, before anything of theirs runs: out of the directory that
-// all builds share and, if they are not there, from the archives. Other builds can have written anything into that directory,
-// and apt takes a file of the right size for the one that it wants. So what comes out of it is compared with the signed lists,
-// and it is unmounted before the packages run. What cannot be gathered, mmdebstrap fetches later.
+// gather brings the packages of a base to where they are set up from, before anything of theirs
+// runs: out of the directory that all builds share and, if they are not there, from the archives.
+// Other builds can have written anything into that directory, and apt takes a file of the right
+// size for the one that it wants. So what comes out of it is compared with the signed lists, and it
+// is unmounted before the packages run. What cannot be gathered, mmdebstrap fetches later.
 const gather = `tree=$1 shared=$2
 shift 2
 export APT_CONFIG="${MMDEBSTRAP_APT_CONFIG:-$APT_CONFIG}"

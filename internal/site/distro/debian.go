@@ -9,7 +9,8 @@ import (
 // Debian is what images are of unless they say otherwise.
 var Debian = &Distribution{
 	Name: "debian", Title: "Debian",
-	Suites:     []string{"squeeze", "wheezy", "jessie", "stretch", "buster", "bullseye", "bookworm", "trixie", "forky", "sid"},
+	Suites: []string{"squeeze", "wheezy", "jessie", "stretch", "buster", "bullseye", "bookworm", "trixie", "forky",
+		"sid"},
 	Moving:     []string{"stable", "oldstable", "testing", "unstable", "experimental"},
 	Unsettled:  []string{"sid", "unstable", "experimental"},
 	Components: []string{"main"},

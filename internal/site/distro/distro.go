@@ -1,9 +1,11 @@
 // Package distro describes the Linux distributions that nodes can use: how a base is made and from
 // which archives, what is in it, how packages are installed, and what runs its services.
 //
-// A Distribution is a file of this package with nothing in it but what differs (debian.go, ubuntu.go). It names its Packages and its Services, which it may
-// share with others: those of apt (apt.go, with its archives in sources.go) and those of systemd (systemd.go). They do nothing themselves but in a
-// tree that they are given: they have the words of commands, and read what those print. Who builds layers or configures nodes runs them.
+// A Distribution is a file of this package with nothing in it but what differs (debian.go,
+// ubuntu.go). It names its Packages and its Services, which it may share with others: those of apt
+// (apt.go, with its archives in sources.go) and those of systemd (systemd.go). They do nothing
+// themselves but in a tree that they are given: they have the words of commands, and read what
+// those print. Who builds layers or configures nodes runs them.
 package distro
 
 import (
@@ -44,7 +46,8 @@ func Named(name string) *Distribution {
 	return nil
 }
 
-// Of returns the distribution of an image: the one that it names or, if it names none, the one that has its suite.
+// Of returns the distribution of an image: the one that it names or, if it names none, the one that
+// has its suite.
 func Of(i site.Image) *Distribution {
 	if d := Named(i.Distribution); d != nil {
 		return d
@@ -73,7 +76,8 @@ type File struct {
 	Link bool
 }
 
-// Packages is how packages come into a system. Commands are run in the scratch container in which a layer is built. That which makes a base is a program of the host.
+// Packages is how packages come into a system. Commands are run in the scratch container in which a
+// layer is built. That which makes a base is a program of the host.
 type Packages struct {
 	Name  string // of the program
 	Tool  string // the program, in a system
@@ -87,7 +91,8 @@ type Packages struct {
 	Make func(b *Bootstrap) (files map[string]string, args []string)
 	// Told is a command that prints all on which package lists depend.
 	Told func(room string) []string
-	// Program begins each of the commands below: it has the lists with this key, in the directory of the scratch that is for building only.
+	// Program begins each of the commands below: it has the lists with this key, in the directory of
+	// the scratch that is for building only.
 	Program                func(room, key string) []string
 	Update, Fetch, Install []string
 	// InPlace returns the commands that install packages in a running system, from its own package sources.
@@ -100,8 +105,8 @@ type Packages struct {
 	// is installed. See Relations.
 	Candidate func(program, names []string) []string
 	Has       []string
-	// Machine are the packages that a system with a kernel of its own needs besides, and a container does not; OfKernel tells the names of
-	// packages that are parts of a kernel.
+	// Machine are the packages that a system with a kernel of its own needs besides, and a container
+	// does not; OfKernel tells the names of packages that are parts of a kernel.
 	Machine  []string
 	OfKernel func(name string) bool
 	// File returns the name of the file that Download makes of a package. Unpack returns a command that unpacks
@@ -110,7 +115,8 @@ type Packages struct {
 	File     func(p map[string]string) string
 	Unpack   func(files []string) []string
 	Unpacked func(system *tree.Root) ([]string, error)
-	// In returns the files by which packages are fetched in a scratch, and the variables that point to these files.
+	// In returns the files by which packages are fetched in a scratch, and the variables that point to
+	// these files.
 	In func(s *Scratch) (files map[string]string, environ []string)
 	// Outdated tells from what a command printed that fresh lists may help, Unknown that there is no such package.
 	Outdated, Unknown []string
@@ -146,14 +152,16 @@ type Scratch struct {
 	Alone   bool     // whatever else the system says of sources
 }
 
-// Services is who runs the services of a node: systemd, so far. Commands are run in the node, or in the scratch container; names of services are to be
-// added to those that are for services.
+// Services is who runs the services of a node: systemd, so far. Commands are run in the node, or in
+// the scratch container; names of services are to be added to those that are for services.
 type Services struct {
 	Name  string
 	Init  []string // where it is in a system; one of these
 	Users []string // a command that makes the users that packages and roles declare
 
-	Awaited []string // a command that waits until all that starts by itself has started, says how that went, and fails unless it went well
+	// a command that waits until all that starts by itself has started, says how that went, and fails
+	// unless it went well
+	Awaited []string
 	Partly  string   // what it says if some of it failed
 	Deaf    []string // what it says while it takes no orders
 	Broken  []string // a command that prints what failed

@@ -7,7 +7,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestOf: an image is of the distribution that it names or, as site files said it before there was a key for it, of that which has its suite.
+// TestOf: an image is of the distribution that it names or, as site files said it before there was
+// a key for it, of that which has its suite.
 func TestOf(t *testing.T) {
 	for _, c := range []struct {
 		image site.Image

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Paragraphs reads deb822(5), the form in which apt and dpkg keep what they know: paragraphs of fields, by name in lower case. Lines of a field after its first
-// are below that. Each paragraph comes with its text.
+// Paragraphs reads deb822(5), the form in which apt and dpkg keep what they know: paragraphs of
+// fields, by name in lower case. Lines of a field after its first are below that. Each paragraph
+// comes with its text.
 func Paragraphs(text string) iter.Seq2[map[string]string, string] {
 	return func(yield func(map[string]string, string) bool) {
 		fields, last, begin, at := map[string]string{}, "", 0, 0

@@ -42,14 +42,16 @@ func ListOf(sources []Source) string {
 	return b.String()
 }
 
-// An archive's suite is a release with or without one of these; others (-backports, -proposed) are for those who ask.
+// An archive's suite is a release with or without one of these; others (-backports, -proposed) are
+// for those who ask.
 var pockets = []string{"", "-updates", "-security"}
 
 // mirrored are the sources of a suite where the host has none that fit: those of the site's mirrors.
 func (d *Distribution) mirrored(root, suite string, m site.Mirror) ([]Source, error) {
 	if m.Apt == "" {
 		return nil, problem.New(problem.Mistake, "this host has no package sources of %s for the suite %s", d.Title, suite).
-			Try("say in site.toml where they are, such as [mirror] apt = %q, security = %q; key = … if this host has no %s", d.Archive.Apt, d.Archive.Security, d.Keyring)
+			Try("say in site.toml where they are, such as [mirror] apt = %q, security = %q; key = … if this host has no %s",
+				d.Archive.Apt, d.Archive.Security, d.Keyring)
 	}
 	key := d.Keyring
 	if _, err := os.Stat(filepath.Join(root, key)); err != nil {
@@ -62,8 +64,9 @@ func (d *Distribution) mirrored(root, suite string, m site.Mirror) ([]Source, er
 	return all, nil
 }
 
-// Sources returns where an image's packages come from: the host's own archives, with the image's suite in place of the
-// host's release, and the site's mirrors instead of those that it declares. Root is "/" but for tests.
+// Sources returns where an image's packages come from: the host's own archives, with the image's
+// suite in place of the host's release, and the site's mirrors instead of those that it declares.
+// Root is "/" but for tests.
 func Sources(root string, img site.Image, m site.Mirror) ([]Source, error) {
 	d, suite := Of(img), img.Suite
 	own, err := HostSources(root)
@@ -75,8 +78,10 @@ func Sources(root string, img site.Image, m site.Mirror) ([]Source, error) {
 	if Of(site.Image{Suite: release}) == d {
 		for _, s := range own {
 			base, pocket := splitSuite(s.Suite)
-			// Components tell the distribution's archives from others that use its suite's name (download.docker.com: "stable").
-			if (base == release || slices.Contains(d.Moving, base)) && slices.Contains(s.Components, "main") && slices.Contains(pockets, pocket) {
+			// Components tell the distribution's archives from others that use its suite's name
+			// (download.docker.com: "stable").
+			if (base == release || slices.Contains(d.Moving, base)) && slices.Contains(s.Components, "main") &&
+				slices.Contains(pockets, pocket) {
 				s.Suite = suite + pocket
 				found = append(found, s)
 			}
@@ -229,7 +234,8 @@ func parseLines(text string) []Source {
 func parseStanzas(text string) []Source {
 	var all []Source
 	for fields := range Paragraphs(text) {
-		if !slices.Contains(strings.Fields(fields["types"]), "deb") || slices.Contains([]string{"no", "false", "0", "off"}, strings.ToLower(fields["enabled"])) {
+		if !slices.Contains(strings.Fields(fields["types"]), "deb") ||
+			slices.Contains([]string{"no", "false", "0", "off"}, strings.ToLower(fields["enabled"])) {
 			continue
 		}
 		key := strings.TrimSpace(fields["signed-by"])

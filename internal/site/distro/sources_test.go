@@ -66,13 +66,17 @@ func TestSources(t *testing.T) {
 	}{
 		"the host's release": {"bookworm", stanzas, site.Image{Suite: "bookworm"}, site.Mirror{},
 			"http://mirror.example/debian bookworm main|http://mirror.example/debian bookworm-updates main|http://mirror.example/debian-security bookworm-security main"},
-		"another release": {"bookworm", stanzas, site.Image{Suite: "trixie", Components: []string{"main", "non-free"}}, site.Mirror{},
+		"another release": {"bookworm", stanzas, site.Image{Suite: "trixie", Components: []string{"main", "non-free"}},
+			site.Mirror{},
 			"http://mirror.example/debian trixie main non-free|http://mirror.example/debian trixie-updates main non-free|http://mirror.example/debian-security trixie-security main non-free"},
-		"the moving release": {"bookworm", stanzas, site.Image{Suite: "sid"}, site.Mirror{}, "http://mirror.example/debian sid main"},
-		"lines":              {"bullseye", lines, site.Image{Suite: "bullseye"}, site.Mirror{}, "http://a/debian bullseye main|http://a/security bullseye-security main"},
+		"the moving release": {"bookworm", stanzas, site.Image{Suite: "sid"}, site.Mirror{},
+			"http://mirror.example/debian sid main"},
+		"lines": {"bullseye", lines, site.Image{Suite: "bullseye"}, site.Mirror{},
+			"http://a/debian bullseye main|http://a/security bullseye-security main"},
 		"the old name of security": {"buster", old, site.Image{Suite: "bookworm"}, site.Mirror{},
 			"http://a/debian bookworm main|http://a/security bookworm-security main"},
-		"another distribution": {"bookworm", stanzas, site.Image{Suite: "noble"}, site.Mirror{Apt: "http://m/ubuntu", Security: "http://s/ubuntu"},
+		"another distribution": {"bookworm", stanzas, site.Image{Suite: "noble"},
+			site.Mirror{Apt: "http://m/ubuntu", Security: "http://s/ubuntu"},
 			"http://m/ubuntu noble main universe|http://m/ubuntu noble-updates main universe|http://s/ubuntu noble-security main universe"},
 		"no apt here": {"", map[string]string{}, site.Image{Suite: "bookworm"}, site.Mirror{Apt: "http://m/debian"},
 			"http://m/debian bookworm main|http://m/debian bookworm-updates main"},
@@ -97,11 +101,13 @@ func TestSources(t *testing.T) {
 }
 
 func TestKeysOfSources(t *testing.T) {
-	got, err := Sources(hostRoot(t, "bookworm", map[string]string{"etc/apt/sources.list.d/debian.sources": deb822}), site.Image{Suite: "bookworm"}, site.Mirror{})
+	got, err := Sources(hostRoot(t, "bookworm", map[string]string{"etc/apt/sources.list.d/debian.sources": deb822}),
+		site.Image{Suite: "bookworm"}, site.Mirror{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got[0].Key != "/usr/share/keyrings/debian-archive-keyring.gpg" || got[2].Key != "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nabcd\n-----END PGP PUBLIC KEY BLOCK-----" {
+	if got[0].Key != "/usr/share/keyrings/debian-archive-keyring.gpg" ||
+		got[2].Key != "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nabcd\n-----END PGP PUBLIC KEY BLOCK-----" {
 		t.Errorf("keys %q, %q", got[0].Key, got[2].Key)
 	}
 }
@@ -127,7 +133,8 @@ func TestParagraphs(t *testing.T) {
 	for p, text := range Paragraphs(text) {
 		all = append(all, p["package"]+"|"+p["description"]+"|"+p["empty"]+"|"+strings.SplitN(text, "\n", 2)[0])
 	}
-	want := []string{"a|first\nsecond\n\nthird||# of the installer", "b||\nastray|PACKAGE: b", "c||| continued from nothing"}
+	want := []string{"a|first\nsecond\n\nthird||# of the installer", "b||\nastray|PACKAGE: b",
+		"c||| continued from nothing"}
 	if !slices.Equal(all, want) {
 		t.Errorf("%q", all)
 	}

@@ -32,7 +32,8 @@ var systemd = &Services{
 	End:     []string{"systemctl", "disable", "--now", "--quiet"},
 	// To enable is to reload, too: what has just been written is known to systemd.
 	Renew: []string{"/bin/sh", "-c", "systemctl enable --quiet \"$@\" && systemctl restart \"$@\" && exit 0\n" +
-		`code=$?; for s; do systemctl is-active --quiet "$s" || systemctl status --no-pager --lines=15 "$s"; done; exit $code`, "services"},
+		`code=$?; for s; do systemctl is-active --quiet "$s" || systemctl status --no-pager --lines=15 "$s"; done; exit $code`,
+		"services"},
 	Unmask:  []string{"systemctl", "unmask", "--quiet"},
 	Forgive: []string{"systemctl", "reset-failed", "--quiet"},
 	// What is started again, however often, is "activating" meanwhile.
@@ -59,13 +60,15 @@ var systemd = &Services{
 	},
 	Disable: disable,
 	StartsWith: func(service string) File {
-		return File{Path: unitsDir + "/multi-user.target.wants/" + service, Text: "/lib/systemd/system/" + service, Link: true}
+		return File{Path: unitsDir + "/multi-user.target.wants/" + service, Text: "/lib/systemd/system/" + service,
+			Link: true}
 	},
 	Fittings: fittings(),
 }
 
-// notInContainers are units that systemd is not to start in a container, which has the host's kernel, devices and clock: there
-// they fail or waste time. In a virtual machine made of the same image they start.
+// notInContainers are units that systemd is not to start in a container, which has the host's
+// kernel, devices and clock: there they fail or waste time. In a virtual machine made of the same
+// image they start.
 var notInContainers = []string{
 	// Kernel file systems that belong to the host.
 	"sys-kernel-debug.mount", "sys-kernel-tracing.mount", "sys-kernel-config.mount", "sys-fs-fuse-connections.mount",
@@ -74,12 +77,14 @@ var notInContainers = []string{
 	"systemd-modules-load.service", "modprobe@.service", "kmod-static-nodes.service", "systemd-hwdb-update.service",
 	"systemd-udevd.service", "systemd-udev-trigger.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket",
 	"systemd-tmpfiles-setup-dev.service", "systemd-tmpfiles-setup-dev-early.service",
-	"systemd-pcrphase-sysinit.service", "systemd-pcrphase.service", "systemd-pstore.service", "systemd-network-generator.service",
+	"systemd-pcrphase-sysinit.service", "systemd-pcrphase.service", "systemd-pstore.service",
+	"systemd-network-generator.service",
 	// Disks, random numbers, audit: the host's.
 	"systemd-remount-fs.service", "systemd-random-seed.service", "systemd-journald-audit.socket", "e2scrub_reap.service",
-	// Terminals: what a container prints on its console is recorded, and nobody can log in there. The terminal of an unprivileged
-	// container belongs to the host, and systemd 258 cannot open it: console-getty would fail, and each node would be degraded
-	// (systemd issue 39036). systemd-getty-generator(8) pulls both of these in, so that they cannot just be disabled.
+	// Terminals: what a container prints on its console is recorded, and nobody can log in there. The
+	// terminal of an unprivileged container belongs to the host, and systemd 258 cannot open it:
+	// console-getty would fail, and each node would be degraded (systemd issue 39036).
+	// systemd-getty-generator(8) pulls both of these in, so that they cannot just be disabled.
 	"console-getty.service", "container-getty@.service",
 	"getty-static.service", "getty@.service", "serial-getty@.service",
 	"systemd-ask-password-console.path", "systemd-ask-password-wall.path",
@@ -87,8 +92,8 @@ var notInContainers = []string{
 
 // masked are units that no node is to have.
 var masked = []string{
-	// What a machine that is administered by hand does daily: on 64 nodes it would wake at once, and nodes are renewed by a new
-	// layer, not by an upgrade.
+	// What a machine that is administered by hand does daily: on 64 nodes it would wake at once, and
+	// nodes are renewed by a new layer, not by an upgrade.
 	"apt-daily.timer", "apt-daily-upgrade.timer", "apt-daily.service", "apt-daily-upgrade.service",
 	"e2scrub_all.timer", "man-db.timer", "dpkg-db-backup.timer", "fstrim.timer",
 	// What the image builder has done already, for all nodes.
@@ -100,18 +105,21 @@ var masked = []string{
 	"ssh.socket",
 }
 
-// onDemand are services that systemd starts when something asks for them over D-Bus. To start them at every boot takes a sixth of
-// it, and few nodes ever ask.
+// onDemand are services that systemd starts when something asks for them over D-Bus. To start them
+// at every boot takes a sixth of it, and few nodes ever ask.
 var onDemand = []string{"dbus.service", "systemd-logind.service"}
 
-// noGenerators are programs that systemd runs at the beginning of every boot to look for what a node never has: encrypted,
-// verified or unnamed disks, a suspended image, a kernel command line of its own. They are a fifth of the work of a boot.
+// noGenerators are programs that systemd runs at the beginning of every boot to look for what a
+// node never has: encrypted, verified or unnamed disks, a suspended image, a kernel command line of
+// its own. They are a fifth of the work of a boot.
 var noGenerators = []string{
-	"bless-boot", "cryptsetup", "debug", "gpt-auto", "hibernate-resume", "integritysetup", "rc-local", "run", "system-update",
+	"bless-boot", "cryptsetup", "debug", "gpt-auto", "hibernate-resume", "integritysetup", "rc-local", "run",
+	"system-update",
 	"ssh", "tpm2", "veritysetup",
 }
 
-// fittings are the files by which a system with systemd is fit for being a node. Changing any of them needs a new version: constant fit in package spec.
+// fittings are the files by which a system with systemd is fit for being a node. Changing any of
+// them needs a new version: constant fit in package spec.
 func fittings() []File {
 	all := []File{
 		// The journal preallocates 8 MiB for each of its files by default: more than all else that a node writes.
@@ -128,7 +136,8 @@ ReadKMsg=no
 		{Path: unitsDir + "/ssh.service.d/orrery.conf", Text: "[Service]\nExecStartPre=\n"},
 	}
 	for _, unit := range notInContainers {
-		all = append(all, File{Path: unitsDir + "/" + unit + ".d/orrery.conf", Text: "[Unit]\nConditionVirtualization=!container\n"})
+		all = append(all, File{Path: unitsDir + "/" + unit + ".d/orrery.conf",
+			Text: "[Unit]\nConditionVirtualization=!container\n"})
 	}
 	absent := func(path string) { all = append(all, File{Path: path, Text: "/dev/null", Link: true}) }
 	for _, unit := range masked {
@@ -145,7 +154,8 @@ ReadKMsg=no
 
 // properties are what is asked of each unit (systemctl(1), org.freedesktop.systemd1(5)).
 var properties = []string{
-	"LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "Type", "RemainAfterExit", "ConditionResult", "ConditionTimestampMonotonic", "Job",
+	"LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "Type", "RemainAfterExit", "ConditionResult",
+	"ConditionTimestampMonotonic", "Job",
 	"NRestarts",
 }
 
@@ -171,7 +181,8 @@ func parse(text string) []state {
 
 // results are the words for why a unit has failed (systemd.exec(5)); what a node says besides is not repeated.
 var results = []string{
-	"exit-code", "signal", "core-dump", "watchdog", "start-limit-hit", "timeout", "oom-kill", "resources", "protocol", "exec-condition", "condition",
+	"exit-code", "signal", "core-dump", "watchdog", "start-limit-hit", "timeout", "oom-kill", "resources", "protocol",
+	"exec-condition", "condition",
 }
 
 // condition says how a unit is not as it is to be.
@@ -199,8 +210,8 @@ func (s state) condition() Condition {
 	return Condition{}
 }
 
-// launch says how a unit was started (systemd.service(5), Type= and NRestarts). A simple service counts as started once it is
-// forked, one of type exec once its program runs.
+// launch says how a unit was started (systemd.service(5), Type= and NRestarts). A simple service
+// counts as started once it is forked, one of type exec once its program runs.
 func (s state) launch() Launch {
 	restarts, _ := strconv.Atoi(s["NRestarts"]) // other units than services have none
 	return Launch{slices.Contains([]string{"simple", "exec", "idle"}, s["Type"]), restarts}
@@ -209,7 +220,8 @@ func (s state) launch() Launch {
 // awaited reports whether a unit that does not run is about to be started, because the node boots.
 func (s state) awaited() bool { return s["Job"] != "" && s["Job"] != "0" }
 
-// done reports whether a unit that does not run has done what it is for: a service that ends by itself, or one whose conditions do not hold.
+// done reports whether a unit that does not run has done what it is for: a service that ends by
+// itself, or one whose conditions do not hold.
 func (s state) done() bool {
 	once := s["Type"] == "oneshot" && s["Result"] == "success" && s["RemainAfterExit"] != "yes"
 	tried := s["ConditionTimestampMonotonic"] != "" && s["ConditionTimestampMonotonic"] != "0"

@@ -10,14 +10,16 @@ import (
 	"orrery/internal/tree"
 )
 
-// TestDisable: the links that pull a unit in are removed, wherever they are, and nothing else is, neither in the node nor outside.
+// TestDisable: the links that pull a unit in are removed, wherever they are, and nothing else is,
+// neither in the node nor outside.
 func TestDisable(t *testing.T) {
 	node, outside := t.TempDir(), t.TempDir()
 	at := func(name string) string { return filepath.Join(node, unitsDir, name) }
 	for _, dir := range []string{"multi-user.target.wants", "timers.target.requires", "other", "sly.wants"} {
 		must(t, os.MkdirAll(at(dir), 0o755))
 	}
-	gone := []string{"multi-user.target.wants/feed.service", "timers.target.requires/feed.service", "multi-user.target.wants/tidy.timer"}
+	gone := []string{"multi-user.target.wants/feed.service", "timers.target.requires/feed.service",
+		"multi-user.target.wants/tidy.timer"}
 	stay := []string{"other/feed.service", "multi-user.target.wants/web.service", "feed.service"}
 	for _, name := range append(gone, stay...) {
 		must(t, os.Symlink("/usr/lib/systemd/system/x", at(name)))
@@ -36,7 +38,8 @@ func TestDisable(t *testing.T) {
 			t.Errorf("%s is still there: %v", name, err)
 		}
 	}
-	for _, path := range []string{at(stay[0]), at(stay[1]), at(stay[2]), at("sly.wants/feed.service"), filepath.Join(outside, "feed.service")} {
+	for _, path := range []string{at(stay[0]), at(stay[1]), at(stay[2]), at("sly.wants/feed.service"),
+		filepath.Join(outside, "feed.service")} {
 		if _, err := os.Lstat(path); err != nil {
 			t.Error(err)
 		}
@@ -47,10 +50,11 @@ func TestDisable(t *testing.T) {
 	must(t, systemd.Disable(bare, "feed"))
 }
 
-// TestNoGettyInContainers: whatever systemd-getty-generator(8) pulls in is started in machines and not in containers, whose
-// terminals nobody uses and some versions of systemd cannot open.
+// TestNoGettyInContainers: whatever systemd-getty-generator(8) pulls in is started in machines and
+// not in containers, whose terminals nobody uses and some versions of systemd cannot open.
 func TestNoGettyInContainers(t *testing.T) {
-	for _, unit := range []string{"console-getty.service", "container-getty@.service", "serial-getty@.service", "getty@.service"} {
+	for _, unit := range []string{"console-getty.service", "container-getty@.service", "serial-getty@.service",
+		"getty@.service"} {
 		path := "/etc/systemd/system/" + unit + ".d/orrery.conf"
 		if !slices.ContainsFunc(systemd.Fittings, func(f File) bool {
 			return f.Path == path && strings.Contains(f.Text, "ConditionVirtualization=!container")

@@ -23,7 +23,8 @@ var Ubuntu = &Distribution{
 	Services:   systemd,
 }
 
-// ubuntuArchive returns where the packages for this machine are: those of the first processors are apart from all others.
+// ubuntuArchive returns where the packages for this machine are: those of the first processors are
+// apart from all others.
 func ubuntuArchive() site.Mirror {
 	if runtime.GOARCH == "amd64" {
 		return site.Mirror{Apt: "http://archive.ubuntu.com/ubuntu", Security: "http://security.ubuntu.com/ubuntu"}

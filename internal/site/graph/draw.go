@@ -10,14 +10,15 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Colours of networks and of roles are not the same. With more of them, colours come again: every one has its name beside it.
+// Colours of networks and of roles are not the same. With more of them, colours come again: every
+// one has its name beside it.
 const (
 	netColours  = 6
 	roleColours = 10
 )
 
-// style is for light backgrounds and, where the reader wants that, for dark ones. It names everything twice rather than use variables, which not every
-// program that shows SVG knows.
+// style is for light backgrounds and, where the reader wants that, for dark ones. It names
+// everything twice rather than use variables, which not every program that shows SVG knows.
 const style = `
 text { font-family: system-ui, "Segoe UI", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif; fill: #1f2328 }
 .paper { fill: #ffffff }
@@ -55,7 +56,8 @@ text { fill: #e6edf3 }
 }
 `
 
-// marks are what health looks like besides its colour: a tick, an exclamation mark, a cross, a bar, an empty ring. They are 10 by 10.
+// marks are what health looks like besides its colour: a tick, an exclamation mark, a cross, a bar,
+// an empty ring. They are 10 by 10.
 var marks = map[Health]string{
 	Good:     "M1 5l3 4 5-8",
 	Doubtful: "M5 1v5M5 9v0",
@@ -64,7 +66,8 @@ var marks = map[Health]string{
 	Absent:   "M5 1a4 4 0 1 0 .01 0",
 }
 
-var classes = map[Health]string{Declared: "declared", Good: "good", Doubtful: "doubtful", Bad: "bad", Off: "off", Absent: "absent"}
+var classes = map[Health]string{Declared: "declared", Good: "good", Doubtful: "doubtful", Bad: "bad", Off: "off",
+	Absent: "absent"}
 
 // A drawing writes a layout down as SVG.
 type drawing struct {
@@ -75,7 +78,8 @@ type drawing struct {
 func (d *drawing) put(format string, args ...any) { fmt.Fprintf(d, format+"\n", args...) }
 
 func (d *drawing) begin(l *layout) {
-	d.put(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-labelledby="title about">`, l.width, l.height)
+	d.put(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-labelledby="title about">`,
+		l.width, l.height)
 	d.put(`<title id="title">%s</title>`, shown("Site "+d.picture.title()))
 	d.put(`<desc id="about">%s</desc>`, shown(d.picture.description(l)))
 	d.put(`<style>%s</style>`, style)
@@ -122,7 +126,8 @@ func network(n *site.Network) string {
 
 func (d *drawing) host(h *hostBox) {
 	d.put(`<rect class="host" x="%d" y="%d" width="%d" height="%d" rx="8"/>`, h.x, h.y, h.w, h.h)
-	d.put(`<text class="label" x="%d" y="%d">%s</text>`, h.x+padding, h.y+20, fit(h.title+": "+humanize.Count(h.nodes, "node"), 12, float64(h.w-2*padding)))
+	d.put(`<text class="label" x="%d" y="%d">%s</text>`, h.x+padding, h.y+20,
+		fit(h.title+": "+humanize.Count(h.nodes, "node"), 12, float64(h.w-2*padding)))
 }
 
 // network draws a trunk and its branches: dots are where lines meet, and where there is none they only cross.
@@ -144,7 +149,8 @@ func (d *drawing) network(n *line) {
 // card draws a node. It is an inner svg, which lets nothing out of its frame.
 func (d *drawing) card(c *card) {
 	n, seen := c.node, d.picture.look(c.node)
-	d.put(`<svg class="%s" x="%d" y="%d" width="%d" height="%d"><title>%s</title>`, classes[seen.Health], c.x, c.y, c.w, c.h, lines(d.picture.about(n)))
+	d.put(`<svg class="%s" x="%d" y="%d" width="%d" height="%d"><title>%s</title>`, classes[seen.Health], c.x, c.y, c.w,
+		c.h, lines(d.picture.about(n)))
 	d.put(`<rect class="card" x="1" y="1" width="%d" height="%d" rx="5"/>`, c.w-2, c.h-2)
 	if c.role >= 0 {
 		d.put(`<rect class="dot r%d" x="5" y="8" width="4" height="%d" rx="2"/>`, c.role%roleColours, c.h-16)
@@ -202,6 +208,7 @@ func (d *drawing) legend(l *layout) {
 		x, y := margin+i%perLine(l)*legendWide, l.legend+i/perLine(l)*labelRow
 		count := len(slices.DeleteFunc(slices.Clone(l.cards), func(c *card) bool { return c.role != i }))
 		d.put(`<rect class="dot r%d" x="%d" y="%d" width="10" height="10" rx="2"/>`, i%roleColours, x, y)
-		d.put(`<text class="small" x="%d" y="%d">%s</text>`, x+16, y+9, fit(fmt.Sprintf("%s, %s", role, humanize.Count(count, "node")), 11, legendWide-24))
+		d.put(`<text class="small" x="%d" y="%d">%s</text>`, x+16, y+9,
+			fit(fmt.Sprintf("%s, %s", role, humanize.Count(count, "node")), 11, legendWide-24))
 	}
 }

@@ -1,10 +1,12 @@
 // Package graph draws a site as SVG: a box for each host, a card for each node in it, a line for each network.
 //
-// A network is one coloured line. It comes down at the left from its name, turns into each row of cards that has a node of it, and a short line leads from
-// there up to each of these. So no line ever crosses a card, however many nodes there are. Layout comes first and knows nothing of SVG; drawing only writes
-// down what the layout says. The same site gives the same bytes.
+// A network is one coloured line. It comes down at the left from its name, turns into each row of
+// cards that has a node of it, and a short line leads from there up to each of these. So no line
+// ever crosses a card, however many nodes there are. Layout comes first and knows nothing of SVG;
+// drawing only writes down what the layout says. The same site gives the same bytes.
 //
-// What is drawn of a node comes from the node in part, and is strange speech: it is made visible, escaped and cut, and a card lets nothing out of its frame.
+// What is drawn of a node comes from the node in part, and is strange speech: it is made visible,
+// escaped and cut, and a card lets nothing out of its frame.
 package graph
 
 import (

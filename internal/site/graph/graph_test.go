@@ -26,7 +26,8 @@ func fleet(nodes, hosts, networks int) *site.Site {
 		s.Hosts = append(s.Hosts, site.Host{Name: fmt.Sprintf("sv%d", i+1), Address: fmt.Sprintf("root@10.0.0.%d", i+1)})
 	}
 	for i := range networks {
-		s.Networks = append(s.Networks, site.Network{Name: fmt.Sprintf("net%d", i), Subnet: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, byte(i), 0}), 24)})
+		s.Networks = append(s.Networks, site.Network{Name: fmt.Sprintf("net%d", i),
+			Subnet: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, byte(i), 0}), 24)})
 	}
 	for i := range nodes {
 		n := site.Node{Name: fmt.Sprintf("node%d", i+1), ID: 101 + i, Roles: []string{fmt.Sprintf("role%d", i%5)}}
@@ -35,7 +36,8 @@ func fleet(nodes, hosts, networks int) *site.Site {
 		}
 		for k := range networks {
 			if k == 0 || i%3 == 0 {
-				n.NICs = append(n.NICs, site.NIC{Network: s.Networks[k].Name, Address: netip.AddrFrom4([4]byte{10, 9, byte(k), byte(1 + i%250)})})
+				n.NICs = append(n.NICs, site.NIC{Network: s.Networks[k].Name,
+					Address: netip.AddrFrom4([4]byte{10, 9, byte(k), byte(1 + i%250)})})
 			}
 		}
 		s.Nodes = append(s.Nodes, n)
@@ -53,11 +55,14 @@ func picture(s *site.Site) Picture {
 
 // all holds every way in which a node can be.
 var all = []Look{
-	{Health: Good, Word: "healthy"}, {Health: Doubtful, Word: "drifted", Detail: "file /etc/x is gone"}, {Health: Bad, Word: "unhealthy", Detail: "no answer"},
-	{Health: Off, Word: "stopped"}, {Health: Absent, Word: "absent"}, {Health: Good, Word: "running", Beside: []string{"release 701 in quarantine, running"}},
+	{Health: Good, Word: "healthy"}, {Health: Doubtful, Word: "drifted", Detail: "file /etc/x is gone"},
+	{Health: Bad, Word: "unhealthy", Detail: "no answer"},
+	{Health: Off, Word: "stopped"}, {Health: Absent, Word: "absent"},
+	{Health: Good, Word: "running", Beside: []string{"release 701 in quarantine, running"}},
 }
 
-// TestGolden: pictures are as they were looked at in a browser. With -update they are written anew: look at them again.
+// TestGolden: pictures are as they were looked at in a browser. With -update they are written anew:
+// look at them again.
 func TestGolden(t *testing.T) {
 	three := picture(fleet(3, 0, 1))
 	three.Host = "local"
@@ -66,7 +71,8 @@ func TestGolden(t *testing.T) {
 	for i, n := range seen.Nodes {
 		seen.Seen[n.Name] = all[i%len(all)]
 	}
-	for name, p := range map[string]Picture{"three": three, "seen": seen, "many": picture(fleet(64, 1, 3)), "unplaced": picture(fleet(2, 0, 0)), "empty": picture(&site.Site{Name: "empty"})} {
+	for name, p := range map[string]Picture{"three": three, "seen": seen, "many": picture(fleet(64, 1, 3)),
+		"unplaced": picture(fleet(2, 0, 0)), "empty": picture(&site.Site{Name: "empty"})} {
 		t.Run(name, func(t *testing.T) {
 			svg := Draw(p)
 			path := filepath.Join("testdata", name+".svg")
@@ -115,10 +121,12 @@ func wellFormed(t interface{ Fatalf(string, ...any) }, svg []byte) {
 	}
 }
 
-// TestDisjoint: whatever a site is like, no card lies on another or outside of its host, and no line runs over a card.
+// TestDisjoint: whatever a site is like, no card lies on another or outside of its host, and no
+// line runs over a card.
 func TestDisjoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := picture(fleet(rapid.IntRange(0, 80).Draw(t, "nodes"), rapid.IntRange(0, 4).Draw(t, "hosts"), rapid.IntRange(0, 9).Draw(t, "networks")))
+		p := picture(fleet(rapid.IntRange(0, 80).Draw(t, "nodes"), rapid.IntRange(0, 4).Draw(t, "hosts"),
+			rapid.IntRange(0, 9).Draw(t, "networks")))
 		l := p.layout()
 		if len(l.cards) != len(p.Nodes) {
 			t.Fatalf("%d cards for %d nodes", len(l.cards), len(p.Nodes))
@@ -168,7 +176,8 @@ func TestDisjoint(t *testing.T) {
 }
 
 var hostile = []string{
-	`</title><script>alert(1)</script>`, `"><image href="http://x/"/>`, "a\x1b[31mred\x00\x07", "\u202eesrever", `&amp;]]>`, "\xff\xfe", "line\nline\ttab",
+	`</title><script>alert(1)</script>`, `"><image href="http://x/"/>`, "a\x1b[31mred\x00\x07", "\u202eesrever",
+	`&amp;]]>`, "\xff\xfe", "line\nline\ttab",
 	strings.Repeat("W", 5000), strings.Repeat("字", 300), "\ufffe\U000e0041", `onload='x'`,
 }
 

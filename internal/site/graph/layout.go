@@ -105,7 +105,8 @@ func (p *Picture) layout() *layout {
 	return l
 }
 
-// columnsFor returns how many cards stand side by side: a few in one row, more in about as many rows as columns.
+// columnsFor returns how many cards stand side by side: a few in one row, more in about as many
+// rows as columns.
 func columnsFor(nodes int) int {
 	if nodes <= 4 {
 		return nodes

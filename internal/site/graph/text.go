@@ -8,13 +8,15 @@ import (
 
 var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;")
 
-// shown returns text as it may stand in the file: what a reader could not see is spelt out, and nothing of it is markup.
+// shown returns text as it may stand in the file: what a reader could not see is spelt out, and
+// nothing of it is markup.
 func shown(text string) string { return markup.Replace(sanitize.Line(text)) }
 
 // lines is shown for text of several lines.
 func lines(text string) string { return markup.Replace(sanitize.Text(text)) }
 
-// wide estimates how wide a line of text is in a sans-serif face of some size, rather too wide than too narrow: there are no metrics here.
+// wide estimates how wide a line of text is in a sans-serif face of some size, rather too wide than
+// too narrow: there are no metrics here.
 func wide(text string, size float64) float64 {
 	var em float64
 	for _, r := range text {

@@ -15,9 +15,9 @@ type ansibleGroup struct {
 	Vars     map[string]any `json:"vars,omitempty"`
 }
 
-// Inventory returns what Ansible's dynamic inventory expects of --list, ready for JSON: the site's groups by their
-// names, a group role_NAME for each role and host_NAME for each host, and the variables of all nodes in _meta.
-// Ansible allows no "-" in names of groups; it becomes "_".
+// Inventory returns what Ansible's dynamic inventory expects of --list, ready for JSON: the site's
+// groups by their names, a group role_NAME for each role and host_NAME for each host, and the
+// variables of all nodes in _meta. Ansible allows no "-" in names of groups; it becomes "_".
 func Inventory(s *site.Site) any {
 	groups := map[string]*ansibleGroup{}
 	add := func(name, node string) {
@@ -60,8 +60,8 @@ func Inventory(s *site.Site) any {
 	return list
 }
 
-// HostVars returns what Ansible's dynamic inventory expects of --host, ready for JSON: the node's own vars and what
-// Orrery knows of it.
+// HostVars returns what Ansible's dynamic inventory expects of --host, ready for JSON: the node's
+// own vars and what Orrery knows of it.
 func HostVars(s *site.Site, n *site.Node) map[string]any {
 	return hostVars(s, n, entryOf(n, roleNames(s)))
 }

@@ -75,7 +75,8 @@ func entries(s *site.Site) []entry {
 
 func entryOf(n *site.Node, roles func(*site.Node) []string) entry {
 	e := entry{
-		Name: n.Name, ID: n.ID, Release: n.Release, Aliases: n.Aliases, Roles: orEmpty(roles(n)), Groups: orEmpty(n.Groups), Host: n.Host, Image: n.Image,
+		Name: n.Name, ID: n.ID, Release: n.Release, Aliases: n.Aliases, Roles: orEmpty(roles(n)), Groups: orEmpty(n.Groups),
+		Host: n.Host, Image: n.Image,
 		Engine: n.Engine, Addresses: make(map[string]string, len(n.NICs)), Vars: n.Vars,
 	}
 	for _, nic := range n.NICs {

@@ -19,15 +19,19 @@ func example() *site.Site {
 		Name: "karoo", Owner: "sdp", Production: true, Vars: map[string]any{"array": "KAT-7"},
 		Hosts:  []site.Host{{Name: "sv1", Address: "local"}, {Name: "sv2", Address: "root@10.8.1.2"}},
 		Groups: []site.Group{{Name: "system-a", Nodes: []string{"portal", "r1"}}, {Name: "none"}},
-		Roles:  []site.Role{{Name: "python"}, {Name: "portal", NeedsRoles: []string{"python"}}, {Name: "receptor", NeedsRoles: []string{"python"}}},
+		Roles: []site.Role{{Name: "python"}, {Name: "portal", NeedsRoles: []string{"python"}},
+			{Name: "receptor", NeedsRoles: []string{"python"}}},
 		Nodes: []site.Node{
 			{
-				Name: "portal", ID: 101, Image: "debian", Engine: "lxc", Roles: []string{"portal"}, Groups: []string{"system-a"}, Host: "sv1",
-				NICs: []site.NIC{{Network: "cam", Address: address("10.8.67.11")}, {Network: "data", Address: address("10.8.68.11")}},
+				Name: "portal", ID: 101, Image: "debian", Engine: "lxc", Roles: []string{"portal"}, Groups: []string{"system-a"},
+				Host: "sv1",
+				NICs: []site.NIC{{Network: "cam", Address: address("10.8.67.11")},
+					{Network: "data", Address: address("10.8.68.11")}},
 				Vars: map[string]any{"dish": 13.5, "html": "<a>"},
 			},
 			{
-				Name: "r1", ID: 201, Image: "debian", Engine: "lxc", Roles: []string{"receptor"}, Groups: []string{"system-a"}, Host: "sv2",
+				Name: "r1", ID: 201, Image: "debian", Engine: "lxc", Roles: []string{"receptor"}, Groups: []string{"system-a"},
+				Host: "sv2",
 				NICs: []site.NIC{{Network: "cam", Address: address("10.8.67.21")}},
 			},
 			{Name: "alone", ID: 202, Image: "debian", Engine: "kvm"},
@@ -52,7 +56,8 @@ func TestWords(t *testing.T) {
 	}
 	for name, got := range map[string][]byte{
 		"toy-hostvars.json": toyVars, "toy-inventory.json": JSON(made), "toy-ssh_config": SSHConfig(made, "/var/lib/keys"),
-		"ansible.json": ansible, "hostvars.json": vars, "inventory.json": JSON(s), "ssh_config": SSHConfig(s, "/var/lib/my keys/100%"),
+		"ansible.json": ansible, "hostvars.json": vars, "inventory.json": JSON(s),
+		"ssh_config": SSHConfig(s, "/var/lib/my keys/100%"),
 	} {
 		path := "testdata/" + name
 		if *update {

@@ -7,8 +7,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Names are what nodes of a host are told of all nodes of their site, as it is put into /etc/orrery. What is missing are the SSH host keys, which the
-// host has.
+// Names are what nodes of a host are told of all nodes of their site, as it is put into
+// /etc/orrery. What is missing are the SSH host keys, which the host has.
 type Names struct {
 	Peers     []Peer            `json:"peers"`     // all nodes of the site
 	Hosts     map[string][]byte `json:"hosts"`     // hosts(5), by the networks of who reads it
@@ -29,7 +29,8 @@ type Told struct {
 	Hosts string `json:"hosts"` // which of Names.Hosts
 }
 
-// A Teller makes Names of a site. What nodes have in common it makes once: for many nodes, each would take as long as they are many.
+// A Teller makes Names of a site. What nodes have in common it makes once: for many nodes, each
+// would take as long as they are many.
 type Teller struct {
 	site  *site.Site
 	names Names

@@ -8,8 +8,9 @@ import (
 	"orrery/internal/site"
 )
 
-// SSHConfig returns an ssh_config(5) with which ssh reaches every node by its name or address (Ansible goes by address) and trusts exactly
-// the keys in a known_hosts file, where they stand as NAME.SITE. Nodes of another host are reached by way of it; those of a twin, to whose addresses
+// SSHConfig returns an ssh_config(5) with which ssh reaches every node by its name or address
+// (Ansible goes by address) and trusts exactly the keys in a known_hosts file, where they stand as
+// NAME.SITE. Nodes of another host are reached by way of it; those of a twin, to whose addresses
 // the host has no way because they are the original's, through the host itself.
 func SSHConfig(s *site.Site, knownHosts string) []byte {
 	var b bytes.Buffer
@@ -37,7 +38,8 @@ func SSHConfig(s *site.Site, knownHosts string) []byte {
 	return b.Bytes()
 }
 
-// names returns those by which a node is called, with those of the nodes for which it stands, and its addresses.
+// names returns those by which a node is called, with those of the nodes for which it stands, and
+// its addresses.
 func names(s *site.Site, n *site.Node) []string {
 	var all []string
 	for _, name := range append([]string{n.Name}, n.Aliases...) {
@@ -49,10 +51,11 @@ func names(s *site.Site, n *site.Node) []string {
 	return all
 }
 
-// throughHost is a command that joins its standard input and output to the SSH server of a node, from within. Bash is all that
-// this takes of the node.
+// throughHost is a command that joins its standard input and output to the SSH server of a node,
+// from within. Bash is all that this takes of the node.
 func throughHost(s *site.Site, n *site.Node) string {
-	return fmt.Sprintf("orrery --twin %s shell %s -- bash -c 'exec 3<>/dev/tcp/127.0.0.1/22; cat <&3 & exec cat >&3'", s.Twin, n.Name)
+	return fmt.Sprintf("orrery --twin %s shell %s -- bash -c 'exec 3<>/dev/tcp/127.0.0.1/22; cat <&3 & exec cat >&3'",
+		s.Twin, n.Name)
 }
 
 // jump returns the address of a host that has to be gone through to reach its nodes.

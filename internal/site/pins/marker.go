@@ -34,9 +34,11 @@ var node = map[string]string{
 	"extra": "", // those belong to what a package needs, and not to what is asked for
 }
 
-// differing are the others. Versions of Python and of the kernel, and the processor, are those of the image and of the host.
+// differing are the others. Versions of Python and of the kernel, and the processor, are those of
+// the image and of the host.
 var differing = []string{
-	"platform_machine", "platform_release", "platform_version", "python_version", "python_full_version", "implementation_version",
+	"platform_machine", "platform_release", "platform_version", "python_version", "python_full_version",
+	"implementation_version",
 }
 
 // former are names that some variables had before PEP 508, which pip still reads.
@@ -175,7 +177,8 @@ func (m *marker) one() answer {
 // operators are those of markers.
 var operators = []string{"==", "!=", "<", "<=", ">", ">=", "~=", "===", "in", "not in"}
 
-// value returns that of a text in quotes or of a variable. Not known: it differs from node to node, or the word is neither.
+// value returns that of a text in quotes or of a variable. Not known: it differs from node to node,
+// or the word is neither.
 func (m *marker) value(word string) (value string, known bool) {
 	if len(word) > 1 && (word[0] == '"' || word[0] == '\'') {
 		return word[1 : len(word)-1], true

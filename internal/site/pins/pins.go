@@ -1,5 +1,6 @@
-// Package pins reads requirements files of pip: which Python packages they pin, to which versions, and for which systems. It
-// knows the lines that Orrery takes, which are those that pin one version (pip's "Requirements File Format", PEP 440, PEP 508).
+// Package pins reads requirements files of pip: which Python packages they pin, to which versions,
+// and for which systems. It knows the lines that Orrery takes, which are those that pin one version
+// (pip's "Requirements File Format", PEP 440, PEP 508).
 package pins
 
 import (
@@ -98,23 +99,26 @@ const (
 
 var extras = pattern.New(`^` + inBrackets + `$`)
 
-// Package is the name of a package, which may have extras, without a version. Its first group is the name alone.
+// Package is the name of a package, which may have extras, without a version. Its first group is
+// the name alone.
 var Package = pattern.New(`^(` + name + `)(` + inBrackets + `)?$`)
 
-// versions are those that each operator takes: "==" one of PEP 440 (its appendix B, without what pip takes besides and no index
-// has), "===" any text at all.
+// versions are those that each operator takes: "==" one of PEP 440 (its appendix B, without what
+// pip takes besides and no index has), "===" any text at all.
 var versions = map[string]func() *regexp.Regexp{
 	"==": pattern.New(`(?i)^v?(?:[0-9]+!)?[0-9]+(?:\.[0-9]+)*(?:[-_.]?(?:a|b|c|rc|alpha|beta|pre|preview)[-_.]?[0-9]*)?` +
 		`(?:-[0-9]+|[-_.]?(?:post|rev|r)[-_.]?[0-9]*)?(?:[-_.]?dev[-_.]?[0-9]*)?(?:\+[a-z0-9]+(?:[-_.][a-z0-9]+)*)?$`),
 	"===": pattern.New(`.`),
 }
 
-// Normal returns the name of a package as an index has it (PEP 503): "typing_extensions" and "Typing.Extensions" are one.
+// Normal returns the name of a package as an index has it (PEP 503): "typing_extensions" and
+// "Typing.Extensions" are one.
 func Normal(name string) string { return strings.ToLower(separators().ReplaceAllString(name, "-")) }
 
 var separators = pattern.New(`[-_.]+`)
 
-// Hashed reports whether pip wants digests of all that it installs by a requirements file, because one is in it.
+// Hashed reports whether pip wants digests of all that it installs by a requirements file, because
+// one is in it.
 func Hashed(lines []Line) bool {
 	for _, l := range lines {
 		if l.Hashed {

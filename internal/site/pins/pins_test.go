@@ -67,7 +67,8 @@ func TestLines(t *testing.T) {
 		}
 	}
 	lines := Lines("# a\n\na==1 \\\n  --hash=sha256:00 \\\n  --hash=sha256:11\n\nb==2\n")
-	if len(lines) != 2 || lines[0].Number != 3 || lines[1].Number != 7 || lines[0].Hashes != "--hash=sha256:00    --hash=sha256:11" {
+	if len(lines) != 2 || lines[0].Number != 3 || lines[1].Number != 7 ||
+		lines[0].Hashes != "--hash=sha256:00    --hash=sha256:11" {
 		t.Errorf("%+v", lines)
 	}
 }
@@ -123,7 +124,8 @@ func TestAlways(t *testing.T) {
 
 // TestNormal: names that an index takes for one.
 func TestNormal(t *testing.T) {
-	for name, want := range map[string]string{"typing_extensions": "typing-extensions", "Typing.Extensions": "typing-extensions", "a-_.b": "a-b"} {
+	for name, want := range map[string]string{"typing_extensions": "typing-extensions",
+		"Typing.Extensions": "typing-extensions", "a-_.b": "a-b"} {
 		if got := Normal(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}

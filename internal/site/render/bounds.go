@@ -10,12 +10,14 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// A template may be a stranger's, and filling it must end: a range in a range in a range writes nothing and takes hours, and a text that is
-// doubled again and again takes all memory.
+// A template may be a stranger's, and filling it must end: a range in a range in a range writes
+// nothing and takes hours, and a text that is doubled again and again takes all memory.
 const (
 	maxSource = 1 << 20  // bytes of a template
 	maxText   = 16 << 20 // bytes of a file that it makes, and of any text on the way
-	maxWork   = 4 << 20  // parts of the template that are gone through to fill it once, and sixteenths of the bytes of texts made on the way
+	// parts of the template that are gone through to fill it once, and sixteenths of the bytes of
+	// texts made on the way
+	maxWork = 4 << 20
 )
 
 // An exhausted template has done as much as it may.
@@ -26,7 +28,8 @@ type exhausted struct {
 
 func (e *exhausted) Error() string { return e.what }
 
-// count is the function that counts what a template does, put into every range and definition. Nobody would call it so by chance.
+// count is the function that counts what a template does, put into every range and definition.
+// Nobody would call it so by chance.
 const count = "orreryCount"
 
 // spend takes a part of the work that may yet be done.
@@ -141,7 +144,8 @@ func (b *bounded) Write(more []byte) (int, error) {
 }
 
 func tooLong() error {
-	return &exhausted{what: fmt.Sprintf("the template makes more than %d MiB of text, or more than it may on the way", maxText>>20)}
+	return &exhausted{what: fmt.Sprintf("the template makes more than %d MiB of text, or more than it may on the way",
+		maxText>>20)}
 }
 
 // made accounts for a text that a function has made.

@@ -24,16 +24,19 @@ func observatory() *site.Site {
 				NICs: []site.NIC{nic("cam", "10.1.0.101")},
 			},
 			{
-				Name: "receptor1", ID: 201, Roles: []string{"receptor"}, Vars: map[string]any{"dish": 13.5}, Limits: site.Limits{Cpus: 1.5, Memory: 1 << 30},
-				NICs: []site.NIC{nic("cam", "10.1.0.201"), nic("data", "10.2.0.201")}, Groups: []string{"receptors", "system"},
+				Name: "receptor1", ID: 201, Roles: []string{"receptor"}, Vars: map[string]any{"dish": 13.5},
+				Limits: site.Limits{Cpus: 1.5, Memory: 1 << 30},
+				NICs:   []site.NIC{nic("cam", "10.1.0.201"), nic("data", "10.2.0.201")}, Groups: []string{"receptors", "system"},
 			},
-			{Name: "receptor2", ID: 202, Roles: []string{"receptor"}, NICs: []site.NIC{nic("cam", "10.1.0.202")}, Groups: []string{"receptors"}},
+			{Name: "receptor2", ID: 202, Roles: []string{"receptor"}, NICs: []site.NIC{nic("cam", "10.1.0.202")},
+				Groups: []string{"receptors"}},
 		},
 	}
 }
 
 var portal = &site.Role{
-	Name: "portal", Dir: "roles/portal", Env: map[string]string{"PORT": "80"}, Secrets: []site.SecretUse{{Name: "db_password"}},
+	Name: "portal", Dir: "roles/portal", Env: map[string]string{"PORT": "80"},
+	Secrets: []site.SecretUse{{Name: "db_password"}},
 }
 
 func fill(t *testing.T, template, node string, secrets Secrets) (Text, error) {
@@ -72,7 +75,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestTwin: templates find what stands for a node by the names of that, and tell what is not in the twin from what is nowhere.
+// TestTwin: templates find what stands for a node by the names of that, and tell what is not in the
+// twin from what is nowhere.
 func TestTwin(t *testing.T) {
 	s := observatory()
 	s.Roles = append(s.Roles, site.Role{Name: "receptor-sim"})
@@ -82,10 +86,14 @@ func TestTwin(t *testing.T) {
 		twin.Options
 		template, want string
 	}{
-		{twin.Options{Name: "toy", Collapse: true}, `{{.Site.Name}} {{.Site.Twin}} {{(node "receptor2").Name}} {{len (select "receptor2")}}`, "karoo toy db 1"},
-		{twin.Options{Name: "dev1", Release: 701}, `{{.Node.ID}} {{.Node.Release}}{{range peers "receptor"}} {{.Name}}{{end}}`, "101 701 receptor1 receptor2"},
-		{twin.Options{Name: "dev1"}, `{{range peers "receptor"}}{{.Name}} {{.Roles}} {{end}}`, "receptor1 [receptor-sim] receptor2 [base receptor] "},
-		{twin.Options{Name: "dev1", Only: []string{"db"}}, `{{len (select "role=receptor")}} {{len (peers "receptor")}}`, "0 0"},
+		{twin.Options{Name: "toy", Collapse: true},
+			`{{.Site.Name}} {{.Site.Twin}} {{(node "receptor2").Name}} {{len (select "receptor2")}}`, "karoo toy db 1"},
+		{twin.Options{Name: "dev1", Release: 701},
+			`{{.Node.ID}} {{.Node.Release}}{{range peers "receptor"}} {{.Name}}{{end}}`, "101 701 receptor1 receptor2"},
+		{twin.Options{Name: "dev1"}, `{{range peers "receptor"}}{{.Name}} {{.Roles}} {{end}}`,
+			"receptor1 [receptor-sim] receptor2 [base receptor] "},
+		{twin.Options{Name: "dev1", Only: []string{"db"}}, `{{len (select "role=receptor")}} {{len (peers "receptor")}}`,
+			"0 0"},
 		{twin.Options{Name: "dev1", Only: []string{"db"}}, `{{node "receptor1"}}`, `node "receptor1" is not in twin dev1`},
 		{twin.Options{Name: "dev1", Only: []string{"db"}}, `{{node "nobody"}}`, `no node is called "nobody"`},
 	} {
@@ -93,7 +101,8 @@ func TestTwin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := New(made).File(portal, &site.File{Path: "/etc/x", Template: "x.tmpl", Content: []byte(c.template)}, "db", Named)
+		text, err := New(made).File(portal, &site.File{Path: "/etc/x", Template: "x.tmpl", Content: []byte(c.template)},
+			"db", Named)
 		got := string(text.Content)
 		if err != nil {
 			got = err.Error()
@@ -143,7 +152,8 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("got %q, secret %t, %v", text.Content, text.Secret, err)
 	}
 	failed := errors.New("pass is locked")
-	if _, err := fill(t, `{{secret "db_password"}}`, "db", func(string) (string, error) { return "", failed }); err == nil || !strings.Contains(err.Error(), "pass is locked") {
+	if _, err := fill(t, `{{secret "db_password"}}`, "db",
+		func(string) (string, error) { return "", failed }); err == nil || !strings.Contains(err.Error(), "pass is locked") {
 		t.Errorf("a secret that cannot be had: %v", err)
 	}
 }
@@ -160,7 +170,8 @@ func TestModeOfSecrets(t *testing.T) {
 	}
 }
 
-// A template is parsed once for all nodes and all callers: neither the value nor the flag of one may reach the next.
+// A template is parsed once for all nodes and all callers: neither the value nor the flag of one
+// may reach the next.
 func TestSecretsOfOneReachNoOther(t *testing.T) {
 	v := New(observatory())
 	f := &site.File{Template: "x.tmpl", Content: []byte(`{{if eq .Node.Name "db"}}{{secret "db_password"}}{{end}}`)}
@@ -170,7 +181,8 @@ func TestSecretsOfOneReachNoOther(t *testing.T) {
 		secrets Secrets
 		want    string
 		secret  bool
-	}{{"db", real, "hunter2", true}, {"db", Named, "<secret db_password>", true}, {"receptor1", real, "", false}, {"db", real, "hunter2", true}} {
+	}{{"db", real, "hunter2", true}, {"db", Named, "<secret db_password>", true}, {"receptor1", real, "", false},
+		{"db", real, "hunter2", true}} {
 		text, err := v.File(portal, f, c.node, c.secrets)
 		if err != nil || string(text.Content) != c.want || text.Secret != c.secret {
 			t.Errorf("node %s: got %q, secret %t, %v", c.node, text.Content, text.Secret, err)

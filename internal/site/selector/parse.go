@@ -24,7 +24,8 @@ const maxLength = 64 << 10
 // A value without a property in a list has the property of the item before it; at its beginning, it is a name.
 func Parse(text string) (Selector, error) {
 	if len(text) > maxLength {
-		return Selector{}, problem.New(problem.Usage, "a selector of %d bytes: more than %d", len(text), maxLength).Try("make a group of the nodes")
+		return Selector{}, problem.New(problem.Usage, "a selector of %d bytes: more than %d", len(text), maxLength).
+			Try("make a group of the nodes")
 	}
 	p := &parser{text: text, tokens: lex(text)}
 	e, err := p.or(0)

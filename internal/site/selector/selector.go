@@ -26,8 +26,8 @@ func (q Selector) Select(s *site.Site) []*site.Node { return NewView(s).Select(q
 // Check tells what in the selector matches no node of the site at all: a misspelt name, most likely.
 func (q Selector) Check(s *site.Site) error { return NewView(s).Check(q) }
 
-// Select returns the nodes that any of several selectors chooses, in order of id: all nodes if there is no selector.
-// A name or property that matches no node at all is an error.
+// Select returns the nodes that any of several selectors chooses, in order of id: all nodes if
+// there is no selector. A name or property that matches no node at all is an error.
 func Select(s *site.Site, texts ...string) ([]*site.Node, error) {
 	v := NewView(s)
 	queries := make([]Selector, 0, max(len(texts), 1))

@@ -27,14 +27,17 @@ func example() *site.Site {
 			{Name: "receptor", NeedsRoles: []string{"katcp", "receptor"}}, {Name: "db"}, {Name: "unused"},
 		},
 		Nodes: []site.Node{
-			{Name: "portal", ID: 101, Roles: []string{"portal"}, Groups: []string{"system"}, Host: "sv1", Image: "debian", Engine: "lxc", NICs: nic("cam", "data")},
-			{Name: "db", ID: 102, Roles: []string{"db"}, Groups: []string{"system"}, Image: "debian", Engine: "kvm", NICs: nic("data"), Privileged: true},
+			{Name: "portal", ID: 101, Roles: []string{"portal"}, Groups: []string{"system"}, Host: "sv1", Image: "debian",
+				Engine: "lxc", NICs: nic("cam", "data")},
+			{Name: "db", ID: 102, Roles: []string{"db"}, Groups: []string{"system"}, Image: "debian", Engine: "kvm",
+				NICs: nic("data"), Privileged: true},
 		},
 	}
 	for i := range 10 {
 		s.Nodes = append(s.Nodes, site.Node{
-			Name: fmt.Sprintf("receptor%02d", i), ID: 200 + i, Roles: []string{"receptor"}, Groups: []string{"receptors", "system"},
-			Host: fmt.Sprintf("sv%d", i%2+1), Image: "ubuntu", Engine: "lxc", NICs: nic("cam"),
+			Name: fmt.Sprintf("receptor%02d", i), ID: 200 + i, Roles: []string{"receptor"},
+			Groups: []string{"receptors", "system"},
+			Host:   fmt.Sprintf("sv%d", i%2+1), Image: "ubuntu", Engine: "lxc", NICs: nic("cam"),
 		})
 	}
 	return s
@@ -165,7 +168,8 @@ func TestSelectIsFast(t *testing.T) {
 		s.Roles = append(s.Roles, site.Role{Name: fmt.Sprint("role", i), NeedsRoles: []string{fmt.Sprint("role", i/2)}})
 	}
 	for i := range 10_000 {
-		s.Nodes = append(s.Nodes, site.Node{Name: fmt.Sprint("node", i), ID: i + 1, Roles: []string{fmt.Sprint("role", i%200)}})
+		s.Nodes = append(s.Nodes, site.Node{Name: fmt.Sprint("node", i), ID: i + 1,
+			Roles: []string{fmt.Sprint("role", i%200)}})
 	}
 	took := time.Hour
 	for range 5 { // a busy machine may be slow once
@@ -182,7 +186,8 @@ func TestSelectIsFast(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"role=receptor and not host=sv1", "(a,b or id=1..2) and name=x?[a-z]", "not not all", "a!=b", "=", "!=,", "\\", "[", "production=true"} {
+	for _, text := range []string{"role=receptor and not host=sv1", "(a,b or id=1..2) and name=x?[a-z]", "not not all",
+		"a!=b", "=", "!=,", "\\", "[", "production=true"} {
 		f.Add(text)
 	}
 	s := example()

@@ -8,9 +8,10 @@ import (
 
 // A View is a site as selectors see it, with what is worth computing once for all nodes.
 type View struct {
-	site    *site.Site
-	closure map[string][]string // role as declared by nodes → itself and all roles that it needs; made when first asked for
-	twinned *View               // of the site of which this one is a twin; nil: it is none
+	site *site.Site
+	// role as declared by nodes → itself and all roles that it needs; made when first asked for
+	closure map[string][]string
+	twinned *View // of the site of which this one is a twin; nil: it is none
 }
 
 // NewView makes a view of a site, for whoever has many selectors to try on it.

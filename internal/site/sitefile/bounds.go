@@ -7,8 +7,9 @@ import (
 	"orrery/internal/strict"
 )
 
-// What go-toml takes of a file costs it time and memory that no file of an honest site needs: its time grows with the square of the keys of
-// one table, and what is one in another it reads by recursion. So more than the following is refused before it sees the file.
+// What go-toml takes of a file costs it time and memory that no file of an honest site needs: its
+// time grows with the square of the keys of one table, and what is one in another it reads by
+// recursion. So more than the following is refused before it sees the file.
 const (
 	maxNesting = 64       // lists, tables and dotted keys one in another
 	maxKeys    = 20_000   // in one table; in all of a file with arrays of tables
@@ -109,7 +110,8 @@ func until(text []byte, end byte) int {
 	return len(text)
 }
 
-// quoted returns the length of a string, with its quotation marks. One of a single line that does not end there ends with the line.
+// quoted returns the length of a string, with its quotation marks. One of a single line that does
+// not end there ends with the line.
 func quoted(text []byte) int {
 	mark := text[0]
 	if triple := bytes.Repeat([]byte{mark}, 3); bytes.HasPrefix(text, triple) {

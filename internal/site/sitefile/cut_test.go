@@ -20,8 +20,8 @@ func lines(text string) (all []string) {
 	return all
 }
 
-// TestRemoveHostCutsOnlyTheHost: whatever stands around a host in a site file, removing it removes its table and its
-// keys and no other line; of blank lines at most one goes.
+// TestRemoveHostCutsOnlyTheHost: whatever stands around a host in a site file, removing it removes
+// its table and its keys and no other line; of blank lines at most one goes.
 func TestRemoveHostCutsOnlyTheHost(t *testing.T) {
 	dirs := t
 	rapid.Check(t, func(t *rapid.T) {

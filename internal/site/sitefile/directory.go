@@ -13,8 +13,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// A site directory may be a stranger's, such as the one of a pull request that is to be checked. So nothing is read but regular files
-// that are in it, and no more than any honest site has.
+// A site directory may be a stranger's, such as the one of a pull request that is to be checked. So
+// nothing is read but regular files that are in it, and no more than any honest site has.
 const (
 	maxFile  = 16 << 20  // bytes of a file that is read into the model: what is greater belongs elsewhere
 	maxAll   = 128 << 20 // bytes of all of them
@@ -68,7 +68,8 @@ func (d *directory) inward(name string) (string, bool) {
 func (d *directory) named(name string) ([]byte, *problem.Problem) {
 	inside, ok := d.inward(name)
 	if !ok {
-		return nil, mistake("%q is outside the site directory", name).Try("copy the file into the site directory, and name it there")
+		return nil, mistake("%q is outside the site directory", name).
+			Try("copy the file into the site directory, and name it there")
 	}
 	content, err := d.read(inside, maxNamed)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
@@ -119,7 +120,8 @@ func wrong(what string, err error) *problem.Problem {
 	case errors.Is(err, unix.ENOTDIR):
 		return mistake("%s is not a directory", what).Try("make a directory there, or take it out")
 	case errors.Is(err, errAll):
-		return mistake("the site directory has more than %d MiB to be read", maxAll>>20).Try("put data on a volume or in a package")
+		return mistake("the site directory has more than %d MiB to be read", maxAll>>20).
+			Try("put data on a volume or in a package")
 	case errors.As(err, &large):
 		return mistake("%s has %v", what, large).Try("put data on a volume or in a package")
 	}
@@ -136,8 +138,9 @@ func (d *directory) missing(name string) *problem.Problem {
 	return p.Try("create it or correct the path")
 }
 
-// image returns the path of an imported image, from where it is to be read if that is another, and what tells one state of it from
-// another without reading it. It may be outside: images are large, and often shared by sites.
+// image returns the path of an imported image, from where it is to be read if that is another, and
+// what tells one state of it from another without reading it. It may be outside: images are large,
+// and often shared by sites.
 func (d *directory) image(name string) (at, from, stamp string, p *problem.Problem) {
 	at = d.outward(name)
 	inside, ok := d.inward(name)

@@ -24,8 +24,10 @@ func example(t *testing.T, page string) string {
 func TestSiteFileOfTheDocumentation(t *testing.T) {
 	const pins = "aiokatcp==1.8.0\n"
 	s, err := Load(siteDir(t, map[string]string{
-		"site.toml": example(t, "site-file.md"), "certs/ca.pem": "", "debian-12-genericcloud.qcow2": "", "certs/mirror.asc": "-----BEGIN PGP PUBLIC KEY BLOCK-----\n", "requirements/portal.txt": pins, "requirements/site.txt": pins,
-		"requirements/v7.txt": pins, "roles/portal/role.toml": "", "roles/receptor/role.toml": "",
+		"site.toml": example(t, "site-file.md"), "certs/ca.pem": "", "debian-12-genericcloud.qcow2": "",
+		"certs/mirror.asc": "-----BEGIN PGP PUBLIC KEY BLOCK-----\n", "requirements/portal.txt": pins,
+		"requirements/site.txt": pins,
+		"requirements/v7.txt":   pins, "roles/portal/role.toml": "", "roles/receptor/role.toml": "",
 		"roles/portal-sim/role.toml": "", "roles/receptor-katcp/role.toml": "",
 		"roles/db/role.toml": "volume = [{name = \"pgdata\", path = \"/var/lib/postgresql\"}]\n",
 	}))
@@ -46,7 +48,8 @@ node.portal = { id = 1, roles = ["portal"], requirements = "pins.txt" }
 node.db = { id = 2, roles = ["db"] }
 node.receptor1 = { id = 3, roles = ["receptor"] }
 `,
-		"pins.txt": "aiokatcp==1.8.0\naiohttp==3.9.1\nasyncpg==0.29.0\n", "roles/python/role.toml": "", "roles/db/role.toml": "",
+		"pins.txt": "aiokatcp==1.8.0\naiohttp==3.9.1\nasyncpg==0.29.0\n", "roles/python/role.toml": "",
+		"roles/db/role.toml":       "",
 		"roles/receptor/role.toml": "", "roles/portal/role.toml": example(t, "roles.md"), "roles/portal/portal.py": "",
 		"roles/portal/portal.json.tmpl": "{}", "roles/portal/schema.sh": "", "roles/portal-sim/role.toml": "",
 	}))

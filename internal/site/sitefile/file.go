@@ -5,8 +5,9 @@ import (
 	"orrery/internal/strict"
 )
 
-// The types of this file are format 1 of site.toml: what may be written, under which key. What the model has as it is written is decoded into that.
-// Pointers are nil where nothing was written and something else then holds.
+// The types of this file are format 1 of site.toml: what may be written, under which key. What the
+// model has as it is written is decoded into that. Pointers are nil where nothing was written and
+// something else then holds.
 
 type siteFile struct {
 	Format    *int                         `toml:"format"`

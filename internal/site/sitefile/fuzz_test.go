@@ -15,7 +15,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// FuzzLoad shows that no site.toml and no role.toml makes Load panic, and that a site without mistakes can be used.
+// FuzzLoad shows that no site.toml and no role.toml makes Load panic, and that a site without
+// mistakes can be used.
 func FuzzLoad(f *testing.F) {
 	paths, _ := filepath.Glob("testdata/*valid-*.toml")
 	for _, path := range paths {

@@ -14,7 +14,8 @@ import (
 // groups finds out which nodes are in which group. The model knows only that; so what may be wrong with the
 // words that say so is found here.
 func (l *loader) groups() {
-	m := membership{loader: l, tables: map[string]*strict.Named[groupTable]{}, members: map[string]map[string]bool{}, nodes: map[string]bool{}}
+	m := membership{loader: l, tables: map[string]*strict.Named[groupTable]{}, members: map[string]map[string]bool{},
+		nodes: map[string]bool{}}
 	for i := range l.site.Nodes {
 		m.nodes[l.site.Nodes[i].Name] = true
 		m.names = append(m.names, l.site.Nodes[i].Name)
@@ -62,14 +63,16 @@ type membership struct {
 	deep    bool                       // it took too long
 }
 
-// maxLooked bounds the time that is taken to find out who is in which group: it is enough for 200 groups of all nodes of the largest site.
+// maxLooked bounds the time that is taken to find out who is in which group: it is enough for 200
+// groups of all nodes of the largest site.
 const maxLooked = 200 * maxNodes
 
 // look reports whether so many names may yet be looked at for a group.
 func (m *membership) look(names int, t *strict.Named[groupTable]) bool {
 	if m.looked += names; m.looked > maxLooked && !m.deep {
 		m.deep = true
-		m.loader.report.wrong(Name, t.At, mistake("it takes too long to find out who is in the groups").Try("make fewer groups, or name fewer groups in each"))
+		m.loader.report.wrong(Name, t.At,
+			mistake("it takes too long to find out who is in the groups").Try("make fewer groups, or name fewer groups in each"))
 	}
 	return !m.deep
 }
@@ -98,7 +101,8 @@ func (m *membership) of(group string, path []string) map[string]bool {
 			continue
 		}
 		if k := slices.Index(path, other); k >= 0 {
-			m.loader.report.wrong(Name, at, mistake("groups contain one another: %s", strings.Join(append(path[k:], other), " → ")).
+			m.loader.report.wrong(Name, at, mistake("groups contain one another: %s",
+				strings.Join(append(path[k:], other), " → ")).
 				Try("take one of them out"))
 			continue
 		}
@@ -139,5 +143,6 @@ func (m *membership) wrong(at *strict.Node, what, ofGlob, name string, known []s
 	if m.sought++; m.sought > 100 {
 		known = nil
 	}
-	m.loader.report.wrong(Name, at, mistake(what, name).Try("%s", problem.NearestOr(name, known, "declare it or take it out")))
+	m.loader.report.wrong(Name, at, mistake(what, name).Try("%s",
+		problem.NearestOr(name, known, "declare it or take it out")))
 }

@@ -32,7 +32,8 @@ type Edit struct {
 // local is the block of the host that a site has without a word.
 const local = "[host.local]\naddress = \"local\"\n"
 
-// AddHost returns the site file of a directory with one host more. All else stays byte for byte as it is. Where that cannot be done, Write says so, and the block is for the user to put in.
+// AddHost returns the site file of a directory with one host more. All else stays byte for byte as
+// it is. Where that cannot be done, Write says so, and the block is for the user to put in.
 func AddHost(dir, name, address string) (*Edit, error) {
 	e, was, err := edit(dir)
 	if err != nil {
@@ -82,7 +83,8 @@ func edit(dir string) (*Edit, *site.Site, error) {
 	return &Edit{dir: at, was: d.files[Name]}, s, nil
 }
 
-// prove reads the site as it would be. It must be as it is, but for its hosts: else the text of the file is not what it seems, and is left alone.
+// prove reads the site as it would be. It must be as it is, but for its hosts: else the text of the
+// file is not what it seems, and is left alone.
 func (e *Edit) prove(was *site.Site, hosts []site.Host) error {
 	d, err := openDirectory(e.dir, e.dir)
 	if err != nil {
@@ -119,10 +121,12 @@ func hostless(s, other *site.Site) site.Site {
 	return is
 }
 
-// Write writes the file in the place of the former one, whole or not at all, with the same owner and mode. Its error says why it cannot, and the file is as it was.
+// Write writes the file in the place of the former one, whole or not at all, with the same owner
+// and mode. Its error says why it cannot, and the file is as it was.
 func (e *Edit) Write() error {
 	cannot := func(err error) error {
-		return problem.New(problem.Unable, "the site file cannot be changed in its place").At(filepath.Join(e.dir, Name)).Because(err).Try("do it by hand")
+		return problem.New(problem.Unable, "the site file cannot be changed in its place").At(filepath.Join(e.dir, Name)).
+			Because(err).Try("do it by hand")
 	}
 	if e.by != "" {
 		return cannot(errors.New(e.by))
@@ -140,7 +144,8 @@ func (e *Edit) Write() error {
 		return cannot(errors.New("it is a link"))
 	}
 	if now, err := d.read(Name, maxFile); err != nil || !bytes.Equal(now, e.was) {
-		return problem.New(problem.Surprise, "the site file was changed meanwhile").At(filepath.Join(e.dir, Name)).Try("run it again")
+		return problem.New(problem.Surprise, "the site file was changed meanwhile").At(filepath.Join(e.dir, Name)).
+			Try("run it again")
 	}
 	if err := replace(d.tree.Fd(), Name, st, e.now); err != nil {
 		return cannot(problem.Reason(err))
@@ -148,7 +153,8 @@ func (e *Edit) Write() error {
 	return nil
 }
 
-// replace writes a file of a site directory whole, with an owner and a mode, in the place of a former one. Nothing that somebody has put there is written to.
+// replace writes a file of a site directory whole, with an owner and a mode, in the place of a
+// former one. Nothing that somebody has put there is written to.
 func replace(dir int, name string, st *unix.Stat_t, text []byte) error {
 	fresh := "." + name + ".new"
 	if err := unix.Unlinkat(dir, fresh, 0); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that was killed
@@ -194,7 +200,8 @@ func hostOf(line []byte, by *regexp.Regexp) string {
 	return string(bytes.Join(m[1:], nil))
 }
 
-// sections returns the lines of a file, and of each table of a host from where to where it goes, without blank lines and remarks at its end.
+// sections returns the lines of a file, and of each table of a host from where to where it goes,
+// without blank lines and remarks at its end.
 func sections(text []byte) (lines [][]byte, all map[string][2]int) {
 	lines, all = bytes.SplitAfter(text, []byte("\n")), map[string][2]int{}
 	for i, line := range lines {
@@ -248,7 +255,8 @@ func without(text []byte, name string) ([]byte, string) {
 		switch {
 		case there && section[0] <= i && i < section[1]:
 			gone += string(line)
-		case there && i == section[1] && len(bytes.TrimSpace(line)) == 0 && (section[0] == 0 || len(bytes.TrimSpace(lines[section[0]-1])) == 0):
+		case there && i == section[1] && len(bytes.TrimSpace(line)) == 0 &&
+			(section[0] == 0 || len(bytes.TrimSpace(lines[section[0]-1])) == 0):
 			// one of the two blank lines around it
 		case hostOf(line, hostKey()) == name:
 			gone += string(line)

@@ -50,11 +50,16 @@ func TestEditHosts(t *testing.T) {
 			head + "[host.sv1] # this one\naddress = \"local\"\n\tcpus = 4\n\n# remark\n\n# of the rest\n" + rest,
 			head + "[host.sv1] # this one\naddress = \"local\"\n\tcpus = 4\n\n[host.sv2]\naddress = \"root@10.8.1.2\"\n\n# remark\n\n# of the rest\n" + rest,
 		},
-		"at the end":       {"site.name = \"x\"\nhost.sv1.address = \"10.8.1.1\"\n" + rest, "site.name = \"x\"\nhost.sv1.address = \"10.8.1.1\"\n" + rest + "\n[host.sv2]\naddress = \"root@10.8.1.2\"\n"},
-		"without a word":   {head + rest, head + rest + "\n[host.local]\naddress = \"local\"\n\n[host.sv2]\naddress = \"root@10.8.1.2\"\n"},
-		"without newline":  {head + rest + "[host.\"sv1\"]", head + rest + "[host.\"sv1\"]\n\n[host.sv2]\naddress = \"root@10.8.1.2\"\n"},
-		"with CRLF":        {strings.ReplaceAll(head+"[host.sv1]\n\n"+rest, "\n", "\r\n"), strings.ReplaceAll(head+"[host.sv1]\n\n[host.sv2]\naddress = \"root@10.8.1.2\"\n\n"+rest, "\n", "\r\n")},
-		"blank lines most": {head + "\n\n[host.sv1]\n\n\n" + rest, head + "\n\n[host.sv1]\n\n[host.sv2]\naddress = \"root@10.8.1.2\"\n\n\n" + rest},
+		"at the end": {"site.name = \"x\"\nhost.sv1.address = \"10.8.1.1\"\n" + rest,
+			"site.name = \"x\"\nhost.sv1.address = \"10.8.1.1\"\n" + rest + "\n[host.sv2]\naddress = \"root@10.8.1.2\"\n"},
+		"without a word": {head + rest,
+			head + rest + "\n[host.local]\naddress = \"local\"\n\n[host.sv2]\naddress = \"root@10.8.1.2\"\n"},
+		"without newline": {head + rest + "[host.\"sv1\"]",
+			head + rest + "[host.\"sv1\"]\n\n[host.sv2]\naddress = \"root@10.8.1.2\"\n"},
+		"with CRLF": {strings.ReplaceAll(head+"[host.sv1]\n\n"+rest, "\n", "\r\n"),
+			strings.ReplaceAll(head+"[host.sv1]\n\n[host.sv2]\naddress = \"root@10.8.1.2\"\n\n"+rest, "\n", "\r\n")},
+		"blank lines most": {head + "\n\n[host.sv1]\n\n\n" + rest,
+			head + "\n\n[host.sv1]\n\n[host.sv2]\naddress = \"root@10.8.1.2\"\n\n\n" + rest},
 	} {
 		t.Run(what, func(t *testing.T) {
 			dir := written(t, c.was)
@@ -95,11 +100,13 @@ func TestEditHosts(t *testing.T) {
 	}
 }
 
-// TestEditHostsNot: what cannot be changed in its place is left as it is, and the block is there to be put in by hand.
+// TestEditHostsNot: what cannot be changed in its place is left as it is, and the block is there to
+// be put in by hand.
 func TestEditHostsNot(t *testing.T) {
 	for what, text := range map[string]string{
-		"a table in one line":           "site.name = \"x\"\n[host]\nsv1 = { address = \"local\" }\nsv2 = { address = \"10.8.1.2\" }\n[image.debian]\nsuite = \"bookworm\"\n",
-		"a text that looks like a host": "site.name = \"x\"\n[host.sv1]\n[host.sv2]\naddress = \"10.8.1.2\"\n" + strings.ReplaceAll(restOfSite, "sv9", "sv2"),
+		"a table in one line": "site.name = \"x\"\n[host]\nsv1 = { address = \"local\" }\nsv2 = { address = \"10.8.1.2\" }\n[image.debian]\nsuite = \"bookworm\"\n",
+		"a text that looks like a host": "site.name = \"x\"\n[host.sv1]\n[host.sv2]\naddress = \"10.8.1.2\"\n" +
+			strings.ReplaceAll(restOfSite, "sv9", "sv2"),
 	} {
 		dir := written(t, text)
 		e, err := sitefile.RemoveHost(dir, "sv2")
@@ -141,7 +148,8 @@ func TestEditHostsNot(t *testing.T) {
 	if err := e.Write(); err == nil || !strings.Contains(err.Error(), "link") {
 		t.Errorf("of a link: %v", err)
 	}
-	for name, address := range map[string]string{"sv1": "10.8.1.2", "SV 2": "10.8.1.2", "sv2": "-oProxyCommand=x", "sv3": "local"} {
+	for name, address := range map[string]string{"sv1": "10.8.1.2", "SV 2": "10.8.1.2", "sv2": "-oProxyCommand=x",
+		"sv3": "local"} {
 		if _, err := sitefile.AddHost(dir, name, address); err == nil {
 			t.Errorf("host %s at %s is added", name, address)
 		}

@@ -15,9 +15,10 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// ImportINI reads a host database in the INI style of KAT-7, where a section describes the machine it is named
-// after, and returns the site file that says the same. The site is called siteName or, if that is "", as the database.
-// What it could not place, and what is left to do, it tells in lines that begin with the name and line of the database.
+// ImportINI reads a host database in the INI style of KAT-7, where a section describes the machine
+// it is named after, and returns the site file that says the same. The site is called siteName or,
+// if that is "", as the database. What it could not place, and what is left to do, it tells in
+// lines that begin with the name and line of the database.
 func ImportINI(r io.Reader, name, siteName string) (i *Imported, err error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
@@ -34,8 +35,9 @@ func ImportINI(r io.Reader, name, siteName string) (i *Imported, err error) {
 	}
 	file, err := ini.LoadSources(ini.LoadOptions{
 		AllowNonUniqueSections: true, // otherwise the library compares each section with all others
-		InsensitiveKeys:        true, AllowBooleanKeys: true, SpaceBeforeInlineComment: true, AllowPythonMultilineValues: true,
-		ChildSectionDelimiter: "\x00", // a dot in a section's name is one of a host name
+		InsensitiveKeys:        true, AllowBooleanKeys: true, SpaceBeforeInlineComment: true,
+		AllowPythonMultilineValues: true,
+		ChildSectionDelimiter:      "\x00", // a dot in a section's name is one of a host name
 	}, text)
 	if err != nil {
 		return nil, mistake("this is not INI").At(name).Because(err)
@@ -91,8 +93,9 @@ const (
 	maxDatabaseValues = 1 << 20
 )
 
-// headed refuses a section that is too long, or whose name another one has: that is about another machine, or two people have
-// written about one. It refuses a key that a section has twice, too: only one of the values can be right.
+// headed refuses a section that is too long, or whose name another one has: that is about another
+// machine, or two people have written about one. It refuses a key that a section has twice, too:
+// only one of the values can be right.
 func headed(text, name string) *problem.Problem {
 	section, lines, number := ini.DefaultSection, 0, 0
 	first, keys := map[string]int{}, map[string]int{}
@@ -109,7 +112,8 @@ func headed(text, name string) *problem.Problem {
 		if m := iniSection().FindStringSubmatch(line); m != nil && line[0] == '[' {
 			section, lines = strings.TrimSpace(m[1]), 0
 			if first[section] != 0 {
-				return mistake("[%s] is there again, after line %d", oneLine(section), first[section]).At(fmt.Sprintf("%s:%d", name, number)).
+				return mistake("[%s] is there again, after line %d", oneLine(section), first[section]).
+					At(fmt.Sprintf("%s:%d", name, number)).
 					Try("name each section after its machine, and write one for each")
 			}
 			first[section], keys = number, map[string]int{}
@@ -193,7 +197,8 @@ func (m *iniImport) read(file *ini.File) *problem.Problem {
 				if _, said := n.keys[k.Name()]; !said {
 					value, ok := iniValue(from, defaults, k)
 					if !ok {
-						return mistake("%s of [%s] has no end, or one of more than %d bytes: values name one another", k.Name(), s.Name(), maxValue).At(m.name).
+						return mistake("%s of [%s] has no end, or one of more than %d bytes: values name one another", k.Name(),
+							s.Name(), maxValue).At(m.name).
 							Try("write it out")
 					}
 					n.keys[k.Name()] = strings.TrimSpace(value)
@@ -227,7 +232,8 @@ func legalName(name string, taken names) string {
 		}
 		return '-'
 	}, strings.ToLower(name)), "-")
-	if legal == "" || strings.Trim(legal, "0123456789") == "" || slices.Contains([]string{"all", "and", "auto", "localhost", "not", "or"}, legal) {
+	if legal == "" || strings.Trim(legal, "0123456789") == "" ||
+		slices.Contains([]string{"all", "and", "auto", "localhost", "not", "or"}, legal) {
 		legal = "n" + legal
 	}
 	legal = strings.Trim(legal[:min(len(legal), 56)], "-")

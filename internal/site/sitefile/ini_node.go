@@ -30,7 +30,8 @@ func (m *iniImport) hostsOf() {
 		}
 		if host == nil {
 			host = &iniNode{section: server, name: legalName(shortName(server), m.taken), keys: map[string]string{}}
-			m.ToDo = append(m.ToDo, m.at(n.section)+fmt.Sprintf("host_server %s has no section: check its address", oneLine(server)))
+			m.ToDo = append(m.ToDo, m.at(n.section)+fmt.Sprintf("host_server %s has no section: check its address",
+				oneLine(server)))
 		}
 		if !host.isHost {
 			host.isHost = true
@@ -62,7 +63,8 @@ func (m *iniImport) idsOf() {
 			without = append(without, n)
 			continue
 		case taken[id] != nil:
-			m.lose(n, "ctid", fmt.Sprintf("[%s] in line %d has the id %d already; the node gets one that is free", oneLine(taken[id].section), m.lineOf(taken[id], "ctid"), id))
+			m.lose(n, "ctid", fmt.Sprintf("[%s] in line %d has the id %d already; the node gets one that is free",
+				oneLine(taken[id].section), m.lineOf(taken[id], "ctid"), id))
 			without = append(without, n)
 			continue
 		}

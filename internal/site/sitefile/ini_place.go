@@ -25,8 +25,8 @@ func suffixOf(key, kind string) (string, bool) {
 	return strings.Trim(rest, "_-./"), true
 }
 
-// placeKey returns the key of a kind by which a section speaks of its addresses of a suffix alone, or "" if it has none: netmask_data
-// or netmask-data for ip_data.
+// placeKey returns the key of a kind by which a section speaks of its addresses of a suffix alone,
+// or "" if it has none: netmask_data or netmask-data for ip_data.
 func (n *iniNode) placeKey(kind, suffix string) string {
 	if n.places == nil {
 		n.places = map[[2]string]string{}
@@ -41,8 +41,8 @@ func (n *iniNode) placeKey(kind, suffix string) string {
 	return n.places[[2]string{kind, suffix}]
 }
 
-// strayPlaces tells of gateways and netmasks that are those of no network of their section. What [DEFAULT] says need not hold
-// for all networks.
+// strayPlaces tells of gateways and netmasks that are those of no network of their section. What
+// [DEFAULT] says need not hold for all networks.
 func (m *iniImport) strayPlaces(all []iniAddress) {
 	type place struct {
 		of      *iniNode
@@ -63,7 +63,8 @@ func (m *iniImport) strayPlaces(all []iniAddress) {
 			if n.isHost || n.keys[key] == "" || m.lines[n.section+"\x00"+key] == 0 {
 				continue
 			}
-			if suffix, ok := suffixOf(key, "gateway"); ok && !known[place{of: n, suffix: suffix, network: m.outBy(n.keys[key])}] {
+			if suffix, ok := suffixOf(key, "gateway"); ok &&
+				!known[place{of: n, suffix: suffix, network: m.outBy(n.keys[key])}] {
 				m.lose(n, key, "no network of this section can have such a gateway")
 			}
 			if suffix, ok := suffixOf(key, "netmask"); ok {

@@ -21,7 +21,8 @@ func TestImportINI(t *testing.T) {
 		t.Fatal(err)
 	}
 	content := made.Content
-	got := string(content) + "\n--- not placed:\n" + strings.Join(made.Lost, "\n") + "\n--- to do:\n" + strings.Join(made.ToDo, "\n") + "\n"
+	got := string(content) + "\n--- not placed:\n" + strings.Join(made.Lost, "\n") + "\n--- to do:\n" +
+		strings.Join(made.ToDo, "\n") + "\n"
 	if *update {
 		if err := os.WriteFile("testdata/karoo.want", []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -53,7 +54,8 @@ func TestImportINI(t *testing.T) {
 		t.Fatal(err)
 	}
 	portal, _ := s.Node("portal")
-	if portal.ID != 101 || s.Releases[0].Number != 700 || portal.Host != "kat-sv1" || portal.NICs[0].Address.String() != "192.168.193.11" {
+	if portal.ID != 101 || s.Releases[0].Number != 700 || portal.Host != "kat-sv1" ||
+		portal.NICs[0].Address.String() != "192.168.193.11" {
 		t.Errorf("%+v", portal)
 	}
 }
@@ -74,7 +76,8 @@ func TestImportedValues(t *testing.T) {
 		if err == nil {
 			content = string(made.Content)
 		}
-		if want == "" && (err != nil || !strings.Contains(content, "10.0.0.7")) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && (err != nil || !strings.Contains(content, "10.0.0.7")) || want != "" &&
+			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%.60s: %v\n%s", text, err, content)
 		}
 	}

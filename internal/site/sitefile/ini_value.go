@@ -13,8 +13,9 @@ const maxValue = 64 << 10
 
 var iniReference = pattern.New(`%\(([^)]+)\)s`)
 
-// iniValue returns the value of a key as Python's ConfigParser does: %(other)s in it is the value of another key of the section, or of
-// [DEFAULT]. The library goes in circles where values name one another, and makes texts of any length.
+// iniValue returns the value of a key as Python's ConfigParser does: %(other)s in it is the value
+// of another key of the section, or of [DEFAULT]. The library goes in circles where values name one
+// another, and makes texts of any length.
 func iniValue(s, defaults *ini.Section, k *ini.Key) (string, bool) {
 	text := k.Value()
 	for range 99 {

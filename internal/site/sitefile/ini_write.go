@@ -21,7 +21,8 @@ func (w *iniWriter) out(format string, args ...any) { fmt.Fprintf(&w.text, forma
 
 // write returns the site file.
 func (w *iniWriter) write() []byte {
-	w.out("# Made by orrery import from %s. Please read it: comments tell what was guessed or has no place here.\n", oneLine(path.Base(w.name)))
+	w.out("# Made by orrery import from %s. Please read it: comments tell what was guessed or has no place here.\n",
+		oneLine(path.Base(w.name)))
 	w.out("\n[site]\nname = %s\n", tomlString(w.Site))
 	w.production()
 	for _, h := range w.hosts {

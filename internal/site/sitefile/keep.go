@@ -15,8 +15,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// Keep reads a site directory and writes all that it has read to another, which must not be there yet: the files that the site consists
-// of and the images that are imported from it, with no link among them, and nothing else. So LoadCopy gives the same site from there.
+// Keep reads a site directory and writes all that it has read to another, which must not be there
+// yet: the files that the site consists of and the images that are imported from it, with no link
+// among them, and nothing else. So LoadCopy gives the same site from there.
 func Keep(dir, to string) (*site.Site, error) {
 	d, s, err := read(dir, dir)
 	if err != nil {
@@ -83,8 +84,8 @@ func keepImage(from *tree.Root, name, to string) error {
 	})
 }
 
-// keepFile makes a copy that shares its blocks with the original where the file system can do that. It is never the same file: whoever
-// writes to the one does not change the other.
+// keepFile makes a copy that shares its blocks with the original where the file system can do that.
+// It is never the same file: whoever writes to the one does not change the other.
 func keepFile(from *tree.Root, name, to string) error {
 	in, err := from.OpenFile(name)
 	if err != nil {

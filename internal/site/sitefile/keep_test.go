@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestKeep: a copy has all that the site file reads, hidden or behind links, nothing else and nothing that is shared with the original,
-// and is the same site.
+// TestKeep: a copy has all that the site file reads, hidden or behind links, nothing else and
+// nothing that is shared with the original, and is the same site.
 func TestKeep(t *testing.T) {
 	dir := siteDir(t, map[string]string{
 		"site.toml": `site.name = "x"
@@ -24,12 +24,16 @@ secret.near.file = "../near"
 defaults.requirements = "pins/.all.txt"
 node.one = { id = 1, image = "debian", roles = ["linked"] }
 `,
-		".certs/ca.pem": "PEM", "shared/pins/.all.txt": "a==1\n", "shared/role/role.toml": "file = [{ path = \"/x\", source = \".hidden\" }]\n",
-		"shared/role/.hidden": "h", "shared/role/sub/file": "f", "images/root.tar": strings.Repeat("x", 5<<20), "images/oci/index.json": "{}",
-		"images/oci/blobs/sha256/0": "blob", ".git/config": "g", "notes": "n", ".env": "PASSWORD=hunter2", "roles/plain/role.toml": "", "roles/plain/left~": "",
+		".certs/ca.pem": "PEM", "shared/pins/.all.txt": "a==1\n",
+		"shared/role/role.toml": "file = [{ path = \"/x\", source = \".hidden\" }]\n",
+		"shared/role/.hidden":   "h", "shared/role/sub/file": "f", "images/root.tar": strings.Repeat("x", 5<<20),
+		"images/oci/index.json":     "{}",
+		"images/oci/blobs/sha256/0": "blob", ".git/config": "g", "notes": "n", ".env": "PASSWORD=hunter2",
+		"roles/plain/role.toml": "", "roles/plain/left~": "",
 		"../far.tar": "far", "../key": "a key of the host",
 	})
-	for link, to := range map[string]string{"pins": "shared/pins", "roles/linked": "../shared/role", "notes.link": "../key"} {
+	for link, to := range map[string]string{"pins": "shared/pins", "roles/linked": "../shared/role",
+		"notes.link": "../key"} {
 		must(t, os.Symlink(to, filepath.Join(dir, link)))
 	}
 	to := filepath.Join(t.TempDir(), "copy")
@@ -39,7 +43,8 @@ node.one = { id = 1, image = "debian", roles = ["linked"] }
 	must(t, err)
 	copied, err := LoadCopy(to, dir)
 	must(t, err)
-	if from := copied.Images[1].From; from != filepath.Join(to, "images/root.tar") || copied.Images[2].From != filepath.Join(to, "images/oci") || copied.Images[3].From != "" {
+	if from := copied.Images[1].From; from != filepath.Join(to, "images/root.tar") ||
+		copied.Images[2].From != filepath.Join(to, "images/oci") || copied.Images[3].From != "" {
 		t.Errorf("images are read from %+v", copied.Images)
 	}
 	for i := range copied.Images {
@@ -64,7 +69,8 @@ node.one = { id = 1, image = "debian", roles = ["linked"] }
 		return err
 	}))
 	want := []string{
-		".certs/ca.pem", "images/oci/blobs/sha256/0", "images/oci/index.json", "images/root.tar", "pins/.all.txt", "roles/linked/.hidden",
+		".certs/ca.pem", "images/oci/blobs/sha256/0", "images/oci/index.json", "images/root.tar", "pins/.all.txt",
+		"roles/linked/.hidden",
 		"roles/linked/role.toml", "roles/linked/sub/file", "roles/plain/role.toml", "site.toml",
 	}
 	if slices.Sort(names); !slices.Equal(names, want) {

@@ -24,8 +24,8 @@ const format = 1
 // Load reads a site directory. Its error is a problem.List of every mistake that there is.
 func Load(dir string) (*site.Site, error) { return LoadCopy(dir, dir) }
 
-// LoadCopy reads the copy that Keep has made of a site directory. What the site file names outside of that is found from home, where the
-// copy was taken.
+// LoadCopy reads the copy that Keep has made of a site directory. What the site file names outside
+// of that is found from home, where the copy was taken.
 func LoadCopy(dir, home string) (*site.Site, error) {
 	d, s, err := read(dir, home)
 	if err != nil {
@@ -35,7 +35,8 @@ func LoadCopy(dir, home string) (*site.Site, error) {
 	return s, nil
 }
 
-// LoadStamped reads such a copy without looking at what it imports: for images of these names, the stamps are known. What it gives of those is no path.
+// LoadStamped reads such a copy without looking at what it imports: for images of these names, the
+// stamps are known. What it gives of those is no path.
 func LoadStamped(dir, home string, stamps map[string]string) (*site.Site, error) {
 	d, err := open(dir, home)
 	if err != nil {
@@ -109,7 +110,8 @@ type loader struct {
 }
 
 func newLoader(dir *directory) *loader {
-	return &loader{dir: dir, file: siteFile{Defaults: defaultsTable{choices: usual}}, report: newReport(), site: &site.Site{}, requirements: map[string]site.Requirements{}}
+	return &loader{dir: dir, file: siteFile{Defaults: defaultsTable{choices: usual}}, report: newReport(),
+		site: &site.Site{}, requirements: map[string]site.Requirements{}}
 }
 
 func (l *loader) load(content []byte) {
@@ -143,10 +145,12 @@ func (l *loader) formerKeys(root *strict.Node) {
 	root.Rename("cable", "vethpair")
 }
 
-// decode reads TOML into one of the file types and reports whether it could. Mistakes in single values do not count.
+// decode reads TOML into one of the file types and reports whether it could. Mistakes in single
+// values do not count.
 func (l *loader) decode(file string, content []byte, into any) bool {
 	if much := measure(content); much != nil {
-		l.report.add(mistake("%s", much.What).At(fmt.Sprintf("%s:%d", file, much.Line)).Try("make several sites, or put data into a file of a role"))
+		l.report.add(mistake("%s", much.What).At(fmt.Sprintf("%s:%d", file,
+			much.Line)).Try("make several sites, or put data into a file of a role"))
 		return false
 	}
 	at, err := strict.Parse(content)
@@ -160,7 +164,8 @@ func (l *loader) decode(file string, content []byte, into any) bool {
 	l.report.roots[file] = at
 	l.decoder(file).Table(at, "", into)
 	if n, ok := at.At("format").Value.(int64); ok && n != format {
-		l.report.wrong(file, at.Keys["format"], mistake("format %d is not known here", n).Try("this Orrery reads format %d", format))
+		l.report.wrong(file, at.Keys["format"], mistake("format %d is not known here", n).Try("this Orrery reads format %d",
+			format))
 	}
 	return true
 }

@@ -30,8 +30,9 @@ func siteDir(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// around returns the directory in which the files of testdata are tried: those called …-role-… are the role.toml of
-// role x, the others are the site.toml beside which there are roles python, portal, db, receptor and stand-in.
+// around returns the directory in which the files of testdata are tried: those called …-role-… are
+// the role.toml of role x, the others are the site.toml beside which there are roles python,
+// portal, db, receptor and stand-in.
 func around(name, content string) map[string]string {
 	if strings.Contains(name, "-role-") {
 		return map[string]string{

@@ -26,8 +26,10 @@ const (
 	maxLockBytes = 1 << 20
 )
 
-// A Lock is the content of releases.lock: for each staged release of a site, and of its twins, the digest of the copy of the site directory that hosts keep of it (package edition). Hosts
-// may send anything as that copy, so a control host uses only one that has this digest. The file belongs under version control, which takes it to all other control hosts.
+// A Lock is the content of releases.lock: for each staged release of a site, and of its twins, the
+// digest of the copy of the site directory that hosts keep of it (package edition). Hosts may send
+// anything as that copy, so a control host uses only one that has this digest. The file belongs
+// under version control, which takes it to all other control hosts.
 type Lock struct {
 	path    string
 	digests map[string]map[int]string // twin ("" for the site itself) -> release -> digest
@@ -133,15 +135,17 @@ func (l *Lock) Remove(twin string, releases ...int) {
 // RemoveTwin removes all releases of a twin.
 func (l *Lock) RemoveTwin(twin string) { delete(l.digests, twin) }
 
-// Write writes the file, unless it says the same already. Its owner and its mode are those of the file that was there or, if there was none, of site.toml. If the file cannot be written,
-// that is an Unable problem, and it is as it was.
+// Write writes the file, unless it says the same already. Its owner and its mode are those of the
+// file that was there or, if there was none, of site.toml. If the file cannot be written, that is
+// an Unable problem, and it is as it was.
 func (l *Lock) Write() error {
 	text := l.encode()
 	if bytes.Equal(text, l.text) || l.text == nil && len(l.digests) == 0 {
 		return nil
 	}
 	if err := l.replace(text); err != nil {
-		return problem.New(problem.Unable, "it cannot be written").At(l.path).Because(problem.Reason(err)).Try("use a site directory that you can write to")
+		return problem.New(problem.Unable, "it cannot be written").At(l.path).Because(problem.Reason(err)).
+			Try("use a site directory that you can write to")
 	}
 	l.text = text
 	return nil
@@ -180,7 +184,8 @@ const lockHead = `# The copies that hosts keep of staged releases, by their dige
 # orrery stage and orrery release write this file. Commit it with site.toml.
 `
 
-// encode returns the text of the file. Each release has a line of its own, so that branches that stage different releases can be merged.
+// encode returns the text of the file. Each release has a line of its own, so that branches that
+// stage different releases can be merged.
 func (l *Lock) encode() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%sversion = %d\n", lockHead, lockVersion)

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestLock: what is written to releases.lock is read again, each release is a line, and the file is written only when something has changed.
+// TestLock: what is written to releases.lock is read again, each release is a line, and the file is
+// written only when something has changed.
 func TestLock(t *testing.T) {
 	dir := siteDir(t, map[string]string{"site.toml": "site.name = \"x\"\n"})
 	must(t, os.Chmod(filepath.Join(dir, Name), 0o640))
@@ -27,7 +28,8 @@ func TestLock(t *testing.T) {
 	must(t, l.Write())
 	text, err := os.ReadFile(l.Path())
 	must(t, err)
-	if want := lockHead + "version = 1\n\n[release]\n701 = \"" + one + "\"\n702 = \"" + two + "\"\n\n[twin.dev1.release]\n701 = \"" + two + "\"\n"; string(text) != want {
+	if want := lockHead + "version = 1\n\n[release]\n701 = \"" + one + "\"\n702 = \"" + two +
+		"\"\n\n[twin.dev1.release]\n701 = \"" + two + "\"\n"; string(text) != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
 	before, err := os.Stat(l.Path())
@@ -37,7 +39,8 @@ func TestLock(t *testing.T) {
 	}
 	again, err := ReadLock(dir)
 	must(t, err)
-	if again.Digest("", 701) != one || again.Digest("", 702) != two || again.Digest("dev1", 701) != two || again.Digest("dev2", 701) != "" || again.Digest("", 703) != "" {
+	if again.Digest("", 701) != one || again.Digest("", 702) != two || again.Digest("dev1", 701) != two ||
+		again.Digest("dev2", 701) != "" || again.Digest("", 703) != "" {
 		t.Errorf("read was %+v", again)
 	}
 	must(t, again.Write())
@@ -50,10 +53,12 @@ func TestLock(t *testing.T) {
 	again.RemoveTwin("dev1")
 	must(t, again.Write())
 	l.Set("", 703, one)
-	if err := l.Write(); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "another command has changed it") {
+	if err := l.Write(); !problem.Is(err, problem.Unable) ||
+		!strings.Contains(err.Error(), "another command has changed it") {
 		t.Errorf("the change of another: %v", err)
 	}
-	if again, err = ReadLock(dir); err != nil || again.Digest("", 701)+again.Digest("dev1", 701)+again.Digest("", 703) != "" || again.Digest("", 702) != two {
+	if again, err = ReadLock(dir); err != nil ||
+		again.Digest("", 701)+again.Digest("dev1", 701)+again.Digest("", 703) != "" || again.Digest("", 702) != two {
 		t.Errorf("left is %+v (%v)", again, err)
 	}
 }
@@ -73,7 +78,8 @@ func TestLockMistakes(t *testing.T) {
 		"#" + strings.Repeat(" ", maxLockBytes):                      "larger than allowed",
 	} {
 		_, err := ReadLock(siteDir(t, map[string]string{"site.toml": "site.name = \"x\"\n", LockName: text}))
-		if !problem.Is(err, problem.Mistake) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "version control") {
+		if !problem.Is(err, problem.Mistake) || !strings.Contains(err.Error(), says) ||
+			!strings.Contains(err.Error(), "version control") {
 			t.Errorf("%.60q: %v", text, err)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestMachines: what [defaults] says holds for the nodes that can have it: containers and virtual machines are side by side in a site.
+// TestMachines: what [defaults] says holds for the nodes that can have it: containers and virtual
+// machines are side by side in a site.
 func TestMachines(t *testing.T) {
 	text, err := os.ReadFile("testdata/valid-machines.toml")
 	if err != nil {
@@ -16,13 +17,16 @@ func TestMachines(t *testing.T) {
 	}
 	s := mustLoad(t, string(text))
 	one, two, three := &s.Nodes[0], &s.Nodes[1], &s.Nodes[2]
-	if one.Limits != (site.Limits{Cpus: 1.5, Memory: 512 << 20}) || one.Privileged || !reflect.DeepEqual(one.VM, site.VM{CPU: "qemu64"}) || one.Limits.VCPUs() != 2 {
+	if one.Limits != (site.Limits{Cpus: 1.5, Memory: 512 << 20}) || one.Privileged ||
+		!reflect.DeepEqual(one.VM, site.VM{CPU: "qemu64"}) || one.Limits.VCPUs() != 2 {
 		t.Errorf("one: %+v", one)
 	}
-	if two.Limits != (site.Limits{Cpus: 1.5, Memory: 1 << 30}) || !reflect.DeepEqual(two.VM, site.VM{CPU: "qemu64", Model: "rtl8139"}) {
+	if two.Limits != (site.Limits{Cpus: 1.5, Memory: 1 << 30}) ||
+		!reflect.DeepEqual(two.VM, site.VM{CPU: "qemu64", Model: "rtl8139"}) {
 		t.Errorf("two: %+v", two)
 	}
-	if l := three.Limits; l.Swap == nil || l.Pids != 100 || l.Memory != 64<<20 || !three.Privileged || !three.VM.IsZero() || three.Virtual() {
+	if l := three.Limits; l.Swap == nil || l.Pids != 100 || l.Memory != 64<<20 || !three.Privileged ||
+		!three.VM.IsZero() || three.Virtual() {
 		t.Errorf("three: %+v", three)
 	}
 	s = mustLoad(t, `
@@ -44,7 +48,8 @@ func TestDevices(t *testing.T) {
 	}
 	s := mustLoad(t, string(text))
 	zero, no := 0, false
-	want := site.VM{Queues: 4, VHost: &no, Pin: site.PinEach, Numa: &zero, Hugepages: 2 << 20, PCI: []string{"0000:03:00.0", "0000:03:00.1"}}
+	want := site.VM{Queues: 4, VHost: &no, Pin: site.PinEach, Numa: &zero, Hugepages: 2 << 20,
+		PCI: []string{"0000:03:00.0", "0000:03:00.1"}}
 	if got := s.Nodes[0].VM; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}

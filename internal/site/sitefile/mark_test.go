@@ -8,11 +8,13 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestMark: files that begin with a mark of how they are encoded, as some editors write them, are read; what is not UTF-8 is told by file and line.
+// TestMark: files that begin with a mark of how they are encoded, as some editors write them, are
+// read; what is not UTF-8 is told by file and line.
 func TestMark(t *testing.T) {
 	const mark = "\xef\xbb\xbf"
 	files := map[string]string{
-		"site.toml":           mark + "[site]\nname = \"x\"\n[network.lan]\nsubnet = \"10.0.0.0/24\"\n[image.debian]\nsuite = \"bookworm\"\n[node.a]\nid = 1\nroles = [\"web\"]\nrequirements = \"r.txt\"\n",
+		"site.toml": mark +
+			"[site]\nname = \"x\"\n[network.lan]\nsubnet = \"10.0.0.0/24\"\n[image.debian]\nsuite = \"bookworm\"\n[node.a]\nid = 1\nroles = [\"web\"]\nrequirements = \"r.txt\"\n",
 		"roles/web/role.toml": mark + "apt = [\"curl\"]\nservices = [\"x.service\"]\n",
 		"r.txt":               mark + "pyzmq==25.1.1\n",
 	}
@@ -27,7 +29,8 @@ func TestMark(t *testing.T) {
 	files["roles/web/role.toml"] = "\xff\xfea\x00p\x00t\x00"
 	_, err = Load(siteDir(t, files))
 	var list problem.List
-	if !errors.As(err, &list) || !strings.Contains(err.Error(), "site.toml:11: ") || !strings.Contains(err.Error(), "roles/web/role.toml:1: this is not TOML: it is encoded as UTF-16; save it as UTF-8") {
+	if !errors.As(err, &list) || !strings.Contains(err.Error(), "site.toml:11: ") ||
+		!strings.Contains(err.Error(), "roles/web/role.toml:1: this is not TOML: it is encoded as UTF-16; save it as UTF-8") {
 		t.Errorf("%v", err)
 	}
 	made, err := ImportINI(strings.NewReader(mark+"[a]\nctid = x\n"), "hosts.ini", "")

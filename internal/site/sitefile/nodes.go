@@ -10,7 +10,8 @@ import (
 	"orrery/internal/strict"
 )
 
-// These bound a site, so that no range exhausts the memory. All else that is done with a site grows with the second.
+// These bound a site, so that no range exhausts the memory. All else that is done with a site grows
+// with the second.
 const (
 	maxNodes = 100_000
 	maxParts = 2_000_000 // nodes, and the networks, roles and groups of each
@@ -35,7 +36,8 @@ func (l *loader) nodes() {
 		}
 		for i, name := range names {
 			if other, taken := l.report.nodes[name]; taken {
-				l.report.wrong(Name, t.At, mistake("node %s is declared already (%s)", name, where(Name, other)).Try("choose another name"))
+				l.report.wrong(Name, t.At, mistake("node %s is declared already (%s)", name,
+					where(Name, other)).Try("choose another name"))
 				continue
 			}
 			l.report.nodes[name] = t.At
@@ -47,10 +49,12 @@ func (l *loader) nodes() {
 }
 
 func tooMuch() *problem.Problem {
-	return mistake("the nodes of the site are on more networks, have more roles and are in more groups than %d in all", maxParts).Try("make several sites")
+	return mistake("the nodes of the site are on more networks, have more roles and are in more groups than %d in all",
+		maxParts).Try("make several sites")
 }
 
-// A declaration is a table of site.toml that declares a node or a range of them, with what [defaults] says of all.
+// A declaration is a table of site.toml that declares a node or a range of them, with what
+// [defaults] says of all.
 type declaration struct {
 	nodeTable
 	loader *loader
@@ -58,22 +62,26 @@ type declaration struct {
 
 func (d *declaration) wrong(at *strict.Node, p *problem.Problem) { d.loader.report.wrong(Name, at, p) }
 
-// node returns what a declaration says of the first of its nodes; the addresses that are to be derived are left out.
+// node returns what a declaration says of the first of its nodes; the addresses that are to be
+// derived are left out.
 func (d *declaration) node(networks []string) site.Node {
 	n := site.Node{
-		ID: d.ID, Image: cmp.Or(d.Image, d.loader.onlyImage()), Roles: d.Roles, Host: cmp.Or(d.Host, d.loader.onlyHost()), Engine: d.Engine, Privileged: d.Privileged,
+		ID: d.ID, Image: cmp.Or(d.Image, d.loader.onlyImage()), Roles: d.Roles, Host: cmp.Or(d.Host, d.loader.onlyHost()),
+		Engine: d.Engine, Privileged: d.Privileged,
 		Syscalls:  slices.Sorted(slices.Values(d.Syscalls)),
-		Autostart: d.Autostart, Vars: d.Vars, Limits: d.Limits, VM: d.VM, Xen: d.Xen, NICs: d.sixes(d.interfaces(d.nics(networks))), SimulatedBy: d.SimulatedBy,
+		Autostart: d.Autostart, Vars: d.Vars, Limits: d.Limits, VM: d.VM, Xen: d.Xen,
+		NICs: d.sixes(d.interfaces(d.nics(networks))), SimulatedBy: d.SimulatedBy,
 	}
 	d.suit(&n)
 	if d.Requirements != "" {
-		n.Requirements = d.loader.require(d.Requirements, cmp.Or(d.At.Keys["requirements"], d.loader.file.Defaults.At.Keys["requirements"]))
+		n.Requirements = d.loader.require(d.Requirements,
+			cmp.Or(d.At.Keys["requirements"], d.loader.file.Defaults.At.Keys["requirements"]))
 	}
 	return n
 }
 
-// suit leaves out what [defaults] says that a node of this engine cannot have: there may be containers and virtual machines in a site. What the node
-// says itself stays, and is a mistake.
+// suit leaves out what [defaults] says that a node of this engine cannot have: there may be
+// containers and virtual machines in a site. What the node says itself stays, and is a mistake.
 func (d *declaration) suit(n *site.Node) {
 	said := func(key string) bool { return d.At.Keys[key] != nil }
 	if n.Engine != site.Xen && !said("xen") {
@@ -134,7 +142,8 @@ func (t *nodeTable) takes(network string) bool {
 	return slices.ContainsFunc(t.Interface, func(taken strict.Named[string]) bool { return taken.Name == network })
 }
 
-// nicOn returns the interface of a node on a network, for the key that says something of it, or reports that there is none.
+// nicOn returns the interface of a node on a network, for the key that says something of it, or
+// reports that there is none.
 func (d *declaration) nicOn(nics []site.NIC, key, network string, at *strict.Node) *site.NIC {
 	i := slices.IndexFunc(nics, func(nic site.NIC) bool { return nic.Network == network })
 	if i < 0 {

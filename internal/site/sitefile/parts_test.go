@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestLate: a mistake far down a large file is told with its line, also one of two parts that strict.Parse reads one by one.
+// TestLate: a mistake far down a large file is told with its line, also one of two parts that
+// strict.Parse reads one by one.
 func TestLate(t *testing.T) {
 	text := large(1500)
 	line := strings.Count(text, "\n") + 1

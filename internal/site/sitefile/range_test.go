@@ -22,7 +22,8 @@ func TestExpand(t *testing.T) {
 			t.Errorf("%s: %v %v", name, names, p)
 		}
 	}
-	for _, name := range []string{"a{", "a}", "a{1}", "a{1..}", "a{..1}", "a{1..2}{3..4}", "a{2..1}", "a{0..100000}", "a{-1..2}", "{1..99999999999999999999}"} {
+	for _, name := range []string{"a{", "a}", "a{1}", "a{1..}", "a{..1}", "a{1..2}{3..4}", "a{2..1}", "a{0..100000}",
+		"a{-1..2}", "{1..99999999999999999999}"} {
 		if names, p := expand(name, maxNodes); p == nil || p.Cure == "" {
 			t.Errorf("%s: %d names, %v", name, len(names), p)
 		}
@@ -58,7 +59,8 @@ func TestRangeProperties(t *testing.T) {
 func TestAddressProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bits := rapid.IntRange(16, 30).Draw(t, "bits")
-		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, rapid.Byte().Draw(t, "b"), rapid.Byte().Draw(t, "c"), 0}), bits).Masked()
+		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, rapid.Byte().Draw(t, "b"), rapid.Byte().Draw(t, "c"), 0}),
+			bits).Masked()
 		n := site.Network{Name: "lan", Subnet: subnet, Gateway: subnet.Addr().Next()}
 		room := site.Room(subnet)
 		seen := map[netip.Addr]int{}

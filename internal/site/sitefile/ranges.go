@@ -15,7 +15,8 @@ var rangePattern = pattern.New(`^([^{}]*)\{([0-9]{1,9})\.\.([0-9]{1,9})\}([^{}]*
 // maxName bounds what may be a name, so that no range of names exhausts the memory. What is legal is shorter.
 const maxName = 200
 
-// expand returns the names that a name with a range stands for: "a{08..10}" is a08, a09 and a10. They may be so many at most.
+// expand returns the names that a name with a range stands for: "a{08..10}" is a08, a09 and a10.
+// They may be so many at most.
 func expand(name string, most int) ([]string, *problem.Problem) {
 	if len(name) > maxName {
 		return nil, mistake("the name %s has more than %d characters", strict.Say(name), maxName).Try("choose a shorter one")
@@ -36,7 +37,8 @@ func expand(name string, most int) ([]string, *problem.Problem) {
 	case first > last:
 		return nil, mistake("the range %q goes backwards", name).Try(`write "%s{%s..%s}%s"`, m[1], m[3], m[2], m[4])
 	case last-first >= most:
-		return nil, mistake("the site has more than %d nodes with the %d of %q", maxNodes, last-first+1, name).Try("make several sites")
+		return nil, mistake("the site has more than %d nodes with the %d of %q", maxNodes, last-first+1, name).
+			Try("make several sites")
 	}
 	width := 0
 	if padded(m[2]) || padded(m[3]) {

@@ -42,14 +42,16 @@ type meaning struct {
 
 func newReport() *report {
 	return &report{
-		roots: map[string]*strict.Node{}, nodes: map[string]*strict.Node{}, units: map[[2]string]*strict.Node{}, bad: map[*strict.Node]bool{}, meant: map[meaning]bool{}, told: map[*strict.Node][]string{}, more: map[string]int{},
+		roots: map[string]*strict.Node{}, nodes: map[string]*strict.Node{}, units: map[[2]string]*strict.Node{},
+		bad: map[*strict.Node]bool{}, meant: map[meaning]bool{}, told: map[*strict.Node][]string{}, more: map[string]int{},
 	}
 }
 
 func (r *report) add(p *problem.Problem) {
 	switch len(r.mistakes) - maxMistakes {
 	case 0:
-		p = mistake("there are more than %d mistakes: the others are not told", maxMistakes).At(p.Where).Try("fix these first")
+		p = mistake("there are more than %d mistakes: the others are not told", maxMistakes).At(p.Where).
+			Try("fix these first")
 	case 1:
 		return
 	}

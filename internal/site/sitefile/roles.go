@@ -49,9 +49,11 @@ func (l *loader) role(name string) {
 	content, ok := beside[roleFileName]
 	if !ok {
 		if whole {
-			l.report.add(mistake("there is no %s in the role's directory", roleFileName).At(dir).Try("write one or remove the directory"))
+			l.report.add(mistake("there is no %s in the role's directory",
+				roleFileName).At(dir).Try("write one or remove the directory"))
 		}
-		l.site.Roles = append(l.site.Roles, site.Role{Name: name, Dir: dir}) // so that nodes that have it are not wrong as well
+		// so that nodes that have it are not wrong as well
+		l.site.Roles = append(l.site.Roles, site.Role{Name: name, Dir: dir})
 		return
 	}
 	delete(beside, roleFileName)
@@ -90,7 +92,8 @@ func (l *loader) beside(dir string) (beside map[string][]byte, whole bool) {
 		return nil
 	})
 	if errors.Is(err, tree.ErrTooLarge) {
-		l.report.add(mistake("the role's directory has more than %d files, or more than %d directories one in another", roleBounds.All, roleBounds.Depth).At(dir).
+		l.report.add(mistake("the role's directory has more than %d files, or more than %d directories one in another",
+			roleBounds.All, roleBounds.Depth).At(dir).
 			Try("put them in an archive or a package"))
 	} else if err != nil {
 		l.report.add(wrong("it", err).At(dir))

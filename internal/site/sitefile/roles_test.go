@@ -10,7 +10,8 @@ import (
 func TestRoleDirectory(t *testing.T) {
 	dir := siteDir(t, map[string]string{
 		"site.toml": "site.name = \"x\"\n", "secret": "s", "roles/a/role.toml": "", "roles/a/real": "r",
-		"roles/a/__pycache__/x.pyc": "", "roles/a/real~": "", "roles/a/.real.swp": "", "roles/none/x": "", "roles/.hidden/x": "", "roles/README": "",
+		"roles/a/__pycache__/x.pyc": "", "roles/a/real~": "", "roles/a/.real.swp": "", "roles/none/x": "",
+		"roles/.hidden/x": "", "roles/README": "",
 	})
 	huge, err := os.Create(filepath.Join(dir, "roles/a/huge"))
 	if err != nil {
@@ -20,7 +21,8 @@ func TestRoleDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	huge.Close()
-	for link, to := range map[string]string{"out": "../../../secret", "abs": "/etc/passwd", "nowhere": "gone", "ok": "real", "shared": "../../secret"} {
+	for link, to := range map[string]string{"out": "../../../secret", "abs": "/etc/passwd", "nowhere": "gone",
+		"ok": "real", "shared": "../../secret"} {
 		if err := os.Symlink(to, filepath.Join(dir, "roles/a", link)); err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +44,8 @@ roles/none: there is no role.toml in the role's directory (write one or remove t
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Roles[0].Beside; string(got["ok"]) != "r" || string(got["shared"]) != "s" || len(got) != 3 || len(s.Roles) != 1 {
+	if got := s.Roles[0].Beside; string(got["ok"]) != "r" || string(got["shared"]) != "s" || len(got) != 3 ||
+		len(s.Roles) != 1 {
 		t.Errorf("%v", s.Roles)
 	}
 }

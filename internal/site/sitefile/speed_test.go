@@ -15,7 +15,8 @@ func large(nodes int) string {
 		fmt.Fprintf(&b, "[host.h%d]\naddress = \"root@h%d\"\n", i, i)
 	}
 	for i := range nodes {
-		fmt.Fprintf(&b, "[node.n%d]\nid = %d\nroles = [\"r%d\"]\nhost = \"h%d\"\ncpus = 1\nmemory = \"512MiB\"\n", i, i+2, i%100, i%200)
+		fmt.Fprintf(&b, "[node.n%d]\nid = %d\nroles = [\"r%d\"]\nhost = \"h%d\"\ncpus = 1\nmemory = \"512MiB\"\n", i, i+2,
+			i%100, i%200)
 	}
 	for i := range 50 {
 		fmt.Fprintf(&b, "[group.g%d]\nnodes = [\"n%d*\", \"n%d\"]\n", i, i, i)

@@ -65,8 +65,9 @@ func (l *loader) secret(t strict.Named[site.Secret]) site.Secret {
 	x := t.Value
 	if x.File != "" {
 		if _, inside := l.dir.inward(x.File); inside {
-			l.report.wrong(Name, t.At.Keys["file"], mistake("the secret's file %q is in the site directory, which is under version control", x.File).
-				Try("move it elsewhere, such as /root/secrets/%s", t.Name))
+			l.report.wrong(Name, t.At.Keys["file"],
+				mistake("the secret's file %q is in the site directory, which is under version control", x.File).
+					Try("move it elsewhere, such as /root/secrets/%s", t.Name))
 		}
 		x.File = l.dir.outward(x.File)
 	}
@@ -93,7 +94,8 @@ func (l *loader) mirror() {
 	m.CA, m.Key = l.mirrorFile("ca", t.CA), l.mirrorFile("key", t.Key)
 	if m.Key != nil && !bytes.Contains(m.Key, []byte("BEGIN PGP PUBLIC KEY")) {
 		at, _ := l.report.roots[Name].Find("mirror", "key")
-		l.report.wrong(Name, at, mistake("key: %s is not an armoured public key", *t.Key).Try("write one with gpg --armor --export"))
+		l.report.wrong(Name, at, mistake("key: %s is not an armoured public key",
+			*t.Key).Try("write one with gpg --armor --export"))
 	}
 }
 

@@ -36,7 +36,8 @@ group.i = { nodes = ["portal"] }
 	var lines []string
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		lines = append(lines, fmt.Sprintf("%d %s %s %s %s %v %v %v", n.ID, n.Name, n.Image, n.Host, n.Engine, n.Autostart, n.Groups, places(n)))
+		lines = append(lines, fmt.Sprintf("%d %s %s %s %s %v %v %v", n.ID, n.Name, n.Image, n.Host, n.Engine, n.Autostart,
+			n.Groups, places(n)))
 	}
 	want := `1 portal debian local lxc true [g h i] [{data 10.0.1.77}]
 7 r00 debian local lxc true [g] [{lan 10.0.0.7} {data 10.0.1.7}]
@@ -89,7 +90,8 @@ node.c = { id = 3, net.nic = "auto", interface.nic = "w1" }
 	if former := mustLoad(t, strings.Replace(declared, "vethpair.wire", "cable.wire", 1)); !reflect.DeepEqual(former, s) {
 		t.Errorf("%+v", former)
 	}
-	if s.Networks[0].Kind != "" || s.Networks[1].Kind != site.Routed || s.Networks[2].Interface != "w0" || s.Networks[3].Kind != site.Exclusive {
+	if s.Networks[0].Kind != "" || s.Networks[1].Kind != site.Routed || s.Networks[2].Interface != "w0" ||
+		s.Networks[3].Kind != site.Exclusive {
 		t.Errorf("%+v", s.Networks)
 	}
 	if c := s.VethPairs; len(c) != 1 || c[0] != (site.VethPair{Name: "wire", Ends: [2]string{"w0", "w1"}, MTU: 9000}) {
@@ -128,7 +130,8 @@ name = "known"
 	}
 	r, _ := s.Role("x")
 	build, boot := r.Steps[0], r.Steps[1]
-	if build.Line != 2 || build.Name != "step 1" || build.Timeout != 10*time.Minute || build.User != "root" || strings.Join(build.Interpreter, " ") != "/bin/sh -eu" {
+	if build.Line != 2 || build.Name != "step 1" || build.Timeout != 10*time.Minute || build.User != "root" ||
+		strings.Join(build.Interpreter, " ") != "/bin/sh -eu" {
 		t.Errorf("%+v", build)
 	}
 	if boot.Line != 5 || boot.Name != "setup.sh" || boot.Timeout != 2*time.Minute || string(boot.Script) != "true\n" {
@@ -137,7 +140,8 @@ name = "known"
 	if f := r.Files[0]; f.Line != 8 || !f.Rendered() || f.Mode != 0o644 || string(f.Content) != "{{.Node.Name}}\n" {
 		t.Errorf("%+v", f)
 	}
-	want := site.HealthCheck{Line: 11, TCP: 5, Timeout: 5 * time.Second, Interval: 500 * time.Millisecond, Within: time.Minute}
+	want := site.HealthCheck{Line: 11, TCP: 5, Timeout: 5 * time.Second, Interval: 500 * time.Millisecond,
+		Within: time.Minute}
 	if h := r.Health[0]; fmt.Sprint(h) != fmt.Sprint(want) {
 		t.Errorf("%+v", h)
 	}
@@ -150,13 +154,15 @@ name = "known"
 }
 
 func TestSizes(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "512MiB": 512 << 20, "2GiB": 2 << 30, "1.5KiB": 1536, "1 TiB": 1 << 40, "77": 77} {
+	for text, want := range map[string]int64{"0": 0, "512MiB": 512 << 20, "2GiB": 2 << 30, "1.5KiB": 1536,
+		"1 TiB": 1 << 40, "77": 77} {
 		var s strict.Size
 		if p := s.Parse(text); p != nil || int64(s) != want {
 			t.Errorf("%s: %d %v", text, s, p)
 		}
 	}
-	for text, cure := range map[string]string{"512M": `write "512MiB"`, "2GB": `write "2GiB"`, "2 gb": "", "-1": "", "nan": "", "1e99": "", "0x10": "", "MiB": "", "": "", "99999999TiB": ""} {
+	for text, cure := range map[string]string{"512M": `write "512MiB"`, "2GB": `write "2GiB"`, "2 gb": "", "-1": "",
+		"nan": "", "1e99": "", "0x10": "", "MiB": "", "": "", "99999999TiB": ""} {
 		var s strict.Size
 		if p := s.Parse(text); p == nil || cure != "" && p.Cure != cure {
 			t.Errorf("%s: %d %v", text, s, p)

@@ -9,15 +9,17 @@ import (
 	"orrery/internal/site"
 )
 
-// someRoles are roles of every kind: with content, with services only, which wait for others, and without anything.
+// someRoles are roles of every kind: with content, with services only, which wait for others, and
+// without anything.
 var someRoles = map[string]*site.Role{
-	"cam":    {Name: "cam", Apt: []string{"python3"}},
-	"portal": {Name: "portal", Files: []site.File{{Path: "/srv/portal", Content: []byte("x")}}, Services: []string{"portal.service"}},
-	"db":     {Name: "db", Apt: []string{"postgresql"}, Steps: []site.Step{{Name: "schema", When: site.Boot}}},
-	"cron":   {Name: "cron", Services: []string{"cron.service"}},
-	"proxy":  {Name: "proxy", Pip: []string{"aiokatcp"}},
-	"late":   {Name: "late", NeedsHealthy: []string{"role=db"}},
-	"empty":  {Name: "empty"},
+	"cam": {Name: "cam", Apt: []string{"python3"}},
+	"portal": {Name: "portal", Files: []site.File{{Path: "/srv/portal", Content: []byte("x")}},
+		Services: []string{"portal.service"}},
+	"db":    {Name: "db", Apt: []string{"postgresql"}, Steps: []site.Step{{Name: "schema", When: site.Boot}}},
+	"cron":  {Name: "cron", Services: []string{"cron.service"}},
+	"proxy": {Name: "proxy", Pip: []string{"aiokatcp"}},
+	"late":  {Name: "late", NeedsHealthy: []string{"role=db"}},
+	"empty": {Name: "empty"},
 }
 
 func rolesOf(names []string) []*site.Role {
@@ -33,8 +35,8 @@ func chainOf(names []string) []*Layer {
 	return RoleLayers(site.Mirror{}, base, rolesOf(names), "aiokatcp==2.2\n")
 }
 
-// TestChains: nodes whose roles begin alike share the layers of what they begin with; a node stands on a few layers only; and each layer
-// knows all that is below it.
+// TestChains: nodes whose roles begin alike share the layers of what they begin with; a node stands
+// on a few layers only; and each layer knows all that is below it.
 func TestChains(t *testing.T) {
 	names := []string{"cam", "portal", "db", "cron", "proxy", "late", "empty"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -6,7 +6,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestDisk: a node with a disk image stands on that alone, and what its roles put on others in layers is part of what is done on it when it runs.
+// TestDisk: a node with a disk image stands on that alone, and what its roles put on others in
+// layers is part of what is done on it when it runs.
 func TestDisk(t *testing.T) {
 	s := observatory()
 	s.Images = append(s.Images, site.Image{Name: "cloud", Import: "/srv/cloud.qcow2", Stamp: "1"})
@@ -17,20 +18,24 @@ func TestDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	chain := m.Layers(&s.Nodes[0])
-	if len(chain) != 1 || !chain[0].IsDisk() || chain[0].Digest != n.Base || n.Kernel != "" || n.Layer != "" || len(n.Layers()) != 1 {
+	if len(chain) != 1 || !chain[0].IsDisk() || chain[0].Digest != n.Base || n.Kernel != "" || n.Layer != "" ||
+		len(n.Layers()) != 1 {
 		t.Errorf("%+v on %d layers", n, len(chain))
 	}
-	if want := (site.Disk{Firmware: site.BIOS, Guest: site.CloudInit, Login: site.DefaultLogin, Bus: site.Virtio}); n.Disk != want || !n.Imported() {
+	if want := (site.Disk{Firmware: site.BIOS, Guest: site.CloudInit, Login: site.DefaultLogin,
+		Bus: site.Virtio}); n.Disk != want || !n.Imported() {
 		t.Errorf("%+v", n.Disk)
 	}
-	for _, part := range []string{"base: apt", "receptor: apt", "receptor: pip", "receptor: requirements", "receptor: file /usr/bin/receptor", "receptor: step compile", "receptor: step seed"} {
+	for _, part := range []string{"base: apt", "receptor: apt", "receptor: pip", "receptor: requirements",
+		"receptor: file /usr/bin/receptor", "receptor: step compile", "receptor: step seed"} {
 		if n.Config.Parts[part] == "" {
 			t.Errorf("%s is no part of %v", part, n.Config.Parts)
 		}
 	}
 	s.Nodes[0].Requirements.Text = "aiokatcp==1.9\n"
 	again, err := NewMaker(s).Node(&s.Nodes[0])
-	if err != nil || again.Base != n.Base || Differences(n.Config.Parts, again.Config.Parts) != "receptor: requirements changed" {
+	if err != nil || again.Base != n.Base ||
+		Differences(n.Config.Parts, again.Config.Parts) != "receptor: requirements changed" {
 		t.Errorf("%s, %v", Differences(n.Config.Parts, again.Config.Parts), err)
 	}
 	s.Images[1].Stamp = "2"

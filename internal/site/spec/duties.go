@@ -12,8 +12,9 @@ import (
 	"orrery/internal/site/render"
 )
 
-// Duties are what the roles of a node do on it, with all that doing it takes: rendered files, scripts, the environment, health checks. Who has them
-// need know nothing else of the site. No value of a secret is in them, but where one belongs.
+// Duties are what the roles of a node do on it, with all that doing it takes: rendered files,
+// scripts, the environment, health checks. Who has them need know nothing else of the site. No
+// value of a secret is in them, but where one belongs.
 type Duties struct {
 	Site         string       `json:"site"` // its name
 	Node         string       `json:"node"`
@@ -23,8 +24,9 @@ type Duties struct {
 	Env          []byte       `json:"env"`       // of all roles, as an environment file
 	Roles        []Duty       `json:"roles"`     // those that others need come first
 
-	Unlayered bool   `json:"unlayered,omitempty"` // the node has no layers of roles: what those would have is put on it as it runs
-	Pins      string `json:"pins,omitempty"`      // requirements of such a node
+	// the node has no layers of roles: what those would have is put on it as it runs
+	Unlayered bool   `json:"unlayered,omitempty"`
+	Pins      string `json:"pins,omitempty"` // requirements of such a node
 }
 
 // A Duty is what one role does on a node.
@@ -46,7 +48,8 @@ type Rendered struct {
 // Duties returns what the roles of a node do on it.
 func (m *Maker) Duties(n *site.Node) (*Duties, error) {
 	roles := m.Site.RolesOf(n)
-	d := &Duties{Site: m.Site.Name, Node: n.Name, Release: n.Release, Distribution: distro.Of(m.Base(n).Image).Name, Env: Env(roles)}
+	d := &Duties{Site: m.Site.Name, Node: n.Name, Release: n.Release, Distribution: distro.Of(m.Base(n).Image).Name,
+		Env: Env(roles)}
 	for _, nic := range n.NICs {
 		d.Addresses = append(d.Addresses, nic.Address)
 	}
@@ -162,7 +165,8 @@ func variable(name string) string {
 	}, name)
 }
 
-// A SecretText is a rendered file with values of secrets in it, as a step refers to it: whoever has the site and the values can tell what it says.
+// A SecretText is a rendered file with values of secrets in it, as a step refers to it: whoever has
+// the site and the values can tell what it says.
 type SecretText struct {
 	Node    string `json:"node"`
 	Release int    `json:"release,omitempty"`

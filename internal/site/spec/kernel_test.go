@@ -10,7 +10,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestKernelLayers: a node that boots a kernel stands on its layer, just above the base, and on the same role layers as a container.
+// TestKernelLayers: a node that boots a kernel stands on its layer, just above the base, and on the
+// same role layers as a container.
 func TestKernelLayers(t *testing.T) {
 	s := observatory()
 	contained := nodeOf(t, s, 0)
@@ -38,7 +39,8 @@ func TestKernelLayers(t *testing.T) {
 	if len(kernels) != 1 || n.Kernel != kernels[0] || contained.Kernel != "" {
 		t.Errorf("kernels %v of a node with %q, and of a container with %q", kernels, n.Kernel, contained.Kernel)
 	}
-	if n.Base != contained.Base || n.Layer != contained.Layer || !slices.Equal(n.Below, contained.Below) || Digest(n.Parts) != Digest(contained.Parts) {
+	if n.Base != contained.Base || n.Layer != contained.Layer || !slices.Equal(n.Below, contained.Below) ||
+		Digest(n.Parts) != Digest(contained.Parts) {
 		t.Errorf("the other layers are not those of a container: %+v, %+v", n, contained)
 	}
 	here := n.Layers()
@@ -54,12 +56,14 @@ func TestKernelLayers(t *testing.T) {
 	}
 }
 
-// TestFullKernel: a machine whose network cards are those of real hardware boots a kernel that has drivers for them.
+// TestFullKernel: a machine whose network cards are those of real hardware boots a kernel that has
+// drivers for them.
 func TestFullKernel(t *testing.T) {
 	s := observatory()
 	m := NewMaker(s)
 	kernels := map[string]string{}
-	for model, want := range map[string]string{"": "linux-image-cloud-", site.Virtio: "linux-image-cloud-", site.E1000: "linux-image-" + runtime.GOARCH, site.RTL8139: "linux-image-" + runtime.GOARCH} {
+	for model, want := range map[string]string{"": "linux-image-cloud-", site.Virtio: "linux-image-cloud-",
+		site.E1000: "linux-image-" + runtime.GOARCH, site.RTL8139: "linux-image-" + runtime.GOARCH} {
 		n := s.Nodes[1]
 		n.Engine, n.VM.Model = site.KVM, model
 		spelt, err := m.Node(&n)
@@ -82,7 +86,8 @@ func TestKernelOfDistribution(t *testing.T) {
 	debian := Base(site.Mirror{}, site.Image{Name: "a", Suite: "bookworm"})
 	ubuntu := Base(site.Mirror{}, site.Image{Name: "b", Suite: "noble"})
 	one, two := KernelLayer(site.Mirror{}, debian), KernelLayer(site.Mirror{}, ubuntu)
-	if !strings.HasPrefix(one.Kernel, "linux-image-cloud-") || two.Kernel != "linux-image-virtual" || one.Digest == two.Digest {
+	if !strings.HasPrefix(one.Kernel, "linux-image-cloud-") || two.Kernel != "linux-image-virtual" ||
+		one.Digest == two.Digest {
 		t.Errorf("%+v, %+v", one, two)
 	}
 }

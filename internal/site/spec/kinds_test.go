@@ -28,19 +28,23 @@ func TestKinds(t *testing.T) {
 	for _, kind := range []string{site.Routed, site.Macvlan, site.Exclusive} {
 		s := kinds(kind)
 		networks := NewMaker(s).Networks()
-		if veth := networks[0]; veth.Kind != VethPair || !veth.Joins("w0") || !veth.Joins("w1") || veth.Joins("") || veth.Joins("w2") || veth.MTU != 1500 {
+		if veth := networks[0]; veth.Kind != VethPair || !veth.Joins("w0") || !veth.Joins("w1") || veth.Joins("") ||
+			veth.Joins("w2") || veth.MTU != 1500 {
 			t.Errorf("%+v", veth)
 		}
 		on := networks[2]
-		if on.Kind != kind || (on.Gateway == "") != (kind == site.Exclusive) || (on.Parent == "w0") != (kind == site.Macvlan) || on.Bridge != site.BridgeName("karoo", "cam") {
+		if on.Kind != kind || (on.Gateway == "") != (kind == site.Exclusive) ||
+			(on.Parent == "w0") != (kind == site.Macvlan) || on.Bridge != site.BridgeName("karoo", "cam") {
 			t.Errorf("%s: %+v", kind, on)
 		}
 		n := nodeOf(t, s, 1)
 		nic := n.NICs[0]
-		if n.KindOf(nic) != kind || nic.Gateway != "10.1.0.1" || (nic.Via != "") != (kind == site.Routed) || site.IsRouted(nic.HostEnd) != (kind == site.Routed) {
+		if n.KindOf(nic) != kind || nic.Gateway != "10.1.0.1" || (nic.Via != "") != (kind == site.Routed) ||
+			site.IsRouted(nic.HostEnd) != (kind == site.Routed) {
 			t.Errorf("%s: %+v", kind, nic)
 		}
-		if n.Takes(nic) != (kind == site.Exclusive) || n.Takes(nic) && nic.Parent != "w1" || kind == site.Macvlan && nic.Parent != "w0" {
+		if n.Takes(nic) != (kind == site.Exclusive) || n.Takes(nic) && nic.Parent != "w1" || kind == site.Macvlan &&
+			nic.Parent != "w0" {
 			t.Errorf("%s: %+v", kind, nic)
 		}
 		if kind == site.Routed && !strings.HasPrefix(nic.HostEnd, site.RoutedPrefix("karoo", "cam")) {
@@ -56,7 +60,8 @@ func TestKinds(t *testing.T) {
 			staged.Nodes[i].Release = 700
 		}
 		apart := nodeOf(t, &staged, 1)
-		if got := apart.KindOf(apart.NICs[0]); got != site.Bridge || apart.Takes(apart.NICs[0]) || apart.NICs[0].HostEnd == nic.HostEnd {
+		if got := apart.KindOf(apart.NICs[0]); got != site.Bridge || apart.Takes(apart.NICs[0]) ||
+			apart.NICs[0].HostEnd == nic.HostEnd {
 			t.Errorf("%s: in quarantine it is %s: %+v", kind, got, apart.NICs[0])
 		}
 		for _, n := range NewMaker(&staged).Networks() {

@@ -74,13 +74,15 @@ func Packages(img site.Image) []string {
 	return slices.Compact(all)
 }
 
-// KernelLayer returns the recipe of what a node that boots a kernel of its own has on top of a base: that kernel, with its modules. Role layers do not
-// stand on it, so that they are the same for nodes of every engine.
+// KernelLayer returns the recipe of what a node that boots a kernel of its own has on top of a
+// base: that kernel, with its modules. Role layers do not stand on it, so that they are the same
+// for nodes of every engine.
 func KernelLayer(m site.Mirror, base *Layer) *Layer {
 	return kernelLayer(m, base, distro.Of(base.Image).Kernel, "kernel")
 }
 
-// FullKernelLayer returns that of a kernel which has drivers of real hardware, too: the other has none but those of virtual machines.
+// FullKernelLayer returns that of a kernel which has drivers of real hardware, too: the other has
+// none but those of virtual machines.
 func FullKernelLayer(m site.Mirror, base *Layer) *Layer {
 	return kernelLayer(m, base, distro.Of(base.Image).FullKernel, "full kernel")
 }
@@ -94,12 +96,14 @@ func kernelLayer(m site.Mirror, base *Layer, kernel, title string) *Layer {
 	}
 }
 
-// mostRoleLayers is how many role layers a node stands on at most: each one costs the kernel a look-up for every path.
+// mostRoleLayers is how many role layers a node stands on at most: each one costs the kernel a
+// look-up for every path.
 const mostRoleLayers = 4
 
-// RoleLayers returns the recipes of what roles put on top of a base, the lowest first; none, if they put nothing there. Each of the first roles
-// has a layer of its own, so that nodes whose roles begin alike share what they begin with, whatever else is in the site; the
-// roles that are left share the last.
+// RoleLayers returns the recipes of what roles put on top of a base, the lowest first; none, if
+// they put nothing there. Each of the first roles has a layer of its own, so that nodes whose roles
+// begin alike share what they begin with, whatever else is in the site; the roles that are left
+// share the last.
 func RoleLayers(m site.Mirror, base *Layer, roles []*site.Role, pins string) []*Layer {
 	var chain []*Layer
 	under := base
@@ -149,7 +153,8 @@ func roleLayer(m site.Mirror, base, under *Layer, before, roles []*site.Role, pi
 	}
 }
 
-// Starts returns the services that start when a node boots from the layer: all or none, as this depends on all roles.
+// Starts returns the services that start when a node boots from the layer: all or none, as this
+// depends on all roles.
 func (l *Layer) Starts() []string {
 	roles := slices.Concat(l.Under, l.Roles)
 	if !site.SelfStarting(roles) {
@@ -195,8 +200,9 @@ func addBuilt(parts Parts, m site.Mirror, roles []*site.Role, pins string) {
 	}
 }
 
-// BuildFiles returns the names, sorted, of the files beside role.toml that build steps may read: all but those that are only of use
-// on the node (templates, scripts of boot steps), so that changing one of those does not make a new layer.
+// BuildFiles returns the names, sorted, of the files beside role.toml that build steps may read:
+// all but those that are only of use on the node (templates, scripts of boot steps), so that
+// changing one of those does not make a new layer.
 func BuildFiles(r *site.Role) []string {
 	boot := map[string]bool{}
 	for _, f := range r.Files {
@@ -210,8 +216,9 @@ func BuildFiles(r *site.Role) []string {
 	return besideBut(r, boot)
 }
 
-// BootFiles returns the names, sorted, of the files beside role.toml that boot steps may read: all but templates, which are rendered,
-// scripts, which are steps, and sources, which are in the layer. Without a boot step nobody reads them on the node.
+// BootFiles returns the names, sorted, of the files beside role.toml that boot steps may read: all
+// but templates, which are rendered, scripts, which are steps, and sources, which are in the layer.
+// Without a boot step nobody reads them on the node.
 func BootFiles(r *site.Role) []string {
 	boots := false // or becomes active
 	elsewhere := map[string]bool{}

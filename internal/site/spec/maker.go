@@ -33,7 +33,8 @@ type recipe struct {
 
 // NewMaker makes the Maker of a site.
 func NewMaker(s *site.Site) *Maker {
-	return &Maker{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[recipe][]*Layer{}, fixed: map[string]Parts{}, lesser: map[string]*site.Role{}}
+	return &Maker{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[recipe][]*Layer{},
+		fixed: map[string]Parts{}, lesser: map[string]*site.Role{}}
 }
 
 // UsualMTU is that of networks about which nothing else is said or known.
@@ -61,17 +62,19 @@ func (m *Maker) Networks() []Network {
 	return all
 }
 
-// VethPairOf spells out a veth pair of a site. It is a network as others are, of a name that no declared one has, and its link carries
-// nothing but its mark.
+// VethPairOf spells out a veth pair of a site. It is a network as others are, of a name that no
+// declared one has, and its link carries nothing but its mark.
 func VethPairOf(key string, c site.VethPair) Network {
 	name := VethPair + "." + c.Name
-	return Network{Site: key, Name: name, Bridge: site.BridgeName(key, name), MTU: cmp.Or(c.MTU, UsualMTU), Kind: VethPair, Ends: c.Ends}
+	return Network{Site: key, Name: name, Bridge: site.BridgeName(key, name), MTU: cmp.Or(c.MTU, UsualMTU),
+		Kind: VethPair, Ends: c.Ends}
 }
 
 func (m *Maker) network(n site.Network) Network {
 	spelt := Network{
 		Site: m.Site.Key(), Name: n.Name, Bridge: site.BridgeName(m.Site.Key(), n.Name),
-		Subnet: n.Subnet.String(), MTU: cmp.Or(n.MTU, m.MTUs[n.Name], UsualMTU), Kind: n.Kind, Parent: n.Interface, Spoof: n.Spoof,
+		Subnet: n.Subnet.String(), MTU: cmp.Or(n.MTU, m.MTUs[n.Name], UsualMTU), Kind: n.Kind, Parent: n.Interface,
+		Spoof: n.Spoof,
 	}
 	if all, err := site.ParseProtocols(n.Protocols); err == nil { // else check has told
 		spelt.Protocols = site.FormatProtocols(all)
@@ -125,8 +128,8 @@ func (m *Maker) Base(n *site.Node) *Layer {
 	return l
 }
 
-// Layers returns the recipes of the layers that a node stands on, each after those that it stands on itself: the base, the kernel if the node boots one,
-// and what its roles put on top.
+// Layers returns the recipes of the layers that a node stands on, each after those that it stands
+// on itself: the base, the kernel if the node boots one, and what its roles put on top.
 func (m *Maker) Layers(n *site.Node) []*Layer {
 	key := recipe{n.Image, strings.Join(n.Roles, " "), n.Requirements.Text, site.BootsKernel(n.Engine), hardware(n)}
 	if chain, ok := m.layers[key]; ok {
@@ -148,7 +151,8 @@ func (m *Maker) Layers(n *site.Node) []*Layer {
 	return chain
 }
 
-// hardware reports whether a node needs a kernel with more than the drivers of virtual machines: for devices that are real hardware, or on Xen for its root.
+// hardware reports whether a node needs a kernel with more than the drivers of virtual machines:
+// for devices that are real hardware, or on Xen for its root.
 func hardware(n *site.Node) bool {
 	return n.Engine == site.Xen || n.Virtual() && (n.VM.Model != "" && n.VM.Model != site.Virtio || len(n.VM.PCI) > 0)
 }
@@ -158,7 +162,8 @@ func (m *Maker) Node(n *site.Node) (*Node, error) {
 	spelt := &Node{
 		Site: m.Site.Key(), Name: n.Name, ID: n.FullID(), Release: n.Release, Staged: m.Site.Stage != 0, Engine: n.Engine,
 		MachineID:    site.MachineID(m.Site.Name, n.Name),
-		Distribution: distro.Of(m.Base(n).Image).Name, Base: m.Base(n).Digest, Privileged: n.Privileged, Syscalls: n.Syscalls, Autostart: n.Autostart, Limits: n.Limits,
+		Distribution: distro.Of(m.Base(n).Image).Name, Base: m.Base(n).
+				Digest, Privileged: n.Privileged, Syscalls: n.Syscalls, Autostart: n.Autostart, Limits: n.Limits,
 		VM: n.VM, Xen: n.Xen, NICs: m.nics(n),
 	}
 	roles := m.Site.RolesOf(n)
@@ -203,7 +208,8 @@ func (m *Maker) nics(n *site.Node) []NIC {
 			Name: "eth" + strconv.Itoa(i), Network: nic.Network, Bridge: on.Bridge,
 			HostEnd: m.hostEnd(n, network),
 			MAC:     site.MAC(m.Site.Name, n.Name, nic.Network),
-			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()), MTU: on.MTU, IPv6: addresses(nic.IPv6), Kind: network.Kind,
+			Address: netip.PrefixFrom(nic.Address, network.Subnet.Bits()), MTU: on.MTU, IPv6: addresses(nic.IPv6),
+			Kind: network.Kind,
 		}
 		switch kind := site.KindOf(network.Kind); {
 		case kind.OnInterface:
@@ -240,8 +246,8 @@ func (m *Maker) hostEnd(n *site.Node, on *site.Network) string {
 	return site.RoutedName(m.Site.Key(), release, n.Name, on.Name)
 }
 
-// HostEnd names the host's end of a link to a node. It follows from the release and not from whether that is live, so that it
-// stays when the link is moved.
+// HostEnd names the host's end of a link to a node. It follows from the release and not from
+// whether that is live, so that it stays when the link is moved.
 func HostEnd(key string, release int, node, network string) string {
 	if release != 0 {
 		key = site.Quarantine(key, release)
@@ -283,7 +289,8 @@ func (m *Maker) config(n *site.Node, roles []*site.Role) (Config, error) {
 			if err != nil {
 				return c, err
 			}
-			c.Parts[r.Name+": file "+f.Path] = Digest([]any{f.Owner, f.ModeFor(text.Secret), text.Secret, DigestBytes(text.Content)})
+			c.Parts[r.Name+": file "+f.Path] = Digest([]any{f.Owner, f.ModeFor(text.Secret), text.Secret,
+				DigestBytes(text.Content)})
 		}
 		c.Services = append(c.Services, r.Services...)
 		if len(r.Health) > 0 {
@@ -299,8 +306,8 @@ func (m *Maker) config(n *site.Node, roles []*site.Role) (Config, error) {
 	return c, nil
 }
 
-// alike returns what a role does on all its nodes alike: all but the files that are rendered. A volume is among it, although
-// the engine brings it, because boot steps see to what is on it.
+// alike returns what a role does on all its nodes alike: all but the files that are rendered. A
+// volume is among it, although the engine brings it, because boot steps see to what is on it.
 func (m *Maker) alike(r *site.Role) Parts {
 	if p, ok := m.fixed[r.Name]; ok {
 		return p

@@ -9,8 +9,9 @@ import (
 	"orrery/internal/site"
 )
 
-// Hosts returns the hosts(5) file that nodes on exactly these networks see: every node of the site by NAME and NAME.SITE,
-// at its address on the first network that they share with it (else at its primary one), and by NAME.NETWORK.SITE on each.
+// Hosts returns the hosts(5) file that nodes on exactly these networks see: every node of the site
+// by NAME and NAME.SITE, at its address on the first network that they share with it (else at its
+// primary one), and by NAME.NETWORK.SITE on each.
 func Hosts(s *site.Site, networks []string) []byte {
 	var b strings.Builder
 	b.WriteString("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n")

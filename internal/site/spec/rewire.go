@@ -13,8 +13,10 @@ type Rewire struct {
 	Out, In []NIC // go, and come after that
 }
 
-// Rewire says how the interfaces of a running machine become those of another; it cannot be if not live. Of the networks in doubt nobody knows whether the machine, or its
-// guest, has the interface: what there is of it goes. An interface that stays is left as it is, but for the bridge on which it is.
+// Rewire says how the interfaces of a running machine become those of another; it cannot be if not
+// live. Of the networks in doubt nobody knows whether the machine, or its guest, has the interface:
+// what there is of it goes. An interface that stays is left as it is, but for the bridge on which
+// it is.
 func (n *Node) Rewire(is *Node, doubt []string) (r Rewire, live bool) {
 	was, shall := Linked(n), Linked(is)
 	stays := map[string]bool{}
@@ -37,8 +39,9 @@ func (n *Node) Rewire(is *Node, doubt []string) (r Rewire, live bool) {
 	return r, r.IsZero() || n.rewirable() && is.rewirable()
 }
 
-// rewirable reports whether interfaces can come to the node and go while it runs: cards of other models than virtio have no slot, and a disk of others has been told of its
-// interfaces as it booted.
+// rewirable reports whether interfaces can come to the node and go while it runs: cards of other
+// models than virtio have no slot, and a disk of others has been told of its interfaces as it
+// booted.
 func (n *Node) rewirable() bool {
 	return !n.Imported() && cmp.Or(n.VM.Model, site.Virtio) == site.Virtio
 }

@@ -8,12 +8,14 @@ import (
 	"orrery/internal/site"
 )
 
-// TestRewire: interfaces come and go while a machine runs as long as those that stay are left as they are; what is in doubt goes, and comes anew.
+// TestRewire: interfaces come and go while a machine runs as long as those that stay are left as
+// they are; what is in doubt goes, and comes anew.
 func TestRewire(t *testing.T) {
 	on := func(networks ...string) *Node {
 		n := &Node{Site: "karoo", Name: "db"}
 		for i, network := range networks {
-			n.NICs = append(n.NICs, NIC{Name: "eth" + string(rune('0'+i)), Network: network, Bridge: "b-" + network, HostEnd: "orv-" + network, Address: netip.MustParsePrefix("10.0.0.2/24")})
+			n.NICs = append(n.NICs, NIC{Name: "eth" + string(rune('0'+i)), Network: network, Bridge: "b-" + network,
+				HostEnd: "orv-" + network, Address: netip.MustParsePrefix("10.0.0.2/24")})
 		}
 		return n
 	}
@@ -24,22 +26,29 @@ func TestRewire(t *testing.T) {
 		out, in []string
 		live    bool
 	}{
-		"nothing":          {on("a", "b"), on("a", "b"), nil, nil, nil, true},
-		"one more":         {on("a"), on("a", "b"), nil, nil, []string{"b"}, true},
-		"one less":         {on("a", "b"), on("a"), nil, []string{"b"}, nil, true},
-		"the first":        {on(), on("a"), nil, nil, []string{"a"}, true},
-		"the last":         {on("a"), on(), nil, []string{"a"}, nil, true},
-		"another":          {on("a", "b"), on("a", "c"), nil, []string{"b"}, []string{"c"}, true},
-		"other names":      {on("a", "b"), on("b"), nil, nil, nil, false},
-		"another bridge":   {on("a", "b"), with(on("a"), func(n *Node) { n.NICs[0].Bridge = "live" }), nil, []string{"b"}, nil, true},
-		"another address":  {on("a"), with(on("a", "b"), func(n *Node) { n.NICs[0].Address = netip.MustParsePrefix("10.0.0.3/24") }), nil, nil, nil, false},
-		"another gateway":  {on("a"), with(on("a", "b"), func(n *Node) { n.NICs[0].Gateway = "10.0.0.1" }), nil, nil, nil, false},
+		"nothing":     {on("a", "b"), on("a", "b"), nil, nil, nil, true},
+		"one more":    {on("a"), on("a", "b"), nil, nil, []string{"b"}, true},
+		"one less":    {on("a", "b"), on("a"), nil, []string{"b"}, nil, true},
+		"the first":   {on(), on("a"), nil, nil, []string{"a"}, true},
+		"the last":    {on("a"), on(), nil, []string{"a"}, nil, true},
+		"another":     {on("a", "b"), on("a", "c"), nil, []string{"b"}, []string{"c"}, true},
+		"other names": {on("a", "b"), on("b"), nil, nil, nil, false},
+		"another bridge": {on("a", "b"), with(on("a"), func(n *Node) { n.NICs[0].Bridge = "live" }), nil, []string{"b"},
+			nil, true},
+		"another address": {on("a"),
+			with(on("a", "b"), func(n *Node) { n.NICs[0].Address = netip.MustParsePrefix("10.0.0.3/24") }), nil, nil, nil,
+			false},
+		"another gateway": {on("a"), with(on("a", "b"), func(n *Node) { n.NICs[0].Gateway = "10.0.0.1" }), nil, nil, nil,
+			false},
 		"in doubt, wanted": {on("a", "b"), on("a", "b"), []string{"b"}, []string{"b"}, []string{"b"}, true},
 		"in doubt":         {on("a", "b"), on("a"), []string{"b"}, []string{"b"}, nil, true},
-		"in doubt, other":  {on("a", "b"), with(on("a", "b"), func(n *Node) { n.NICs[1].Address = netip.MustParsePrefix("10.0.0.3/24") }), []string{"b"}, []string{"b"}, []string{"b"}, true},
+		"in doubt, other": {on("a", "b"),
+			with(on("a", "b"), func(n *Node) { n.NICs[1].Address = netip.MustParsePrefix("10.0.0.3/24") }), []string{"b"},
+			[]string{"b"}, []string{"b"}, true},
 		"e1000":            {with(on("a"), func(n *Node) { n.VM.Model = site.E1000 }), on("a", "b"), nil, nil, nil, false},
 		"e1000, as it was": {with(on("a"), func(n *Node) { n.VM.Model = site.E1000 }), on("a"), nil, nil, nil, true},
-		"disk of others":   {with(on("a"), func(n *Node) { n.Disk.Guest = site.CloudInit }), on("a", "b"), nil, nil, nil, false},
+		"disk of others": {with(on("a"), func(n *Node) { n.Disk.Guest = site.CloudInit }), on("a", "b"), nil, nil, nil,
+			false},
 	} {
 		got, live := c.was.Rewire(c.is, c.doubt)
 		if live != c.live || live && (!slices.Equal(networks(got.Out), c.out) || !slices.Equal(networks(got.In), c.in)) {

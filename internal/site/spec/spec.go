@@ -26,12 +26,13 @@ type Network struct {
 	Subnet  string `json:"subnet"`            // CIDR
 	Gateway string `json:"gateway,omitempty"` // the host's address with prefix length
 	NAT     bool   `json:"nat,omitempty"`
-	// Router: not the host has the gateway's address but a router of the network's own, as in a twin, whose gateway may be one
-	// that the host has for production.
+	// Router: not the host has the gateway's address but a router of the network's own, as in a twin,
+	// whose gateway may be one that the host has for production.
 	Router bool   `json:"router,omitempty"`
 	Host   string `json:"host,omitempty"`  // what of the host its nodes may use: site.Openings, with commas between them
 	Spoof  bool   `json:"spoof,omitempty"` // its nodes may send as others than themselves
-	// Metadata: with NAT, its nodes reach what the host has at link-local addresses, such as what a cloud tells of itself.
+	// Metadata: with NAT, its nodes reach what the host has at link-local addresses, such as what a
+	// cloud tells of itself.
 	Metadata bool `json:"metadata,omitempty"`
 	// Protocols are those that its nodes may send besides IP and ARP: site.FormatProtocols.
 	Protocols string `json:"protocols,omitempty"`
@@ -44,10 +45,12 @@ type Network struct {
 	// Uplink joins its bridge with something that the host has; the zero Uplink: nothing does.
 	Uplink Uplink `json:"uplink,omitzero"`
 
-	VXLAN VXLAN `json:"vxlan,omitzero"` // joins its bridge with those on other hosts; the zero VXLAN: it is on this one only
+	// joins its bridge with those on other hosts; the zero VXLAN: it is on this one only
+	VXLAN VXLAN `json:"vxlan,omitzero"`
 }
 
-// An Uplink is a VLAN on an interface of the host, or a bridge of it. Orrery makes neither, and never changes them.
+// An Uplink is a VLAN on an interface of the host, or a bridge of it. Orrery makes neither, and
+// never changes them.
 type Uplink struct {
 	Interface string `json:"interface,omitempty"`
 	VLAN      int    `json:"vlan,omitempty"`
@@ -73,8 +76,8 @@ func (n *Network) Joins(name string) bool {
 	return n.Kind == VethPair && name != "" && (n.Ends[0] == name || n.Ends[1] == name)
 }
 
-// HostAddress returns the address of the host on the network, with prefix length, or "" if the host has none: a router has the
-// gateway's then.
+// HostAddress returns the address of the host on the network, with prefix length, or "" if the host
+// has none: a router has the gateway's then.
 func (n *Network) HostAddress() string {
 	if n.Router {
 		return ""
@@ -94,29 +97,33 @@ func (n Network) Quarantined(release int) Network {
 
 // A Node is a node as an engine makes it and as roles configure it.
 type Node struct {
-	Site         string        `json:"site"` // the site's key
-	Name         string        `json:"name"`
-	ID           int           `json:"id"`                // with the release's number before it
-	Release      int           `json:"release,omitempty"` // 0: none
-	Staged       bool          `json:"staged,omitempty"`  // in quarantine, not live
-	Engine       string        `json:"engine"`
-	MachineID    string        `json:"machine_id"`
-	Distribution string        `json:"distribution,omitempty"` // of the base image; "": recorded by a former version
-	Base         string        `json:"base"`                   // digest of the base image's recipe
-	Layer        string        `json:"layer,omitempty"`        // digest of the topmost role layer's recipe; "": the roles need none
-	Below        []string      `json:"below,omitempty"`        // the role layers between Layer and Base, the topmost first
-	Kernel       string        `json:"kernel,omitempty"`       // digest of the recipe of the kernel's layer, just above Base; "": the node runs on the host's kernel
-	Parts        Parts         `json:"parts,omitempty"`        // of the role layers' recipes: they tell why a layer is another
-	Privileged   bool          `json:"privileged,omitempty"`
-	Syscalls     []string      `json:"syscalls,omitempty"` // that it may use of those that containers are refused
-	Autostart    bool          `json:"autostart"`
-	Limits       site.Limits   `json:"limits"`
-	VM           site.VM       `json:"vm,omitzero"`
-	Xen          site.XenGuest `json:"xen,omitzero"`
-	Disk         site.Disk     `json:"disk,omitzero"` // of a node whose base is a disk image
-	NICs         []NIC         `json:"nics,omitempty"`
-	Mounts       []Mount       `json:"mounts,omitempty"`
-	Config       Config        `json:"config"`
+	Site         string `json:"site"` // the site's key
+	Name         string `json:"name"`
+	ID           int    `json:"id"`                // with the release's number before it
+	Release      int    `json:"release,omitempty"` // 0: none
+	Staged       bool   `json:"staged,omitempty"`  // in quarantine, not live
+	Engine       string `json:"engine"`
+	MachineID    string `json:"machine_id"`
+	Distribution string `json:"distribution,omitempty"` // of the base image; "": recorded by a former version
+	Base         string `json:"base"`                   // digest of the base image's recipe
+	// digest of the topmost role layer's recipe; "": the roles need none
+	Layer string   `json:"layer,omitempty"`
+	Below []string `json:"below,omitempty"` // the role layers between Layer and Base, the topmost first
+	// digest of the recipe of the kernel's layer, just above Base; "": the node runs on the host's
+	// kernel
+	Kernel string `json:"kernel,omitempty"`
+	// of the role layers' recipes: they tell why a layer is another
+	Parts      Parts         `json:"parts,omitempty"`
+	Privileged bool          `json:"privileged,omitempty"`
+	Syscalls   []string      `json:"syscalls,omitempty"` // that it may use of those that containers are refused
+	Autostart  bool          `json:"autostart"`
+	Limits     site.Limits   `json:"limits"`
+	VM         site.VM       `json:"vm,omitzero"`
+	Xen        site.XenGuest `json:"xen,omitzero"`
+	Disk       site.Disk     `json:"disk,omitzero"` // of a node whose base is a disk image
+	NICs       []NIC         `json:"nics,omitempty"`
+	Mounts     []Mount       `json:"mounts,omitempty"`
+	Config     Config        `json:"config"`
 }
 
 // Layers returns the layers that the node stands on, the topmost first.
@@ -140,19 +147,23 @@ func (n *Node) GuestMemory() int64 {
 // Imported reports whether the node boots a disk image that others have made.
 func (n *Node) Imported() bool { return n.Disk != site.Disk{} }
 
-// KeepsData reports whether data outlives the node: on a volume, on a device of the host, or on hardware that it has to itself, such as an NVMe drive. The device of
-// its root (site.RootDisk) is wiped when the node goes.
+// KeepsData reports whether data outlives the node: on a volume, on a device of the host, or on
+// hardware that it has to itself, such as an NVMe drive. The device of its root (site.RootDisk) is
+// wiped when the node goes.
 func (n *Node) KeepsData() bool { return len(n.Mounts) > 0 || n.KeepsHardware() }
 
-// KeepsHardware reports whether the node writes to a device of the host, or to hardware that it has to itself, which no snapshot has.
+// KeepsHardware reports whether the node writes to a device of the host, or to hardware that it has
+// to itself, which no snapshot has.
 func (n *Node) KeepsHardware() bool {
 	return len(n.VM.PCI) > 0 || slices.ContainsFunc(n.VM.Disks, func(d site.Drive) bool { return d.IsDevice() })
 }
 
-// WritesDisks reports whether the node is a machine with disks, for which its guest's kernel holds back what was written to them for up to half a minute.
+// WritesDisks reports whether the node is a machine with disks, for which its guest's kernel holds
+// back what was written to them for up to half a minute.
 func (n *Node) WritesDisks() bool { return n.Imported() || len(n.VM.Drives()) > 0 }
 
-// A NIC is a network interface of a node. It is comparable, and its JSON is that of the nodes that former versions have made.
+// A NIC is a network interface of a node. It is comparable, and its JSON is that of the nodes that
+// former versions have made.
 type NIC struct {
 	Name    string       `json:"name"` // in the node: eth0, eth1, …
 	Network string       `json:"network"`
@@ -181,8 +192,9 @@ func (nic NIC) Addresses() []netip.Prefix {
 	return all
 }
 
-// KindOf returns the kind of link that an interface of the node is: on a bridge other than the live network's, which is that
-// of a quarantine, it is a site.Bridge, whatever it is when the node is live.
+// KindOf returns the kind of link that an interface of the node is: on a bridge other than the live
+// network's, which is that of a quarantine, it is a site.Bridge, whatever it is when the node is
+// live.
 func (n *Node) KindOf(nic NIC) string {
 	if nic.Kind == "" || nic.Bridge != site.BridgeName(n.Site, nic.Network) {
 		return site.Bridge
@@ -193,7 +205,8 @@ func (n *Node) KindOf(nic NIC) string {
 // LinkKind returns the kind that KindOf names.
 func (n *Node) LinkKind(nic NIC) site.NetworkKind { return site.KindOf(n.KindOf(nic)) }
 
-// Linked returns the interfaces of a node without what can be changed while it runs: the bridges on which they are.
+// Linked returns the interfaces of a node without what can be changed while it runs: the bridges on
+// which they are.
 func Linked(n *Node) []NIC {
 	nics := slices.Clone(n.NICs)
 	for i := range nics {
@@ -216,8 +229,8 @@ type Mount struct {
 	Shared bool `json:"shared,omitempty"` // one directory for all nodes
 	// Exclusive: never used by the nodes of two releases at once.
 	Exclusive bool `json:"exclusive,omitempty"`
-	// Copy: not the volume itself, but a copy for the quarantine of a release, which begins so (site.Empty, site.Snapshot); or
-	// NoCopy.
+	// Copy: not the volume itself, but a copy for the quarantine of a release, which begins so
+	// (site.Empty, site.Snapshot); or NoCopy.
 	Copy    string `json:"copy,omitempty"`
 	Release int    `json:"release,omitempty"` // of which it is the copy
 	Owner   string `json:"owner"`
@@ -236,7 +249,8 @@ func (m *Mount) Address() string {
 	return address
 }
 
-// Exclusive reports whether a node has, when it is live, volumes that are not for the nodes of two releases at once.
+// Exclusive reports whether a node has, when it is live, volumes that are not for the nodes of two
+// releases at once.
 func (n *Node) Exclusive() bool {
 	return slices.ContainsFunc(n.Mounts, func(m Mount) bool { return m.Exclusive })
 }

@@ -28,12 +28,14 @@ func observatory() *site.Site {
 		Roles: []site.Role{
 			{Name: "base", Apt: []string{"less"}},
 			{
-				Name: "receptor", NeedsRoles: []string{"base"}, Apt: []string{"python3"}, Pip: []string{"aiokatcp"}, Services: []string{"receptor.service"},
-				Env:     map[string]string{"PORT": "7147", "HOME": `a "b" $c \`},
-				Secrets: []site.SecretUse{{Name: "key", Owner: "root:root", Mode: 0o400}},
+				Name: "receptor", NeedsRoles: []string{"base"}, Apt: []string{"python3"}, Pip: []string{"aiokatcp"},
+				Services: []string{"receptor.service"},
+				Env:      map[string]string{"PORT": "7147", "HOME": `a "b" $c \`},
+				Secrets:  []site.SecretUse{{Name: "key", Owner: "root:root", Mode: 0o400}},
 				Files: []site.File{
 					{Path: "/usr/bin/receptor", Source: "receptor.py", Content: []byte("print()\n"), Owner: "root:root", Mode: 0o755},
-					{Path: "/etc/receptor", Template: "receptor.tmpl", Content: []byte("{{.Node.Name}} {{secret \"key\"}}\n"), Owner: "root:root", Mode: 0o600},
+					{Path: "/etc/receptor", Template: "receptor.tmpl", Content: []byte("{{.Node.Name}} {{secret \"key\"}}\n"),
+						Owner: "root:root", Mode: 0o600},
 				},
 				Steps: []site.Step{
 					{Name: "compile", When: site.Build, Run: "compile.sh", Script: []byte("make\n"), Interpreter: []string{"/bin/sh"}},
@@ -42,19 +44,23 @@ func observatory() *site.Site {
 				Volumes: []site.VolumeUse{{Name: "archive", Path: "/archive", Owner: "root:root", Mode: 0o755}},
 				Health:  []site.HealthCheck{{Line: 12, TCP: 7147, Timeout: time.Second}},
 				Beside: map[string][]byte{
-					"receptor.py": []byte("print()\n"), "receptor.tmpl": []byte("x"), "compile.sh": []byte("make\n"), "seed.sh": []byte("seed\n"),
+					"receptor.py": []byte("print()\n"), "receptor.tmpl": []byte("x"), "compile.sh": []byte("make\n"),
+					"seed.sh":   []byte("seed\n"),
 					"table.csv": []byte("1,2\n"),
 				},
 			},
 		},
 		Nodes: []site.Node{
 			{
-				Name: "receptor1", ID: 201, Image: "debian", Roles: []string{"receptor"}, Engine: "lxc", Autostart: true, Host: "sv1",
-				Limits:       site.Limits{Cpus: 1.5, Memory: 1 << 30, Swap: &swap},
-				NICs:         []site.NIC{{Network: "data", Address: netip.MustParseAddr("10.2.0.201")}, {Network: "cam", Address: netip.MustParseAddr("10.1.0.201")}},
+				Name: "receptor1", ID: 201, Image: "debian", Roles: []string{"receptor"}, Engine: "lxc", Autostart: true,
+				Host:   "sv1",
+				Limits: site.Limits{Cpus: 1.5, Memory: 1 << 30, Swap: &swap},
+				NICs: []site.NIC{{Network: "data", Address: netip.MustParseAddr("10.2.0.201")},
+					{Network: "cam", Address: netip.MustParseAddr("10.1.0.201")}},
 				Requirements: site.Requirements{Text: "aiokatcp==1.8\n"},
 			},
-			{Name: "plain", ID: 202, Image: "debian", Engine: "lxc", NICs: []site.NIC{{Network: "cam", Address: netip.MustParseAddr("10.1.0.202")}}},
+			{Name: "plain", ID: 202, Image: "debian", Engine: "lxc",
+				NICs: []site.NIC{{Network: "cam", Address: netip.MustParseAddr("10.1.0.202")}}},
 		},
 	}
 }
@@ -68,7 +74,8 @@ func nodeOf(t *testing.T, s *site.Site, i int) *Node {
 	return n
 }
 
-// What is recorded beside nodes is compared with what later versions spell out: a change here makes all nodes anew.
+// What is recorded beside nodes is compared with what later versions spell out: a change here makes
+// all nodes anew.
 func TestGolden(t *testing.T) {
 	s := observatory()
 	got, err := json.MarshalIndent(map[string]any{
@@ -106,7 +113,8 @@ func TestNoSecretInSpec(t *testing.T) {
 	}
 }
 
-// What an edit changes: the layer (built anew, the node replaced), the configuration (applied again), or neither.
+// What an edit changes: the layer (built anew, the node replaced), the configuration (applied
+// again), or neither.
 func TestWhatChanges(t *testing.T) {
 	role := func(s *site.Site) *site.Role { return &s.Roles[1] }
 	for _, c := range []struct {
@@ -117,40 +125,63 @@ func TestWhatChanges(t *testing.T) {
 	}{
 		{name: "nothing", edit: func(*site.Site) {}},
 		{name: "apt", edit: func(s *site.Site) { role(s).Apt = []string{"jq"} }, layer: "receptor: apt changed"},
-		{name: "pip", edit: func(s *site.Site) { role(s).Pip = nil }, layer: "pypi removed, receptor: pip removed, requirements removed"},
-		{name: "source", edit: func(s *site.Site) { role(s).Files[0].Content = nil }, layer: "receptor: file /usr/bin/receptor changed"},
-		{name: "mode of source", edit: func(s *site.Site) { role(s).Files[0].Mode = 0o700 }, layer: "receptor: file /usr/bin/receptor changed"},
-		{name: "build step", edit: func(s *site.Site) { role(s).Steps[0].Script = nil }, layer: "receptor: step compile changed"},
+		{name: "pip", edit: func(s *site.Site) { role(s).Pip = nil },
+			layer: "pypi removed, receptor: pip removed, requirements removed"},
+		{name: "source", edit: func(s *site.Site) { role(s).Files[0].Content = nil },
+			layer: "receptor: file /usr/bin/receptor changed"},
+		{name: "mode of source", edit: func(s *site.Site) { role(s).Files[0].Mode = 0o700 },
+			layer: "receptor: file /usr/bin/receptor changed"},
+		{name: "build step", edit: func(s *site.Site) { role(s).Steps[0].Script = nil },
+			layer: "receptor: step compile changed"},
 		{name: "timeout", edit: func(s *site.Site) { role(s).Steps[0].Timeout = 7; role(s).Steps[1].Timeout = 7 }},
-		{name: "line", edit: func(s *site.Site) { role(s).Steps[0].Line = 7; role(s).Files[1].Line = 7; role(s).Health[0].Line = 7 }},
+		{name: "line", edit: func(s *site.Site) {
+			role(s).Steps[0].Line = 7
+			role(s).Files[1].Line = 7
+			role(s).Health[0].Line = 7
+		}},
 		{name: "description", edit: func(s *site.Site) { role(s).Description = "x" }},
-		{name: "requirements", edit: func(s *site.Site) { s.Nodes[0].Requirements.Text = "x==1" }, layer: "requirements changed"},
-		{name: "comment in requirements", edit: func(s *site.Site) { s.Nodes[0].Requirements.Text = "# x\n\n aiokatcp==1.8   # y\n" }},
+		{name: "requirements", edit: func(s *site.Site) { s.Nodes[0].Requirements.Text = "x==1" },
+			layer: "requirements changed"},
+		{name: "comment in requirements", edit: func(s *site.Site) {
+			s.Nodes[0].Requirements.Text = "# x\n\n aiokatcp==1.8   # y\n"
+		}},
 		{
-			name: "hash in requirements", edit: func(s *site.Site) { s.Nodes[0].Requirements.Text = "aiokatcp==1.8 --hash=sha256:00#00\n" },
+			name: "hash in requirements", edit: func(s *site.Site) {
+				s.Nodes[0].Requirements.Text = "aiokatcp==1.8 --hash=sha256:00#00\n"
+			},
 			layer: "requirements changed",
 		},
-		{name: "boot step", edit: func(s *site.Site) { role(s).Steps[1].Script = nil }, config: "receptor: step seed changed"},
-		{name: "template", edit: func(s *site.Site) { role(s).Files[1].Content = []byte("x") }, config: "receptor: file /etc/receptor changed"},
-		{name: "owner of template", edit: func(s *site.Site) { role(s).Files[1].Owner = "x:x" }, config: "receptor: file /etc/receptor changed"},
+		{name: "boot step", edit: func(s *site.Site) { role(s).Steps[1].Script = nil },
+			config: "receptor: step seed changed"},
+		{name: "template", edit: func(s *site.Site) { role(s).Files[1].Content = []byte("x") },
+			config: "receptor: file /etc/receptor changed"},
+		{name: "owner of template", edit: func(s *site.Site) { role(s).Files[1].Owner = "x:x" },
+			config: "receptor: file /etc/receptor changed"},
 		{
-			name: "the text that stands for a secret", edit: func(s *site.Site) { role(s).Files[1].Content = []byte("{{.Node.Name}} <secret key>\n") },
+			name: "the text that stands for a secret", edit: func(s *site.Site) {
+				role(s).Files[1].Content = []byte("{{.Node.Name}} <secret key>\n")
+			},
 			config: "receptor: file /etc/receptor changed",
 		},
-		{name: "mode of secret", edit: func(s *site.Site) { role(s).Secrets[0].Mode = 0o440 }, config: "receptor: secret key changed"},
-		{name: "env", edit: func(s *site.Site) { role(s).Env = nil }, layer: "receptor: env changed", config: "receptor: env removed"},
+		{name: "mode of secret", edit: func(s *site.Site) { role(s).Secrets[0].Mode = 0o440 },
+			config: "receptor: secret key changed"},
+		{name: "env", edit: func(s *site.Site) { role(s).Env = nil }, layer: "receptor: env changed",
+			config: "receptor: env removed"},
 		{
 			name: "file beside", edit: func(s *site.Site) { role(s).Beside["table.csv"] = nil },
 			layer: "receptor: table.csv changed", config: "receptor: table.csv changed",
 		},
 		{name: "template beside", edit: func(s *site.Site) { role(s).Beside["receptor.tmpl"] = nil }},
-		{name: "volume", edit: func(s *site.Site) { s.Volumes[0].NFS = "nas:/x" }, config: "receptor: volume archive changed"},
+		{name: "volume", edit: func(s *site.Site) { s.Volumes[0].NFS = "nas:/x" },
+			config: "receptor: volume archive changed"},
 		{name: "health", edit: func(s *site.Site) { role(s).Health[0].TCP = 1 }, health: true},
 		{name: "need", edit: func(s *site.Site) { role(s).NeedsRoles = nil }, layer: "base: apt removed"},
 		{
 			name: "packages", edit: func(s *site.Site) { s.Images[0].Packages = nil }, base: true,
 		},
-		{name: "order and doubles of packages", edit: func(s *site.Site) { s.Images[0].Packages = []string{"vim", "dbus", "vim"} }},
+		{name: "order and doubles of packages", edit: func(s *site.Site) {
+			s.Images[0].Packages = []string{"vim", "dbus", "vim"}
+		}},
 		{name: "name of image", edit: func(s *site.Site) { s.Images[0].Name, s.Nodes[0].Image = "deb", "deb" }},
 		{name: "mirror", edit: func(s *site.Site) { s.Mirror.Apt = "http://mirror" }, base: true},
 		{name: "peers", edit: func(s *site.Site) { s.Nodes[1].Name = "other" }},
@@ -248,9 +279,11 @@ func TestNames(t *testing.T) {
 	was := Names(observatory())
 	for name, edit := range map[string]func(*site.Site){
 		"name": func(s *site.Site) { s.Nodes[0].Name = "x" }, "id": func(s *site.Site) { s.Nodes[0].ID = 1 },
-		"address": func(s *site.Site) { s.Nodes[1].NICs[0].Address = netip.MustParseAddr("10.1.0.9") },
-		"roles":   func(s *site.Site) { s.Nodes[1].Roles = []string{"base"} }, "group": func(s *site.Site) { s.Nodes[1].Groups = []string{"x"} },
-		"host": func(s *site.Site) { s.Nodes[0].Host = "sv2" }, "vars": func(s *site.Site) { s.Nodes[0].Vars = map[string]any{"x": 1} },
+		"address":  func(s *site.Site) { s.Nodes[1].NICs[0].Address = netip.MustParseAddr("10.1.0.9") },
+		"roles":    func(s *site.Site) { s.Nodes[1].Roles = []string{"base"} },
+		"group":    func(s *site.Site) { s.Nodes[1].Groups = []string{"x"} },
+		"host":     func(s *site.Site) { s.Nodes[0].Host = "sv2" },
+		"vars":     func(s *site.Site) { s.Nodes[0].Vars = map[string]any{"x": 1} },
 		"one less": func(s *site.Site) { s.Nodes = slices.Delete(s.Nodes, 0, 1) },
 	} {
 		s := observatory()

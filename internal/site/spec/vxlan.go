@@ -9,10 +9,11 @@ import (
 
 // A VXLAN is what joins the bridge that a network has on a host with those on others.
 type VXLAN struct {
-	ID    int    `json:"id"`            // site.VNI
-	Local string `json:"local"`         // address of this host, as the others reach it
-	Peers string `json:"peers"`         // the others: NewPeers
-	Key   string `json:"key,omitempty"` // public key of this host, where all is encrypted that goes to the others; "": it is not
+	ID    int    `json:"id"`    // site.VNI
+	Local string `json:"local"` // address of this host, as the others reach it
+	Peers string `json:"peers"` // the others: NewPeers
+	// public key of this host, where all is encrypted that goes to the others; "": it is not
+	Key string `json:"key,omitempty"`
 }
 
 // A Peer is another host that a network is on.
@@ -25,7 +26,8 @@ type Peer struct {
 	Key      string
 }
 
-// NewPeers writes peers down, the same ones always alike: "ADDRESS MAC MAC…", with ";" between them, and "ADDRESS|ENDPOINT|KEY MAC MAC…" of an encrypted network.
+// NewPeers writes peers down, the same ones always alike: "ADDRESS MAC MAC…", with ";" between
+// them, and "ADDRESS|ENDPOINT|KEY MAC MAC…" of an encrypted network.
 func NewPeers(peers []Peer) string {
 	peers = slices.SortedFunc(slices.Values(peers), func(a, b Peer) int { return a.Address.Compare(b.Address) })
 	var all []string

@@ -10,7 +10,8 @@ import (
 
 // TestPeers: what was written down is read, and is the same in whatever order it was said.
 func TestPeers(t *testing.T) {
-	one, two := Peer{Address: netip.MustParseAddr("10.8.1.2"), MACs: []string{"02:00:00:00:00:01", "02:00:00:00:00:02"}}, Peer{Address: netip.MustParseAddr("10.8.1.10"), MACs: []string{}}
+	one, two := Peer{Address: netip.MustParseAddr("10.8.1.2"), MACs: []string{"02:00:00:00:00:01", "02:00:00:00:00:02"}},
+		Peer{Address: netip.MustParseAddr("10.8.1.10"), MACs: []string{}}
 	text := NewPeers([]Peer{two, {Address: one.Address, MACs: []string{one.MACs[1], one.MACs[0]}}})
 	if text != "10.8.1.2 02:00:00:00:00:01 02:00:00:00:00:02;10.8.1.10" || text != NewPeers([]Peer{one, two}) {
 		t.Error(text)

@@ -15,7 +15,8 @@ func collapse(s *site.Site) error {
 	}
 	one := s.Nodes[0]
 	one.Vars = maps.Clone(one.Vars)
-	one.Roles, one.Groups, one.StandsFor, one.NICs = slices.Clone(one.Roles), slices.Clone(one.Groups), slices.Clone(one.StandsFor), slices.Clone(one.NICs)
+	one.Roles, one.Groups, one.StandsFor, one.NICs = slices.Clone(one.Roles), slices.Clone(one.Groups),
+		slices.Clone(one.StandsFor), slices.Clone(one.NICs)
 	for i := range s.Nodes[1:] {
 		n := &s.Nodes[1+i]
 		if err := require(&one, n); err != nil {
@@ -30,7 +31,8 @@ func collapse(s *site.Site) error {
 	return nil
 }
 
-// shareSecrets lets everybody on the one node read a secret that its roles want for different users: there is one file for it.
+// shareSecrets lets everybody on the one node read a secret that its roles want for different
+// users: there is one file for it.
 func shareSecrets(s *site.Site) {
 	uses, shared := map[string]site.SecretUse{}, map[string]bool{}
 	for _, r := range s.RolesOf(&s.Nodes[0]) {
@@ -84,14 +86,16 @@ func take(one, n *site.Node) {
 	}
 }
 
-// require sees to it that the one node can have the Python packages of another: there is one environment for them.
+// require sees to it that the one node can have the Python packages of another: there is one
+// environment for them.
 func require(one, n *site.Node) error {
 	switch {
 	case n.Requirements.Text == "" || n.Requirements.Text == one.Requirements.Text:
 	case one.Requirements.Text == "":
 		one.Requirements = n.Requirements
 	default:
-		return problem.New(problem.Mistake, "node %s needs the Python packages of %s and node %s or one before it those of %s: they cannot be one node",
+		return problem.New(problem.Mistake,
+			"node %s needs the Python packages of %s and node %s or one before it those of %s: they cannot be one node",
 			n.Name, n.Requirements.File, one.Name, one.Requirements.File).
 			Try("choose nodes with --only, or a release whose requirements are those of all nodes with --release")
 	}
@@ -107,8 +111,8 @@ func union(to, from []string) []string {
 	return to
 }
 
-// asOn returns the limits of a node as one of the other's engine has them: a virtual machine has all of its memory to itself, and no limit of swap and
-// processes, which a container has.
+// asOn returns the limits of a node as one of the other's engine has them: a virtual machine has
+// all of its memory to itself, and no limit of swap and processes, which a container has.
 func asOn(one, n *site.Node) site.Limits {
 	l := n.Limits
 	switch {

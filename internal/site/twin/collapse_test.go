@@ -7,14 +7,17 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// TestSharedSecret: a secret that two roles want for different users is for everybody on the one node; one that they want alike is not.
+// TestSharedSecret: a secret that two roles want for different users is for everybody on the one
+// node; one that they want alike is not.
 func TestSharedSecret(t *testing.T) {
 	role := func(name, user string) site.Role {
-		return site.Role{Name: name, Secrets: []site.SecretUse{{Name: "password", Owner: user, Mode: 0o400}, {Name: "key", Owner: "root:root", Mode: 0o400}}}
+		return site.Role{Name: name, Secrets: []site.SecretUse{{Name: "password", Owner: user, Mode: 0o400},
+			{Name: "key", Owner: "root:root", Mode: 0o400}}}
 	}
 	s := &site.Site{
 		Name: "karoo", Roles: []site.Role{role("db", "postgres:postgres"), role("portal", "portal:portal")},
-		Nodes: []site.Node{{Name: "db", ID: 101, Roles: []string{"db"}}, {Name: "portal", ID: 102, Roles: []string{"portal"}}},
+		Nodes: []site.Node{{Name: "db", ID: 101, Roles: []string{"db"}},
+			{Name: "portal", ID: 102, Roles: []string{"portal"}}},
 	}
 	made, err := twin.Of(s, twin.Options{Name: "toy", Collapse: true})
 	if err != nil {
@@ -31,11 +34,13 @@ func TestSharedSecret(t *testing.T) {
 	}
 }
 
-// TestMachines: a container and a virtual machine become one of the two, with the limits that such a one has, and a virtual machine keeps the memory to boot with.
+// TestMachines: a container and a virtual machine become one of the two, with the limits that such
+// a one has, and a virtual machine keeps the memory to boot with.
 func TestMachines(t *testing.T) {
 	swap := int64(0)
 	vm := site.Node{Name: "vm", ID: 1, Engine: site.KVM, Limits: site.Limits{Cpus: 1, Memory: 512 << 20}}
-	box := site.Node{Name: "box", ID: 2, Engine: site.LXC, Privileged: true, Limits: site.Limits{Cpus: 1, Memory: 1 << 30, Swap: &swap, Pids: 100}}
+	box := site.Node{Name: "box", ID: 2, Engine: site.LXC, Privileged: true,
+		Limits: site.Limits{Cpus: 1, Memory: 1 << 30, Swap: &swap, Pids: 100}}
 	open := site.Node{Name: "open", ID: 3, Engine: site.LXC, Limits: site.Limits{Cpus: 1, Pids: 100}}
 	for _, c := range []struct {
 		name       string
@@ -45,9 +50,12 @@ func TestMachines(t *testing.T) {
 		privileged bool
 	}{
 		{"into a machine", []site.Node{vm, box}, twin.Options{Collapse: true}, site.Limits{Cpus: 2, Memory: 3 << 29}, false},
-		{"one without a limit", []site.Node{vm, open}, twin.Options{Collapse: true}, site.Limits{Cpus: 2, Memory: 1 << 30}, false},
-		{"into a container", []site.Node{box, vm}, twin.Options{Collapse: true}, site.Limits{Cpus: 2, Memory: 3 << 29, Pids: 100 + site.DefaultPids}, true},
-		{"a small machine", []site.Node{vm}, twin.Options{Memory: 0.01}, site.Limits{Cpus: 1, Memory: site.MinVMMemory}, false},
+		{"one without a limit", []site.Node{vm, open}, twin.Options{Collapse: true}, site.Limits{Cpus: 2, Memory: 1 << 30},
+			false},
+		{"into a container", []site.Node{box, vm}, twin.Options{Collapse: true},
+			site.Limits{Cpus: 2, Memory: 3 << 29, Pids: 100 + site.DefaultPids}, true},
+		{"a small machine", []site.Node{vm}, twin.Options{Memory: 0.01}, site.Limits{Cpus: 1, Memory: site.MinVMMemory},
+			false},
 	} {
 		c.o.Name = "toy"
 		made, err := twin.Of(&site.Site{Name: "karoo", Nodes: c.nodes}, c.o)

@@ -69,7 +69,8 @@ func unknown(s *site.Site, name string) error {
 	for i := range s.Nodes {
 		known[i] = s.Nodes[i].Name
 	}
-	return problem.New(problem.Mistake, "no node is called %q", name).Try("%s", problem.NearestOr(name, known, "orrery query all lists the nodes"))
+	return problem.New(problem.Mistake, "no node is called %q", name).
+		Try("%s", problem.NearestOr(name, known, "orrery query all lists the nodes"))
 }
 
 // has reports whether the twin has a node.

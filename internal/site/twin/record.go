@@ -9,12 +9,13 @@ import (
 
 // A Record says, beside the state of a twin, what it is a twin of.
 type Record struct {
-	Site    string    `json:"site"`
-	Dir     string    `json:"dir"` // site directory of which it is made
-	Options Options   `json:"options"`
-	Volumes string    `json:"volumes"`         // what its volumes began with: "empty", "snapshot" or a script
-	Filled  bool      `json:"filled"`          // they have got it
-	Hosts   []string  `json:"hosts,omitempty"` // of the site, by name, if it is on others than this machine: each of them keeps this
+	Site    string  `json:"site"`
+	Dir     string  `json:"dir"` // site directory of which it is made
+	Options Options `json:"options"`
+	Volumes string  `json:"volumes"` // what its volumes began with: "empty", "snapshot" or a script
+	Filled  bool    `json:"filled"`  // they have got it
+	// of the site, by name, if it is on others than this machine: each of them keeps this
+	Hosts   []string  `json:"hosts,omitempty"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
 }

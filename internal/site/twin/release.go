@@ -11,9 +11,10 @@ import (
 	"orrery/internal/site"
 )
 
-// Release returns a site as one of its releases makes it. A role that the release uses instead of another takes that one's name, so
-// that whatever names the role, be it a node, another role or a selector, means what is there now. Release 0 is the site as it is
-// declared. The releases of a site are made from that one and never from one another.
+// Release returns a site as one of its releases makes it. A role that the release uses instead of
+// another takes that one's name, so that whatever names the role, be it a node, another role or a
+// selector, means what is there now. Release 0 is the site as it is declared. The releases of a
+// site are made from that one and never from one another.
 func Release(s *site.Site, number int) (*site.Site, error) {
 	if number == 0 || len(s.Nodes) > 0 && s.Nodes[0].Release == number {
 		return s, nil
@@ -23,7 +24,8 @@ func Release(s *site.Site, number int) (*site.Site, error) {
 		return nil, err
 	}
 	if len(s.Nodes) > 0 && s.Nodes[0].Release != 0 {
-		return nil, problem.New(problem.Failed, "release %d of site %s cannot be made from its release %d", number, s.Key(), s.Nodes[0].Release).
+		return nil, problem.New(problem.Failed, "release %d of site %s cannot be made from its release %d", number, s.Key(),
+			s.Nodes[0].Release).
 			Try("make it from the site as it is declared")
 	}
 	made := *s
@@ -79,8 +81,8 @@ func released(nodes []site.Node, r *site.Release) []site.Node {
 	return nodes
 }
 
-// replaced returns roles of which some have what others do. A role whose substitute has no simulator keeps its own: what must not run
-// in a twin must not because it is a new version.
+// replaced returns roles of which some have what others do. A role whose substitute has no
+// simulator keeps its own: what must not run in a twin must not because it is a new version.
 func replaced(roles []site.Role, by map[string]string) []site.Role {
 	if len(by) == 0 {
 		return roles

@@ -59,7 +59,8 @@ func TestReplacedRoles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, dir := range map[string]string{"db": "roles/db2", "receptor": "roles/receptor2", "receptor2": "roles/receptor2", "base": "roles/base"} {
+	for name, dir := range map[string]string{"db": "roles/db2", "receptor": "roles/receptor2",
+		"receptor2": "roles/receptor2", "base": "roles/base"} {
 		if r, ok := made.Role(name); !ok || r.Dir != dir {
 			t.Errorf("role %s: %+v", name, r)
 		}

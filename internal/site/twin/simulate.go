@@ -6,8 +6,9 @@ import (
 	"orrery/internal/site"
 )
 
-// simulate puts simulators in the places of what they stand for. That of a role takes its name, as in Release; that of one node, which
-// is not that of others with the same roles, leaves it a list of those by which it is found.
+// simulate puts simulators in the places of what they stand for. That of a role takes its name, as
+// in Release; that of one node, which is not that of others with the same roles, leaves it a list
+// of those by which it is found.
 func simulate(s *site.Site) {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {

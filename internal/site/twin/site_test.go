@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sites returns sites without mistakes: up to a dozen nodes on two networks, with roles that need and await others, simulators,
-// releases, groups, volumes and tests.
+// sites returns sites without mistakes: up to a dozen nodes on two networks, with roles that need
+// and await others, simulators, releases, groups, volumes and tests.
 func sites() *rapid.Generator[*site.Site] {
 	return rapid.Custom(func(t *rapid.T) *site.Site {
 		s := &site.Site{
@@ -20,7 +20,8 @@ func sites() *rapid.Generator[*site.Site] {
 			Hosts:  []site.Host{{Name: "sv1", Address: "local"}, {Name: "sv2", Address: "root@sv2"}},
 			Images: []site.Image{{Name: "debian", Suite: "bookworm"}, {Name: "next", Suite: "trixie"}},
 			Networks: []site.Network{
-				network("cam", "10.8.67.0/24", "10.8.67.1", rapid.Bool().Draw(t, "nat")), network("data", "10.8.68.0/24", "", false),
+				network("cam", "10.8.67.0/24", "10.8.67.1", rapid.Bool().Draw(t, "nat")),
+				network("data", "10.8.68.0/24", "", false),
 			},
 			Volumes: []site.Volume{
 				{Name: "pgdata", Path: "/srv/pg", Mirror: "backup@ct:/srv/pg", Every: time.Hour},
@@ -40,7 +41,8 @@ func sites() *rapid.Generator[*site.Site] {
 			{Number: 701, Image: "next", Requirements: site.Requirements{File: "v701.txt", Text: "numpy==2.0.0\n"}},
 			{Number: 702, Roles: map[string]string{"receptor": "receptor2", "db": "db2"}},
 		}
-		s.Tests = []site.Test{{Name: "smoke", Node: s.Nodes[0].Name, Command: []string{"true"}, User: "root", Timeout: time.Minute}}
+		s.Tests = []site.Test{{Name: "smoke", Node: s.Nodes[0].Name, Command: []string{"true"}, User: "root",
+			Timeout: time.Minute}}
 		return s
 	})
 }
@@ -77,13 +79,16 @@ func become(s *site.Site, kind string) {
 
 func roles() []site.Role {
 	volume := func(name string) []site.VolumeUse {
-		return []site.VolumeUse{{Name: name, Path: "/var/lib/" + name, Owner: "root:root", Exclusive: true, Quarantine: site.Empty}}
+		return []site.VolumeUse{{Name: name, Path: "/var/lib/" + name, Owner: "root:root", Exclusive: true,
+			Quarantine: site.Empty}}
 	}
 	return []site.Role{
 		{Name: "base", Dir: "roles/base", Apt: []string{"curl"}},
 		{Name: "db", Dir: "roles/db", NeedsRoles: []string{"base"}, Volumes: volume("pgdata")},
-		{Name: "db2", Dir: "roles/db2", NeedsRoles: []string{"base"}, Volumes: volume("pgdata"), Services: []string{"db2.service"}},
-		{Name: "receptor", Dir: "roles/receptor", NeedsRoles: []string{"base"}, NeedsHealthy: []string{"all and not role=receptor*"}, SimulatedBy: "receptor-sim"},
+		{Name: "db2", Dir: "roles/db2", NeedsRoles: []string{"base"}, Volumes: volume("pgdata"),
+			Services: []string{"db2.service"}},
+		{Name: "receptor", Dir: "roles/receptor", NeedsRoles: []string{"base"},
+			NeedsHealthy: []string{"all and not role=receptor*"}, SimulatedBy: "receptor-sim"},
 		{Name: "receptor2", Dir: "roles/receptor2", Services: []string{"receptor2.service"}},
 		{Name: "receptor-sim", Dir: "roles/receptor-sim", Services: []string{"sim.service"}},
 		{Name: "store", Dir: "roles/store", Pip: []string{"numpy"}, Volumes: volume("archive")},
@@ -94,11 +99,13 @@ func roles() []site.Role {
 func node(t *rapid.T, i int) site.Node {
 	role := rapid.SampledFrom([]string{"db", "receptor", "store"}).Draw(t, "role")
 	n := site.Node{
-		Name: fmt.Sprint(role, i), ID: 2 + i*7, Image: "debian", Engine: "lxc", Host: rapid.SampledFrom([]string{"", "sv1", "sv2"}).Draw(t, "host"),
+		Name: fmt.Sprint(role, i), ID: 2 + i*7, Image: "debian", Engine: "lxc",
+		Host:       rapid.SampledFrom([]string{"", "sv1", "sv2"}).Draw(t, "host"),
 		Roles:      []string{role},
 		Privileged: rapid.Bool().Draw(t, "privileged"),
 		Limits: site.Limits{
-			Cpus: rapid.SampledFrom([]float64{0, 0.1, 4}).Draw(t, "cpus"), Memory: rapid.SampledFrom([]int64{0, 64 << 20, 3 << 30}).Draw(t, "memory"),
+			Cpus: rapid.SampledFrom([]float64{0, 0.1, 4}).
+				Draw(t, "cpus"), Memory: rapid.SampledFrom([]int64{0, 64 << 20, 3 << 30}).Draw(t, "memory"),
 			Pin: rapid.SampledFrom([]string{"", "0-1"}).Draw(t, "pin"), Pids: 100,
 		},
 		Vars:         map[string]any{"dish": i},
@@ -127,11 +134,14 @@ func group(t *rapid.T, s *site.Site, name string) site.Group {
 // clone returns a site that shares nothing that the original could be changed by.
 func clone(s *site.Site) *site.Site {
 	c := *s
-	c.Hosts, c.Networks, c.Images, c.Volumes = slices.Clone(s.Hosts), slices.Clone(s.Networks), slices.Clone(s.Images), slices.Clone(s.Volumes)
-	c.Nodes, c.Groups, c.Roles, c.Tests, c.Releases = slices.Clone(s.Nodes), slices.Clone(s.Groups), slices.Clone(s.Roles), slices.Clone(s.Tests), slices.Clone(s.Releases)
+	c.Hosts, c.Networks, c.Images, c.Volumes = slices.Clone(s.Hosts), slices.Clone(s.Networks), slices.Clone(s.Images),
+		slices.Clone(s.Volumes)
+	c.Nodes, c.Groups, c.Roles, c.Tests, c.Releases = slices.Clone(s.Nodes), slices.Clone(s.Groups),
+		slices.Clone(s.Roles), slices.Clone(s.Tests), slices.Clone(s.Releases)
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		n.Roles, n.Groups, n.NICs, n.Aliases = slices.Clone(n.Roles), slices.Clone(n.Groups), slices.Clone(n.NICs), slices.Clone(n.Aliases)
+		n.Roles, n.Groups, n.NICs, n.Aliases = slices.Clone(n.Roles), slices.Clone(n.Groups), slices.Clone(n.NICs),
+			slices.Clone(n.Aliases)
 		n.Vars = map[string]any{}
 		for k, v := range s.Nodes[i].Vars {
 			n.Vars[k] = v

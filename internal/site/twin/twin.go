@@ -1,8 +1,9 @@
 // Package twin derives sites from a site: its releases, and isolated copies of it. It decides only;
 // it does no I/O, and leaves the site that it is given as it is.
 //
-// What nodes see of themselves and one another (names, addresses, MACs, machine-ids) is that of the original. What the host sees
-// (directories, bridges, links) follows from Site.Key and so is the twin's own.
+// What nodes see of themselves and one another (names, addresses, MACs, machine-ids) is that of the
+// original. What the host sees (directories, bridges, links) follows from Site.Key and so is the
+// twin's own.
 package twin
 
 import (
@@ -63,7 +64,9 @@ func hostName(hosts []site.Host) string {
 	return hosts[0].Name
 }
 
-// isolated shuts the networks off. Whatever they are, each is a bridge then: nothing else is cut off from the original's. A way out masquerades even where the original has none that does: outside, the addresses are the original's.
+// isolated shuts the networks off. Whatever they are, each is a bridge then: nothing else is cut
+// off from the original's. A way out masquerades even where the original has none that does:
+// outside, the addresses are the original's.
 func isolated(networks []site.Network, nat bool) []site.Network {
 	networks = slices.Clone(networks)
 	for i := range networks {

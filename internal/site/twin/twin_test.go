@@ -19,7 +19,8 @@ func draw(t *rapid.T, s *site.Site) twin.Options {
 	o := twin.Options{
 		Name: "dev1", Owner: "jane", NAT: rapid.Bool().Draw(t, "nat"), Collapse: rapid.Bool().Draw(t, "collapse"),
 		Release: rapid.SampledFrom([]int{0, 700, 701, 702}).Draw(t, "release"),
-		Cpus:    rapid.SampledFrom([]float64{0, 0.01, 0.5, 1, 2}).Draw(t, "cpus"), Memory: rapid.SampledFrom([]float64{0, 0.001, 0.3, 1}).Draw(t, "memory"),
+		Cpus: rapid.SampledFrom([]float64{0, 0.01, 0.5, 1, 2}).
+			Draw(t, "cpus"), Memory: rapid.SampledFrom([]float64{0, 0.001, 0.3, 1}).Draw(t, "memory"),
 	}
 	if rapid.Bool().Draw(t, "only some") {
 		for _, n := range s.Nodes {
@@ -47,7 +48,8 @@ func spell(t *rapid.T, m *spec.Maker, n *site.Node) *spec.Node {
 	return spelt
 }
 
-// TestSameToItself: what a node sees of itself and the others is that of the original, but the host's names are not.
+// TestSameToItself: what a node sees of itself and the others is that of the original, but the
+// host's names are not.
 func TestSameToItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sites().Draw(t, "site")
@@ -83,7 +85,8 @@ func TestSameToItself(t *testing.T) {
 				if k >= len(original.NICs) {
 					continue // of another node, in a collapsed twin
 				}
-				if o := original.NICs[k]; nic.HostEnd == o.HostEnd || nic.MAC != o.MAC || nic.Address != o.Address || nic.Name != o.Name {
+				if o := original.NICs[k]; nic.HostEnd == o.HostEnd || nic.MAC != o.MAC || nic.Address != o.Address ||
+					nic.Name != o.Name {
 					t.Fatalf("%+v, in the original %+v", nic, o)
 				}
 			}
@@ -154,7 +157,8 @@ func TestIsolated(t *testing.T) {
 			t.Fatalf("%+v", made)
 		}
 		for i, n := range made.Networks {
-			if !n.Isolated || n.NAT != (o.NAT && n.Gateway.IsValid()) || n.Gateway != s.Networks[i].Gateway || n.Subnet != s.Networks[i].Subnet {
+			if !n.Isolated || n.NAT != (o.NAT && n.Gateway.IsValid()) || n.Gateway != s.Networks[i].Gateway ||
+				n.Subnet != s.Networks[i].Subnet {
 				t.Fatalf("%+v", n)
 			}
 			if n.Kind != "" || n.Interface != "" || len(made.VethPairs) > 0 {
@@ -179,13 +183,15 @@ func TestIsolated(t *testing.T) {
 	})
 }
 
-// TestFound: what finds a node of the original finds it in the twin, or the one that stands for it, though it be simulated.
+// TestFound: what finds a node of the original finds it in the twin, or the one that stands for it,
+// though it be simulated.
 func TestFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sites().Draw(t, "site")
 		o := draw(t, s)
 		made := of(t, s, o)
-		text := rapid.SampledFrom([]string{"role=receptor", "role=store", "role=db", "group=g0", s.Nodes[0].Name, "network=data", "id=2"}).Draw(t, "selector")
+		text := rapid.SampledFrom([]string{"role=receptor", "role=store", "role=db", "group=g0", s.Nodes[0].Name,
+			"network=data", "id=2"}).Draw(t, "selector")
 		there, err := selector.Select(s, text)
 		if err != nil {
 			return
@@ -198,7 +204,10 @@ func TestFound(t *testing.T) {
 			if o.Only != nil && !slices.Contains(o.Only, n.Name) || o.Collapse && text == "id=2" {
 				continue
 			}
-			if !slices.ContainsFunc(found, func(f *site.Node) bool { return f.Name == n.Name || slices.Contains(f.Aliases, n.Name) }) {
+			if !slices.ContainsFunc(found, func(f *site.Node) bool {
+				return f.Name == n.Name ||
+					slices.Contains(f.Aliases, n.Name)
+			}) {
 				t.Fatalf("%s finds %s in the original and not in the twin", text, n.Name)
 			}
 		}
@@ -256,13 +265,16 @@ func TestScale(t *testing.T) {
 		made := of(t, s, o)
 		for i, n := range made.Nodes {
 			was := s.Nodes[i].Limits
-			if (n.Limits.Cpus == 0) != (was.Cpus == 0) || (n.Limits.Memory == 0) != (was.Memory == 0) || n.Limits.Pids != was.Pids {
+			if (n.Limits.Cpus == 0) != (was.Cpus == 0) || (n.Limits.Memory == 0) != (was.Memory == 0) ||
+				n.Limits.Pids != was.Pids {
 				t.Fatalf("%+v, of %+v", n.Limits, was)
 			}
-			if (o.Cpus == 0 || o.Cpus == 1) && n.Limits.Cpus != was.Cpus || (o.Memory == 0 || o.Memory == 1) && n.Limits.Memory != was.Memory {
+			if (o.Cpus == 0 || o.Cpus == 1) && n.Limits.Cpus != was.Cpus || (o.Memory == 0 || o.Memory == 1) &&
+				n.Limits.Memory != was.Memory {
 				t.Fatalf("%+v, of %+v", n.Limits, was)
 			}
-			if n.Limits.Memory%(1<<20) != 0 || n.Limits.Memory != 0 && n.Limits.Memory < 32<<20 || n.Limits.Cpus != 0 && n.Limits.Cpus < 0.05 {
+			if n.Limits.Memory%(1<<20) != 0 || n.Limits.Memory != 0 && n.Limits.Memory < 32<<20 || n.Limits.Cpus != 0 &&
+				n.Limits.Cpus < 0.05 {
 				t.Fatalf("%+v, of %+v", n.Limits, was)
 			}
 		}
@@ -298,7 +310,8 @@ func TestMistakes(t *testing.T) {
 func TestRequirementsOfCollapsed(t *testing.T) {
 	s := sites().Filter(func(s *site.Site) bool { return len(s.Nodes) > 1 }).Example(1)
 	s.Nodes[0].Requirements = site.Requirements{File: "other.txt", Text: "numpy==1.0\n"}
-	if _, err := twin.Of(s, twin.Options{Name: "toy", Collapse: true}); err == nil || !strings.Contains(err.Error(), "other.txt") {
+	if _, err := twin.Of(s, twin.Options{Name: "toy", Collapse: true}); err == nil ||
+		!strings.Contains(err.Error(), "other.txt") {
 		t.Error(err)
 	}
 	if _, err := twin.Of(s, twin.Options{Name: "toy", Collapse: true, Release: 701}); err != nil {
@@ -308,7 +321,8 @@ func TestRequirementsOfCollapsed(t *testing.T) {
 
 // TestNoHooks: what happens to a twin is told to nobody.
 func TestNoHooks(t *testing.T) {
-	s := &site.Site{Name: "karoo", Hosts: []site.Host{{Name: "local"}}, Nodes: []site.Node{{Name: "a", ID: 1}}, Hooks: []site.Hook{{Name: "page", On: site.Events}}}
+	s := &site.Site{Name: "karoo", Hosts: []site.Host{{Name: "local"}}, Nodes: []site.Node{{Name: "a", ID: 1}},
+		Hooks: []site.Hook{{Name: "page", On: site.Events}}}
 	made, err := twin.Of(s, twin.Options{Name: "dev"})
 	if err != nil {
 		t.Fatal(err)

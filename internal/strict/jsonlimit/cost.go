@@ -6,8 +6,9 @@ import (
 	"reflect"
 )
 
-// What values cost beside their own space, in bytes: an allocation for itself, a string, an empty map, and a number of
-// slots that a map begins with. Slices and maps grow, and the former ones wait for the garbage collector.
+// What values cost beside their own space, in bytes: an allocation for itself, a string, an empty
+// map, and a number of slots that a map begins with. Slices and maps grow, and the former ones wait
+// for the garbage collector.
 const (
 	alloc    = 16
 	emptyMap = 64
@@ -20,8 +21,9 @@ const (
 // maxDepth is how deep values may be nested; messages are less than 20 deep.
 const maxDepth = 200
 
-// costOf returns how many bytes decoding a text into a value of a shape allocates, or any larger number. It stops
-// once that is more than the budget. Of a text that is no JSON it returns any number: decoding fails.
+// costOf returns how many bytes decoding a text into a value of a shape allocates, or any larger
+// number. It stops once that is more than the budget. Of a text that is no JSON it returns any
+// number: decoding fails.
 func costOf(text []byte, s *shape, budget int) int {
 	c := counter{text: text, budget: budget}
 	c.value(s, 0)

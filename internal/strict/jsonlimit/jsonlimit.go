@@ -14,8 +14,8 @@ import (
 	"reflect"
 )
 
-// Factor is how many bytes of memory each byte of a text may cost, beyond the first Free bytes. Messages of Orrery
-// cost about 3 for each byte; a "{}," that becomes a node costs several hundred.
+// Factor is how many bytes of memory each byte of a text may cost, beyond the first Free bytes.
+// Messages of Orrery cost about 3 for each byte; a "{}," that becomes a node costs several hundred.
 const (
 	Factor = 8
 	Free   = 1 << 20
@@ -24,8 +24,9 @@ const (
 // ErrTooCostly is the error of a text that would take more memory than its length allows.
 var ErrTooCostly = errors.New("it would take far more memory than its length allows")
 
-// Unmarshal is json.Unmarshal for text that an untrusted peer has sent. If decoding would allocate more than Free
-// bytes and Factor for each byte of the text, it returns ErrTooCostly and decodes nothing.
+// Unmarshal is json.Unmarshal for text that an untrusted peer has sent. If decoding would allocate
+// more than Free bytes and Factor for each byte of the text, it returns ErrTooCostly and decodes
+// nothing.
 func Unmarshal(text []byte, into any) error {
 	to := reflect.TypeOf(into)
 	if to == nil || to.Kind() != reflect.Pointer {

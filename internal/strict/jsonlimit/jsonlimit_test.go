@@ -119,8 +119,10 @@ func TestDepth(t *testing.T) {
 
 // texts returns JSON, or what looks like it.
 func texts() *rapid.Generator[string] {
-	leaf := rapid.SampledFrom([]string{"null", "true", "1", "-1.5e3", `""`, `"a\"]}"`, `"2026-01-02T03:04:05Z"`, `"10.0.0.0/8"`, `"\ud800"`, "{}", "[]", "", "x", `"`})
-	names := rapid.SampledFrom([]string{"site", "id", "extra", "links", "LINKS", "config", "limits", "next", "raw", "any", "fixed", "deep", "name", "many", "Plain", "x", `\u0069d`})
+	leaf := rapid.SampledFrom([]string{"null", "true", "1", "-1.5e3", `""`, `"a\"]}"`, `"2026-01-02T03:04:05Z"`,
+		`"10.0.0.0/8"`, `"\ud800"`, "{}", "[]", "", "x", `"`})
+	names := rapid.SampledFrom([]string{"site", "id", "extra", "links", "LINKS", "config", "limits", "next", "raw",
+		"any", "fixed", "deep", "name", "many", "Plain", "x", `\u0069d`})
 	var value func(deep int) *rapid.Generator[string]
 	value = func(deep int) *rapid.Generator[string] {
 		if deep == 0 {
@@ -146,7 +148,8 @@ func texts() *rapid.Generator[string] {
 func TestSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := []byte(texts().Draw(t, "text"))
-		for _, to := range []reflect.Type{reflect.TypeFor[node](), reflect.TypeFor[[]node](), reflect.TypeFor[any](), reflect.TypeFor[map[string]*link]()} {
+		for _, to := range []reflect.Type{reflect.TypeFor[node](), reflect.TypeFor[[]node](), reflect.TypeFor[any](),
+			reflect.TypeFor[map[string]*link]()} {
 			limited, plain := reflect.New(to), reflect.New(to)
 			err, want := jsonlimit.Unmarshal(text, limited.Interface()), json.Unmarshal(text, plain.Interface())
 			if fmt.Sprint(err) != fmt.Sprint(want) || !reflect.DeepEqual(limited.Interface(), plain.Interface()) {
@@ -158,7 +161,8 @@ func TestSame(t *testing.T) {
 
 // FuzzUnmarshal: no text makes it panic, hang, or take more than its length allows.
 func FuzzUnmarshal(f *testing.F) {
-	for _, text := range []string{`{"links":[{},{}]}`, `[{"next":{"any":[1,"x",{}]}}]`, `{"a`, `[,]`, `{"deep":[[{"x":{"many":[""]}}]]}`} {
+	for _, text := range []string{`{"links":[{},{}]}`, `[{"next":{"any":[1,"x",{}]}}]`, `{"a`, `[,]`,
+		`{"deep":[[{"x":{"many":[""]}}]]}`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

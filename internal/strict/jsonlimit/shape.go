@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// A shape is what a JSON value costs that is decoded into a type. The space of the value itself is paid for by what
-// holds it: a slice, a map, a pointer.
+// A shape is what a JSON value costs that is decoded into a type. The space of the value itself is
+// paid for by what holds it: a slice, a map, a pointer.
 type shape struct {
 	kind   reflect.Kind      // Invalid if the type decodes itself
 	size   int               // bytes of a value
@@ -56,7 +56,8 @@ func makeShape(t reflect.Type, made map[reflect.Type]*shape) *shape {
 	}
 	s := &shape{size: int(t.Size())}
 	made[t] = s
-	if p := reflect.PointerTo(t); t.Kind() != reflect.Pointer && (p.Implements(unmarshaler) || p.Implements(textUnmarshaler)) {
+	if p := reflect.PointerTo(t); t.Kind() != reflect.Pointer &&
+		(p.Implements(unmarshaler) || p.Implements(textUnmarshaler)) {
 		return s
 	}
 	switch s.kind = t.Kind(); s.kind {

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// New returns a function that compiles an expression on its first call. It panics then if the expression is wrong,
-// which internal.TestPatterns finds earlier.
+// New returns a function that compiles an expression on its first call. It panics then if the
+// expression is wrong, which internal.TestPatterns finds earlier.
 func New(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

@@ -1,9 +1,10 @@
 // Package sanitize makes control characters visible in text that others have written: what nodes
 // print, the names of their files, what archives contain.
 //
-// A terminal obeys what it is sent: an escape sequence moves the cursor over lines that were printed before, sets the title, asks the
-// terminal to type an answer; a mark for the direction of writing turns a name round. Here such characters become text that says what
-// they are, as \x1b or \u202e, and nothing else is changed.
+// A terminal obeys what it is sent: an escape sequence moves the cursor over lines that were
+// printed before, sets the title, asks the terminal to type an answer; a mark for the direction of
+// writing turns a name round. Here such characters become text that says what they are, as \x1b or
+// \u202e, and nothing else is changed.
 package sanitize
 
 import (
@@ -59,8 +60,9 @@ func show(s, kept string) string {
 	return b.String()
 }
 
-// hidden reports whether a terminal, or a reader, may not see a character for what it is: control characters of ASCII and of ISO 8859,
-// formats (directions of writing, joiners, tags: all that have no width), the line ends of Unicode, and what is no character.
+// hidden reports whether a terminal, or a reader, may not see a character for what it is: control
+// characters of ASCII and of ISO 8859, formats (directions of writing, joiners, tags: all that have
+// no width), the line ends of Unicode, and what is no character.
 func hidden(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' || r == 0x7f

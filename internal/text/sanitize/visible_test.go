@@ -91,7 +91,8 @@ func FuzzText(f *testing.F) {
 // TestLastLines: of what a program has printed, the end is shown, as text.
 func TestLastLines(t *testing.T) {
 	printed := LastLines([]byte(strings.Repeat("old\r\n", 5000) + "Kernel panic\x1b[2J\r\n"))
-	if strings.Count(printed, "old") != 9 || !strings.Contains(printed, "\nKernel panic") || strings.ContainsAny(printed, "\x1b\r") {
+	if strings.Count(printed, "old") != 9 || !strings.Contains(printed, "\nKernel panic") ||
+		strings.ContainsAny(printed, "\x1b\r") {
 		t.Errorf("%q", printed)
 	}
 }

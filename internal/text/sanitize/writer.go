@@ -38,7 +38,8 @@ func (w *Writer) Flush() error {
 	return err
 }
 
-// Raw returns what the writer passes on to, for sequences of our own. What has been written before comes before.
+// Raw returns what the writer passes on to, for sequences of our own. What has been written before
+// comes before.
 func (w *Writer) Raw() io.Writer {
 	_ = w.Flush() // whoever writes next meets the same error
 	return w.to

@@ -1,7 +1,9 @@
-// Package frame cuts a stream of bytes into frames: a kind, a length and that many bytes. Hosts, guests and helpers say all that they
-// say to one another in frames. What a frame means is for those who use it.
+// Package frame cuts a stream of bytes into frames: a kind, a length and that many bytes. Hosts,
+// guests and helpers say all that they say to one another in frames. What a frame means is for
+// those who use it.
 //
-// The peer may lie: a frame that is longer than its reader allows is refused, and takes no memory before its bytes have come.
+// The peer may lie: a frame that is longer than its reader allows is refused, and takes no memory
+// before its bytes have come.
 package frame
 
 import (
@@ -126,7 +128,8 @@ func Decode(text []byte, into any) error {
 	return nil
 }
 
-// Unexpected returns io.ErrUnexpectedEOF for an end of the stream that comes too early, and other errors as they are.
+// Unexpected returns io.ErrUnexpectedEOF for an end of the stream that comes too early, and other
+// errors as they are.
 func Unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -13,7 +13,8 @@ import (
 func TestFrames(t *testing.T) {
 	var b bytes.Buffer
 	w := bufio.NewWriter(&b)
-	if err := errors.Join(Put(w, 'a', []byte("o"), nil, []byte("ne")), w.Flush(), Write(&b, 'b', nil), WriteJSON(&b, 'c', "two")); err != nil {
+	if err := errors.Join(Put(w, 'a', []byte("o"), nil, []byte("ne")), w.Flush(), Write(&b, 'b', nil),
+		WriteJSON(&b, 'c', "two")); err != nil {
 		t.Fatal(err)
 	}
 	sent := b.Bytes()
@@ -51,7 +52,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestStream: a stream comes out as it was written, its end is told, and it goes on after an error in the middle of a frame.
+// TestStream: a stream comes out as it was written, its end is told, and it goes on after an error
+// in the middle of a frame.
 func TestStream(t *testing.T) {
 	var b bytes.Buffer
 	text := bytes.Repeat([]byte("0123456789"), maxPart/3)

@@ -32,8 +32,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A Reader reads what a Writer has written, until a frame of another kind ends it. It may end in the middle of a frame, as with a
-// deadline, and goes on there.
+// A Reader reads what a Writer has written, until a frame of another kind ends it. It may end in
+// the middle of a frame, as with a deadline, and goes on there.
 type Reader struct {
 	From io.Reader
 	Kind byte

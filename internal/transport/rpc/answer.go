@@ -74,7 +74,8 @@ func (a answer) err(place string, command []string) error {
 		if status < -1 || status > 255 {
 			status = -1
 		}
-		return &host.RunError{Place: place, Command: command, Status: status, Output: lastBytes(a.Output, mostOutput), Err: why}
+		return &host.RunError{Place: place, Command: command, Status: status, Output: lastBytes(a.Output, mostOutput),
+			Err: why}
 	}
 	kind := problem.Failed
 	if a.Unable {

@@ -27,8 +27,8 @@ type Client struct {
 	why   error // the session was ended here
 }
 
-// Open greets who is at the far end of a connection, and gives a client of it. It waits for the answer until ctx ends; after that, and after Close, the
-// connection is closed.
+// Open greets who is at the far end of a connection, and gives a client of it. It waits for the
+// answer until ctx ends; after that, and after Close, the connection is closed.
 func Open(ctx context.Context, conn io.ReadWriteCloser) (*Client, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	from := reader(conn)
@@ -51,8 +51,9 @@ func Open(ctx context.Context, conn io.ReadWriteCloser) (*Client, error) {
 	return c, nil
 }
 
-// watch asks for signs of life while something is under way. A machine that stands still gives none, and is waited for. One that has begun anew, as a guest does that
-// reboots, does not know of the session and says so, which ends what would else be waited for without end.
+// watch asks for signs of life while something is under way. A machine that stands still gives
+// none, and is waited for. One that has begun anew, as a guest does that reboots, does not know of
+// the session and says so, which ends what would else be waited for without end.
 func (c *Client) watch() {
 	tick := time.NewTicker(watching)
 	defer tick.Stop()
@@ -108,7 +109,8 @@ func (c *Client) Await(ctx context.Context, path string) error {
 	return c.ask(ctx, question{Verb: toAwait, Path: path})
 }
 
-// Join has the machine at the far end make network interfaces what they are to be, and waits for those that have not come yet, until ctx ends.
+// Join has the machine at the far end make network interfaces what they are to be, and waits for
+// those that have not come yet, until ctx ends.
 func (c *Client) Join(ctx context.Context, nics []boot.NIC) error {
 	return c.ask(ctx, question{Verb: toJoin, NICs: nics})
 }
@@ -118,7 +120,8 @@ func (c *Client) PowerOff(ctx context.Context) error {
 	return c.ask(ctx, question{Verb: toPowerOff})
 }
 
-// Forget has the machine let go of what is mounted at some places, the innermost first: *InUse if somebody there uses it.
+// Forget has the machine let go of what is mounted at some places, the innermost first: *InUse if
+// somebody there uses it.
 func (c *Client) Forget(ctx context.Context, places []string) error {
 	return c.ask(ctx, question{Verb: toForget, Paths: places})
 }
@@ -149,7 +152,8 @@ func (c *Client) ask(ctx context.Context, q question) error {
 	})
 }
 
-// Stir has the machine ask its host for something of its files, so that whoever serves them looks for all that was asked.
+// Stir has the machine ask its host for something of its files, so that whoever serves them looks
+// for all that was asked.
 func (c *Client) Stir(ctx context.Context) error { return c.ask(ctx, question{Verb: toStir}) }
 
 // A call is a question that has been asked.
@@ -217,7 +221,8 @@ func (c *call) answer() (a answer, err error) {
 	return a, nil
 }
 
-// lost says that a call has no answer. One whose far end does not keep to the protocol ends the session: nothing that it says can be trusted.
+// lost says that a call has no answer. One whose far end does not keep to the protocol ends the
+// session: nothing that it says can be trusted.
 func (c *Client) lost(err error) error {
 	if errors.Is(err, errFrame) {
 		c.mutex.Lock()
@@ -233,12 +238,14 @@ func (c *Client) lost(err error) error {
 		return err
 	case errors.Is(err, errOthers):
 		err = errors.New("it has begun anew, or somebody else speaks to it")
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, yamux.ErrSessionShutdown), errors.Is(err, yamux.ErrStreamClosed):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, yamux.ErrSessionShutdown),
+		errors.Is(err, yamux.ErrStreamClosed):
 		err = errors.New("it has gone")
 	case !errors.Is(err, errFrame) && !errors.Is(err, errForward):
 		err = fmt.Errorf("the connection to it fails: %w", err)
 	}
-	return problem.New(problem.Failed, "the far end does not answer").Because(err).Try("see what it says on its console; stop and start it if it stays so")
+	return problem.New(problem.Failed, "the far end does not answer").Because(err).
+		Try("see what it says on its console; stop and start it if it stays so")
 }
 
 // ended says why the session has ended, if so it is.

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/transport/frame"
 )
 
-// A conn is a connection that the far end has made. Bytes are in frames, so that either direction can end before the other.
+// A conn is a connection that the far end has made. Bytes are in frames, so that either direction
+// can end before the other.
 type conn struct {
 	*call
 	to *net.TCPAddr

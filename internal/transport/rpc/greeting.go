@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// A greeting is a line: magic, version, word, nonce, and what the word wants. Lines begin anew after whatever was left there by others, so each has
-// an end of line before it, too.
+// A greeting is a line: magic, version, word, nonce, and what the word wants. Lines begin anew
+// after whatever was left there by others, so each has an end of line before it, too.
 const (
 	magic   = "orrery-wire"
 	hello   = "hello"   // by who opens
@@ -21,7 +21,8 @@ const (
 	over    = "over"    // whatever session this was
 )
 
-// mostNoise is what may come before the answer to a greeting: what an earlier session left, which is as much as serial ports hold.
+// mostNoise is what may come before the answer to a greeting: what an earlier session left, which
+// is as much as serial ports hold.
 const mostNoise = 16 << 20
 
 var (
@@ -35,7 +36,8 @@ const mostGreeting = 256
 type greeting struct{ version, word, nonce, mark string }
 
 func (g greeting) line() []byte {
-	return []byte("\n" + strings.TrimRight(strings.Join([]string{magic, g.version, g.word, g.nonce, g.mark}, " "), " ") + "\n")
+	return []byte("\n" + strings.TrimRight(strings.Join([]string{magic, g.version, g.word, g.nonce, g.mark}, " "), " ") +
+		"\n")
 }
 
 // read returns the greeting of a line, if it is one.
@@ -54,13 +56,15 @@ func read(line []byte) (g greeting, ok bool) {
 	return g, true
 }
 
-// greet begins a session: it says hello, with a nonce of its own, and waits for who says that again. What an earlier client left of a record is filled up
-// before that, so that the hello is seen.
+// greet begins a session: it says hello, with a nonce of its own, and waits for who says that
+// again. What an earlier client left of a record is filled up before that, so that the hello is
+// seen.
 func greet(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error) {
 	nonce := fresh()
 	sent := make(chan error, 1)
 	go func() {
-		_, err := conn.Write(append(bytes.Repeat([]byte("\n"), mostRecord+overhead), greeting{version, hello, nonce, ""}.line()...))
+		_, err := conn.Write(append(bytes.Repeat([]byte("\n"), mostRecord+overhead),
+			greeting{version, hello, nonce, ""}.line()...))
 		sent <- err
 	}()
 	for noise := 0; noise < mostNoise; {
@@ -95,8 +99,8 @@ func (g greeting) session() (session [mark]byte, err error) {
 	return [mark]byte(b), nil
 }
 
-// receive waits for somebody who says hello, answers, and gives the mark of the session. Whoever is in a session of which nobody knows any more is told that
-// it is over.
+// receive waits for somebody who says hello, answers, and gives the mark of the session. Whoever is
+// in a session of which nobody knows any more is told that it is over.
 func receive(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error) {
 	told := false
 	noise := func() error {
@@ -126,7 +130,8 @@ func receive(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error)
 	}
 }
 
-// heard returns a line, of a long one its beginning. It tells of noise as soon as there is some: what is left of a session has no ends of lines, and whoever is in it waits.
+// heard returns a line, of a long one its beginning. It tells of noise as soon as there is some:
+// what is left of a session has no ends of lines, and whoever is in it waits.
 func heard(from *bufio.Reader, noise func() error) (line []byte, err error) {
 	for {
 		b, err := from.ReadByte()
@@ -144,8 +149,8 @@ func heard(from *bufio.Reader, noise func() error) (line []byte, err error) {
 	}
 }
 
-// newMark returns the mark of a new session. It has no end of line: those with which the next client begins would
-// complete a record whose last bytes are missing.
+// newMark returns the mark of a new session. It has no end of line: those with which the next
+// client begins would complete a record whose last bytes are missing.
 func newMark() (session [mark]byte) {
 	for {
 		_, _ = rand.Read(session[:])

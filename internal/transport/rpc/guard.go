@@ -6,8 +6,9 @@ import (
 	"io"
 )
 
-// A guard stands between a far end and yamux: it lets pass what a far end has to say, and nothing else. A far end opens no streams and asks nothing, as each
-// of these would take memory here, and an answer.
+// A guard stands between a far end and yamux: it lets pass what a far end has to say, and nothing
+// else. A far end opens no streams and asks nothing, as each of these would take memory here, and
+// an answer.
 type guard struct {
 	*records
 	header [12]byte

@@ -109,7 +109,8 @@ func TestSilent(t *testing.T) {
 	near, _ := pair(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := Open(ctx, near); err == nil || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "nobody answers") {
+	if _, err := Open(ctx, near); err == nil || !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "nobody answers") {
 		t.Error(err)
 	}
 	for what, c := range map[string]*Client{
@@ -148,7 +149,8 @@ func TestHalfClosed(t *testing.T) {
 	for name := range calls {
 		t.Run("stream/"+name, func(t *testing.T) {
 			t.Parallel()
-			fails(t, name, liar(t, func(s *yamux.Stream) { _, _ = s.Write([]byte{says, 0, 0, 0, 9, '{'}) }), "the far end does not answer")
+			fails(t, name, liar(t, func(s *yamux.Stream) { _, _ = s.Write([]byte{says, 0, 0, 0, 9, '{'}) }),
+				"the far end does not answer")
 		})
 	}
 }
@@ -182,10 +184,12 @@ func TestLiar(t *testing.T) {
 func TestLies(t *testing.T) {
 	long := strings.Repeat("x", 25000)
 	c := liar(t, func(s *yamux.Stream) {
-		_ = frame.WriteJSON(s, says, map[string]any{"failed": true, "ran": true, "status": 1 << 40, "output": long, "why": "\x1b[2J" + "because"})
+		_ = frame.WriteJSON(s, says, map[string]any{"failed": true, "ran": true, "status": 1 << 40, "output": long,
+			"why": "\x1b[2J" + "because"})
 	})
 	var e *host.RunError
-	if err := c.Runner("node").Run(within(t), host.Command{Args: []string{"mine"}}); !errors.As(err, &e) || e.Status != -1 || e.Place != "node" || e.Command[0] != "mine" || len(e.Output) > mostOutput {
+	if err := c.Runner("node").Run(within(t), host.Command{Args: []string{"mine"}}); !errors.As(err, &e) ||
+		e.Status != -1 || e.Place != "node" || e.Command[0] != "mine" || len(e.Output) > mostOutput {
 		t.Errorf("%#v", err)
 	}
 	c = liar(t, func(s *yamux.Stream) {
@@ -253,7 +257,8 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// A far end opens no streams, asks for no signs of life, and sends no more than it may: each of these would take memory here, or an answer.
+// A far end opens no streams, asks for no signs of life, and sends no more than it may: each of
+// these would take memory here, or an answer.
 func TestForward(t *testing.T) {
 	header := func(kind byte, flags uint16, stream, length uint32) []byte {
 		b := binary.BigEndian.AppendUint16([]byte{0, kind}, flags)
@@ -345,12 +350,14 @@ func TestVersions(t *testing.T) {
 			}
 		}
 	}()
-	if _, err := Open(within(t), near); !errors.Is(err, errVersion) || !strings.Contains(err.Error(), "stop and start it") {
+	if _, err := Open(within(t), near); !errors.Is(err, errVersion) ||
+		!strings.Contains(err.Error(), "stop and start it") {
 		t.Error(err)
 	}
 }
 
-// sent returns what somebody may send who keeps to the protocol more or less: bytes, frames of yamux, frames of calls.
+// sent returns what somebody may send who keeps to the protocol more or less: bytes, frames of
+// yamux, frames of calls.
 func sent() *rapid.Generator[[]byte] {
 	return rapid.OneOf(
 		rapid.SliceOfN(rapid.Byte(), 0, 300),
@@ -362,7 +369,8 @@ func sent() *rapid.Generator[[]byte] {
 			return append(binary.BigEndian.AppendUint32(b, length), body...)
 		}),
 		rapid.Custom(func(t *rapid.T) []byte { // data for the first stream
-			body := frame.Append(nil, rapid.SampledFrom([]byte("qaoesw?")).Draw(t, "kind"), rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "body"))
+			body := frame.Append(nil, rapid.SampledFrom([]byte("qaoesw?")).Draw(t, "kind"),
+				rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "body"))
 			return append(binary.BigEndian.AppendUint32([]byte{0, data, 0, 0, 0, 0, 0, 1}, uint32(len(body))), body...)
 		}),
 	)

@@ -10,9 +10,11 @@ import (
 	"time"
 )
 
-// A record says to which session its bytes belong, at its beginning and at its end. A port of a virtual machine is one connection for ever, on which clients
-// come and go, and may be killed in the middle of a word. What is left of such a word, together with what the next client says, must never be
-// taken for the whole: half a file with something else behind it. So a record counts only if it ends as it has begun.
+// A record says to which session its bytes belong, at its beginning and at its end. A port of a
+// virtual machine is one connection for ever, on which clients come and go, and may be killed in
+// the middle of a word. What is left of such a word, together with what the next client says, must
+// never be taken for the whole: half a file with something else behind it. So a record counts only
+// if it ends as it has begun.
 const (
 	mark       = 8 // the mark of a session
 	mostRecord = 16 << 10
@@ -95,7 +97,8 @@ func (r *records) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the session: nobody reads or writes any more, nor will. The connection stays for the next one, if it can.
+// Close ends the session: nobody reads or writes any more, nor will. The connection stays for the
+// next one, if it can.
 func (r *records) Close() error {
 	if !hurry(r.conn) {
 		_ = r.conn.Close()

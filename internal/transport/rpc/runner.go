@@ -43,7 +43,8 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 // run is Run, with a terminal if there is one.
 func (r runner) run(ctx context.Context, c host.Command, user *host.Terminal) error {
 	q := question{
-		Verb: toRun, At: r.in, Args: c.Args, Env: c.Env, User: c.User, Input: c.Stdin != nil, Stdout: c.Stdout != nil, Stderr: c.Stderr != nil,
+		Verb: toRun, At: r.in, Args: c.Args, Env: c.Env, User: c.User, Input: c.Stdin != nil, Stdout: c.Stdout != nil,
+		Stderr: c.Stderr != nil,
 		Merged: c.Stdout != nil && host.SameWriter(c.Stdout, c.Stderr),
 	}
 	if user != nil {
@@ -94,7 +95,8 @@ func (r runner) at(err error) error {
 	return fmt.Errorf("%s: %w", r.place, err)
 }
 
-// feed sends the input of a command, on a stream of its own. Nobody waits for input that the command did not wait for.
+// feed sends the input of a command, on a stream of its own. Nobody waits for input that the
+// command did not wait for.
 func (r runner) feed(ctx context.Context, to *call, from io.Reader) (end func() error, err error) {
 	input, err := r.c.call(ctx, question{Verb: toInput, Of: to.StreamID()})
 	if err != nil {
@@ -103,7 +105,8 @@ func (r runner) feed(ctx context.Context, to *call, from io.Reader) (end func() 
 	read := make(chan error, 1)
 	go func() {
 		source := &host.Source{From: from}
-		if _, err := io.Copy(&frame.Writer{To: input, Kind: out}, source); err == nil || source.Err != nil { // else it has ended, and says how
+		if _, err := io.Copy(&frame.Writer{To: input, Kind: out}, source); err == nil || source.Err != nil {
+			// else it has ended, and says how
 			_, _ = input.Write(frame.Append(nil, ending))
 		}
 		read <- source.Err
@@ -141,7 +144,8 @@ type ear struct {
 	deaf atomic.Bool
 }
 
-// listen waits for the end of a command. When ctx ends, it has the command ended, and waits for that only so long.
+// listen waits for the end of a command. When ctx ends, it has the command ended, and waits for
+// that only so long.
 func (e *ear) listen(ctx context.Context, from *call) (answer, error) {
 	var said answer
 	done := make(chan error, 1)
@@ -236,7 +240,8 @@ func (r runner) Put(ctx context.Context, files ...host.File) error {
 	return nil
 }
 
-// Dial connects from the far end. The address must be numeric: whose names these are, and who answers for them, is different at each end.
+// Dial connects from the far end. The address must be numeric: whose names these are, and who
+// answers for them, is different at each end.
 func (r runner) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -257,5 +262,6 @@ func (r runner) Dial(ctx context.Context, network, address string) (net.Conn, er
 		call.close()
 		return nil, r.at(err)
 	}
-	return &conn{call: call, to: net.TCPAddrFromAddrPort(to), from: frame.Reader{From: call.Stream, Kind: out, End: ending}}, nil
+	return &conn{call: call, to: net.TCPAddrFromAddrPort(to),
+		from: frame.Reader{From: call.Stream, Kind: out, End: ending}}, nil
 }

@@ -35,8 +35,9 @@ type Machine interface {
 	Stir(ctx context.Context) error
 }
 
-// Serve does at a place what clients ask for who come along a connection, one after the other. When one of them goes, all that he has called is ended. It returns
-// when the connection ends, or ctx does, which ends the connection.
+// Serve does at a place what clients ask for who come along a connection, one after the other. When
+// one of them goes, all that he has called is ended. It returns when the connection ends, or ctx
+// does, which ends the connection.
 func Serve(ctx context.Context, conn io.ReadWriteCloser, place host.Runner) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
@@ -69,8 +70,9 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, place host.Runner) erro
 // Endless is a connection that may not tell when a client goes, as virtual consoles do not.
 type Endless interface{ Endless() bool }
 
-// bury ends a session when nothing is heard of its client any more, who asks for a sign of life as long as something of his is under way. A machine that stood still
-// finds that much time has gone, and has not read yet what was sent; so time must be up twice.
+// bury ends a session when nothing is heard of its client any more, who asks for a sign of life as
+// long as something of his is under way. A machine that stood still finds that much time has gone,
+// and has not read yet what was sent; so time must be up twice.
 func (r *records) bury(s *yamux.Session) {
 	tick := time.NewTicker(silent * watching)
 	defer tick.Stop()

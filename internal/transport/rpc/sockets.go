@@ -14,7 +14,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Ports is how many serial ports a virtual machine has for clients at most, each of which serves one at a time. Their names in the machine are PortName + ".0" and so on.
+// Ports is how many serial ports a virtual machine has for clients at most, each of which serves
+// one at a time. Their names in the machine are PortName + ".0" and so on.
 const (
 	Ports    = 8
 	PortName = "orrery"
@@ -25,15 +26,15 @@ func Socket(port int) string { return fmt.Sprintf("agent%d.sock", port) }
 
 func lock(port int) string { return fmt.Sprintf("agent%d.lock", port) }
 
-// patience bounds how long a machine whose ports are all taken is waited for; again, how long an answer, before it is asked anew: a machine that begins anew loses
-// what it was asked.
+// patience bounds how long a machine whose ports are all taken is waited for; again, how long an
+// answer, before it is asked anew: a machine that begins anew loses what it was asked.
 var ( // but in tests
 	patience = 10 * time.Second
 	again    = 10 * time.Second
 )
 
-// Enter takes a port of the machine whose sockets are in a directory, and opens a client on it. It tries until ctx ends, as the machine may still have to
-// boot.
+// Enter takes a port of the machine whose sockets are in a directory, and opens a client on it. It
+// tries until ctx ends, as the machine may still have to boot.
 func Enter(ctx context.Context, dir string) (*Client, error) {
 	port, held, err := take(ctx, dir)
 	if err != nil {

@@ -50,7 +50,8 @@ func all() (ports []int) {
 	return ports
 }
 
-// As many clients as there are ports at a time, each with one of its own; the next waits for one of them; and a path may be longer than a socket's.
+// As many clients as there are ports at a time, each with one of its own; the next waits for one of
+// them; and a path may be longer than a socket's.
 func TestEnter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -105,12 +106,14 @@ func TestEnterTaken(t *testing.T) {
 	defer func(was time.Duration) { patience = was }(patience)
 	patience = 50 * time.Millisecond
 	_, err := Enter(within(t), dir)
-	if !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), dir+": all 8 ports") || !strings.Contains(err.Error(), "shells") {
+	if !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), dir+": all 8 ports") ||
+		!strings.Contains(err.Error(), "shells") {
 		t.Error(err)
 	}
 }
 
-// A machine that is not there yet is waited for, and one that begins anew is greeted again; the lock is free after a failure.
+// A machine that is not there yet is waited for, and one that begins anew is greeted again; the
+// lock is free after a failure.
 func TestEnterEarly(t *testing.T) {
 	dir := t.TempDir()
 	done := make(chan error, 1)
@@ -154,7 +157,8 @@ func TestEnterEarly(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
 	defer cancel()
-	if _, err := Enter(ctx, t.TempDir()); err == nil || !strings.Contains(err.Error(), "orrery restart --hard NODE boots it anew") {
+	if _, err := Enter(ctx, t.TempDir()); err == nil ||
+		!strings.Contains(err.Error(), "orrery restart --hard NODE boots it anew") {
 		t.Errorf("nobody has answered: %v", err)
 	}
 	if _, err := Enter(within(t), filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
@@ -201,7 +205,8 @@ func TestEnterFewer(t *testing.T) {
 	}
 	defer func(is time.Duration) { patience = is }(patience)
 	patience = 50 * time.Millisecond
-	if _, err := Enter(within(t), dir); err == nil || !strings.Contains(err.Error(), "all 2 ports to its agent are taken") {
+	if _, err := Enter(within(t), dir); err == nil ||
+		!strings.Contains(err.Error(), "all 2 ports to its agent are taken") {
 		t.Error(err)
 	}
 }

@@ -14,14 +14,16 @@ import (
 	"orrery/internal/transport/frame"
 )
 
-// kept is the connection of a serial port as the host has it: it goes on when a client closes his end, and holds what he has sent.
+// kept is the connection of a serial port as the host has it: it goes on when a client closes his
+// end, and holds what he has sent.
 type kept struct{ net.Conn }
 
 // SetDeadline is missing, as with once: a client closes his connection.
 func (kept) Close() error { return nil }
 
-// A client is killed in the middle of a record, and the next one comes so soon that the machine does not see that one has gone. What the first has begun is
-// ended, and nothing that the second says is taken for a part of it.
+// A client is killed in the middle of a record, and the next one comes so soon that the machine
+// does not see that one has gone. What the first has begun is ended, and nothing that the second
+// says is taken for a part of it.
 func TestKilledInTheMiddle(t *testing.T) {
 	for _, missing := range []int{1, mark, mark + 1, 1000, 13000} { // at the end of the last record
 		near, far := pair(t)
@@ -83,7 +85,8 @@ func TestFollowed(t *testing.T) {
 	// Its reader would take what is for the next; a process that is killed has none.
 	second := make(chan error, 1)
 	go func() {
-		_, err := near.Write(append(bytes.Repeat([]byte("\n"), mostRecord+overhead), greeting{version, hello, "fresh", ""}.line()...))
+		_, err := near.Write(append(bytes.Repeat([]byte("\n"), mostRecord+overhead),
+			greeting{version, hello, "fresh", ""}.line()...))
 		second <- err
 	}()
 	if err := ended(t, place.ended); !errors.Is(err, errGone) {
@@ -110,7 +113,8 @@ func TestBegunAnew(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- c.Runner("node").Run(within(t), host.Command{Args: []string{"wait"}}) }()
 	<-place.begun
-	if _, err := near.Write(append(bytes.Repeat([]byte("\n"), mostRecord+overhead), greeting{version, hello, "fresh", ""}.line()...)); err != nil {
+	if _, err := near.Write(append(bytes.Repeat([]byte("\n"), mostRecord+overhead),
+		greeting{version, hello, "fresh", ""}.line()...)); err != nil {
 		t.Fatal(err)
 	}
 	if err := ended(t, done); err == nil || !strings.Contains(err.Error(), "has begun anew") {
@@ -118,7 +122,8 @@ func TestBegunAnew(t *testing.T) {
 	}
 }
 
-// A machine reboots: its agent is another, and knows of no session. Whoever is in one learns it, although there is no end of a line in what he sends.
+// A machine reboots: its agent is another, and knows of no session. Whoever is in one learns it,
+// although there is no end of a line in what he sends.
 func TestRebooted(t *testing.T) {
 	near, far := pair(t)
 	begun := make(chan error, 1)
@@ -139,17 +144,21 @@ func TestRebooted(t *testing.T) {
 	}
 }
 
-// What earlier clients have left, both ways, is skipped: halves of greetings and records, greetings of those who have given up.
+// What earlier clients have left, both ways, is skipped: halves of greetings and records, greetings
+// of those who have given up.
 func TestStale(t *testing.T) {
 	for what, stale := range map[string]struct{ there, back string }{
-		"nothing":           {"", ""},
-		"words":             {"\x00\xff half a record, and orrery-wire in it", "words"},
-		"half a greeting":   {"\norrery-wire 1 hel", "\norrery-wire 1 welcome 0123"},
-		"one who gave up":   {string(greeting{version, hello, "old", ""}.line()), string(greeting{version, welcome, "old", "0011223344556677"}.line())},
-		"two who gave up":   {strings.Repeat(string(greeting{version, hello, "old", ""}.line()), 2), ""},
-		"of other versions": {string(greeting{"9", hello, "old", ""}.line()), string(greeting{"9", refused, "old", ""}.line())},
-		"a long line":       {strings.Repeat("x", 100000), strings.Repeat("y", 100000)},
-		"an odd one":        {"\norrery-wire\norrery-wire 1\norrery-wire 1 hello\norrery-wire 1 nothing x\n", "\norrery-wire 1 over -\n"},
+		"nothing":         {"", ""},
+		"words":           {"\x00\xff half a record, and orrery-wire in it", "words"},
+		"half a greeting": {"\norrery-wire 1 hel", "\norrery-wire 1 welcome 0123"},
+		"one who gave up": {string(greeting{version, hello, "old", ""}.line()),
+			string(greeting{version, welcome, "old", "0011223344556677"}.line())},
+		"two who gave up": {strings.Repeat(string(greeting{version, hello, "old", ""}.line()), 2), ""},
+		"of other versions": {string(greeting{"9", hello, "old", ""}.line()),
+			string(greeting{"9", refused, "old", ""}.line())},
+		"a long line": {strings.Repeat("x", 100000), strings.Repeat("y", 100000)},
+		"an odd one": {"\norrery-wire\norrery-wire 1\norrery-wire 1 hello\norrery-wire 1 nothing x\n",
+			"\norrery-wire 1 over -\n"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			near, far := pair(t)
@@ -175,8 +184,8 @@ type endless struct{ net.Conn }
 
 func (endless) Endless() bool { return true }
 
-// A client goes and nobody says so: his commands end when he has not been heard of for long. One who is there and silent, as nothing is under way or as
-// what he waits for takes its time, stays.
+// A client goes and nobody says so: his commands end when he has not been heard of for long. One
+// who is there and silent, as nothing is under way or as what he waits for takes its time, stays.
 func TestUnheard(t *testing.T) {
 	near, far := pair(t)
 	place := &noted{begun: make(chan struct{}), ended: make(chan error, 1)}

@@ -14,8 +14,8 @@ import (
 	"orrery/internal/transport/frame"
 )
 
-// A Talk is a call in which either end says something as often as it likes, each time a message of JSON: it is about what no Runner does. The far end brings it to
-// its end, and says how it went.
+// A Talk is a call in which either end says something as often as it likes, each time a message of
+// JSON: it is about what no Runner does. The far end brings it to its end, and says how it went.
 type Talk struct {
 	*call
 	Most int // bytes that the far end may say at once
@@ -38,7 +38,8 @@ func (t *Talk) Say(what any) error {
 	return nil
 }
 
-// Hear waits for what the far end says next. It is io.EOF when that has come to a good end, else the error with which it ended.
+// Hear waits for what the far end says next. It is io.EOF when that has come to a good end, else
+// the error with which it ended.
 func (t *Talk) Hear(into any) error {
 	k, text, err := frame.Read(t, t.Most, nil)
 	switch {
@@ -132,7 +133,8 @@ func (c *Caller) Hear(into any) error {
 	}
 }
 
-// Demand wants signs of life from now on, also while nothing is under way: one every so often. When nothing at all has come for as long as patience, the session ends.
+// Demand wants signs of life from now on, also while nothing is under way: one every so often. When
+// nothing at all has come for as long as patience, the session ends.
 func (c *Client) Demand(every, patience time.Duration) {
 	go func() {
 		tick := time.NewTicker(every)

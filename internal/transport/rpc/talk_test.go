@@ -107,7 +107,8 @@ func TestAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := in.Run(within(t), host.Command{Args: []string{"echo", "hello"}, Stdout: &out}); err != nil || out.String() != "hello\n" {
+	if err := in.Run(within(t), host.Command{Args: []string{"echo", "hello"}, Stdout: &out}); err != nil ||
+		out.String() != "hello\n" {
 		t.Errorf("%q, %v", &out, err)
 	}
 	if in, err = c.RunnerAt("n2", "n2"); err != nil {
@@ -131,7 +132,8 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// TestDemand: a far end that stalls without closing the connection is given up, and that is what calls under way are told. One that answers is not.
+// TestDemand: a far end that stalls without closing the connection is given up, and that is what
+// calls under way are told. One that answers is not.
 func TestDemand(t *testing.T) {
 	_, c, _ := converse(t, "echo")
 	c.Demand(time.Millisecond, limit)

@@ -39,8 +39,9 @@ type question struct {
 
 	NICs []boot.NIC `json:"nics,omitempty"` // join
 
-	About string          `json:"about,omitempty"` // talk
-	At    json.RawMessage `json:"at,omitempty"`    // run, put, dial: in a place beyond the far end, which knows what this says (Doors)
+	About string `json:"about,omitempty"` // talk
+	// run, put, dial: in a place beyond the far end, which knows what this says (Doors)
+	At json.RawMessage `json:"at,omitempty"`
 }
 
 // A file is a host.File, whose content follows.
@@ -69,21 +70,25 @@ const (
 	toTalk     = "talk"
 )
 
-// linger is how long the end of a call is waited for that its caller has given up: time to end a command, and to be told of it.
+// linger is how long the end of a call is waited for that its caller has given up: time to end a
+// command, and to be told of it.
 var linger = 3 * time.Second // but in tests
 
-// watching is how often a sign of life is asked for while something is under way, and how long it is waited for.
+// watching is how often a sign of life is asked for while something is under way, and how long it
+// is waited for.
 var watching = 10 * time.Second // but in tests
 
 // silent is how many times as long a client is not heard of who is taken to have gone.
 const silent = 3
 
-// closing is how long a stream takes memory that this end has closed and the other has not. An end closes a stream only when it wants nothing of it any
-// more: yamux forgets after this time what has not been read.
+// closing is how long a stream takes memory that this end has closed and the other has not. An end
+// closes a stream only when it wants nothing of it any more: yamux forgets after this time what has
+// not been read.
 var closing = 15 * time.Second // but in tests
 
-// settings are those of both ends. No keepalive: a machine that stands still is not dead, and one that has nothing to do is not to be woken. For the same reason
-// nothing ends because it takes long: who has no patience has a context.
+// settings are those of both ends. No keepalive: a machine that stands still is not dead, and one
+// that has nothing to do is not to be woken. For the same reason nothing ends because it takes
+// long: who has no patience has a context.
 func settings() *yamux.Config {
 	s := yamux.DefaultConfig()
 	s.EnableKeepAlive = false

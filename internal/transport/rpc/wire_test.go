@@ -104,7 +104,8 @@ func TestMuch(t *testing.T) {
 	r := begin(t, host.Local{}).Runner("node")
 	const size = 64 << 20
 	sums := [2]hash.Hash{sha256.New(), sha256.New()}
-	c := host.Command{Args: []string{"cat"}, Stdin: io.TeeReader(io.LimitReader(&pattern{}, size), sums[0]), Stdout: sums[1]}
+	c := host.Command{Args: []string{"cat"}, Stdin: io.TeeReader(io.LimitReader(&pattern{}, size), sums[0]),
+		Stdout: sums[1]}
 	if err := r.Run(within(t), c); err != nil || !bytes.Equal(sums[0].Sum(nil), sums[1].Sum(nil)) {
 		t.Errorf("%v, or other bytes came", err)
 	}
@@ -146,7 +147,8 @@ func TestMany(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
-		over <- r.Run(ctx, host.Command{Args: []string{"yes"}, Stdout: writer(func(p []byte) (int, error) { <-stuck; return len(p), nil })})
+		over <- r.Run(ctx, host.Command{Args: []string{"yes"},
+			Stdout: writer(func(p []byte) (int, error) { <-stuck; return len(p), nil })})
 	}()
 	var all sync.WaitGroup
 	for i := range 100 {
@@ -290,7 +292,8 @@ func TestDial(t *testing.T) {
 		t.Error(c.RemoteAddr())
 	}
 	for _, address := range []string{"localhost:80", "127.0.0.1", "nowhere.invalid:1"} {
-		if _, err := r.Dial(within(t), "tcp", address); err == nil || !strings.Contains(err.Error(), "names are not looked up") {
+		if _, err := r.Dial(within(t), "tcp", address); err == nil ||
+			!strings.Contains(err.Error(), "names are not looked up") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -342,7 +345,8 @@ func TestTerminal(t *testing.T) {
 	over := make(chan error, 1)
 	go func() {
 		c := sh(`stty size; while [ "$(stty size)" != "11 44" ]; do sleep 0.02; done; read a; echo "got $a"; tty >/dev/null && exit 5`)
-		c.TTY, c.Terminal = true, &host.Terminal{Keys: keys, Screen: screen, Size: host.Size{Rows: 33, Columns: 77}, Sizes: sizes}
+		c.TTY, c.Terminal = true, &host.Terminal{Keys: keys, Screen: screen, Size: host.Size{Rows: 33, Columns: 77},
+			Sizes: sizes}
 		over <- r.Run(within(t), c)
 	}()
 	screen.await(t, "33 77")
@@ -442,7 +446,8 @@ func (m machine) Stir(context.Context) error {
 	return nil
 }
 
-// Signs of life, waiting, power, places to let go of and to find; of a place that is no machine, a clear no. A problem keeps its words.
+// Signs of life, waiting, power, places to let go of and to find; of a place that is no machine, a
+// clear no. A problem keeps its words.
 func TestMachine(t *testing.T) {
 	m := machine{awaited: make(chan string, 1), off: make(chan string, 1)}
 	c := begin(t, m)
@@ -452,7 +457,8 @@ func TestMachine(t *testing.T) {
 	if err := c.PowerOff(within(t)); err != nil || <-m.off != "off" {
 		t.Error(err)
 	}
-	if err := c.Await(within(t), "/x"); !problem.Is(err, problem.Unable) || !strings.Contains(err.Error(), "there is no /x (make it)") {
+	if err := c.Await(within(t), "/x"); !problem.Is(err, problem.Unable) ||
+		!strings.Contains(err.Error(), "there is no /x (make it)") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
@@ -469,7 +475,8 @@ func TestMachine(t *testing.T) {
 	if err := c.Forget(within(t), []string{"/a/b", "/a"}); !errors.As(err, &used) || used.By != "/a/b, /a" {
 		t.Error(err)
 	}
-	if err := c.Find(within(t), []string{"/a", "/b"}); err == nil || errors.As(err, &used) || !strings.Contains(err.Error(), "nothing is at [/a /b]") {
+	if err := c.Find(within(t), []string{"/a", "/b"}); err == nil || errors.As(err, &used) ||
+		!strings.Contains(err.Error(), "nothing is at [/a /b]") {
 		t.Error(err)
 	}
 	if err := c.Unused(within(t), []string{"a", "b"}); !errors.As(err, &used) || used.By != "disks a, b" {
@@ -478,10 +485,12 @@ func TestMachine(t *testing.T) {
 	if err := c.Stir(within(t)); err != nil || <-m.awaited != "stirred" {
 		t.Error(err)
 	}
-	if err := c.ask(within(t), question{Verb: "of later times"}); !problem.Is(err, problem.Unable) { // by which callers know a far end that is older than they are
+	if err := c.ask(within(t), question{Verb: "of later times"}); !problem.Is(err, problem.Unable) {
+		// by which callers know a far end that is older than they are
 		t.Error(err)
 	}
-	if err := c.Join(within(t), []boot.NIC{{Name: "eth1", Address: netip.MustParsePrefix("10.2.0.2/24")}}); err != nil || <-m.awaited != "eth1 10.2.0.2/24" {
+	if err := c.Join(within(t), []boot.NIC{{Name: "eth1", Address: netip.MustParsePrefix("10.2.0.2/24")}}); err != nil ||
+		<-m.awaited != "eth1 10.2.0.2/24" {
 		t.Error(err)
 	}
 	if err := begin(t, host.Local{}).Join(within(t), nil); !problem.Is(err, problem.Unable) {
@@ -507,7 +516,8 @@ func TestTerminalOperators(t *testing.T) {
 	over := make(chan error, 1)
 	r := begin(t, host.Local{}).Runner("node")
 	go func() {
-		over <- r.Run(within(t), host.Command{Args: []string{"sh", "-c", "stty size; echo $TERM"}, Env: []string{"TERM=odd"}, TTY: true})
+		over <- r.Run(within(t), host.Command{Args: []string{"sh", "-c", "stty size; echo $TERM"},
+			Env: []string{"TERM=odd"}, TTY: true})
 	}()
 	screen := &shown{}
 	go io.Copy(screen, ours) //nolint:errcheck // it ends with the terminal

@@ -1,12 +1,16 @@
 // Package transfer connects two hosts for one transfer: no other host can use the connection, and
 // nothing of it remains.
 //
-// Each host calls Open and gets an End with a key that is used once. What the other one must know of it is its Card, which whoever steers both hands over by the ways that he has to
-// them. The host that gives calls Accept with the card of the other; that one calls Dial with the giver's. Either end takes nobody but the holder of the key on the card (TLS 1.3,
-// both certificates pinned). Where the hosts do not reach one another, the one that takes calls Relayed instead, and whoever steers lets Join carry the bytes between the two places called
-// Back on their cards, each of which is only for its own host; he cannot read them.
+// Each host calls Open and gets an End with a key that is used once. What the other one must know
+// of it is its Card, which whoever steers both hands over by the ways that he has to them. The host
+// that gives calls Accept with the card of the other; that one calls Dial with the giver's. Either
+// end takes nobody but the holder of the key on the card (TLS 1.3, both certificates pinned). Where
+// the hosts do not reach one another, the one that takes calls Relayed instead, and whoever steers
+// lets Join carry the bytes between the two places called Back on their cards, each of which is
+// only for its own host; he cannot read them.
 //
-// In package apply, Passage does the steering: who writes a transfer needs no more than what it does at either end.
+// In package apply, Passage does the steering: who writes a transfer needs no more than what it
+// does at either end.
 package transfer
 
 import (
@@ -47,7 +51,8 @@ type Card struct {
 	Back  netip.AddrPort `json:"back"`  // where it listens for its own host
 }
 
-// Check refuses a card that a host may have made up: it must not lead anybody elsewhere than to that host. Own is the address of the host, if that is known.
+// Check refuses a card that a host may have made up: it must not lead anybody elsewhere than to
+// that host. Own is the address of the host, if that is known.
 func (c Card) Check(own netip.Addr) error {
 	switch digest, err := hex.DecodeString(c.Print); {
 	case err != nil || len(digest) != sha256.Size:
@@ -68,7 +73,8 @@ type End struct {
 	close sync.Once
 }
 
-// Open makes an end. It listens on an address of this host, where others reach it, and where only this host does. If there is no such address here, or it is the zero one, others do not reach it.
+// Open makes an end. It listens on an address of this host, where others reach it, and where only
+// this host does. If there is no such address here, or it is the zero one, others do not reach it.
 func Open(at netip.Addr) (*End, error) {
 	key, err := newKey()
 	if err != nil {
@@ -108,7 +114,8 @@ func newKey() (tls.Certificate, error) {
 		return tls.Certificate{}, err
 	}
 	now := time.Now()
-	says := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-24 * time.Hour), NotAfter: now.Add(24 * time.Hour)}
+	says := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-24 * time.Hour),
+		NotAfter: now.Add(24 * time.Hour)}
 	text, err := x509.CreateCertificate(rand.Reader, says, says, private.Public(), private)
 	return tls.Certificate{Certificate: [][]byte{text}, PrivateKey: private}, err
 }
@@ -138,13 +145,15 @@ func (e *End) Close() {
 // errStranger is of whoever is not the holder of the key that was agreed on.
 var errStranger = errors.New("it is somebody else")
 
-// config lets only the holder of the key on a card in. Certificates say nothing but their key, so nothing else of them is asked.
+// config lets only the holder of the key on a card in. Certificates say nothing but their key, so
+// nothing else of them is asked.
 func (e *End) config(peer Card) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{e.key}, SessionTicketsDisabled: true,
 		ClientAuth: tls.RequireAnyClientCert, InsecureSkipVerify: true, //nolint:gosec // VerifyConnection verifies
 		VerifyConnection: func(c tls.ConnectionState) error {
-			if len(c.PeerCertificates) == 0 || subtle.ConstantTimeCompare([]byte(printOf(c.PeerCertificates[0].Raw)), []byte(peer.Print)) != 1 {
+			if len(c.PeerCertificates) == 0 ||
+				subtle.ConstantTimeCompare([]byte(printOf(c.PeerCertificates[0].Raw)), []byte(peer.Print)) != 1 {
 				return errStranger
 			}
 			return nil
@@ -261,7 +270,8 @@ func (p *patient) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// Unhurried lets a connection stand still as long as its ends like, as one that reads a large disk before it says more. If the other host is gone, or the way to it, the kernel ends it.
+// Unhurried lets a connection stand still as long as its ends like, as one that reads a large disk
+// before it says more. If the other host is gone, or the way to it, the kernel ends it.
 func Unhurried(c net.Conn) net.Conn {
 	p, ok := c.(*patient)
 	if !ok {
@@ -283,7 +293,8 @@ var ErrCut = errors.New("the connection between the hosts was cut")
 
 // Cut tells such an error as ErrCut, and others as they are.
 func Cut(err error) error {
-	for _, end := range []error{ErrCut, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, unix.ECONNRESET, unix.EPIPE, unix.ETIMEDOUT} {
+	for _, end := range []error{ErrCut, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, unix.ECONNRESET, unix.EPIPE,
+		unix.ETIMEDOUT} {
 		if errors.Is(err, end) {
 			return ErrCut
 		}

@@ -105,12 +105,14 @@ func (s *tapped) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestStrangers: neither end takes anybody but the holder of the key that it was told of, whatever else he has; many who try do not keep the right one out.
+// TestStrangers: neither end takes anybody but the holder of the key that it was told of, whatever
+// else he has; many who try do not keep the right one out.
 func TestStrangers(t *testing.T) {
 	giver, taker, stranger := open(t, here), open(t, netip.Addr{}), open(t, here)
 	given := give(t.Context(), giver, taker.Card(), "secret")
 	for range 8 {
-		if c, err := stranger.Dial(t.Context(), giver.Card()); err == nil { // the giver has to refuse him, after he has said who he is
+		if c, err := stranger.Dial(t.Context(), giver.Card()); err == nil {
+			// the giver has to refuse him, after he has said who he is
 			if text, err := io.ReadAll(c); err == nil || len(text) > 0 {
 				t.Errorf("a stranger got %q: %v", text, err)
 			}

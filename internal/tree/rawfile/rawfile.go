@@ -1,5 +1,6 @@
-// Package rawfile reads small files, such as those of /proc, in as few system calls as it takes: open, read, read, close. os.ReadFile
-// makes ten, as it prepares to wait for the file (epoll(7)), and a look at a hundred nodes reads a thousand files.
+// Package rawfile reads small files, such as those of /proc, in as few system calls as it takes:
+// open, read, read, close. os.ReadFile makes ten, as it prepares to wait for the file (epoll(7)),
+// and a look at a hundred nodes reads a thousand files.
 package rawfile
 
 import (

@@ -18,7 +18,8 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A Download is a tree whose pieces arrive in a private directory. Each piece is verified, and is kept after an interruption.
+// A Download is a tree whose pieces arrive in a private directory. Each piece is verified, and is
+// kept after an interruption.
 type Download struct {
 	Index  *Index
 	dir    string
@@ -275,7 +276,8 @@ func fillFrom(ctx context.Context, to *os.File, path string) error {
 	return tree.CopyContent(ctx, int(to.Fd()), int(f.Fd()), &st, nil)
 }
 
-// Mismatch returns a path whose pieces are as the index says and whose digest is not, so that the index lies, or "".
+// Mismatch returns a path whose pieces are as the index says and whose digest is not, so that the
+// index lies, or "".
 func (r *Download) Mismatch(ctx context.Context) (string, error) {
 	for i := range r.Index.Entries {
 		e := &r.Index.Entries[i]

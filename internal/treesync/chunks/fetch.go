@@ -24,9 +24,10 @@ type Source struct {
 	Fallback bool
 }
 
-// FirstIndex asks one host after the other for an index, until one passes the check, and returns the name of its host. Warn is called
-// for each host before that.
-func FirstIndex(ctx context.Context, from []Source, check func(text []byte) (*Index, error), warn func(string)) (x *Index, complete []byte, whose string, err error) {
+// FirstIndex asks one host after the other for an index, until one passes the check, and returns
+// the name of its host. Warn is called for each host before that.
+func FirstIndex(ctx context.Context, from []Source, check func(text []byte) (*Index, error),
+	warn func(string)) (x *Index, complete []byte, whose string, err error) {
 	for _, s := range from {
 		text, wrong := s.index(ctx)
 		if wrong == nil {
@@ -63,8 +64,8 @@ func (s *Source) index(ctx context.Context) ([]byte, error) {
 // fallbackAfter is how long nothing comes before fallbacks are asked.
 const fallbackAfter = 2 * time.Second
 
-// Fetch asks all hosts at once for the pieces that are missing, and returns how many bytes came from each. Warn is called for each host
-// that fails; the others are asked for its pieces.
+// Fetch asks all hosts at once for the pieces that are missing, and returns how many bytes came
+// from each. Warn is called for each host that fails; the others are asked for its pieces.
 func (r *Download) Fetch(ctx context.Context, from []Source, warn func(string)) (came map[string]int64, err error) {
 	r.mutex.Lock()
 	f := &fetch{Download: r, warn: warn, queue: slices.Clone(r.order), asked: map[Piece]int{}, came: map[string]int64{}}

@@ -181,7 +181,8 @@ func Unpack(from io.Reader, ids uint32) (*Index, error) {
 	return x, lines.Err()
 }
 
-// checker checks the entries of an index against each other. tree.Builder checks that paths are legal and in order.
+// checker checks the entries of an index against each other. tree.Builder checks that paths are
+// legal and in order.
 type checker struct {
 	ids   uint32
 	files map[string]*Entry // by path
@@ -198,7 +199,8 @@ func (c *checker) check(e *Entry) error {
 		return fmt.Errorf("it belongs to %d:%d, whom no container knows", e.Uid, e.Gid)
 	case whiteout && (e.Uid != 0 || e.Gid != 0):
 		return errors.New("it is a mark of overlayfs that belongs to somebody")
-	case !slices.Contains([]uint32{unix.S_IFREG, unix.S_IFDIR, unix.S_IFLNK, unix.S_IFIFO, unix.S_IFCHR}, e.Kind()) || e.Mode>>16 != 0:
+	case !slices.Contains([]uint32{unix.S_IFREG, unix.S_IFDIR, unix.S_IFLNK, unix.S_IFIFO, unix.S_IFCHR}, e.Kind()) ||
+		e.Mode>>16 != 0:
 		return fmt.Errorf("it is %s", tree.Kind(e.Mode))
 	}
 	for name := range e.Attrs {
@@ -220,7 +222,8 @@ func (c *checker) file(e *Entry) error {
 	if e.Size > Size {
 		pieces = int((e.Size + Size - 1) / Size)
 	}
-	if len(e.Pieces) != pieces || !validSum(e.Sum) || slices.ContainsFunc(e.Pieces, func(s string) bool { return !validSum(s) }) {
+	if len(e.Pieces) != pieces || !validSum(e.Sum) ||
+		slices.ContainsFunc(e.Pieces, func(s string) bool { return !validSum(s) }) {
 		return errors.New("its digests do not fit its size")
 	}
 	if first, has := c.sums[e.Sum]; !has {
@@ -230,7 +233,8 @@ func (c *checker) file(e *Entry) error {
 	}
 	if e.Same != "" {
 		of, has := c.files[string(e.Same)]
-		if !has || of.line()[len(fmt.Sprintf("%q", path.Join("/", string(of.Name)))):] != e.line()[len(fmt.Sprintf("%q", path.Join("/", string(e.Name)))):] {
+		if !has || of.line()[len(fmt.Sprintf("%q", path.Join("/", string(of.Name)))):] != e.line()[len(fmt.Sprintf("%q",
+			path.Join("/", string(e.Name)))):] {
 			return errors.New("it is another name of a file that is not like it")
 		}
 	}

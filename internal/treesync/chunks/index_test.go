@@ -31,7 +31,8 @@ func TestAttributes(t *testing.T) {
 		if err := x.Pack(&b); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Unpack(&b, 65536); (err == nil) != a.Carried || err != nil && !strings.Contains(err.Error(), "which is no content") {
+		if _, err := Unpack(&b, 65536); (err == nil) != a.Carried || err != nil &&
+			!strings.Contains(err.Error(), "which is no content") {
 			t.Errorf("%q: %v", a.Name, err)
 		}
 	}

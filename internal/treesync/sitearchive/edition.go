@@ -45,7 +45,8 @@ func Digest(dir string) (string, error) {
 	return sum.digest(), err
 }
 
-// each calls see with each file of an edition, in order. The record is in one directory, and the copy is another one.
+// each calls see with each file of an edition, in order. The record is in one directory, and the
+// copy is another one.
 func each(ctx context.Context, record, copied string, see func(name string, content []byte) error) error {
 	left := int64(MaxBytes)
 	file := func(root *tree.Root, path, name string) error {
@@ -90,12 +91,14 @@ func Send(ctx context.Context, dir string, rw io.ReadWriter) error {
 	return err
 }
 
-// Receive stores an edition in an empty directory, and returns its digest. It has plain files only, and they belong to whoever runs this
-// program, whatever the other host says. If there is an error, a part of it may be there.
+// Receive stores an edition in an empty directory, and returns its digest. It has plain files only,
+// and they belong to whoever runs this program, whatever the other host says. If there is an error,
+// a part of it may be there.
 func Receive(ctx context.Context, rw io.ReadWriter, dir string) (digest string, err error) {
 	to := treesync.Receiver{Dir: filepath.Join(dir, ".arrival"), Free: func() (int64, error) { return 2 * MaxBytes, nil }}
 	defer func() { err = cmp.Or(err, to.Remove()) }()
-	if err := to.Receive(rw, treesync.State{Name: "edition"}, func(name string) bool { return name == Site || name == recordTree }); err != nil {
+	if err := to.Receive(rw, treesync.State{Name: "edition"},
+		func(name string) bool { return name == Site || name == recordTree }); err != nil {
 		return "", err
 	}
 	if has, err := to.Read(); err != nil || !has.Whole {
@@ -108,7 +111,8 @@ func Receive(ctx context.Context, rw io.ReadWriter, dir string) (digest string, 
 	defer root.Close() //nolint:errcheck // nothing is written by it
 	sum := newSum()
 	err = each(ctx, to.Tree(recordTree), to.Tree(Site), func(name string, content []byte) error {
-		if err := root.Put(tree.File{Path: name, Content: content, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600}, os.Geteuid(), os.Getegid()); err != nil {
+		if err := root.Put(tree.File{Path: name, Content: content, Uid: os.Geteuid(), Gid: os.Getegid(), Mode: 0o600},
+			os.Geteuid(), os.Getegid()); err != nil {
 			return err
 		}
 		return sum.add(name, content)
@@ -116,8 +120,9 @@ func Receive(ctx context.Context, rw io.ReadWriter, dir string) (digest string, 
 	return sum.digest(), err
 }
 
-// A sum is made of the files of a copy and of the digests of imported images, which the record of the release has in place of their files. Who staged it, and when, does not count: it
-// decides nothing, and differs when the same release is staged again.
+// A sum is made of the files of a copy and of the digests of imported images, which the record of
+// the release has in place of their files. Who staged it, and when, does not count: it decides
+// nothing, and differs when the same release is staged again.
 type sum struct {
 	hash.Hash
 	images map[string]string

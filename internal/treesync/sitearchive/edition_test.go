@@ -26,7 +26,8 @@ func TestTravel(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(from, "site/roles/web"), 0o700))
 	must(t, os.MkdirAll(filepath.Join(from, "volumes"), 0o700))
-	for name, text := range map[string]string{"release.json": `{"number":700}`, "site/site.toml": "x", "site/roles/web/role.toml": "y", "site/roles-old": "z", "volumes/data": "large"} {
+	for name, text := range map[string]string{"release.json": `{"number":700}`, "site/site.toml": "x",
+		"site/roles/web/role.toml": "y", "site/roles-old": "z", "volumes/data": "large"} {
 		must(t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
 	}
 	was, err := Digest(from)
@@ -54,7 +55,8 @@ func TestTravel(t *testing.T) {
 	if again := record(`{"number":700,"who":"somebody else"}`); again != is {
 		t.Error("who staged it counts")
 	}
-	if other := record(`{"images":{"debian":"sha256:00"}}`); other == is || other == record(`{"images":{"debian":"sha256:01"}}`) {
+	if other := record(`{"images":{"debian":"sha256:00"}}`); other == is ||
+		other == record(`{"images":{"debian":"sha256:01"}}`) {
 		t.Error("what images are made from does not count")
 	}
 	must(t, os.WriteFile(filepath.Join(to, "site/site.toml"), []byte("X"), 0o600))
@@ -65,14 +67,16 @@ func TestTravel(t *testing.T) {
 
 // carry sends the edition in one directory to another.
 func carry(t *testing.T, from, to string) (digest string, err error) {
-	err = treesync.Pipe(t.Context(), func(rw io.ReadWriter) error { return Send(t.Context(), from, rw) }, func(rw io.ReadWriter) (err error) {
-		digest, err = Receive(t.Context(), rw, to)
-		return err
-	})
+	err = treesync.Pipe(t.Context(), func(rw io.ReadWriter) error { return Send(t.Context(), from, rw) },
+		func(rw io.ReadWriter) (err error) {
+			digest, err = Receive(t.Context(), rw, to)
+			return err
+		})
 	return digest, err
 }
 
-// TestHostileEdition: what a host sends in the place of an edition comes nowhere but where it should, and no file is more than its content.
+// TestHostileEdition: what a host sends in the place of an edition comes nowhere but where it
+// should, and no file is more than its content.
 func TestHostileEdition(t *testing.T) {
 	for what, make := range map[string]func(in string) error{
 		"a link":           func(in string) error { return os.Symlink("/etc", in+"/site/link") },
@@ -87,7 +91,8 @@ func TestHostileEdition(t *testing.T) {
 	} {
 		from, dir := t.TempDir(), t.TempDir()
 		top := filepath.Join(dir, "top")
-		must(t, errors.Join(os.Mkdir(top, 0o700), os.Mkdir(from+"/site", 0o700), os.WriteFile(from+"/site/other", []byte("x"), 0o600), os.WriteFile(from+"/release.json", []byte("{}"), 0o600)))
+		must(t, errors.Join(os.Mkdir(top, 0o700), os.Mkdir(from+"/site", 0o700),
+			os.WriteFile(from+"/site/other", []byte("x"), 0o600), os.WriteFile(from+"/release.json", []byte("{}"), 0o600)))
 		must(t, make(from))
 		if digest, err := carry(t, from, top); err == nil {
 			t.Errorf("%s: it is taken as %s", what, digest)
@@ -101,14 +106,18 @@ func TestHostileEdition(t *testing.T) {
 		}
 	}
 	from, to := t.TempDir(), t.TempDir()
-	must(t, errors.Join(os.Mkdir(from+"/site", 0o700), os.WriteFile(from+"/site/run", []byte("x"), 0o600), os.Chmod(from+"/site/run", 0o4755)))
+	must(t, errors.Join(os.Mkdir(from+"/site", 0o700), os.WriteFile(from+"/site/run", []byte("x"), 0o600),
+		os.Chmod(from+"/site/run", 0o4755)))
 	_, err := carry(t, from, to)
 	must(t, err)
 	if info, err := os.Stat(to + "/site/run"); err != nil || info.Mode() != 0o600 {
 		t.Errorf("a program has come as %v: %v", info.Mode(), err)
 	}
 	silent := func(io.ReadWriter) error { return nil }
-	if err := treesync.Pipe(t.Context(), silent, func(rw io.ReadWriter) error { _, err := Receive(t.Context(), rw, t.TempDir()); return err }); err == nil {
+	if err := treesync.Pipe(t.Context(), silent, func(rw io.ReadWriter) error {
+		_, err := Receive(t.Context(), rw, t.TempDir())
+		return err
+	}); err == nil {
 		t.Error("nothing came, and is taken")
 	}
 }

@@ -57,7 +57,8 @@ func value(name string) []byte {
 	var words []uint32
 	switch name {
 	case "system.posix_acl_access", "system.posix_acl_default": // of the owner, user 1000, the group, the mask and others
-		words = []uint32{2, 7<<16 | 1, ^uint32(0), 4<<16 | 2, 1000, 5<<16 | 4, ^uint32(0), 7<<16 | 0x10, ^uint32(0), 5<<16 | 0x20, ^uint32(0)}
+		words = []uint32{2, 7<<16 | 1, ^uint32(0), 4<<16 | 2, 1000, 5<<16 | 4, ^uint32(0), 7<<16 | 0x10, ^uint32(0),
+			5<<16 | 0x20, ^uint32(0)}
 	case "security.capability": // CAP_NET_RAW, of version 2
 		words = []uint32{0x02000001, 1 << 13, 0, 0, 0}
 	default:

@@ -64,7 +64,8 @@ type sender struct {
 }
 
 func newSender(_ context.Context, o options) (*sender, error) {
-	p, err := begin(o.orrery, "spead", "send", "--session", "--heap", strconv.Itoa(o.heap), "--packet", strconv.Itoa(o.packet), o.at)
+	p, err := begin(o.orrery, "spead", "send", "--session", "--heap", strconv.Itoa(o.heap), "--packet",
+		strconv.Itoa(o.packet), o.at)
 	return &sender{p, o.trial}, err
 }
 
@@ -96,7 +97,8 @@ func (s *sender) trial(r receiver) search.Trial {
 			return search.Outcome{}, err
 		}
 		got, err := r.heaps()
-		return search.Outcome{Rate: rate, Achieved: sent.Rate, Goodput: sent.Rate * float64(got) / float64(sent.Heaps), Sent: sent.Heaps, Received: got,
+		return search.Outcome{Rate: rate, Achieved: sent.Rate, Goodput: sent.Rate * float64(got) / float64(sent.Heaps),
+			Sent: sent.Heaps, Received: got,
 			Valid: order.Rate == 0 || sent.Rate >= 0.99*rate}, err
 	}
 }
@@ -111,7 +113,8 @@ func (*session) String() string { return "orrery" }
 
 func (s *session) listen() (err error) {
 	if s.program == nil {
-		s.program, err = begin("ip", "netns", "exec", s.namespace, s.orrery, "spead", "receive", "--session", "--heap", strconv.Itoa(s.heap), "--buffer", strconv.Itoa(s.buffer), s.at)
+		s.program, err = begin("ip", "netns", "exec", s.namespace, s.orrery, "spead", "receive", "--session", "--heap",
+			strconv.Itoa(s.heap), "--buffer", strconv.Itoa(s.buffer), s.at)
 		if err != nil {
 			return err
 		}
@@ -147,11 +150,14 @@ func (o *once) close() {}
 
 func (o *once) listen() (err error) {
 	size := strconv.Itoa(o.buffer)
-	args := []string{"ip", "netns", "exec", o.namespace, "timeout", "--preserve-status", "-s", "INT", fmt.Sprint(o.trial.Seconds()*3 + 1)}
+	args := []string{"ip", "netns", "exec", o.namespace, "timeout", "--preserve-status", "-s", "INT",
+		fmt.Sprint(o.trial.Seconds()*3 + 1)}
 	if o.theirs {
-		args = append(args, o.spead2+"/spead2_recv", "--quiet", "--mem-pool", "--mem-lower", "1024", "--packet", "9200", "--buffer", size, o.at)
+		args = append(args, o.spead2+"/spead2_recv", "--quiet", "--mem-pool", "--mem-lower", "1024", "--packet", "9200",
+			"--buffer", size, o.at)
 	} else {
-		args = append(args, o.orrery, "spead", "receive", "--silence", "500ms", "--heap", strconv.Itoa(o.heap), "--buffer", size, o.at)
+		args = append(args, o.orrery, "spead", "receive", "--silence", "500ms", "--heap", strconv.Itoa(o.heap), "--buffer",
+			size, o.at)
 	}
 	if o.program, err = begin(args...); err != nil {
 		return err

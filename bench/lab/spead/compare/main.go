@@ -1,5 +1,6 @@
-// Command compare measures, over a veth into a network namespace, SPEAD receivers against each other and searches against each other. It
-// prints a line of JSON for each result. bench/lab/spead/run calls it.
+// Command compare measures, over a veth into a network namespace, SPEAD receivers against each
+// other and searches against each other. It prints a line of JSON for each result.
+// bench/lab/spead/run calls it.
 package main
 
 import (
@@ -42,7 +43,8 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := map[string]func(context.Context, options) error{"receivers": receivers, "accuracy": accuracy, "searches": searches}[*part](ctx, o)
+	err := map[string]func(context.Context, options) error{
+		"receivers": receivers, "accuracy": accuracy, "searches": searches}[*part](ctx, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(1)
@@ -58,14 +60,16 @@ func say(result map[string]any) {
 	fmt.Println(string(line))
 }
 
-// receivers searches for the lossless rate of each receiver, next to one another, in an order that is turned round each time.
+// receivers searches for the lossless rate of each receiver, next to one another, in an order that
+// is turned round each time.
 func receivers(ctx context.Context, o options) error {
 	s, err := newSender(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	kinds := []receiver{&session{options: o}, &once{options: o, name: "orrery, started for each trial"}, &once{options: o, name: "spead2", theirs: true}}
+	kinds := []receiver{&session{options: o}, &once{options: o, name: "orrery, started for each trial"},
+		&once{options: o, name: "spead2", theirs: true}}
 	start := map[receiver]float64{}
 	for round := range o.rounds + 1 {
 		for i := range kinds {
@@ -83,13 +87,15 @@ func receivers(ctx context.Context, o options) error {
 				continue
 			}
 			start[k] = found.Rate
-			say(map[string]any{"part": "receivers", "round": round, "receiver": fmt.Sprint(k), "rate": found.Rate, "trials": found.Trials, "capped": found.Capped})
+			say(map[string]any{"part": "receivers", "round": round, "receiver": fmt.Sprint(k), "rate": found.Rate,
+				"trials": found.Trials, "capped": found.Capped})
 		}
 	}
 	return nil
 }
 
-// accuracy tells what the sender reached of the rate that was asked for, with and without a receiver that takes processor time.
+// accuracy tells what the sender reached of the rate that was asked for, with and without a
+// receiver that takes processor time.
 func accuracy(ctx context.Context, o options) error {
 	s, err := newSender(ctx, o)
 	if err != nil {
@@ -104,14 +110,16 @@ func accuracy(ctx context.Context, o options) error {
 			if err != nil {
 				return err
 			}
-			say(map[string]any{"part": "accuracy", "round": round, "asked": rate, "achieved": outcome.Achieved, "lost": outcome.Sent - outcome.Received})
+			say(map[string]any{"part": "accuracy", "round": round, "asked": rate, "achieved": outcome.Achieved,
+				"lost": outcome.Sent - outcome.Received})
 		}
 	}
 	return nil
 }
 
-// starts are where both searches begin, as parts of the lossless rate that a search before has found. 0: the goodput of a full blast, which may
-// be below the lossless rate, because a receiver that drowns gets less done: stepping down finds nothing above its start.
+// starts are where both searches begin, as parts of the lossless rate that a search before has
+// found. 0: the goodput of a full blast, which may be below the lossless rate, because a receiver
+// that drowns gets less done: stepping down finds nothing above its start.
 var starts = [...]float64{1.25, 1.5, 2}
 
 // searches does both searches from the same start, next to one another.
@@ -142,7 +150,8 @@ func searches(ctx context.Context, o options) error {
 				ways[0], ways[1] = ways[1], ways[0]
 			}
 			for _, way := range ways {
-				one(ctx, way, start, s.trial(r), map[string]any{"part": "searches", "round": round, "way": way, "of": part, "start": start})
+				one(ctx, way, start, s.trial(r), map[string]any{"part": "searches", "round": round, "way": way, "of": part,
+					"start": start})
 			}
 		}
 	}

@@ -40,7 +40,8 @@ type Set struct {
 func Here(dirs host.Dirs) Set {
 	store := image.Open(dirs.State)
 	return Set{
-		Networks: bridges{}, Layers: store, Packages: store.Cache, Volumes: disks{dirs}, Kernel: sysctls{dirs}, Records: records{dirs}, Claims: dirs, Timers: timers{},
+		Networks: bridges{}, Layers: store, Packages: store.Cache, Volumes: disks{dirs}, Kernel: sysctls{dirs},
+		Records: records{dirs}, Claims: dirs, Timers: timers{},
 	}
 }
 
@@ -63,7 +64,8 @@ type Networks interface {
 	Unguard(ctx context.Context, site string, still []network.Port) error
 	Sweep(ctx context.Context) error
 	Around(key string) ([]observe.Address, observe.Around, error)
-	// Encrypts returns an Unable problem if the kernel cannot; Prime gives what encrypts a network the host's private key, before Make.
+	// Encrypts returns an Unable problem if the kernel cannot; Prime gives what encrypts a network the
+	// host's private key, before Make.
 	Encrypts() error
 	Prime(n spec.Network, private string) error
 }
@@ -72,7 +74,8 @@ type Networks interface {
 type Layers interface {
 	Layers() (map[string]bool, error)
 	BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say func(string)) error
-	BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error, say func(string)) error
+	BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror, fill func(ctx context.Context, in host.Runner) error,
+		say func(string)) error
 	OpenLog(digest string) (*host.Log, error)
 	Record(digest string) (*image.Record, error)
 	Tree(digest string) string
@@ -94,7 +97,8 @@ type Packages interface {
 type Volumes interface {
 	List(key string) ([]observe.Volume, error)
 	Provide(n *spec.Node, m spec.Mount, account volume.Account) error
-	ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account, still volume.Still) (volume.Made, error)
+	ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account,
+		still volume.Still) (volume.Made, error)
 	// Erase removes what is at a path that List gave.
 	Erase(path string) error
 	// Drop removes what a node has of a volume.
@@ -158,7 +162,8 @@ func (d disks) List(key string) ([]observe.Volume, error) { return volume.List(d
 func (d disks) Provide(n *spec.Node, m spec.Mount, account volume.Account) error {
 	return volume.Provide(d.dirs, n.Site, n.Name, m, account)
 }
-func (d disks) ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account, still volume.Still) (volume.Made, error) {
+func (d disks) ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account,
+	still volume.Still) (volume.Made, error) {
 	return volume.ProvideCopy(ctx, d.dirs, n.Site, n.Name, m, account, still)
 }
 func (d disks) Erase(path string) error { return volume.Erase(path) }

@@ -8,7 +8,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// Also lets nodes of the host be of another engine as well. That can do what the host's own can, and can says, too.
+// Also lets nodes of the host be of another engine as well. That can do what the host's own can,
+// and can says, too.
 func (h *Host) Also(name string, can observe.Capabilities) {
 	own := booting{h.Engine}
 	h.Worker.Engines["fake"] = part{booting: own, name: "fake", can: func() observe.Capabilities { return h.Can }}

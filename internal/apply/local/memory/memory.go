@@ -41,8 +41,9 @@ func New(dir, key, name string, cpus int, memory int64) *Host {
 	h := &Host{Host: fake.NewHost(key, name, cpus, memory)}
 	dirs := host.Dirs{State: dir + "/state", Run: dir + "/run"}
 	h.Worker = local.NewWorker(local.Place{
-		Name: name, Key: key, Dirs: dirs, Engines: map[string]engine.Engine{"fake": booting{h.Engine}}, Secrets: none{secret.NewKeyring(&site.Site{Name: key}, dirs)},
-		Ground: Ground(h.Host, dirs),
+		Name: name, Key: key, Dirs: dirs, Engines: map[string]engine.Engine{"fake": booting{h.Engine}},
+		Secrets: none{secret.NewKeyring(&site.Site{Name: key}, dirs)},
+		Ground:  Ground(h.Host, dirs),
 	})
 	h.Answers = serve
 	h.Named = func() bool {
@@ -54,7 +55,8 @@ func New(dir, key, name string, cpus int, memory int64) *Host {
 
 // Ground returns what is below the worker on a host in memory.
 func Ground(h *fake.Host, dirs host.Dirs) backends.Set {
-	return backends.Set{Networks: h.Networks(), Layers: h.Layers(dirs.State), Packages: fake.Packages{}, Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}, Timers: timers{}}
+	return backends.Set{Networks: h.Networks(), Layers: h.Layers(dirs.State), Packages: fake.Packages{},
+		Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}, Timers: timers{}}
 }
 
 // Stand says which site the steps are of.
@@ -70,7 +72,8 @@ func (h *Host) Observe() observe.Host {
 	return seen
 }
 
-// Do does a step as it is done on a host far away: it is packed, it travels, and the worker that gets it has nothing else of the site.
+// Do does a step as it is done on a host far away: it is packed, it travels, and the worker that
+// gets it has nothing else of the site.
 func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	ctx, cancel := h.Dying(ctx)
 	defer cancel()
@@ -97,7 +100,8 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	patiently(whole.Duties)
 	var after error
 	switch s.Kind {
-	case plan.WriteNames, plan.RestoreNames, plan.ForgetNames, plan.CommitSwitch, plan.ForgetRelease, plan.FetchLayer: // nothing in memory has a part in these
+	case plan.WriteNames, plan.RestoreNames, plan.ForgetNames, plan.CommitSwitch, plan.ForgetRelease, plan.FetchLayer:
+		// nothing in memory has a part in these
 		var before error
 		if before, after = h.Befall(ctx, string(s.Kind), s.Subject); before != nil {
 			return before
@@ -158,7 +162,8 @@ func patiently(d *spec.Duties) {
 		}
 		for k := range d.Roles[i].Health {
 			c := &d.Roles[i].Health[k]
-			c.Timeout, c.Interval, c.Within = max(c.Timeout, time.Minute), max(c.Interval, time.Second), max(c.Within, time.Minute)
+			c.Timeout, c.Interval, c.Within = max(c.Timeout, time.Minute), max(c.Interval, time.Second),
+				max(c.Within, time.Minute)
 		}
 	}
 }

@@ -28,8 +28,8 @@ func (silent) Detail(*plan.Step, string) {}
 func (silent) Waits(*plan.Step, string)  {}
 func (silent) End(*plan.Step, error)     {}
 
-// A bench is a host in memory, with a site of two nodes that has a release: one that has data for itself and does something while it is live, and one
-// that waits for it.
+// A bench is a host in memory, with a site of two nodes that has a release: one that has data for
+// itself and does something while it is live, and one that waits for it.
 type bench struct {
 	*testing.T
 	host *memory.Host
@@ -40,13 +40,17 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	s := &site.Site{
 		Name: "karoo", Images: []site.Image{{Name: "debian", Suite: "bookworm"}}, Hosts: []site.Host{{Name: "here"}},
-		Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24"), Gateway: netip.MustParseAddr("10.0.0.1"), NAT: true, MTU: 1500}},
+		Networks: []site.Network{{Name: "lan", Subnet: netip.MustParsePrefix("10.0.0.0/24"),
+			Gateway: netip.MustParseAddr("10.0.0.1"), NAT: true, MTU: 1500}},
 		Releases: []site.Release{{Number: 700, Requirements: site.Requirements{File: "pins", Text: "p==2\n"}}},
 		Roles: []site.Role{
 			{
-				Name: "db", Dir: "roles/db", Pip: []string{"p"}, Services: []string{"db.service"}, Active: []string{"dump.timer"}, Health: []site.HealthCheck{{TCP: 5432}},
-				Volumes: []site.VolumeUse{{Name: "archive", Path: "/srv/archive", Owner: "root:root", Exclusive: true, Quarantine: site.Snapshot}},
-				Files:   []site.File{{Path: "/etc/db", Template: "t", Content: []byte("of {{ .Node.Name }}\n"), Owner: "root:root", Mode: 0o644}},
+				Name: "db", Dir: "roles/db", Pip: []string{"p"}, Services: []string{"db.service"}, Active: []string{"dump.timer"},
+				Health: []site.HealthCheck{{TCP: 5432}},
+				Volumes: []site.VolumeUse{{Name: "archive", Path: "/srv/archive", Owner: "root:root", Exclusive: true,
+					Quarantine: site.Snapshot}},
+				Files: []site.File{{Path: "/etc/db", Template: "t", Content: []byte("of {{ .Node.Name }}\n"),
+					Owner: "root:root", Mode: 0o644}},
 			},
 			{Name: "web", Dir: "roles/web", Health: []site.HealthCheck{{TCP: 80}}, NeedsHealthy: []string{"role=db"}},
 		},
@@ -114,10 +118,12 @@ func (b *bench) turn(to int) (*plan.Plan, error) {
 		of.Stage = 0
 		b.host.Releases[700] = &of
 	}
-	return release.Switch(b.site, b.hosts(), release.Goal{To: map[string]int{"db": to, "web": to}, Releases: b.host.Releases})
+	return release.Switch(b.site, b.hosts(),
+		release.Goal{To: map[string]int{"db": to, "web": to}, Releases: b.host.Releases})
 }
 
-// live returns the release that runs, configured and proven, on the site's own networks; -1: not all of the nodes are of one.
+// live returns the release that runs, configured and proven, on the site's own networks; -1: not
+// all of the nodes are of one.
 func (b *bench) live() int {
 	b.Helper()
 	of := map[int]int{}
@@ -141,7 +147,8 @@ func (b *bench) wantLive(want int) {
 	}
 }
 
-// TestThereAndBack: the worker brings a site up, stages a release beside it, switches there and back, and takes all down again.
+// TestThereAndBack: the worker brings a site up, stages a release beside it, switches there and
+// back, and takes all down again.
 func TestThereAndBack(t *testing.T) {
 	b := newBench(t)
 	b.do(b.up())
@@ -165,7 +172,8 @@ func TestThereAndBack(t *testing.T) {
 // TestTakenBack: whatever fails in a switch or in an up, its undo leaves what was there, by what is on disk.
 func TestTakenBack(t *testing.T) {
 	for _, fails := range []struct{ method, subject string }{
-		{"move", ""}, {"Start", ""}, {"Mark", "db"}, {"Run", "db"}, {"Remount", ""}, {string(plan.WriteNames), ""}, {string(plan.CommitSwitch), ""},
+		{"move", ""}, {"Start", ""}, {"Mark", "db"}, {"Run", "db"}, {"Remount", ""}, {string(plan.WriteNames), ""},
+		{string(plan.CommitSwitch), ""},
 	} {
 		b := newBench(t)
 		b.do(b.up())
@@ -197,7 +205,8 @@ func TestHeld(t *testing.T) {
 	by := host.Holder{Who: "ada", Command: "orrery up"}
 	letGo, err := b.host.Worker.Runs.Lock(t.Context(), by)
 	b.must(err)
-	if _, err := b.host.Worker.Runs.Lock(t.Context(), by); problem.Exit(err) != int(problem.Locked) || !strings.Contains(err.Error(), "ada") {
+	if _, err := b.host.Worker.Runs.Lock(t.Context(), by); problem.Exit(err) != int(problem.Locked) ||
+		!strings.Contains(err.Error(), "ada") {
 		t.Errorf("%v", err)
 	}
 	letGo()

@@ -20,8 +20,8 @@ const (
 	fileBytes = 128 << 10
 )
 
-// Prepare sets room aside in the directory of a run before a node is stopped that is to start again, and removes it before the start.
-// Whatever else the step is, nothing is done.
+// Prepare sets room aside in the directory of a run before a node is stopped that is to start
+// again, and removes it before the start. Whatever else the step is, nothing is done.
 func Prepare(s *plan.Step, run string) error {
 	switch s.Kind {
 	case plan.StopNode, plan.KillNode:
@@ -30,7 +30,8 @@ func Prepare(s *plan.Step, run string) error {
 		}
 		err := setAside(of(run, s.Was.ID))
 		if problem.DiskFull(err) {
-			return problem.New(problem.Unable, "node %s was not stopped, because there is no room to start it again", s.Was.Name).At(run).Because(problem.Reason(err)).
+			return problem.New(problem.Unable, "node %s was not stopped, because there is no room to start it again",
+				s.Was.Name).At(run).Because(problem.Reason(err)).
 				Try("make room there, such as by orrery snapshot rm, orrery release prune or orrery image gc, and run the same command again")
 		}
 		return err

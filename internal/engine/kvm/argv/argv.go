@@ -45,7 +45,8 @@ func (m *Machine) Line() ([]string, *Files, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	rest := slices.Concat(serial(files), monitor(files), slots.ports(), m.root(files), agent(files), m.cards(files, slots), functions(m.PCI))
+	rest := slices.Concat(serial(files), monitor(files), slots.ports(), m.root(files), agent(files),
+		m.cards(files, slots), functions(m.PCI))
 	drives, err := m.drives(files, slots)
 	if err != nil {
 		return nil, nil, err
@@ -56,16 +57,20 @@ func (m *Machine) Line() ([]string, *Files, error) {
 // itself is the machine without any device.
 func (m *Machine) itself() []string {
 	return []string{
-		"-name", "guest=" + m.Node.Site + "/" + m.Node.Name, "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none",
-		"-sandbox", confine.Sandbox, "-device", "pvpanic", "-action", "panic=pause", // a guest whose kernel panics stands still
-		"-machine", cmp.Or(m.Type, "q35") + ",memory-backend=memory,usb=off,vmport=off", "-accel", m.accelerator(), "-cpu", m.processor(),
+		"-name", "guest=" + m.Node.Site + "/" + m.Node.Name, "-nodefaults", "-no-user-config", "-display", "none",
+		"-monitor", "none",
+		// a guest whose kernel panics stands still
+		"-sandbox", confine.Sandbox, "-device", "pvpanic", "-action", "panic=pause",
+		"-machine", cmp.Or(m.Type, "q35") + ",memory-backend=memory,usb=off,vmport=off", "-accel", m.accelerator(), "-cpu",
+		m.processor(),
 		"-smp", m.processors(),
 	}
 }
 
-// processors is how many the guest has. An emulator with room for one only translates the guest's barriers and atomic operations
-// as if nobody else saw its memory. But virtiofsd does: without barriers, the guest may miss that a request is done, and wait
-// forever. So the emulator has room for another, which the guest does not get.
+// processors is how many the guest has. An emulator with room for one only translates the guest's
+// barriers and atomic operations as if nobody else saw its memory. But virtiofsd does: without
+// barriers, the guest may miss that a request is done, and wait forever. So the emulator has room
+// for another, which the guest does not get.
 func (m *Machine) processors() string {
 	n := m.Node.Limits.VCPUs()
 	if m.Accel == observe.TCG && n == 1 {
@@ -81,9 +86,11 @@ func (m *Machine) accelerator() string {
 	return "tcg,thread=multi,tb-size=64"
 }
 
-// processor is the model that the guest sees. In emulation it is the plainest: each extension that libraries find and use is emulated, too, and a guest boots in two
-// thirds of the processor time that it takes with all that QEMU can emulate. It lacks cmpxchg16b: Linux 6.12 (Debian 13) takes memory by it, and QEMU 7.2 emulates it
-// wrongly now and then, on which every other boot ended with a double fault in kmalloc.
+// processor is the model that the guest sees. In emulation it is the plainest: each extension that
+// libraries find and use is emulated, too, and a guest boots in two thirds of the processor time
+// that it takes with all that QEMU can emulate. It lacks cmpxchg16b: Linux 6.12 (Debian 13) takes
+// memory by it, and QEMU 7.2 emulates it wrongly now and then, on which every other boot ended with
+// a double fault in kmalloc.
 func (m *Machine) processor() string {
 	switch {
 	case m.Node.VM.CPU != "":
@@ -94,9 +101,11 @@ func (m *Machine) processor() string {
 	return "qemu64,cx16=off"
 }
 
-// kernel is what the machine boots from, and the command line of the guest's kernel (kernel-parameters.txt), with what orrery-guest is to know.
+// kernel is what the machine boots from, and the command line of the guest's kernel
+// (kernel-parameters.txt), with what orrery-guest is to know.
 func (m *Machine) kernel() ([]string, error) {
-	config := boot.Config{Root: boot.VirtioFS, Hostname: m.Node.Name, Told: true} // a line stays as it is when the guest reboots, and interfaces come and go
+	// a line stays as it is when the guest reboots, and interfaces come and go
+	config := boot.Config{Root: boot.VirtioFS, Hostname: m.Node.Name, Told: true}
 	if m.Node.VM.Disk != "" {
 		config.Disk = site.RootDisk
 	}
@@ -104,13 +113,16 @@ func (m *Machine) kernel() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A kernel that panics before it has the driver of pvpanic begins anew. Names of cards are given by orrery-guest, and so is the shell at the console: nobody logs in there, also when systemd cannot go on.
-	// There is no screen.
+	// A kernel that panics before it has the driver of pvpanic begins anew. Names of cards are given
+	// by orrery-guest, and so is the shell at the console: nobody logs in there, also when systemd
+	// cannot go on. There is no screen.
 	line := []string{
-		"console=ttyS0", "quiet", "panic=10", "net.ifnames=0", "systemd.getty_auto=no", "systemd.mask=getty@tty1.service", "systemd.setenv=SYSTEMD_SULOGIN_FORCE=1",
+		"console=ttyS0", "quiet", "panic=10", "net.ifnames=0", "systemd.getty_auto=no", "systemd.mask=getty@tty1.service",
+		"systemd.setenv=SYSTEMD_SULOGIN_FORCE=1",
 	}
 	if m.Accel != observe.KVM {
-		// A kernel that sees no tick of its timer within a moment panics (check_timer in io_apic.c), as it may on a busy host. On KVM, it does not check.
+		// A kernel that sees no tick of its timer within a moment panics (check_timer in io_apic.c), as
+		// it may on a busy host. On KVM, it does not check.
 		line = append(line, "no_timer_check")
 	}
 	line = append(line, word)

@@ -20,10 +20,13 @@ import (
 
 func someNode() *spec.Node {
 	return &spec.Node{
-		Site: "karoo", Name: "db", ID: 101, Engine: site.KVM, Kernel: "abc", Limits: site.Limits{Cpus: 1.5, Memory: 256 << 20},
+		Site: "karoo", Name: "db", ID: 101, Engine: site.KVM, Kernel: "abc",
+		Limits: site.Limits{Cpus: 1.5, Memory: 256 << 20},
 		NICs: []spec.NIC{
-			{Network: "lan", Name: "eth0", HostEnd: "orv1", MAC: "02:00:00:00:00:01", Address: netip.MustParsePrefix("10.1.0.2/24"), Gateway: "10.1.0.1", MTU: 1500},
-			{Network: "fast", Name: "eth1", HostEnd: "orv2", MAC: "02:00:00:00:00:02", Address: netip.MustParsePrefix("10.2.0.2/24"), MTU: 9000},
+			{Network: "lan", Name: "eth0", HostEnd: "orv1", MAC: "02:00:00:00:00:01",
+				Address: netip.MustParsePrefix("10.1.0.2/24"), Gateway: "10.1.0.1", MTU: 1500},
+			{Network: "fast", Name: "eth1", HostEnd: "orv2", MAC: "02:00:00:00:00:02",
+				Address: netip.MustParsePrefix("10.2.0.2/24"), MTU: 9000},
 		},
 	}
 }
@@ -87,7 +90,8 @@ func TestLineOf(t *testing.T) {
 func TestTooMuch(t *testing.T) {
 	n := someNode()
 	n.Name = strings.Repeat("long", 500)
-	if _, _, err := (&Machine{Node: n, Boot: someBoot, Accel: observe.TCG}).Line(); problem.Exit(err) != int(problem.Mistake) {
+	if _, _, err := (&Machine{Node: n, Boot: someBoot,
+		Accel: observe.TCG}).Line(); problem.Exit(err) != int(problem.Mistake) {
 		t.Error(err)
 	}
 }
@@ -103,13 +107,16 @@ func TestFiles(t *testing.T) {
 		t.Errorf("%d files, not %d: %q", len(names), want, names)
 	}
 	for i, name := range names {
-		if !slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(strings.Split(arg, ","), fmt.Sprint("fd=", first+i)) }) {
+		if !slices.ContainsFunc(args, func(arg string) bool {
+			return slices.Contains(strings.Split(arg, ","), fmt.Sprint("fd=", first+i))
+		}) {
 			t.Errorf("nothing uses file %d, %s", first+i, name)
 		}
 	}
 }
 
-// TestSlots: what can come and go has a slot of its own, some are left, and a machine that takes another's place has its devices where that had them.
+// TestSlots: what can come and go has a slot of its own, some are left, and a machine that takes
+// another's place has its devices where that had them.
 func TestSlots(t *testing.T) {
 	m := &Machine{Node: someNode(), Boot: someBoot}
 	m.Node.NICs = append(m.Node.NICs, m.Node.NICs[0], m.Node.NICs[0], m.Node.NICs[0])
@@ -118,7 +125,8 @@ func TestSlots(t *testing.T) {
 		t.Error(s, s.bus("card-e"), s.bus("nothing"))
 	}
 	m.Slots = Slots{Number: 8, Taken: map[string]int{"card-lan": 2, "card-d": 0}}
-	if s := m.Slots.with(m.Node); s.Number != 8 || !maps.Equal(s.Taken, map[string]int{"card-d": 0, "card-fast": 1, "card-lan": 2, "card-c": 3, "card-e": 4}) {
+	if s := m.Slots.with(m.Node); s.Number != 8 ||
+		!maps.Equal(s.Taken, map[string]int{"card-d": 0, "card-fast": 1, "card-lan": 2, "card-c": 3, "card-e": 4}) {
 		t.Error(s)
 	}
 	m.Node.VM.Model = site.E1000 // knows nothing of PCI Express
@@ -127,7 +135,8 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// TestKernelLine: the guest is told what it is to know, and of its interfaces where it finds them: they come and go, and the line stays.
+// TestKernelLine: the guest is told what it is to know, and of its interfaces where it finds them:
+// they come and go, and the line stays.
 func TestKernelLine(t *testing.T) {
 	line, err := (&Machine{Node: someNode(), Boot: someBoot}).kernel()
 	if err != nil {

@@ -22,7 +22,8 @@ func (m *Machine) cards(files *Files, slots Slots) []string {
 
 // card is one of them. It boots nothing, so it needs no ROM.
 func (m *Machine) card(nic spec.NIC, files *Files, slots Slots) []string {
-	model := map[string]string{site.Virtio: virtioNet, site.E1000: "e1000", site.RTL8139: "rtl8139"}[cmp.Or(m.Node.VM.Model, site.Virtio)]
+	model := map[string]string{site.Virtio: virtioNet, site.E1000: "e1000",
+		site.RTL8139: "rtl8139"}[cmp.Or(m.Node.VM.Model, site.Virtio)]
 	id := CardID(nic)
 	queues := Queues(m.Node)
 	netdev := fmt.Sprintf("tap,id=%s,%s", id, handed("fd", queues, func(i int) int { return files.Take(Tap(nic, i)) }))
@@ -39,7 +40,8 @@ func (m *Machine) card(nic spec.NIC, files *Files, slots Slots) []string {
 // A Card is a network card as QEMU is told of it at its monitor: what is behind it, and what the guest sees.
 type Card struct{ Netdev, Device map[string]any }
 
-// CardOf describes the card of an interface for a slot of a machine that runs. QEMU has been handed the files of its queues: Tap and, if the host's kernel serves it, VHost.
+// CardOf describes the card of an interface for a slot of a machine that runs. QEMU has been handed
+// the files of its queues: Tap and, if the host's kernel serves it, VHost.
 func CardOf(n *spec.Node, nic spec.NIC, slot string, vhost bool) Card {
 	id, queues := CardID(nic), Queues(n)
 	files := func(name func(spec.NIC, int) string) string {
@@ -66,7 +68,8 @@ func CardOf(n *spec.Node, nic spec.NIC, slot string, vhost bool) Card {
 // virtioNet is the model that can come and go while the machine runs.
 const virtioNet = "virtio-net-pci"
 
-// vectors is how many interrupts a card has with so many queues: one for each way of each queue, one for changes of the card and one for its control.
+// vectors is how many interrupts a card has with so many queues: one for each way of each queue,
+// one for changes of the card and one for its control.
 func vectors(queues int) int { return 2*queues + 2 }
 
 // handed is an option that names the files of queues.

@@ -18,8 +18,9 @@ func TestCardOf(t *testing.T) {
 			`"Device":{"bus":"slot3","driver":"virtio-net-pci","id":"card-fast","mac":"02:00:00:00:00:02","netdev":"card-fast","romfile":""}}`},
 		"served": {site.VM{}, true, `{"Netdev":{"fd":"tap fast 0","id":"card-fast","type":"tap","vhost":true,"vhostfd":"vhost fast 0"},` +
 			`"Device":{"bus":"slot3","driver":"virtio-net-pci","id":"card-fast","mac":"02:00:00:00:00:02","netdev":"card-fast","romfile":""}}`},
-		"queues, served": {site.VM{Queues: 2}, true, `{"Netdev":{"fds":"tap fast 0:tap fast 1","id":"card-fast","type":"tap","vhost":true,"vhostfds":"vhost fast 0:vhost fast 1"},` +
-			`"Device":{"bus":"slot3","driver":"virtio-net-pci","id":"card-fast","mac":"02:00:00:00:00:02","mq":true,"netdev":"card-fast","romfile":"","vectors":6}}`},
+		"queues, served": {site.VM{Queues: 2}, true,
+			`{"Netdev":{"fds":"tap fast 0:tap fast 1","id":"card-fast","type":"tap","vhost":true,"vhostfds":"vhost fast 0:vhost fast 1"},` +
+				`"Device":{"bus":"slot3","driver":"virtio-net-pci","id":"card-fast","mac":"02:00:00:00:00:02","mq":true,"netdev":"card-fast","romfile":"","vectors":6}}`},
 	} {
 		n := someNode()
 		n.VM = c.vm

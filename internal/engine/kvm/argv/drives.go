@@ -8,11 +8,13 @@ import (
 	"orrery/internal/site"
 )
 
-// A Drive is a disk as QEMU is told of it, on its command line or at its monitor: what bounds it, what is behind it, and what the guest sees.
+// A Drive is a disk as QEMU is told of it, on its command line or at its monitor: what bounds it,
+// what is behind it, and what the guest sees.
 type Drive struct{ Group, Block, Device map[string]any }
 
-// DriveOf describes a disk whose file QEMU opens by a name, in a slot. The format is said, and that there is nothing behind it: an image is not believed. The machine
-// stands still when the host has no more room, so that the guest loses nothing; of all else that goes wrong, the guest is told.
+// DriveOf describes a disk whose file QEMU opens by a name, in a slot. The format is said, and that
+// there is nothing behind it: an image is not believed. The machine stands still when the host has
+// no more room, so that the guest loses nothing; of all else that goes wrong, the guest is told.
 func DriveOf(d site.Drive, file, slot string) Drive {
 	cache := map[string]any{"direct": d.Direct(), "no-flush": d.Cache == "unsafe"}
 	protocol, format := "file", d.Disk
@@ -21,16 +23,19 @@ func DriveOf(d site.Drive, file, slot string) Drive {
 	}
 	inner := map[string]any{
 		"driver": format, "node-name": "format-" + d.Name, "cache": cache, "discard": "unmap",
-		"file": map[string]any{"driver": protocol, "node-name": "file-" + d.Name, "filename": file, "aio": cmp.Or(d.AIO, site.AIOs[0]), "cache": cache, "discard": "unmap"},
+		"file": map[string]any{"driver": protocol, "node-name": "file-" + d.Name, "filename": file,
+			"aio": cmp.Or(d.AIO, site.AIOs[0]), "cache": cache, "discard": "unmap"},
 	}
 	if format == site.QCow2 {
 		inner["backing"] = nil
 	}
 	return Drive{
 		Group: map[string]any{"qom-type": "throttle-group", "id": GroupID(d), "limits": LimitsOf(d)},
-		Block: map[string]any{"driver": "throttle", "node-name": BlockID(d), "throttle-group": GroupID(d), "file": inner, "cache": cache, "discard": "unmap"},
+		Block: map[string]any{"driver": "throttle", "node-name": BlockID(d), "throttle-group": GroupID(d), "file": inner,
+			"cache": cache, "discard": "unmap"},
 		Device: map[string]any{
-			"driver": "virtio-blk-pci", "id": DriveID(d), "drive": BlockID(d), "serial": d.Name, "bus": slot, "write-cache": writeCache(d), "werror": "enospc", "rerror": "report",
+			"driver": "virtio-blk-pci", "id": DriveID(d), "drive": BlockID(d), "serial": d.Name, "bus": slot,
+			"write-cache": writeCache(d), "werror": "enospc", "rerror": "report",
 		},
 	}
 }

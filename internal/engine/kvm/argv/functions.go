@@ -2,7 +2,8 @@ package argv
 
 import "fmt"
 
-// functions are those of the host's PCI bus that the machine is lent. What the host calls them, the guest does not learn; none boots anything.
+// functions are those of the host's PCI bus that the machine is lent. What the host calls them, the
+// guest does not learn; none boots anything.
 func functions(lent []string) []string {
 	var args []string
 	for i, at := range lent {

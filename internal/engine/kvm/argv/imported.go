@@ -33,8 +33,9 @@ const (
 	setOfSeed
 )
 
-// The link by which the host alone reaches the SSH server of a guest: QEMU listens in its own network namespace, where nobody else is, and passes on what comes to
-// that port. The guest reaches nobody by it.
+// The link by which the host alone reaches the SSH server of a guest: QEMU listens in its own
+// network namespace, where nobody else is, and passes on what comes to that port. The guest reaches
+// nobody by it.
 const (
 	LinkMAC     = "52:54:00:6f:72:79"
 	LinkAddress = "169.254.77.15/24"
@@ -47,14 +48,18 @@ const (
 // SeedDrive is the drive in which a guest finds its seed.
 const SeedDrive = "seed-drive"
 
-// imported is the line of a machine with a disk of others. QEMU goes by nothing that the header of an image says: it is told formats, and what stands behind what.
+// imported is the line of a machine with a disk of others. QEMU goes by nothing that the header of
+// an image says: it is told formats, and what stands behind what.
 func (m *Machine) imported(files *Files, slots Slots) []string {
-	return slices.Concat(m.itself(), m.memory(), m.firmware(files), serial(files), monitor(files), slots.ports(), m.disk(files), m.seed(files), m.link(),
+	return slices.Concat(m.itself(), m.memory(), m.firmware(files), serial(files), monitor(files), slots.ports(),
+		m.disk(files), m.seed(files), m.link(),
 		m.cards(files, slots), functions(m.PCI), screen, m.incoming())
 }
 
-// screen is a graphics card that each firmware and system knows, and a pointer that is where the viewer's is. QEMU listens nowhere for viewers: it is handed connections.
-var screen = []string{"-vnc", "none", "-device", "VGA", "-device", "qemu-xhci,id=usb", "-device", "usb-tablet,bus=usb.0"}
+// screen is a graphics card that each firmware and system knows, and a pointer that is where the
+// viewer's is. QEMU listens nowhere for viewers: it is handed connections.
+var screen = []string{"-vnc", "none", "-device", "VGA", "-device", "qemu-xhci,id=usb", "-device",
+	"usb-tablet,bus=usb.0"}
 
 // Boots returns the files of the host that the machine boots from.
 func (m *Machine) Boots() []string {
@@ -112,7 +117,8 @@ func (m *Machine) disk(files *Files) []string {
 	)
 }
 
-// seed is a drive that can be emptied while the guest runs. Kernels for clouds know those of virtio-scsi, and not always those of SATA.
+// seed is a drive that can be emptied while the guest runs. Kernels for clouds know those of
+// virtio-scsi, and not always those of SATA.
 func (m *Machine) seed(files *Files) []string {
 	if !m.Disk.Seed {
 		return nil
@@ -123,7 +129,8 @@ func (m *Machine) seed(files *Files) []string {
 	}
 	drive[len(drive)-1] += ",drive=seed"
 	return slices.Concat(
-		file("seed-file", setOfSeed, files.Take(Seed), false), blockdev(node{"driver": "raw", "node-name": "seed", "file": "seed-file", "read-only": true}),
+		file("seed-file", setOfSeed, files.Take(Seed), false),
+		blockdev(node{"driver": "raw", "node-name": "seed", "file": "seed-file", "read-only": true}),
 		drive,
 	)
 }
@@ -133,7 +140,8 @@ func (m *Machine) link() []string {
 		return nil
 	}
 	return []string{
-		"-netdev", fmt.Sprintf("user,id=link,restrict=on,ipv6=off,net=%s,host=%s,hostfwd=tcp::%d-%s:22", linkNet, linkHost, LinkPort, linkGuest),
+		"-netdev", fmt.Sprintf("user,id=link,restrict=on,ipv6=off,net=%s,host=%s,hostfwd=tcp::%d-%s:22", linkNet, linkHost,
+			LinkPort, linkGuest),
 		"-device", fmt.Sprintf("virtio-net-pci,netdev=link,mac=%s,romfile=", LinkMAC),
 	}
 }

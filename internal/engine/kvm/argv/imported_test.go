@@ -31,11 +31,13 @@ func blocks(t *testing.T, m *Machine) (map[string]map[string]any, string, []stri
 	return all, strings.Join(args, " "), files.Names()
 }
 
-// TestImported: of the disk of others QEMU is told what stands behind what, and opens nothing of the host but firmware.
+// TestImported: of the disk of others QEMU is told what stands behind what, and opens nothing of
+// the host but firmware.
 func TestImported(t *testing.T) {
 	n := someNode()
 	n.Disk = site.Disk{Firmware: site.UEFI, Guest: site.CloudInit, Login: "debian", Bus: site.Virtio}
-	m := &Machine{Node: n, Accel: observe.TCG, Disk: Disk{Format: foreign.QCow2, Seed: true, Code: "/usr/share/OVMF/OVMF_CODE_4M.fd"}}
+	m := &Machine{Node: n, Accel: observe.TCG,
+		Disk: Disk{Format: foreign.QCow2, Seed: true, Code: "/usr/share/OVMF/OVMF_CODE_4M.fd"}}
 	all, line, files := blocks(t, m)
 	for name, node := range all {
 		path, _ := node["filename"].(string)
@@ -43,13 +45,15 @@ func TestImported(t *testing.T) {
 			t.Errorf("%s is opened by its path: %s", name, path)
 		}
 	}
-	if backing, said := all["base"]["backing"]; !said || backing != nil || all["base"]["read-only"] != true || all["base-file"]["read-only"] != true {
+	if backing, said := all["base"]["backing"]; !said || backing != nil || all["base"]["read-only"] != true ||
+		all["base-file"]["read-only"] != true {
 		t.Errorf("%v", all["base"])
 	}
 	if all["root"]["backing"] != "base" || all["root"]["driver"] != "qcow2" {
 		t.Errorf("%v", all["root"])
 	}
-	for _, want := range []string{"virtio-blk-pci,drive=root", "scsi-cd,", "restrict=on", "pflash0=code,pflash1=vars", "mac=" + LinkMAC} {
+	for _, want := range []string{"virtio-blk-pci,drive=root", "scsi-cd,", "restrict=on", "pflash0=code,pflash1=vars",
+		"mac=" + LinkMAC} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%q is not in %s", want, line)
 		}
@@ -75,7 +79,8 @@ func TestImportedOther(t *testing.T) {
 	if _, said := all["base"]["backing"]; said || all["base"]["driver"] != "raw" {
 		t.Errorf("%v", all["base"])
 	}
-	if !strings.Contains(line, "ide-hd,bus=ide.0,drive=root") || strings.Contains(line, "pflash") || strings.Contains(line, "type=user") || strings.Contains(line, "user,id=link") || slices.Contains(files, Seed) {
+	if !strings.Contains(line, "ide-hd,bus=ide.0,drive=root") || strings.Contains(line, "pflash") ||
+		strings.Contains(line, "type=user") || strings.Contains(line, "user,id=link") || slices.Contains(files, Seed) {
 		t.Error(line)
 	}
 }

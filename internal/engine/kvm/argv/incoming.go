@@ -17,7 +17,8 @@ func (m *Machine) incoming() []string {
 
 var versioned = pattern.New(`^pc-q35-[0-9]{1,3}\.[0-9]{1,3}$`)
 
-// TypeOf returns the type of a machine from what QEMU calls its class. Each version of QEMU has one of its own, and those of versions before it.
+// TypeOf returns the type of a machine from what QEMU calls its class. Each version of QEMU has one
+// of its own, and those of versions before it.
 func TypeOf(class string) (string, error) {
 	name := strings.TrimSuffix(class, "-machine")
 	if !versioned().MatchString(name) {

@@ -11,18 +11,21 @@ import (
 
 // TestIncoming: a machine that takes another's place is of its type, and waits.
 func TestIncoming(t *testing.T) {
-	args, _, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: observe.TCG, Type: "pc-q35-8.2", Incoming: true}).Line()
+	args, _, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: observe.TCG, Type: "pc-q35-8.2", Incoming: true}).
+		Line()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := slices.Index(args, "-machine"); args[i+1] != "pc-q35-8.2,memory-backend=memory,usb=off,vmport=off" || !slices.Equal(args[len(args)-2:], []string{"-incoming", "defer"}) {
+	if i := slices.Index(args, "-machine"); args[i+1] != "pc-q35-8.2,memory-backend=memory,usb=off,vmport=off" ||
+		!slices.Equal(args[len(args)-2:], []string{"-incoming", "defer"}) {
 		t.Errorf("%q", args)
 	}
 }
 
 // TestTypeOf: what is put onto a command line is a name, whatever a QEMU says that a guest has taken over.
 func TestTypeOf(t *testing.T) {
-	for class, want := range map[string]string{"pc-q35-7.2-machine": "pc-q35-7.2", "pc-q35-10.0": "pc-q35-10.0", "pc-q35-7.2,kernel=/etc/shadow": "", "none-machine": "", "": ""} {
+	for class, want := range map[string]string{"pc-q35-7.2-machine": "pc-q35-7.2", "pc-q35-10.0": "pc-q35-10.0",
+		"pc-q35-7.2,kernel=/etc/shadow": "", "none-machine": "", "": ""} {
 		if got, err := TypeOf(class); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", class, got, err)
 		}
@@ -32,8 +35,10 @@ func TestTypeOf(t *testing.T) {
 // TestSlotsOf: where devices are is what QEMU says, as far as it can be so.
 func TestSlotsOf(t *testing.T) {
 	var buses []Bus
-	err := json.Unmarshal([]byte(`[{"bus":0,"devices":[{"qdev_id":"","class_info":{}},{"qdev_id":"slot0","pci_bridge":{"devices":[{"qdev_id":"card-lan"}]}},{"qdev_id":"slot1","pci_bridge":{}},
-		{"qdev_id":"slot2","pci_bridge":{"devices":[{"qdev_id":"card-fast"}]}},{"qdev_id":"slot-7","pci_bridge":{"devices":[{"qdev_id":"no"}]}},{"qdev_id":"slot9999","pci_bridge":{}},{"qdev_id":"slotx","pci_bridge":{}}]}]`), &buses)
+	err := json.Unmarshal([]byte(
+		`[{"bus":0,"devices":[{"qdev_id":"","class_info":{}},{"qdev_id":"slot0","pci_bridge":{"devices":[{"qdev_id":"card-lan"}]}},{"qdev_id":"slot1","pci_bridge":{}},
+		{"qdev_id":"slot2","pci_bridge":{"devices":[{"qdev_id":"card-fast"}]}},{"qdev_id":"slot-7","pci_bridge":{"devices":[{"qdev_id":"no"}]}},{"qdev_id":"slot9999","pci_bridge":{}},{"qdev_id":"slotx","pci_bridge":{}}]}]`),
+		&buses)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ const recording = 1
 func serial(files *Files) []string {
 	return []string{
 		"-add-fd", fmt.Sprintf("fd=%d,set=%d", files.Take(Record), recording),
-		"-chardev", listening("console", files.Take(Console)) + fmt.Sprintf(",logfile=/dev/fdset/%d,logappend=on", recording), "-serial", "chardev:console",
+		"-chardev", listening("console", files.Take(Console)) + fmt.Sprintf(",logfile=/dev/fdset/%d,logappend=on",
+			recording), "-serial", "chardev:console",
 	}
 }
 
@@ -38,7 +39,8 @@ func agent(files *Files) []string {
 	args := []string{"-device", "virtio-rng-pci", "-device", "virtio-serial-pci"}
 	for i := range rpc.Ports {
 		id := "agent" + strconv.Itoa(i)
-		args = append(args, "-chardev", listening(id, files.Take(Agent(i))), "-device", fmt.Sprintf("virtserialport,chardev=%s,name=%s.%d", id, rpc.PortName, i))
+		args = append(args, "-chardev", listening(id, files.Take(Agent(i))), "-device",
+			fmt.Sprintf("virtserialport,chardev=%s,name=%s.%d", id, rpc.PortName, i))
 	}
 	return args
 }

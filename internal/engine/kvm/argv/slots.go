@@ -13,8 +13,9 @@ import (
 // spare is how many slots at least are left for devices that come while the machine runs.
 const spare = 4
 
-// Slots say where devices are that can come and go while the machine runs: each has a port of PCI Express to itself. A machine that takes another's place, of which
-// devices came and went, has them where that had them.
+// Slots say where devices are that can come and go while the machine runs: each has a port of PCI
+// Express to itself. A machine that takes another's place, of which devices came and went, has them
+// where that had them.
 type Slots struct {
 	Number int            // of slots; 0: as many as it takes
 	Taken  map[string]int // by ids of devices; one that is not here gets the first that is free
@@ -69,7 +70,9 @@ func (s Slots) ports() []string {
 	const functions, firstDevice = 8, 0x10
 	var args []string
 	for i := range s.Number {
-		args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=%s,chassis=%d,bus=pcie.0,addr=%#x.%d,multifunction=on,io-reserve=0", Slot(i), i+1, firstDevice+i/functions, i%functions))
+		args = append(args, "-device",
+			fmt.Sprintf("pcie-root-port,id=%s,chassis=%d,bus=pcie.0,addr=%#x.%d,multifunction=on,io-reserve=0", Slot(i), i+1,
+				firstDevice+i/functions, i%functions))
 	}
 	return args
 }

@@ -13,7 +13,8 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// Open returns a connection at whose other end QEMU shows the screen (-vnc). It asks for no password: whoever has the connection was let in.
+// Open returns a connection at whose other end QEMU shows the screen (-vnc). It asks for no
+// password: whoever has the connection was let in.
 func Open(ctx context.Context, q *qmp.Client) (net.Conn, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -25,7 +26,8 @@ func Open(ctx context.Context, q *qmp.Client) (net.Conn, error) {
 	if err := q.Hand(ctx, "screen", theirs); err != nil {
 		return nil, err
 	}
-	if err := q.Do(ctx, "add_client", map[string]any{"protocol": "vnc", "fdname": "screen", "skipauth": true}, nil); err != nil {
+	if err := q.Do(ctx, "add_client", map[string]any{"protocol": "vnc", "fdname": "screen", "skipauth": true},
+		nil); err != nil {
 		return nil, errors.Join(err, q.Do(context.WithoutCancel(ctx), "closefd", map[string]string{"fdname": "screen"}, nil))
 	}
 	return net.FileConn(ours)

@@ -21,7 +21,8 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// A monitor is QEMU's, as far as it is asked here: it does some commands with the file that it was handed last, and notes all.
+// A monitor is QEMU's, as far as it is asked here: it does some commands with the file that it was
+// handed last, and notes all.
 type monitor struct {
 	does map[string]func(*os.File) error
 	told []string
@@ -107,7 +108,8 @@ func TestOpen(t *testing.T) {
 // TestNoScreen: a machine that has none keeps nothing of what it was handed.
 func TestNoScreen(t *testing.T) {
 	m := &monitor{does: map[string]func(*os.File) error{"add_client": func(*os.File) error { return io.EOF }}}
-	if conn, err := Open(t.Context(), m.dial(t)); err == nil || conn != nil || !strings.Contains(err.Error(), "add_client") {
+	if conn, err := Open(t.Context(), m.dial(t)); err == nil || conn != nil ||
+		!strings.Contains(err.Error(), "add_client") {
 		t.Errorf("%v, %v", conn, err)
 	}
 	if last := m.told[len(m.told)-1]; last != `closefd {"fdname":"screen"}` {
@@ -123,19 +125,22 @@ func writes(text string) *monitor {
 	}}}
 }
 
-// TestPicture: it has the pixels that QEMU gives, also those that look like spaces, and QEMU keeps nothing of it.
+// TestPicture: it has the pixels that QEMU gives, also those that look like spaces, and QEMU keeps
+// nothing of it.
 func TestPicture(t *testing.T) {
 	m := writes("P6\n2 2\n255\n\n\n   \t" + "\xff\x00\x80\x01\x02\x03")
 	text, err := Picture(t.Context(), m.dial(t))
 	must(t, err)
 	is, err := png.Decode(bytes.NewReader(text))
 	must(t, err)
-	for at, want := range map[[2]int]color.NRGBA{{0, 0}: {10, 10, 32, 255}, {1, 0}: {32, 32, 9, 255}, {0, 1}: {255, 0, 128, 255}, {1, 1}: {1, 2, 3, 255}} {
+	for at, want := range map[[2]int]color.NRGBA{{0, 0}: {10, 10, 32, 255}, {1, 0}: {32, 32, 9, 255},
+		{0, 1}: {255, 0, 128, 255}, {1, 1}: {1, 2, 3, 255}} {
 		if got := color.NRGBAModel.Convert(is.At(at[0], at[1])); got != want {
 			t.Errorf("at %v it is %v", at, got)
 		}
 	}
-	if last := m.told[len(m.told)-1]; !slices.Contains(m.told, `screendump {"filename":"/dev/fdset/7"}`) || last != `remove-fd {"fdset-id":7}` {
+	if last := m.told[len(m.told)-1]; !slices.Contains(m.told, `screendump {"filename":"/dev/fdset/7"}`) ||
+		last != `remove-fd {"fdset-id":7}` {
 		t.Errorf("it is told %q", m.told)
 	}
 }
@@ -144,7 +149,8 @@ func TestPicture(t *testing.T) {
 func TestPictureLies(t *testing.T) {
 	for _, text := range []string{
 		"", "GIF89a", "P6\n2 2\n255\n123", "P6\n0 5\n255\n", "P6\n-1 -1\n255\n", "P6\n1 1\n65535\n123456",
-		"P6\n16777217 1\n255\n", "P6\n4097 4096\n255\n", "P6\n4611686018427387904 4\n255\n", "P6\n99999999999999999999 1\n255\n",
+		"P6\n16777217 1\n255\n", "P6\n4097 4096\n255\n", "P6\n4611686018427387904 4\n255\n",
+		"P6\n99999999999999999999 1\n255\n",
 	} {
 		if _, err := Picture(t.Context(), writes(text).dial(t)); err == nil {
 			t.Errorf("%q is taken for a picture", text)

@@ -20,8 +20,9 @@ import (
 // mostPixels bounds how large a picture is: more than fits into the memory of QEMU's card.
 const mostPixels = 16 << 20
 
-// Picture returns what is on the screen, as a PNG that is made here: of QEMU, which a guest may have taken over, there is nothing in it but pixels. QEMU writes to a file in
-// memory, which the kernel counts as memory of whoever writes, so that the node's own bound holds.
+// Picture returns what is on the screen, as a PNG that is made here: of QEMU, which a guest may
+// have taken over, there is nothing in it but pixels. QEMU writes to a file in memory, which the
+// kernel counts as memory of whoever writes, so that the node's own bound holds.
 func Picture(ctx context.Context, q *qmp.Client) ([]byte, error) {
 	fd, err := unix.MemfdCreate("picture", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -56,7 +57,8 @@ func dump(ctx context.Context, q *qmp.Client, sheet *os.File) error {
 	return errors.Join(err, q.Drop(context.WithoutCancel(ctx), path))
 }
 
-// read reads a picture in the format PPM (P6): a line with its kind, one with its size, one with the brightest value, then three bytes for each pixel.
+// read reads a picture in the format PPM (P6): a line with its kind, one with its size, one with
+// the brightest value, then three bytes for each pixel.
 func read(from io.Reader) (*image.RGBA, error) {
 	in := bufio.NewReader(from)
 	var width, height, brightest int

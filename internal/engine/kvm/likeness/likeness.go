@@ -12,7 +12,8 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// A Likeness is what QEMU says of a machine that runs, who may be a guest that has taken it over. As JSON it is the first line of a file with a state.
+// A Likeness is what QEMU says of a machine that runs, who may be a guest that has taken it over.
+// As JSON it is the first line of a file with a state.
 type Likeness struct {
 	Type  string     `json:"type"`
 	Slots argv.Slots `json:"slots"`
@@ -20,7 +21,8 @@ type Likeness struct {
 	Kicks bool       `json:"kicks,omitempty"` // its guest tells virtiofsd of each request
 }
 
-// Of asks a machine for its type, where its devices are, what is in its drive, and how its guest asks for files.
+// Of asks a machine for its type, where its devices are, what is in its drive, and how its guest
+// asks for files.
 func Of(ctx context.Context, q *qmp.Client) (is Likeness, err error) {
 	if err := q.Do(ctx, "qom-get", map[string]string{"path": "/machine", "property": "type"}, &is.Type); err != nil {
 		return is, err
@@ -44,7 +46,8 @@ func Of(ctx context.Context, q *qmp.Client) (is Likeness, err error) {
 	return is, err
 }
 
-// kicks reports whether the guest of a machine gives a kick for each request. That of a machine which an earlier version has started does not.
+// kicks reports whether the guest of a machine gives a kick for each request. That of a machine
+// which an earlier version has started does not.
 func kicks(ctx context.Context, q *qmp.Client) (bool, error) {
 	const devices = "/machine/peripheral-anon"
 	var all []struct{ Name, Type string }

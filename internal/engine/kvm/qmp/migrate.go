@@ -41,11 +41,13 @@ type Migration struct {
 	Why string `json:"error-desc"`
 }
 
-// stated is what QEMU calls the connection that a machine's state takes. A new one of that name takes the place of one that was not used up.
+// stated is what QEMU calls the connection that a machine's state takes. A new one of that name
+// takes the place of one that was not used up.
 const stated = "state"
 
-// Send sends the state of the machine to whoever reads at the other end of a file, while it goes on until the last of it. Then it stands still for good, unless it is
-// told to go on. If it cannot be sent, or not while ctx allows, the machine goes on.
+// Send sends the state of the machine to whoever reads at the other end of a file, while it goes on
+// until the last of it. Then it stands still for good, unless it is told to go on. If it cannot be
+// sent, or not while ctx allows, the machine goes on.
 func (c *Client) Send(ctx context.Context, to *os.File) (*Migration, error) {
 	if err := c.announced(ctx); err != nil {
 		return nil, err
@@ -74,7 +76,8 @@ func (c *Client) Recall(ctx context.Context) (*Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	if is, err := c.Status(ctx); err != nil || is != Sent { // what is told to be complete may be what it has once received itself
+	if is, err := c.Status(ctx); err != nil || is != Sent {
+		// what is told to be complete may be what it has once received itself
 		return nil, errors.Join(errGivenUp, err)
 	}
 	return sent, nil
@@ -82,7 +85,8 @@ func (c *Client) Recall(ctx context.Context) (*Migration, error) {
 
 var errGivenUp = errors.New("it was given up")
 
-// Receive lets a machine that was started for it take over the state that comes out of a file, and go on with it.
+// Receive lets a machine that was started for it take over the state that comes out of a file, and
+// go on with it.
 func (c *Client) Receive(ctx context.Context, from *os.File) error {
 	if err := c.announced(ctx); err != nil {
 		return err
@@ -95,7 +99,8 @@ func (c *Client) Receive(ctx context.Context, from *os.File) error {
 
 // announced lets QEMU tell each state of a migration.
 func (c *Client) announced(ctx context.Context) error {
-	return c.Do(ctx, "migrate-set-capabilities", map[string]any{"capabilities": []map[string]any{{"capability": "events", "state": true}}}, nil)
+	return c.Do(ctx, "migrate-set-capabilities",
+		map[string]any{"capabilities": []map[string]any{{"capability": "events", "state": true}}}, nil)
 }
 
 // migrate sends the state, and waits for the end of it.

@@ -60,10 +60,12 @@ func TestSend(t *testing.T) {
 // TestSendFails: what QEMU cannot do, or gives up, is an error in its words.
 func TestSendFails(t *testing.T) {
 	for name, of := range map[string]struct{ migrate, query, want string }{
-		"refused": {`{"error":{"class":"GenericError","desc":"vhost-user-fs cannot be migrated"}}`, "", "vhost-user-fs cannot"},
-		"fails":   {done + "\n" + tells("failed"), `{"return":{"status":"failed","error-desc":"no \u001b[2Jroom"}}`, "no \\x1b[2Jroom"},
-		"ends":    {done + "\n" + tells("cancelled"), `{"return":{"status":"cancelled"}}`, "given up"},
-		"lies":    {done + "\n" + `{"event":"MIGRATION","data":7}`, "", "cannot unmarshal"},
+		"refused": {`{"error":{"class":"GenericError","desc":"vhost-user-fs cannot be migrated"}}`, "",
+			"vhost-user-fs cannot"},
+		"fails": {done + "\n" + tells("failed"), `{"return":{"status":"failed","error-desc":"no \u001b[2Jroom"}}`,
+			"no \\x1b[2Jroom"},
+		"ends": {done + "\n" + tells("cancelled"), `{"return":{"status":"cancelled"}}`, "given up"},
+		"lies": {done + "\n" + `{"event":"MIGRATION","data":7}`, "", "cannot unmarshal"},
 	} {
 		c := answers(t, func(command string) string {
 			return map[string]string{"migrate": of.migrate, "query-migrate": of.query}[command]
@@ -86,7 +88,8 @@ func TestSendTooLong(t *testing.T) {
 			case "query-migrate":
 				return `{"return":{"status":"` + strings.ReplaceAll(status, "received", "completed") + `"}}`
 			case "query-status":
-				return map[string]string{"completed": `{"return":{"status":"postmigrate"}}`, "received": `{"return":{"status":"running"}}`}[status]
+				return map[string]string{"completed": `{"return":{"status":"postmigrate"}}`,
+					"received": `{"return":{"status":"running"}}`}[status]
 			}
 			return ""
 		})

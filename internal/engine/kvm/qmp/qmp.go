@@ -27,7 +27,8 @@ import (
 // most bounds one message of QEMU's, and all events that are kept until somebody asks for them, in bytes.
 const most = 1 << 20
 
-// A Client is a connection to a monitor. A monitor serves one at a time: others wait for their turn. One goroutine uses a Client at a time.
+// A Client is a connection to a monitor. A monitor serves one at a time: others wait for their
+// turn. One goroutine uses a Client at a time.
 type Client struct {
 	conn  *net.UnixConn
 	in    *bufio.Reader
@@ -115,7 +116,8 @@ func (c *Client) Drop(ctx context.Context, path string) error {
 	return c.do(ctx, "remove-fd", map[string]int{"fdset-id": set}, nil, nil)
 }
 
-// Await returns the next event of one of some names, or of any; also one that came while something else was waited for.
+// Await returns the next event of one of some names, or of any; also one that came while something
+// else was waited for.
 func (c *Client) Await(ctx context.Context, names ...string) (e Event, err error) {
 	wanted := func(e Event) bool { return len(names) == 0 || slices.Contains(names, e.Name) }
 	if i := slices.IndexFunc(c.kept, wanted); i >= 0 {
@@ -159,7 +161,8 @@ func (c *Client) do(ctx context.Context, command string, arguments, into any, f 
 			return err
 		}
 		m, err := c.next(func(m *message) bool {
-			return m.Return != nil && m.ID == id || m.Error != nil && (m.ID == id || m.ID == 0) // 0: it has not understood the command
+			// 0: it has not understood the command
+			return m.Return != nil && m.ID == id || m.Error != nil && (m.ID == id || m.ID == 0)
 		})
 		if err != nil {
 			return err

@@ -62,9 +62,11 @@ func serves(t *testing.T, speak func(*net.UnixConn)) (path string) {
 
 const done = `{"return":{}}`
 
-// TestDo: commands are answered, whatever events come between; an error is told in QEMU's words, with nothing in them that a terminal obeys.
+// TestDo: commands are answered, whatever events come between; an error is told in QEMU's words,
+// with nothing in them that a terminal obeys.
 func TestDo(t *testing.T) {
-	c, err := Dial(t.Context(), says(t, done, "{\"event\":\"RESUME\"}\n{\"return\":{\"status\":\"running\"}}", `{"error":{"class":"CommandNotFound","desc":"no \u001b[2J"}}`))
+	c, err := Dial(t.Context(), says(t, done, "{\"event\":\"RESUME\"}\n{\"return\":{\"status\":\"running\"}}",
+		`{"error":{"class":"CommandNotFound","desc":"no \u001b[2J"}}`))
 	must(t, err)
 	defer c.Close()
 	var is struct{ Status string }
@@ -73,10 +75,12 @@ func TestDo(t *testing.T) {
 	}
 	err = c.Do(t.Context(), "quit", nil, nil)
 	var refused *Refusal
-	if !errors.As(err, &refused) || !refused.Unknown() || strings.Contains(err.Error(), "\x1b") || !strings.Contains(err.Error(), "quit: no ") {
+	if !errors.As(err, &refused) || !refused.Unknown() || strings.Contains(err.Error(), "\x1b") ||
+		!strings.Contains(err.Error(), "quit: no ") {
 		t.Error(err)
 	}
-	if err := c.Do(t.Context(), "quit", nil, nil); err == nil || !strings.Contains(err.Error(), "quit is not answered: it has ended") {
+	if err := c.Do(t.Context(), "quit", nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "quit is not answered: it has ended") {
 		t.Errorf("a monitor that has ended has answered: %v", err)
 	}
 }
@@ -104,9 +108,11 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestAwait: events are kept while commands are answered, also those that come before anybody asks, and in their order.
+// TestAwait: events are kept while commands are answered, also those that come before anybody asks,
+// and in their order.
 func TestAwait(t *testing.T) {
-	c, err := Dial(t.Context(), says(t, done, `{"event":"STOP"}`+"\n"+`{"event":"MIGRATION","data":{"status":"active"}}`+"\n"+done,
+	c, err := Dial(t.Context(), says(t, done, `{"event":"STOP"}`+"\n"+`{"event":"MIGRATION","data":{"status":"active"}}`+
+		"\n"+done,
 		done+"\n"+`{"event":"RTC_CHANGE"}`+"\n"+`{"event":"MIGRATION","data":{"status":"completed"}}`))
 	must(t, err)
 	defer c.Close()
@@ -225,7 +231,8 @@ func TestLies(t *testing.T) {
 	if err := c.Do(t.Context(), "query-status", nil, &struct{ Status string }{}); err == nil {
 		t.Error("an answer of another kind is taken for one")
 	}
-	for _, path := range []string{serves(t, func(*net.UnixConn) { time.Sleep(time.Second) }), filepath.Join(t.TempDir(), "nobody.sock")} {
+	for _, path := range []string{serves(t, func(*net.UnixConn) { time.Sleep(time.Second) }),
+		filepath.Join(t.TempDir(), "nobody.sock")} {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("no more time"))
 		defer cancel()
 		if _, err := Dial(ctx, path); err == nil || !strings.Contains(err.Error(), "no more time") {

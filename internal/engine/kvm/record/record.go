@@ -25,7 +25,8 @@ const (
 
 	maxHalfBytes = Most / 2
 
-	// headerBytes is the length of what a half begins with: its number, which is larger in the one that was begun later.
+	// headerBytes is the length of what a half begins with: its number, which is larger in the one
+	// that was begun later.
 	headerBytes = 8
 )
 
@@ -73,7 +74,8 @@ func Make(dir string) (r *Record, err error) {
 	return r, nil
 }
 
-// Open opens the writing end of a record that a process keeps. If there is none, the error is ENXIO or fs.ErrNotExist.
+// Open opens the writing end of a record that a process keeps. If there is none, the error is ENXIO
+// or fs.ErrNotExist.
 func Open(dir string) (*os.File, error) {
 	fd, err := unix.Open(pipe(dir), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -107,13 +109,15 @@ func numberOf(f io.ReaderAt) uint64 {
 	return binary.BigEndian.Uint64(header[:])
 }
 
-// Run records what comes from the standard input, in the first two files that this process was handed, until QEMU has ended.
+// Run records what comes from the standard input, in the first two files that this process was
+// handed, until QEMU has ended.
 func Run() error {
 	return rotate(os.Stdin, [2]*os.File{os.NewFile(3, "first half"), os.NewFile(4, "second half")})
 }
 
-// rotate writes what comes to two halves in turn. It begins in the older of them, so that what another process has kept is not
-// lost. What a half has no room for, as where the file system is full, is lost: the guest must not wait for that.
+// rotate writes what comes to two halves in turn. It begins in the older of them, so that what
+// another process has kept is not lost. What a half has no room for, as where the file system is
+// full, is lost: the guest must not wait for that.
 func rotate(from io.Reader, halves [2]*os.File) error {
 	first, second := numberOf(halves[0]), numberOf(halves[1])
 	number, at, used := max(first, second), 0, maxHalfBytes
@@ -186,7 +190,8 @@ func read(dir string) (text []byte, whole bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	whole = numberOf(halves[older]) == numbers[older] && info.Size() == int64(len(texts[older]))+headerBytes || info.Size() == 0
+	whole = numberOf(halves[older]) == numbers[older] && info.Size() == int64(len(texts[older]))+headerBytes ||
+		info.Size() == 0
 	return append(texts[older], texts[newer]...), whole, nil
 }
 
@@ -200,8 +205,8 @@ func Keep(dir, path string) {
 // panicLine is how Linux begins the line that says why it panics.
 const panicLine = "Kernel panic"
 
-// Panic returns the line by which a guest's kernel has said why it panics, and the last lines that it has printed. It is never
-// empty.
+// Panic returns the line by which a guest's kernel has said why it panics, and the last lines that
+// it has printed. It is never empty.
 func Panic(text []byte) string {
 	last := sanitize.LastLines(text)
 	if last == "" {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRecord: of what a guest prints, the last is kept, up to a bound, and stays when those who wrote it have ended. Who
-// records it next goes on from there.
+// TestRecord: of what a guest prints, the last is kept, up to a bound, and stays when those who
+// wrote it have ended. Who records it next goes on from there.
 func TestRecord(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	if _, err := Read(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -82,18 +82,23 @@ func TestLastWords(t *testing.T) {
 		t.Error("a machine that never ran has said something")
 	}
 	words := LastWords([]byte(strings.Repeat("old\r\n", 5000) + "Kernel panic\x1b[2J\r\n"))
-	if strings.Count(words, "old") != 9 || !strings.Contains(words, "\nKernel panic") || strings.ContainsAny(words, "\x1b\r") {
+	if strings.Count(words, "old") != 9 || !strings.Contains(words, "\nKernel panic") ||
+		strings.ContainsAny(words, "\x1b\r") {
 		t.Errorf("%q", words)
 	}
 }
 
-// TestPanic: of a console, what is told of a panic begins with its cause, is bounded, and has no control character.
+// TestPanic: of a console, what is told of a panic begins with its cause, is bounded, and has no
+// control character.
 func TestPanic(t *testing.T) {
-	told := Panic([]byte("booting\r\n[ 1.2] Kernel panic - not syncing: no\x1b[2J root\r\n" + strings.Repeat("trace\r\n", 300)))
-	if !strings.HasPrefix(told, "Kernel panic - not syncing: no") || strings.ContainsAny(told, "\x1b\r") || strings.Count(told, "trace") != 10 {
+	told := Panic([]byte("booting\r\n[ 1.2] Kernel panic - not syncing: no\x1b[2J root\r\n" +
+		strings.Repeat("trace\r\n", 300)))
+	if !strings.HasPrefix(told, "Kernel panic - not syncing: no") || strings.ContainsAny(told, "\x1b\r") ||
+		strings.Count(told, "trace") != 10 {
 		t.Errorf("%q", told)
 	}
-	for _, text := range []string{"", "\r\n", "Kernel panic" + strings.Repeat("x", Most), strings.Repeat("old\n", Most/4)} {
+	for _, text := range []string{"", "\r\n", "Kernel panic" + strings.Repeat("x", Most),
+		strings.Repeat("old\n", Most/4)} {
 		if told := Panic([]byte(text)); told == "" || len(told) > 8<<10 {
 			t.Errorf("%d bytes are told of %d", len(told), len(text))
 		}

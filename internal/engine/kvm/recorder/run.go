@@ -18,8 +18,8 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// Open opens what QEMU writes to, and starts the process unless it runs in the group. It ends when no QEMU has that open any
-// more. As it reads what a guest has written, it is in a cell, too.
+// Open opens what QEMU writes to, and starts the process unless it runs in the group. It ends when
+// no QEMU has that open any more. As it reads what a guest has written, it is in a cell, too.
 func Open(ctx context.Context, dir string, cell confine.Cell, in cgroup.Group) (*os.File, error) {
 	if Of(in) != 0 {
 		if to, err := record.Open(dir); err == nil {

@@ -14,7 +14,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestRecorder: a process in a cell records what is written, one for all that write, and ends when the last of them has.
+// TestRecorder: a process in a cell records what is written, one for all that write, and ends when
+// the last of them has.
 func TestRecorder(t *testing.T) {
 	need.Integration(t)
 	need.Guest(t)
@@ -60,7 +61,8 @@ func TestRecorder(t *testing.T) {
 // TestSeen: a program that is installed among libraries is seen with them, and not put there once more.
 func TestSeen(t *testing.T) {
 	for program, want := range map[string]bool{
-		"/usr/lib/orrery/orrery-guest": false, "/usr/local/lib/orrery/orrery-guest": true, "/opt/orrery/bin/orrery-guest": true,
+		"/usr/lib/orrery/orrery-guest": false, "/usr/local/lib/orrery/orrery-guest": true,
+		"/opt/orrery/bin/orrery-guest": true,
 	} {
 		if got := slices.Contains(seen(program), program); got != want {
 			t.Errorf("%s is shown by itself: %v", program, got)

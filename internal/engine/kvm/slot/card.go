@@ -20,7 +20,8 @@ func PlugCard(ctx context.Context, q *qmp.Client, card argv.Card) error {
 // DropCard takes away what is behind a network card that the guest has no more, if it is there.
 func DropCard(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
 	var refused *qmp.Refusal
-	if err := q.Do(ctx, "netdev_del", map[string]string{"id": argv.CardID(nic)}, nil); err != nil && (!errors.As(err, &refused) || !absent(refused)) {
+	if err := q.Do(ctx, "netdev_del", map[string]string{"id": argv.CardID(nic)}, nil); err != nil &&
+		(!errors.As(err, &refused) || !absent(refused)) {
 		return err
 	}
 	return nil

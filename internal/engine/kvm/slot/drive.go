@@ -28,12 +28,14 @@ func PlugDrive(ctx context.Context, q *qmp.Client, drive site.Drive, f *os.File,
 	return nil
 }
 
-// DropDrive takes away what is behind a disk that the guest has no more, as far as it is there. With it goes the file that QEMU was handed.
+// DropDrive takes away what is behind a disk that the guest has no more, as far as it is there.
+// With it goes the file that QEMU was handed.
 func DropDrive(ctx context.Context, q *qmp.Client, drive site.Drive) error {
 	for _, step := range []struct {
 		command string
 		of      map[string]string
-	}{{"blockdev-del", map[string]string{"node-name": argv.BlockID(drive)}}, {"object-del", map[string]string{"id": argv.GroupID(drive)}}} {
+	}{{"blockdev-del", map[string]string{"node-name": argv.BlockID(drive)}},
+		{"object-del", map[string]string{"id": argv.GroupID(drive)}}} {
 		var refused *qmp.Refusal
 		if err := q.Do(ctx, step.command, step.of, nil); err != nil && (!errors.As(err, &refused) || !absent(refused)) {
 			return err

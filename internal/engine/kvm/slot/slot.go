@@ -47,7 +47,8 @@ func LetGo(ctx context.Context, q *qmp.Client, id string) error {
 	case err != nil && !strings.Contains(err.Error(), "already in the process of unplug"):
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, lettingGo, fmt.Errorf("its guest has not let go of it within %s", lettingGo))
+	ctx, cancel := context.WithTimeoutCause(ctx, lettingGo,
+		fmt.Errorf("its guest has not let go of it within %s", lettingGo))
 	defer cancel()
 	return awaitGone(ctx, q, id)
 }
@@ -77,5 +78,6 @@ func awaitGone(ctx context.Context, q *qmp.Client, id string) error {
 
 // absent reports whether QEMU does not know what is to go.
 func absent(r *qmp.Refusal) bool {
-	return strings.Contains(r.What, "Failed to find node") || strings.Contains(r.What, "not found") || strings.Contains(r.What, "Cannot find")
+	return strings.Contains(r.What, "Failed to find node") || strings.Contains(r.What, "not found") ||
+		strings.Contains(r.What, "Cannot find")
 }

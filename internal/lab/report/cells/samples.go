@@ -13,10 +13,12 @@ import (
 )
 
 // samplesHead are the columns of samples.csv.
-var samplesHead = []string{"test", "figure", "unit", "setting", "round", "instance", "slot", "copy", "began", "value", "labels", "error"}
+var samplesHead = []string{"test", "figure", "unit", "setting", "round", "instance", "slot", "copy", "began", "value",
+	"labels", "error"}
 
-// Samples writes samples.csv: a row for each measured number, round by round, in the unit of its figure. Round 0 is the rehearsal, which is in no
-// other table. A trial that failed has one row with the reason and no figure.
+// Samples writes samples.csv: a row for each measured number, round by round, in the unit of its
+// figure. Round 0 is the rehearsal, which is in no other table. A trial that failed has one row
+// with the reason and no figure.
 func Samples(w io.Writer, tests []bundle.Test, trials []bundle.Trial) error {
 	out := csv.NewWriter(w)
 	if err := out.Write(samplesHead); err != nil {
@@ -54,7 +56,8 @@ func sampleRecord(t *bundle.Trial, figure, unit, value string) []string {
 		}
 	}
 	reason, _, _ := strings.Cut(strings.TrimSpace(t.Error), "\n")
-	return []string{Told(t.Test), Told(figure), Told(unit), Told(t.Setting), strconv.Itoa(t.Round), strconv.Itoa(t.Instance), strconv.Itoa(t.Slot),
+	return []string{Told(t.Test), Told(figure), Told(unit), Told(t.Setting), strconv.Itoa(t.Round),
+		strconv.Itoa(t.Instance), strconv.Itoa(t.Slot),
 		strconv.Itoa(t.Copy), t.Began.UTC().Format(time.RFC3339Nano), value, Told(strings.Join(labels, "; ")), Told(reason)}
 }
 

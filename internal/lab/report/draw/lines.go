@@ -21,8 +21,8 @@ type Line struct {
 	Spots []Spot
 }
 
-// Multiples draws lines over the same axes, each in a chart of its own, with the one called behind in grey behind the others. What they are of is
-// said by what and the name of each.
+// Multiples draws lines over the same axes, each in a chart of its own, with the one called behind
+// in grey behind the others. What they are of is said by what and the name of each.
 func (p *XY) Multiples(what, figure, unit string, lines []Line, behind string) (charts []Chart) {
 	var values []float64
 	var grey []Spot

@@ -8,7 +8,8 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// A Ruler maps ratios to places across a drawing, by their logarithm: half as much is as far from 1 as twice as much.
+// A Ruler maps ratios to places across a drawing, by their logarithm: half as much is as far from 1
+// as twice as much.
 type Ruler struct{ low, high float64 } // logarithms
 
 // edge is the room left and right, in per cent.
@@ -36,7 +37,8 @@ func (r *Ruler) At(ratio float64) float64 {
 // Ticks are ratios worth a line, far enough from each other for their text.
 func (r *Ruler) Ticks() (all []float64) {
 	const apart = 11
-	for _, t := range []float64{1, 0.95, 1.05, 0.9, 1.1, 0.8, 1.25, 0.5, 2, 0.25, 4, 0.1, 10, 0.01, 100, 0.7, 1.5, 3, 0.85, 1.15} {
+	for _, t := range []float64{1, 0.95, 1.05, 0.9, 1.1, 0.8, 1.25, 0.5, 2, 0.25, 4, 0.1, 10, 0.01, 100, 0.7, 1.5, 3,
+		0.85, 1.15} {
 		if x := math.Log(t); x < r.low || x > r.high {
 			continue
 		}
@@ -51,7 +53,8 @@ func (r *Ruler) Ticks() (all []float64) {
 	return all
 }
 
-// Axis draws the ticks' text. What is minor is left out where the plot is narrow: then only equal and the outermost ticks have room.
+// Axis draws the ticks' text. What is minor is left out where the plot is narrow: then only equal
+// and the outermost ticks have room.
 func (r *Ruler) Axis() template.HTML {
 	d := &Drawing{Height: 18}
 	major := r.major()
@@ -74,7 +77,8 @@ func (r *Ruler) major() (all []float64) {
 		return nil
 	}
 	for _, t := range []float64{1, ticks[len(ticks)-1], ticks[0]} {
-		if slices.Contains(ticks, t) && !slices.ContainsFunc(all, func(other float64) bool { return math.Abs(r.At(t)-r.At(other)) < apart }) {
+		if slices.Contains(ticks, t) &&
+			!slices.ContainsFunc(all, func(other float64) bool { return math.Abs(r.At(t)-r.At(other)) < apart }) {
 			all = append(all, t)
 		}
 	}

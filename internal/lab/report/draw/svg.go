@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A Drawing is an SVG. Positions across are percentages of its width, so that it fits any screen and its text keeps its size; positions down
-// are pixels. Colours come from the classes.
+// A Drawing is an SVG. Positions across are percentages of its width, so that it fits any screen
+// and its text keeps its size; positions down are pixels. Colours come from the classes.
 type Drawing struct {
 	body   strings.Builder
 	Height float64
@@ -18,7 +18,8 @@ type Drawing struct {
 
 // Rect draws a rectangle.
 func (d *Drawing) Rect(class string, left, top, right, bottom float64) {
-	fmt.Fprintf(&d.body, `<rect class="%s" x="%.2f%%" y="%.1f" width="%.2f%%" height="%.1f"/>`, class, left, top, max(0, right-left), max(0, bottom-top))
+	fmt.Fprintf(&d.body, `<rect class="%s" x="%.2f%%" y="%.1f" width="%.2f%%" height="%.1f"/>`, class, left, top,
+		max(0, right-left), max(0, bottom-top))
 }
 
 // Line draws a line.
@@ -39,20 +40,24 @@ func (d *Drawing) Square(class string, x, y, radius float64) {
 
 // Text writes words.
 func (d *Drawing) Text(class, anchor string, x, y float64, text string) {
-	fmt.Fprintf(&d.body, `<text class="%s" text-anchor="%s" x="%.2f%%" y="%.1f">%s</text>`, class, anchor, x, y, html.EscapeString(text))
+	fmt.Fprintf(&d.body, `<text class="%s" text-anchor="%s" x="%.2f%%" y="%.1f">%s</text>`, class, anchor, x, y,
+		html.EscapeString(text))
 }
 
-// Path draws connected points; unlike the rest, both their coordinates are from 0 to 100, over the height between top and bottom.
+// Path draws connected points; unlike the rest, both their coordinates are from 0 to 100, over the
+// height between top and bottom.
 func (d *Drawing) Path(class, commands string, top, bottom float64) {
 	fmt.Fprintf(&d.body, `<svg x="0" y="%.1f" width="100%%" height="%.1f" viewBox="0 0 100 100" preserveAspectRatio="none"><path class="%s" d="%s"/></svg>`,
 		top, bottom-top, class, commands)
 }
 
-// SVG returns the element. What it shows is told by the label; with none it is decoration beside the same in words.
+// SVG returns the element. What it shows is told by the label; with none it is decoration beside
+// the same in words.
 func (d *Drawing) SVG(label string) template.HTML {
 	told := `aria-hidden="true"`
 	if label != "" {
 		told = fmt.Sprintf(`role="img" aria-label="%s"`, html.EscapeString(label))
 	}
-	return template.HTML(fmt.Sprintf(`<svg width="100%%" height="%.0f" %s>%s</svg>`, d.Height, told, d.body.String())) //nolint:gosec // escaped above
+	return template.HTML(fmt.Sprintf(`<svg width="100%%" height="%.0f" %s>%s</svg>`, d.Height, told,
+		d.body.String())) //nolint:gosec // escaped above
 }

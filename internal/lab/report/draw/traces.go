@@ -10,7 +10,8 @@ import (
 	"orrery/internal/lab/report/trace"
 )
 
-// plotTrace draws a trace: a line for the mean of each bin, and an area up to the largest second in it. How high it goes stands in its caption.
+// plotTrace draws a trace: a line for the mean of each bin, and an area up to the largest second in
+// it. How high it goes stands in its caption.
 func plotTrace(t trace.Trace) template.HTML {
 	end := t.Points[len(t.Points)-1].At
 	s := scaleOfTrace(t)

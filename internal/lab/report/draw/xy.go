@@ -7,7 +7,8 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// A Spot is what a plot shows of one value: where it is across, how high, and its interval; low and high may be the same.
+// A Spot is what a plot shows of one value: where it is across, how high, and its interval; low and
+// high may be the same.
 type Spot struct{ X, Y, Low, High float64 }
 
 // A Mark stands below a plot.
@@ -88,7 +89,8 @@ func Thinned(all []Mark) []Mark {
 	return kept
 }
 
-// Steps are the multiples of a step from one value to another, at most a few, whatever the values: they may come from a stranger's bundle.
+// Steps are the multiples of a step from one value to another, at most a few, whatever the values:
+// they may come from a stranger's bundle.
 func Steps(from, to, step float64) (all []float64) {
 	const most = 12
 	first := math.Ceil(from / step)

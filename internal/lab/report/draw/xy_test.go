@@ -28,7 +28,8 @@ func TestSteps(t *testing.T) {
 
 // TestFlat: a plot of one value, and one of the same value many times, has its spots within it.
 func TestFlat(t *testing.T) {
-	for _, line := range [][]Spot{{{3, 5, 5, 5}}, {{0, 1e18, 1e18, 1e18}, {1, 1e18, 1e18, 1e18 + 128}}, {{0, 0, 0, 0}, {1, 0, 0, 0}}} {
+	for _, line := range [][]Spot{{{3, 5, 5, 5}}, {{0, 1e18, 1e18, 1e18}, {1, 1e18, 1e18, 1e18 + 128}},
+		{{0, 0, 0, 0}, {1, 0, 0, 0}}} {
 		p := XY{Left: line[0].X, Right: line[0].X, Bottom: line[0].Low, Top: line[0].High, Scale: quantity.Scale{Factor: 1}}
 		p.Reach(line)
 		got := string(p.SVG("flat", line, nil))

@@ -23,8 +23,9 @@ import (
 //go:embed history.html.tmpl
 var pageText string
 
-// A History is what several runs measured, one after another: of the bare host its values, and of each setting what it was of bare in the same
-// run. It judges nothing: whether two runs differ, Compare says.
+// A History is what several runs measured, one after another: of the bare host its values, and of
+// each setting what it was of bare in the same run. It judges nothing: whether two runs differ,
+// Compare says.
 type History struct {
 	Runs  []bundle.Head `json:"runs"`
 	Rows  []*Past       `json:"rows"`
@@ -76,13 +77,15 @@ func New(reports []*report.Report) *History {
 	return h
 }
 
-// past is what a run has of a cell: of bare the value, of others the ratio. What is not measurable now has none.
+// past is what a run has of a cell: of bare the value, of others the ratio. What is not measurable
+// now has none.
 func past(f *report.Figure, c *report.Cell) (p PastPoint, unit string, ok bool) {
 	if c.Again != "" || c.Summary == nil {
 		return p, "", false
 	}
 	if c.Setting == experiment.Bare {
-		return PastPoint{Value: c.Summary.Median, Low: c.Summary.Low, High: c.Summary.High}, f.Unit, quantity.Number(c.Summary.Median).Is()
+		return PastPoint{Value: c.Summary.Median, Low: c.Summary.Low, High: c.Summary.High}, f.Unit,
+			quantity.Number(c.Summary.Median).Is()
 	}
 	x := c.Ratio
 	if x == nil || f.Effect(c) == report.Disturbed {
@@ -100,7 +103,8 @@ func (h *History) careful() {
 		}
 		slices.Sort(all)
 		if all = slices.Compact(all); len(all) > 1 {
-			h.Notes = append(h.Notes, fmt.Sprintf("The runs are of %d %s: what differs between them may be due to that.", len(all), what))
+			h.Notes = append(h.Notes, fmt.Sprintf("The runs are of %d %s: what differs between them may be due to that.",
+				len(all), what))
 		}
 	}
 	differ("hosts", func(r bundle.Head) string { return r.Host })
@@ -142,7 +146,8 @@ func (h *History) table(w io.Writer) error {
 	for _, p := range h.Rows {
 		s := p.scale()
 		least, greatest := p.ends()
-		fmt.Fprintf(t, "%s, %s, %s\t%d\t%s\t%s\t%s\t%s\n", p.Test, p.Figure, p.Setting, len(p.Points), s.Value(least), s.Value(greatest),
+		fmt.Fprintf(t, "%s, %s, %s\t%d\t%s\t%s\t%s\t%s\n", p.Test, p.Figure, p.Setting, len(p.Points), s.Value(least),
+			s.Value(greatest),
 			s.Value(p.Points[len(p.Points)-1].Value), p.bars(len(h.Runs)))
 	}
 	return t.Flush()
@@ -243,7 +248,8 @@ func (h *History) plot(row *Past) template.HTML {
 	for i, p := range row.Points {
 		line[i] = draw.Spot{X: float64(p.Run), Y: p.Value, Low: p.Low, High: p.High}
 	}
-	plot := draw.XY{Right: float64(len(h.Runs) - 1), Bottom: row.Points[0].Low, Top: row.Points[0].High, Scale: row.scale()}
+	plot := draw.XY{Right: float64(len(h.Runs) - 1), Bottom: row.Points[0].Low, Top: row.Points[0].High,
+		Scale: row.scale()}
 	plot.Reach(line)
 	if row.Setting != experiment.Bare { // equal is always seen
 		plot.Bottom, plot.Top = min(plot.Bottom, 0.95), max(plot.Top, 1.05)

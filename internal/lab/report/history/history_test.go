@@ -23,11 +23,13 @@ import (
 // look is a directory into which the page is written, to be looked at in a browser.
 var look = flag.String("look", "", "write the page into this directory")
 
-// runs are runs of which each is slower in veth than the one before; others used the host in the fourth, and the last has one test more.
+// runs are runs of which each is slower in veth than the one before; others used the host in the
+// fourth, and the last has one test more.
 func runs() (all []*report.Report) {
 	for n := range 6 {
 		head := bundle.Head{
-			Format: bundle.Format, ID: "cost-" + string(rune('0'+n)), Experiment: "cost", Host: "sv1", Orrery: "v1", State: bundle.Done,
+			Format: bundle.Format, ID: "cost-" + string(rune('0'+n)), Experiment: "cost", Host: "sv1", Orrery: "v1",
+			State:    bundle.Done,
 			Began:    time.Date(2026, 3, 14+n, 21, 0, 0, 0, time.UTC),
 			Settings: []bundle.Setting{{Name: "bare"}, {Name: "bare again", Again: "bare"}, {Name: "veth"}},
 			Tests: []bundle.Test{{Name: "net", Kind: "net", Copies: 1,
@@ -59,7 +61,8 @@ func runs() (all []*report.Report) {
 	return all
 }
 
-// TestHistory: a figure is drawn run by run, of bare its value and of a setting its ratio; what was not measurable then has no spot.
+// TestHistory: a figure is drawn run by run, of bare its value and of a setting its ratio; what was
+// not measurable then has no spot.
 func TestHistory(t *testing.T) {
 	h := New(runs())
 	rows := map[string]*Past{}
@@ -70,7 +73,8 @@ func TestHistory(t *testing.T) {
 	if len(bare.Points) != 6 || bare.Unit != "bit/s" || bare.Points[0].Value < 1e10 {
 		t.Errorf("bare: %+v", bare)
 	}
-	if len(veth.Points) != 5 || veth.Points[3].Run != 4 || math.Abs(veth.Points[4].Value-0.5) > 1e-9 || math.Abs(veth.Points[0].Value-1) > 1e-9 {
+	if len(veth.Points) != 5 || veth.Points[3].Run != 4 || math.Abs(veth.Points[4].Value-0.5) > 1e-9 ||
+		math.Abs(veth.Points[0].Value-1) > 1e-9 {
 		t.Errorf("veth: %+v", veth.Points)
 	}
 	if rows["tcp, bare again"] != nil {
@@ -86,7 +90,8 @@ func TestHistory(t *testing.T) {
 	if err := errors.Join(h.Text(&text), h.HTML(&page), h.JSON(&object)); err != nil {
 		t.Fatal(err)
 	}
-	if got := text.String(); !strings.Contains(got, "net, tcp, veth") || !strings.Contains(got, "█▆▅ ▂▁") || !strings.Contains(got, "50.0 %") {
+	if got := text.String(); !strings.Contains(got, "net, tcp, veth") || !strings.Contains(got, "█▆▅ ▂▁") ||
+		!strings.Contains(got, "50.0 %") {
 		t.Errorf("%s", got)
 	}
 	if err := json.Unmarshal(object.Bytes(), &History{}); err != nil {
@@ -97,7 +102,8 @@ func TestHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := page.String(); strings.Count(got, `class="spot"`) != 13 || strings.Contains(got, "NaN") || strings.Contains(got, "Zgotmpl") {
+	if got := page.String(); strings.Count(got, `class="spot"`) != 13 || strings.Contains(got, "NaN") ||
+		strings.Contains(got, "Zgotmpl") {
 		t.Errorf("the page has %d spots", strings.Count(got, `class="spot"`))
 	}
 	for d := xml.NewDecoder(&page); ; {
@@ -118,7 +124,8 @@ func TestNotes(t *testing.T) {
 		t.Errorf("notes: %v", h.Notes)
 	}
 	all[1].Bundle.Host, all[1].Bundle.Orrery = "sv2", "v9"
-	if got := strings.Join(New(all).Notes, " "); !strings.Contains(got, "2 hosts") || !strings.Contains(got, "2 versions of Orrery") {
+	if got := strings.Join(New(all).Notes, " "); !strings.Contains(got, "2 hosts") ||
+		!strings.Contains(got, "2 versions of Orrery") {
 		t.Errorf("%q", got)
 	}
 }

@@ -30,8 +30,8 @@ var prefixes = map[string][]prefix{
 	"1":     {{1, ""}},
 }
 
-// ScaleOf chooses for values that stand beside each other: the unit by the largest of them, and digits so that the smallest has two of its own,
-// but the largest no more than five.
+// ScaleOf chooses for values that stand beside each other: the unit by the largest of them, and
+// digits so that the smallest has two of its own, but the largest no more than five.
 func ScaleOf(unit string, values []float64) Scale {
 	least, most := math.Inf(1), 0.0
 	for _, v := range values {

@@ -8,7 +8,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// An Over is a figure in a setting over the time of a trial: at each step the median over the rounds that count, the least and the most.
+// An Over is a figure in a setting over the time of a trial: at each step the median over the
+// rounds that count, the least and the most.
 type Over struct {
 	Test, Figure, Setting string
 	Unit                  string

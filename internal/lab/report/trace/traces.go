@@ -139,8 +139,11 @@ func counters(seconds []probe.Second, at []float64) []Trace {
 		add("written to "+name, "B/s", func(s probe.Second) float64 { return per(s, float64(disk(s, name).WrittenBytes)) })
 	}
 	add("packets dropped by softnet", "1/s", func(s probe.Second) float64 { return per(s, float64(s.Softnet.Dropped)) })
-	add("packets dropped at full UDP sockets of the host", "1/s", func(s probe.Second) float64 { return per(s, float64(s.UDP.FullReceive)) })
-	add("time stolen by the hypervisor", "%", func(s probe.Second) float64 { return 100 * part(s.CPU.Steal, s.CPU.Total()) })
+	add("packets dropped at full UDP sockets of the host", "1/s",
+		func(s probe.Second) float64 { return per(s, float64(s.UDP.FullReceive)) })
+	add("time stolen by the hypervisor", "%", func(s probe.Second) float64 {
+		return 100 * part(s.CPU.Steal, s.CPU.Total())
+	})
 	add("tasks waited for a processor", "%", func(s probe.Second) float64 { return 100 * per(s, s.Stalls.CPU.Some) })
 	add("tasks waited for a disk", "%", func(s probe.Second) float64 { return 100 * per(s, s.Stalls.IO.Some) })
 	add("tasks waited for memory", "%", func(s probe.Second) float64 { return 100 * per(s, s.Stalls.Memory.Some) })

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/lab/test/net"
 )
 
-// New makes a test of a kind. It sets its defaults, has decode put the options of an experiment's file over them, and checks them. What it
-// says is wrong begins with the key, or is At it.
+// New makes a test of a kind. It sets its defaults, has decode put the options of an experiment's
+// file over them, and checks them. What it says is wrong begins with the key, or is At it.
 type New = func(decode func(options any) error) (test.Test, error)
 
 // Kinds returns every kind of test by the name that experiments use.

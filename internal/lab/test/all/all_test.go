@@ -70,7 +70,8 @@ func needs(t *testing.T, n test.Needs) {
 		}
 	}
 	for _, p := range n.Programs {
-		if p.Name == "" || len(p.Source) == 0 || !slices.Contains(p.Compile, "SOURCE") || !slices.Contains(p.Compile, "PROGRAM") {
+		if p.Name == "" || len(p.Source) == 0 || !slices.Contains(p.Compile, "SOURCE") ||
+			!slices.Contains(p.Compile, "PROGRAM") {
 			t.Errorf("program %q cannot be compiled: %v", p.Name, p.Compile)
 		}
 	}
@@ -147,7 +148,8 @@ func TestDocumented(t *testing.T) {
 				t.Errorf("docs/lab.md: %s has no row for %s", kind, key)
 			}
 		}
-		for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_0-9]+)` \\| (?:`([^`]+)` \\|)?").FindAllStringSubmatch(section, -1) {
+		for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_0-9]+)` \\| (?:`([^`]+)` \\|)?").FindAllStringSubmatch(
+			section, -1) {
 			if !slices.Contains(keys, m[1]) {
 				t.Errorf("docs/lab.md: %s has no option %s", kind, m[1])
 			} else if m[2] != "" && !same(t, options, m[1], m[2]) {
@@ -169,7 +171,8 @@ func same(t *testing.T, options any, key, value string) bool {
 	for _, f := range reflect.VisibleFields(said.Type().Elem()) {
 		if f.Tag.Get("toml") == key {
 			// As texts: the same value may be of a named type, or an empty list none.
-			return fmt.Sprint(said.Elem().FieldByIndex(f.Index)) == fmt.Sprint(reflect.ValueOf(options).Elem().FieldByIndex(f.Index))
+			return fmt.Sprint(said.Elem().FieldByIndex(f.Index)) == fmt.Sprint(
+				reflect.ValueOf(options).Elem().FieldByIndex(f.Index))
 		}
 	}
 	return false

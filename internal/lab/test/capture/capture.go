@@ -1,11 +1,13 @@
 // Package capture measures at which rate a place receives SPEAD heaps over UDP without loss, and
 // how much processor time of the host that takes.
 //
-// It follows table 1 of the KAT-7 paper, which compared a bare host, virtual machines and containers as the machine that captures what the
-// correlator sends. Heaps received are compared with heaps sent; the receiver listens before the first packet; and a trial in which the sender
+// It follows table 1 of the KAT-7 paper, which compared a bare host, virtual machines and
+// containers as the machine that captures what the correlator sends. Heaps received are compared
+// with heaps sent; the receiver listens before the first packet; and a trial in which the sender
 // did not reach 99 % of the rate asked for counts for nothing.
 //
-// Rates are in bits of SPEAD packets, that is without the headers of UDP, IP and Ethernet, as spead2's programs count them.
+// Rates are in bits of SPEAD packets, that is without the headers of UDP, IP and Ethernet, as
+// spead2's programs count them.
 package capture
 
 import (
@@ -34,8 +36,9 @@ type capture struct {
 	fits common
 }
 
-// A common buffer is the largest buffer that all places can have, as far as they were checked: the smallest of those that they got. The
-// bare host may force a larger one than net.core.rmem_max, and a node may not. Then it would be the sysctl that is measured.
+// A common buffer is the largest buffer that all places can have, as far as they were checked: the
+// smallest of those that they got. The bare host may force a larger one than net.core.rmem_max, and
+// a node may not. Then it would be the sysctl that is measured.
 type common struct {
 	mutex sync.Mutex
 	bytes int
@@ -136,7 +139,8 @@ func (c *capture) Check(ctx context.Context, t *test.Trial) error {
 			return nil
 		}
 		if got.Packets > 0 {
-			return problem.New(problem.Failed, "of %d heaps sent none came whole: %d of %d packets came", sent.Heaps, got.Packets, sent.Packets).
+			return problem.New(problem.Failed, "of %d heaps sent none came whole: %d of %d packets came", sent.Heaps,
+				got.Packets, sent.Packets).
 				At(t.Near.Name).Try("are packets of %d bytes too large for the way? Set packet = 1472", c.Packet)
 		}
 	}

@@ -47,13 +47,15 @@ func TestOptions(t *testing.T) {
 }
 
 func TestUnits(t *testing.T) {
-	for text, want := range map[string]float64{"256KiB": 256 << 10, "16 MiB": 16 << 20, "1472": 1472, "0": -1, "x": -1, "1.5": -1, "-1KiB": -1} {
+	for text, want := range map[string]float64{"256KiB": 256 << 10, "16 MiB": 16 << 20, "1472": 1472, "0": -1, "x": -1,
+		"1.5": -1, "-1KiB": -1} {
 		var b test.Bytes
 		if err := b.UnmarshalText([]byte(text)); (err != nil) != (want < 0) || err == nil && float64(b) != want {
 			t.Errorf("%s: %d, %v", text, b, err)
 		}
 	}
-	for text, want := range map[string]float64{"10Gbit/s": 1e10, "1.5 Mbit/s": 1.5e6, "0": 0, "-1": -1, "fast": -1, "NaN": -1} {
+	for text, want := range map[string]float64{"10Gbit/s": 1e10, "1.5 Mbit/s": 1.5e6, "0": 0, "-1": -1, "fast": -1,
+		"NaN": -1} {
 		var r test.Rate
 		if err := r.UnmarshalText([]byte(text)); (err != nil) != (want < 0) || err == nil && float64(r) != want {
 			t.Errorf("%s: %g, %v", text, r, err)
@@ -134,7 +136,8 @@ func figures(t *testing.T, c *capture, r test.Result) {
 		t.Fatalf("%v", r.Samples)
 	}
 	for i, f := range c.Figures() {
-		// A host that did more before the trials than during them has used no processor time for them that could be told.
+		// A host that did more before the trials than during them has used no processor time for them
+		// that could be told.
 		if s := r.Samples[i]; s.Figure != f.Name || !(s.Value > 0 || s.Value == 0 && f.Better == test.Less) {
 			t.Errorf("%v, want a value of %s", s, f.Name)
 		}
@@ -144,7 +147,8 @@ func figures(t *testing.T, c *capture, r test.Result) {
 	}
 }
 
-// TestWherePacketsDie: with a small buffer and a full blast packets die in the socket, and all that were lost are found.
+// TestWherePacketsDie: with a small buffer and a full blast packets die in the socket, and all that
+// were lost are found.
 func TestWherePacketsDie(t *testing.T) {
 	tr := trial(t)
 	c := made(t, func(o *options) { o.Buffer, o.GSO = 64<<10, false })
@@ -181,7 +185,8 @@ func TestNobodyHears(t *testing.T) {
 	if _, err := exec.LookPath("nft"); err != nil {
 		t.Skip("no nft")
 	}
-	sh(t, `ip netns exec $1 nft 'add table inet x; add chain inet x y { type filter hook input priority 0; }; add rule inet x y udp dport 7148 drop'`, tr.Near.Node)
+	sh(t, `ip netns exec $1 nft 'add table inet x; add chain inet x y { type filter hook input priority 0; }; add rule inet x y udp dport 7148 drop'`,
+		tr.Near.Node)
 	c := made(t, func(*options) {})
 	err := c.Check(context.Background(), tr)
 	if err == nil || !strings.Contains(err.Error(), "firewall") {
@@ -255,7 +260,8 @@ func TestTheirs(t *testing.T) {
 	tr := trial(t)
 	theirs(t, tr)
 	c := made(t, func(o *options) {
-		o.Program, o.Trial, o.Most, o.Buffer, o.Trials, o.Lossy, o.Paper = spead2, 200*time.Millisecond, 5e7, 4<<20, 3, 1, false
+		o.Program, o.Trial, o.Most, o.Buffer, o.Trials, o.Lossy, o.Paper = spead2, 200*time.Millisecond, 5e7, 4<<20, 3, 1,
+			false
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

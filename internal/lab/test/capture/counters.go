@@ -28,7 +28,8 @@ const (
 	atUnknown     = "unknown"     // nobody has counted them
 )
 
-// since returns what was counted after an earlier reading. Counters of interfaces that have gone or were made anew are left out.
+// since returns what was counted after an earlier reading. Counters of interfaces that have gone or
+// were made anew are left out.
 func (c Counters) since(before Counters) Counters {
 	d := Counters{}
 	for name, now := range c {
@@ -49,7 +50,8 @@ func (c Counters) sum(where string) (n uint64) {
 	return n
 }
 
-// count reads all counters that the packets of a trial may touch: of the host's interfaces and processors, and in the place.
+// count reads all counters that the packets of a trial may touch: of the host's interfaces and
+// processors, and in the place.
 func count(ctx context.Context, near, far *place.Place) (Counters, error) {
 	c := Counters{}
 	for _, link := range append(append([]string{}, near.HostLinks...), far.HostLinks...) {
@@ -78,10 +80,12 @@ func count(ctx context.Context, near, far *place.Place) (Counters, error) {
 	return c, nil
 }
 
-// squeezed is the end of the name of a counter that counts no packets: a processor had more to do than its turn allowed.
+// squeezed is the end of the name of a counter that counts no packets: a processor had more to do
+// than its turn allowed.
 const squeezed = "squeezed"
 
-// softnet reads /proc/net/softnet_stat: a line for each processor of hexadecimal numbers: processed, dropped, squeezed, …
+// softnet reads /proc/net/softnet_stat: a line for each processor of hexadecimal numbers:
+// processed, dropped, squeezed, …
 func (c Counters) softnet(text []byte) {
 	for line := range bytes.Lines(text) {
 		fields := strings.Fields(string(line))
@@ -109,7 +113,8 @@ func (c Counters) snmp(text []byte) {
 			continue
 		}
 		for i := 1; i < min(len(names), len(fields)); i++ {
-			where := map[string]string{"Udp: RcvbufErrors": atSocket, "Udp: MemErrors": atSocket, "Ip: ReasmFails": atIP, "Ip: InDiscards": atIP}[names[0]+" "+names[i]]
+			where := map[string]string{"Udp: RcvbufErrors": atSocket, "Udp: MemErrors": atSocket, "Ip: ReasmFails": atIP,
+				"Ip: InDiscards": atIP}[names[0]+" "+names[i]]
 			if n, err := strconv.ParseUint(fields[i], 10, 64); err == nil && where != "" {
 				c[where+" "+names[i]] = n
 			}
@@ -153,7 +158,8 @@ func (c Counters) card(ctx context.Context, link string) {
 	}
 }
 
-// ethtool reads what ethtool -S prints, and keeps what is about packets that were thrown away for lack of room. Names are up to drivers.
+// ethtool reads what ethtool -S prints, and keeps what is about packets that were thrown away for
+// lack of room. Names are up to drivers.
 func (c Counters) ethtool(link string, text []byte) {
 	for scan := bufio.NewScanner(bytes.NewReader(text)); scan.Scan(); {
 		name, value, ok := strings.Cut(strings.TrimSpace(scan.Text()), ": ")

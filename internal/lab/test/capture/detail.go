@@ -22,8 +22,9 @@ type Detail struct {
 }
 
 func (r *run) detail(found search.Result) Detail {
-	return Detail{Program: r.Program, Heap: int64(r.Heap), Packet: int64(r.Packet), Sockets: r.Sockets, Buffer: r.pair.buffer(),
-		Trial: r.Trial.Seconds(), Trials: found.Trials, Idle: r.idle.Share(), Curve: r.points}
+	return Detail{Program: r.Program, Heap: int64(r.Heap), Packet: int64(r.Packet), Sockets: r.Sockets,
+		Buffer: r.pair.buffer(),
+		Trial:  r.Trial.Seconds(), Trials: found.Trials, Idle: r.idle.Share(), Curve: r.points}
 }
 
 // room is for how long a receiver may be set aside without loss: schedulers do that for some milliseconds.
@@ -36,11 +37,13 @@ func (r *run) labels(found search.Result) []test.Label {
 	holds := float64(got*r.Sockets) * 8 / found.Rate
 	switch {
 	case got > 0 && got < int(r.Buffer):
-		all = append(all, test.Label{Name: "rmem", Why: fmt.Sprintf("of the buffer of %d bytes that the receiver asks for, all places can have %d", r.Buffer, got),
+		all = append(all, test.Label{Name: "rmem",
+			Why:  fmt.Sprintf("of the buffer of %d bytes that the receiver asks for, all places can have %d", r.Buffer, got),
 			Cure: fmt.Sprintf("sysctl net.core.rmem_max=%d", r.Buffer)})
 	case got > 0 && holds < room:
 		need := int64(math.Ceil(found.Rate/8*room/float64(r.Sockets)/(1<<20))) << 20
-		all = append(all, test.Label{Name: "rmem", Why: fmt.Sprintf("the receiver's buffer of %d bytes holds %.1f ms of packets at this rate", got, holds*1e3),
+		all = append(all, test.Label{Name: "rmem",
+			Why:  fmt.Sprintf("the receiver's buffer of %d bytes holds %.1f ms of packets at this rate", got, holds*1e3),
 			Cure: fmt.Sprintf(`buffer = "%dMiB", and sysctl net.core.rmem_max=%d`, need>>20, need)})
 	}
 	if why := r.senderWas(found); why != "" {
@@ -58,8 +61,9 @@ func (r *run) fastest() (best float64) {
 	return best
 }
 
-// senderWas says how the sender, and not the receiver, has bounded the found rate; "": it has not. That is so if the next higher rate that was
-// tried has failed only because the sender did not reach it.
+// senderWas says how the sender, and not the receiver, has bounded the found rate; "": it has not.
+// That is so if the next higher rate that was tried has failed only because the sender did not
+// reach it.
 func (r *run) senderWas(found search.Result) string {
 	if found.Capped && (r.Most == 0 || found.Rate < float64(r.Most)*(1-r.Precision)) {
 		return fmt.Sprintf("the sender never sent more than %.4g bit/s", r.fastest())

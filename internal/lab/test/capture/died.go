@@ -11,8 +11,8 @@ type Died struct {
 	Counters Counters          `json:"counters,omitempty"` // those that grew, as they were
 }
 
-// autopsy finds out where packets died, from what was counted at both ends and by the kernel in between. Heaps that were due and never sent
-// are no loss: their trial is invalid.
+// autopsy finds out where packets died, from what was counted at both ends and by the kernel in
+// between. Heaps that were due and never sent are no loss: their trial is invalid.
 func autopsy(sent spead.Sent, got spead.Received, inWhole uint64, counted Counters) Died {
 	d := Died{Where: map[string]uint64{}, Counters: counted}
 	d.Lost = less(sent.Packets, inWhole)

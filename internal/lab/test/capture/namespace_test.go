@@ -52,7 +52,8 @@ func trial(t *testing.T) *test.Trial {
 		return []string{name}
 	}
 	at := func(namespace, address string) *place.Place {
-		return &place.Place{Runner: inside{host.Local{Name: namespace}, namespace}, Name: namespace[:len("h3far")], Node: namespace, Interface: "eth0",
+		return &place.Place{Runner: inside{host.Local{Name: namespace}, namespace}, Name: namespace[:len("h3far")],
+			Node: namespace, Interface: "eth0",
 			Address: netip.MustParseAddr(address), Dir: t.TempDir(), Root: "/", Programs: words}
 	}
 	return &test.Trial{Round: 1, Near: at(near, "10.99.133.1"), Far: at(far, "10.99.133.2"), Of: 1,

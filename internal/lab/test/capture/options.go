@@ -30,8 +30,8 @@ const (
 	spead2 = "spead2"
 )
 
-// defaults: the trials are those of MLRsearch (draft-ietf-bmwg-mlrsearch) made short; the port is what SPEAD's programs use; the buffer is
-// what spead2's documentation advises.
+// defaults: the trials are those of MLRsearch (draft-ietf-bmwg-mlrsearch) made short; the port is
+// what SPEAD's programs use; the buffer is what spead2's documentation advises.
 func defaults() options {
 	return options{
 		Program: ours, Heap: 256 << 10, Packet: 1472, Sockets: 1, Buffer: 16 << 20, Port: 7148, GSO: true,

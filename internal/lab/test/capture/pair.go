@@ -37,7 +37,8 @@ func (c *capture) endpoint(t *test.Trial) netip.AddrPort {
 	return netip.AddrPortFrom(t.Near.Address, uint16(c.Port+t.Copy*c.Sockets))
 }
 
-// ourPair are Orrery's own programs. They do one trial after another, so that a trial takes its time and no more.
+// ourPair are Orrery's own programs. They do one trial after another, so that a trial takes its
+// time and no more.
 type ourPair struct {
 	receiver, sender *serve.Talk
 	listening        spead.Listening
@@ -53,12 +54,16 @@ func newPair(ctx context.Context, o options, near, far *place.Place, at netip.Ad
 			p.close()
 		}
 	}()
-	common := []string{fmt.Sprintf("--sockets=%d", o.Sockets), fmt.Sprintf("--packet=%d", o.Packet), fmt.Sprintf("--heap=%d", o.Heap), at.String()}
-	p.receiver, err = serve.Begin(ctx, near, near.Command(place.Orrery, append([]string{"spead", "receive", "--session", fmt.Sprintf("--buffer=%d", o.Buffer)}, common...)...))
+	common := []string{fmt.Sprintf("--sockets=%d", o.Sockets), fmt.Sprintf("--packet=%d", o.Packet),
+		fmt.Sprintf("--heap=%d", o.Heap), at.String()}
+	p.receiver, err = serve.Begin(ctx, near,
+		near.Command(place.Orrery, append([]string{"spead", "receive", "--session", fmt.Sprintf("--buffer=%d", o.Buffer)},
+			common...)...))
 	if err != nil {
 		return p, err
 	}
-	p.sender, err = serve.Begin(ctx, far, far.Command(place.Orrery, append([]string{"spead", "send", "--session", fmt.Sprintf("--gso=%t", o.GSO)}, common...)...))
+	p.sender, err = serve.Begin(ctx, far, far.Command(place.Orrery,
+		append([]string{"spead", "send", "--session", fmt.Sprintf("--gso=%t", o.GSO)}, common...)...))
 	if err != nil {
 		return p, err
 	}
@@ -75,7 +80,8 @@ func (p *ourPair) close() {
 	}
 }
 
-func (p *ourPair) trial(ctx context.Context, rate float64, length time.Duration) (sent spead.Sent, got spead.Received, err error) {
+func (p *ourPair) trial(ctx context.Context, rate float64, length time.Duration) (sent spead.Sent, got spead.Received,
+	err error) {
 	if math.IsInf(rate, 1) {
 		rate = 0
 	}

@@ -44,7 +44,8 @@ func TestSpead2(t *testing.T) {
 			t.Errorf("%q was read", text)
 		}
 	}
-	for _, c := range [][3]int{{262144, 1472, 184}, {1424, 1472, 1}, {1425, 1472, 2}, {1424 + 1432, 1472, 2}, {1424 + 1433, 1472, 3}} {
+	for _, c := range [][3]int{{262144, 1472, 184}, {1424, 1472, 1}, {1425, 1472, 2}, {1424 + 1432, 1472, 2},
+		{1424 + 1433, 1472, 3}} {
 		if n := packets(c[0], c[1]); n != c[2] {
 			t.Errorf("a heap of %d bytes is %d packets of %d bytes, not %d", c[0], c[2], c[1], n)
 		}
@@ -99,14 +100,18 @@ func TestAutopsy(t *testing.T) {
 		counted                           Counters
 		want                              map[string]uint64
 	}{
-		"socket":           {1000, 900, 800, 100, Counters{"socket RcvbufErrors": 100}, map[string]uint64{atSocket: 100, atApplication: 100}},
+		"socket": {1000, 900, 800, 100, Counters{"socket RcvbufErrors": 100},
+			map[string]uint64{atSocket: 100, atApplication: 100}},
 		"socket, together": {1000, 900, 900, 4, nil, map[string]uint64{atSocket: 100}},
-		"softnet":          {1000, 900, 900, 0, Counters{"softnet dropped": 100, "link veth0 tx_dropped": 100}, map[string]uint64{atSoftnet: 100}},
-		"two":              {1000, 600, 600, 0, Counters{"nic eth1 rx_missed_errors": 300, "socket RcvbufErrors": 100}, map[string]uint64{atNIC: 300, atSocket: 100}},
-		"nobody knows":     {1000, 900, 900, 0, Counters{"softnet squeezed": 3}, map[string]uint64{atUnknown: 100}},
-		"the application":  {1000, 1000, 816, 0, nil, map[string]uint64{atApplication: 184}},
+		"softnet": {1000, 900, 900, 0, Counters{"softnet dropped": 100, "link veth0 tx_dropped": 100},
+			map[string]uint64{atSoftnet: 100}},
+		"two": {1000, 600, 600, 0, Counters{"nic eth1 rx_missed_errors": 300, "socket RcvbufErrors": 100},
+			map[string]uint64{atNIC: 300, atSocket: 100}},
+		"nobody knows":    {1000, 900, 900, 0, Counters{"softnet squeezed": 3}, map[string]uint64{atUnknown: 100}},
+		"the application": {1000, 1000, 816, 0, nil, map[string]uint64{atApplication: 184}},
 	} {
-		d := autopsy(spead.Sent{Packets: c.sent}, spead.Received{Packets: c.delivered, Dropped: c.dropped}, c.inWhole, c.counted)
+		d := autopsy(spead.Sent{Packets: c.sent}, spead.Received{Packets: c.delivered, Dropped: c.dropped}, c.inWhole,
+			c.counted)
 		if !maps.Equal(d.Where, c.want) || d.Lost != c.sent-c.inWhole {
 			t.Errorf("%s: %+v, want %v", name, d, c.want)
 		}
@@ -142,8 +147,9 @@ func TestSenderWas(t *testing.T) {
 		capped bool
 		blame  bool
 	}{
-		"loss above":              {[]Point{point(1e9, 9, 9, true), point(1.01e9, 9, 8, true)}, false, false},
-		"not reached above":       {[]Point{point(1e9, 9, 9, true), point(1.01e9, 9, 9, false), point(1.02e9, 9, 8, true)}, false, true},
+		"loss above": {[]Point{point(1e9, 9, 9, true), point(1.01e9, 9, 8, true)}, false, false},
+		"not reached above": {[]Point{point(1e9, 9, 9, true), point(1.01e9, 9, 9, false), point(1.02e9, 9, 8, true)},
+			false, true},
 		"loss and not reached":    {[]Point{point(1.01e9, 9, 9, false), point(1.01e9, 9, 8, true)}, false, false},
 		"loss where not reached":  {[]Point{point(1.01e9, 9, 8, false)}, false, true},
 		"nothing above was tried": {[]Point{point(1e9, 9, 9, true)}, true, true},

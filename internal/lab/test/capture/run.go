@@ -12,13 +12,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// above is how much more than the lossless rate the paper's way begins with: all of it, from a full blast down, would take hundreds of trials.
+// above is how much more than the lossless rate the paper's way begins with: all of it, from a full
+// blast down, would take hundreds of trials.
 const above = 1.05
 
 // idle is how long the host is watched before the first trial: what it does then is not the test's.
 const idle = 200 * time.Millisecond
 
-// enough is how long trials at the found rate must be together, for the processor time to be known: the kernel counts it in 10 ms.
+// enough is how long trials at the found rate must be together, for the processor time to be known:
+// the kernel counts it in 10 ms.
 const enough = 500 * time.Millisecond
 
 // Run searches for the lossless rate, and measures what it costs.
@@ -43,7 +45,8 @@ func (c *capture) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 		return test.Result{}, err
 	}
 	if found.Rate <= 0 {
-		return test.Result{}, problem.New(problem.Failed, "no rate was without loss, in %d trials", found.Trials).At(t.Near.Name).
+		return test.Result{}, problem.New(problem.Failed, "no rate was without loss, in %d trials", found.Trials).
+			At(t.Near.Name).
 			Try("a larger buffer, or more trials that may be lossy")
 	}
 	c.last.Store(key, found.Rate)
@@ -60,12 +63,14 @@ func (c *capture) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 		case err == nil:
 			samples = append(samples, test.Sample{Figure: byPaper, Value: down.Rate})
 		default: // this way has no rule for a sender that is late; the search before has found a rate all the same
-			labels = append(labels, test.Label{Name: atSender, Where: byPaper, Why: err.Error(), Cure: "a host without other load, or a lower most"})
+			labels = append(labels, test.Label{Name: atSender, Where: byPaper, Why: err.Error(),
+				Cure: "a host without other load, or a lower most"})
 		}
 	}
 	share := max(0, cost.Share()-r.idle.Share())
 	busy := share * cost.Total.Seconds() / r.wall.Seconds()
-	samples = append(samples, test.Sample{Figure: hostCPU, Value: share}, test.Sample{Figure: perGbit, Value: busy / (found.Rate / 1e9)})
+	samples = append(samples, test.Sample{Figure: hostCPU, Value: share},
+		test.Sample{Figure: perGbit, Value: busy / (found.Rate / 1e9)})
 	return test.Result{Samples: samples, Labels: labels, Detail: r.detail(found)}, nil
 }
 
@@ -80,7 +85,8 @@ func (r *run) stepDown(ctx context.Context, found float64) (search.Result, error
 
 // search returns the options of a search that begins at a rate.
 func (c *capture) search(begin float64) search.Options {
-	return search.Options{Trials: c.Trials, Lossy: c.Lossy, Precision: c.Precision, Least: 1e6, Most: float64(c.Most), Start: begin}
+	return search.Options{Trials: c.Trials, Lossy: c.Lossy, Precision: c.Precision, Least: 1e6, Most: float64(c.Most),
+		Start: begin}
 }
 
 // A run is one run of the test.
@@ -153,8 +159,10 @@ func (r *run) once(ctx context.Context, name string, rate float64, length time.D
 	if sent.Heaps > 0 {
 		o.Goodput = sent.Rate * float64(got.Heaps) / float64(sent.Heaps)
 	}
-	point := Point{Search: name, Rate: rate, Achieved: o.Achieved, Goodput: o.Goodput, Sent: o.Sent, Received: o.Received, Valid: o.Valid,
-		Seconds: sent.Seconds, Late: sent.Late, Full: sent.Full, Busy: used.Busy.Seconds(), CPU: used.Share(), used: used, took: took}
+	point := Point{Search: name, Rate: rate, Achieved: o.Achieved, Goodput: o.Goodput, Sent: o.Sent,
+		Received: o.Received, Valid: o.Valid,
+		Seconds: sent.Seconds, Late: sent.Late, Full: sent.Full, Busy: used.Busy.Seconds(), CPU: used.Share(), used: used,
+		took: took}
 	if math.IsInf(rate, 1) {
 		point.Rate = 0 // JSON knows no infinity
 	}

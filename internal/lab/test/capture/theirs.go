@@ -28,10 +28,12 @@ func (p *theirPair) buffer() int { return p.got }
 
 func (p *theirPair) close() {}
 
-// blast is the rate that gives the number of heaps of a trial as fast as it goes: spead2_send takes a number and not a time.
+// blast is the rate that gives the number of heaps of a trial as fast as it goes: spead2_send takes
+// a number and not a time.
 const blast = 20e9
 
-func (p *theirPair) trial(ctx context.Context, rate float64, length time.Duration) (sent spead.Sent, got spead.Received, err error) {
+func (p *theirPair) trial(ctx context.Context, rate float64, length time.Duration) (sent spead.Sent,
+	got spead.Received, err error) {
 	size := float64(p.Heap) * float64(p.Packet) / float64(p.Packet-40) // about, with headers
 	asked := rate
 	if math.IsInf(rate, 1) {
@@ -63,17 +65,19 @@ func (p *theirPair) trial(ctx context.Context, rate float64, length time.Duratio
 	return sent, got, err
 }
 
-// receiver is the command of the receiver. It ends by the heaps that end the streams; if they are lost, by SIGINT, upon which it tells what it
-// got as well.
+// receiver is the command of the receiver. It ends by the heaps that end the streams; if they are
+// lost, by SIGINT, upon which it tells what it got as well.
 func (p *theirPair) receiver(length time.Duration) []string {
 	most := 3*length + 5*time.Second
-	args := []string{"--quiet", "--mem-pool", "--mem-lower", "1024", "--packet", "9200", "--buffer", strconv.Itoa(int(p.Buffer)), "--threads", strconv.Itoa(p.Sockets)}
+	args := []string{"--quiet", "--mem-pool", "--mem-lower", "1024", "--packet", "9200", "--buffer",
+		strconv.Itoa(int(p.Buffer)), "--threads", strconv.Itoa(p.Sockets)}
 	return append([]string{"timeout", "--preserve-status", "-s", "INT", fmt.Sprintf("%.1f", most.Seconds())},
 		p.near.Command("spead2_recv", append(args, p.endpoints()...)...)...)
 }
 
 func (p *theirPair) sender(heaps int, rate float64) []string {
-	args := []string{"--heap-size", strconv.Itoa(int(p.Heap) &^ 3), "--heaps", strconv.Itoa(heaps), "--packet", strconv.Itoa(int(p.Packet)),
+	args := []string{"--heap-size", strconv.Itoa(int(p.Heap) &^ 3), "--heaps", strconv.Itoa(heaps), "--packet",
+		strconv.Itoa(int(p.Packet)),
 		"--rate", strconv.FormatFloat(rate/1e9, 'f', -1, 64)}
 	return append(args, p.endpoints()...)
 }

@@ -17,10 +17,11 @@ type options struct {
 	Packages []string `toml:"packages"` // of Debian, that it needs
 	Figures  []figure `toml:"figures"`
 	Seconds  float64  `toml:"seconds"` // about how long it takes
-	// Programs of the packages that the command runs. They are looked for before the first round, and where the command is a text for a shell
-	// they are those of the layer on the bare host as well.
+	// Programs of the packages that the command runs. They are looked for before the first round, and
+	// where the command is a text for a shell they are those of the layer on the bare host as well.
 	Programs []string `toml:"programs"`
-	// The command at the far end, which runs meanwhile; and the port on which it listens before the command is started.
+	// The command at the far end, which runs meanwhile; and the port on which it listens before the
+	// command is started.
 	FarCommand any    `toml:"far_command"`
 	FarPort    int    `toml:"far_port"`
 	FarProto   string `toml:"far_protocol"` // tcp, udp
@@ -36,7 +37,9 @@ type figure struct {
 	Regex  string   `toml:"regex"`  // its first group is the number
 	JSON   string   `toml:"json"`   // path
 	Factor *float64 `toml:"factor"` // by which the number is multiplied to be in the unit
-	Every  float64  `toml:"every"`  // the regex matches once for each such time, in seconds: the figure is the mean; 0: it matches once
+	// the regex matches once for each such time, in seconds: the figure is the mean; 0: it matches
+	// once
+	Every float64 `toml:"every"`
 
 	pattern *regexp.Regexp
 }
@@ -75,7 +78,8 @@ func (c *command) check(wrong test.Wrong) {
 		wrong("give about how long the command takes", "seconds = %v", c.Seconds)
 	}
 	if len(c.options.Figures) == 0 {
-		wrong(`write figures = [{name = "…", unit = "s", better = "less", regex = "took ([0-9.]+)"}]`, "figures: there is none")
+		wrong(`write figures = [{name = "…", unit = "s", better = "less", regex = "took ([0-9.]+)"}]`,
+			"figures: there is none")
 	}
 	for i := range c.options.Figures {
 		f := &c.options.Figures[i]
@@ -95,7 +99,8 @@ func (c *command) Needs() test.Needs {
 func (c *command) Figures() []test.Figure {
 	var all []test.Figure
 	for _, f := range c.options.Figures {
-		all = append(all, test.Figure{Name: f.Name, Unit: f.Unit, Better: test.Better(f.Better), Aggregate: test.Aggregate(f.Copies)})
+		all = append(all, test.Figure{Name: f.Name, Unit: f.Unit, Better: test.Better(f.Better),
+			Aggregate: test.Aggregate(f.Copies)})
 	}
 	return all
 }

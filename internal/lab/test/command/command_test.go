@@ -31,7 +31,8 @@ const took = "\n[[figures]]\nname = \"took\"\nunit = \"s\"\nbetter = \"less\"\nr
 
 func trial(t *testing.T) *test.Trial {
 	return &test.Trial{
-		Near: &place.Place{Runner: host.Local{Name: "bare"}, Name: "bare", Dir: t.TempDir(), Address: netip.MustParseAddr("10.0.0.1")}, Round: 3, Copy: 1, Of: 2,
+		Near: &place.Place{Runner: host.Local{Name: "bare"}, Name: "bare", Dir: t.TempDir(),
+			Address: netip.MustParseAddr("10.0.0.1")}, Round: 3, Copy: 1, Of: 2,
 		Far:     &place.Place{Runner: host.Local{Name: "far"}, Name: "far", Address: netip.MustParseAddr("127.0.0.1")},
 		Barrier: func(context.Context) error { return nil }, Keep: func(string, []byte) error { return nil },
 	}
@@ -57,7 +58,8 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []test.Sample{{Figure: "took", Value: 1.5}}; !slices.Equal(r.Samples, want) || kept != "output.txt: it took 1.50 s\n" {
+	if want := []test.Sample{{Figure: "took", Value: 1.5}}; !slices.Equal(r.Samples, want) ||
+		kept != "output.txt: it took 1.50 s\n" {
 		t.Errorf("%v, kept %q", r.Samples, kept)
 	}
 	r, err = run(t, tr, `command = ["echo", '{"a": {"b": [7, {"c": 2.5e3}]}, "s": "8", "ms": 12}']`+`
@@ -75,7 +77,8 @@ unit = "s"
 json = "ms"
 factor = 1e-3
 `)
-	if want := []test.Sample{{Figure: "x", Value: 2500}, {Figure: "y", Value: 8}, {Figure: "z", Value: 0.012}}; err != nil || !slices.Equal(r.Samples, want) {
+	if want := []test.Sample{{Figure: "x", Value: 2500}, {Figure: "y", Value: 8},
+		{Figure: "z", Value: 0.012}}; err != nil || !slices.Equal(r.Samples, want) {
 		t.Errorf("%v, %v", r.Samples, err)
 	}
 }
@@ -96,14 +99,17 @@ factor = 10
 	if want := []test.Sample{{Figure: "load", Value: 30}}; !slices.Equal(r.Samples, want) {
 		t.Errorf("%v", r.Samples)
 	}
-	if len(r.Series) != 1 || r.Series[0].Figure != "load" || r.Series[0].Step != 1 || !slices.Equal(r.Series[0].Values, []float64{30, 50, 10}) {
+	if len(r.Series) != 1 || r.Series[0].Figure != "load" || r.Series[0].Step != 1 ||
+		!slices.Equal(r.Series[0].Values, []float64{30, 50, 10}) {
 		t.Errorf("%+v", r.Series)
 	}
-	if _, err := run(t, trial(t), "command = \"echo none\"\n[[figures]]\nname = \"x\"\nunit = \"s\"\nregex = \"load ([0-9])\"\nevery = 1\n"); err == nil ||
+	if _, err := run(t, trial(t),
+		"command = \"echo none\"\n[[figures]]\nname = \"x\"\nunit = \"s\"\nregex = \"load ([0-9])\"\nevery = 1\n"); err == nil ||
 		!strings.Contains(err.Error(), "nothing of what the command printed matches") {
 		t.Errorf("%v", err)
 	}
-	for more, want := range map[string]string{"every = -1\nregex = \"(x)\"": "every = -1", "every = 1\njson = \"a\"": "has every, and json"} {
+	for more, want := range map[string]string{"every = -1\nregex = \"(x)\"": "every = -1",
+		"every = 1\njson = \"a\"": "has every, and json"} {
 		_, err := New(from("command = \"true\"\n[[figures]]\nname = \"x\"\nunit = \"s\"\n" + more + "\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", more, err)
@@ -115,9 +121,11 @@ func TestEnvironment(t *testing.T) {
 	tr := trial(t)
 	dir := tr.Near.Dir
 	for _, c := range []struct{ name, want string }{
-		{"SETTING", "bare"}, {"ROUND", "3"}, {"COPY", "1"}, {"COPIES", "2"}, {"FAR", "127.0.0.1"}, {"NEAR", "10.0.0.1"}, {"PORT", "7001"}, {"DIR", dir + "/1"},
+		{"SETTING", "bare"}, {"ROUND", "3"}, {"COPY", "1"}, {"COPIES", "2"}, {"FAR", "127.0.0.1"}, {"NEAR", "10.0.0.1"},
+		{"PORT", "7001"}, {"DIR", dir + "/1"},
 	} {
-		_, err := run(t, tr, "far_port = 7000\ncommand = \"[ \\\"$ORRERY_"+c.name+"\\\" = "+c.want+" ] && cd $ORRERY_DIR && echo took 1\""+took)
+		_, err := run(t, tr, "far_port = 7000\ncommand = \"[ \\\"$ORRERY_"+c.name+"\\\" = "+c.want+
+			" ] && cd $ORRERY_DIR && echo took 1\""+took)
 		if err != nil {
 			t.Errorf("ORRERY_%s is not %s: %v", c.name, c.want, err)
 		}
@@ -143,7 +151,8 @@ func TestLayer(t *testing.T) {
 			t.Errorf("%s: %v, %v", command, r.Samples, err)
 		}
 	}
-	if _, err := run(t, tr, "command = \"x\"\nprograms = [\"no-such\"]"+took); err == nil || err.Error() != "bare: there is no program no-such (put the package that has it into packages)" {
+	if _, err := run(t, tr, "command = \"x\"\nprograms = [\"no-such\"]"+took); err == nil ||
+		err.Error() != "bare: there is no program no-such (put the package that has it into packages)" {
 		t.Errorf("without a program: %v", err)
 	}
 }
@@ -157,7 +166,8 @@ func TestFailures(t *testing.T) {
 		`["/nowhere/x"]`:             "bare: the command did not succeed: bare: ",
 	} {
 		_, err := run(t, trial(t), "command = "+command+took)
-		if err == nil || !strings.Contains(err.Error(), want) && !strings.Contains(strings.ReplaceAll(err.Error(), "    \n", ""), strings.ReplaceAll(want, "    \n", "")) {
+		if err == nil || !strings.Contains(err.Error(), want) &&
+			!strings.Contains(strings.ReplaceAll(err.Error(), "    \n", ""), strings.ReplaceAll(want, "    \n", "")) {
 			t.Errorf("%s:\ngot  %v\nwant %s", command, err, want)
 		}
 	}
@@ -190,14 +200,16 @@ func TestFar(t *testing.T) {
 	}
 	const server = `import socket,os; s=socket.create_server(("127.0.0.1",int(os.environ["ORRERY_PORT"]))); c=s.accept()[0]; c.sendall(b"took 42\n"); c.close()`
 	const client = `import socket,os; print(socket.create_connection((os.environ["ORRERY_FAR"],int(os.environ["ORRERY_PORT"]))).makefile().read())`
-	text := fmt.Sprintf("far_port = 32471\nfar_command = ['python3', '-c', '%s']\ncommand = ['python3', '-c', '%s']", server, client) + took
+	text := fmt.Sprintf("far_port = 32471\nfar_command = ['python3', '-c', '%s']\ncommand = ['python3', '-c', '%s']",
+		server, client) + took
 	for range 2 {
 		r, err := run(t, trial(t), text)
 		if err != nil || r.Samples[0].Value != 42 {
 			t.Fatalf("%v, %v", r.Samples, err)
 		}
 	}
-	if _, err := run(t, trial(t), "far_port = 32471\nfar_command = \"echo no licence; exit 1\"\ncommand = \"true\""+took); err == nil ||
+	if _, err := run(t, trial(t), "far_port = 32471\nfar_command = \"echo no licence; exit 1\"\ncommand = \"true\""+
+		took); err == nil ||
 		!strings.Contains(err.Error(), "ended before it listened on tcp port 32472: no licence") {
 		t.Errorf("of a far command that fails: %v", err)
 	}
@@ -209,12 +221,15 @@ func TestFar(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	c, err := New(from("command = \"x\"\npackages = [\"hping3\"]\nseconds = 2.5\nfar = true" + took + "[[figures]]\nname = \"n\"\nunit = \"1/s\"\nregex = \"(.)\""))
+	c, err := New(from("command = \"x\"\npackages = [\"hping3\"]\nseconds = 2.5\nfar = true" + took +
+		"[[figures]]\nname = \"n\"\nunit = \"1/s\"\nregex = \"(.)\""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []test.Figure{{Name: "took", Unit: "s", Better: test.Less, Aggregate: test.Mean}, {Name: "n", Unit: "1/s", Better: test.Neither, Aggregate: test.Sum}}
-	if n := c.Needs(); !slices.Equal(c.Figures(), want) || c.Time() != 2500*time.Millisecond || !n.Far || !slices.Equal(n.Packages, []string{"hping3"}) {
+	want := []test.Figure{{Name: "took", Unit: "s", Better: test.Less, Aggregate: test.Mean},
+		{Name: "n", Unit: "1/s", Better: test.Neither, Aggregate: test.Sum}}
+	if n := c.Needs(); !slices.Equal(c.Figures(), want) || c.Time() != 2500*time.Millisecond || !n.Far ||
+		!slices.Equal(n.Packages, []string{"hping3"}) {
 		t.Errorf("%+v, %s, %+v", c.Figures(), c.Time(), n)
 	}
 	for text, want := range map[string]string{

@@ -60,7 +60,8 @@ func (f *figure) check(wrong test.Wrong) {
 	}
 }
 
-// read finds the figure in what the command printed, and the values over time of which it is the mean, if there are any.
+// read finds the figure in what the command printed, and the values over time of which it is the
+// mean, if there are any.
 func (f *figure) read(text string) (value float64, series []float64, err error) {
 	if f.Every == 0 {
 		word, err := f.find(text)
@@ -89,7 +90,8 @@ func (f *figure) read(text string) (value float64, series []float64, err error) 
 func (f *figure) number(word string) (float64, error) {
 	n, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-		return 0, problem.New(problem.Failed, "%q: %q is not a number", f.Name, beginning(word, 80)).Try("make the group or the path end where the number does")
+		return 0, problem.New(problem.Failed, "%q: %q is not a number", f.Name, beginning(word, 80)).
+			Try("make the group or the path end where the number does")
 	}
 	if f.Factor != nil {
 		n *= *f.Factor

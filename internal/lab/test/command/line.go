@@ -35,8 +35,9 @@ func read(command any) (l line, ok bool) {
 	return l, false
 }
 
-// in returns the words that run the command in a place, with an environment. The first of a list is a program of the layer. In the text of a
-// shell, which is the place's own, the programs that were named are aliases for what runs them from the layer.
+// in returns the words that run the command in a place, with an environment. The first of a list is
+// a program of the layer. In the text of a shell, which is the place's own, the programs that were
+// named are aliases for what runs them from the layer.
 func (l line) in(p *place.Place, programs, env []string) []string {
 	args := append([]string{"/usr/bin/env"}, env...)
 	if l.text == "" {

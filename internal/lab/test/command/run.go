@@ -32,11 +32,13 @@ func (c *command) Check(ctx context.Context, t *test.Trial) error {
 	return serve.Free(ctx, t.Far, serve.Protocol(c.FarProto), c.FarPort+t.Copy)
 }
 
-// runs sees that there is a program. What runs it ends with its name in a node, and with its file on the bare host.
+// runs sees that there is a program. What runs it ends with its name in a node, and with its file
+// on the bare host.
 func runs(ctx context.Context, p *place.Place, program string) error {
 	words := p.Command(program)
 	if _, err := place.Output(ctx, p, "/bin/sh", "-c", `command -v "$1"`, "sh", words[len(words)-1]); err != nil {
-		return problem.New(problem.Unable, "there is no program %s", program).At(p.Name).Try("put the package that has it into packages")
+		return problem.New(problem.Unable, "there is no program %s", program).At(p.Name).
+			Try("put the package that has it into packages")
 	}
 	return nil
 }
@@ -50,7 +52,8 @@ type detail struct {
 func (c *command) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	env := c.environment(t)
 	if !c.far.empty() {
-		server, err := serve.Start(ctx, t.Far, serve.Protocol(c.FarProto), c.FarPort+t.Copy, host.Command{Args: c.far.in(t.Far, c.Programs, env.vars)})
+		server, err := serve.Start(ctx, t.Far, serve.Protocol(c.FarProto), c.FarPort+t.Copy,
+			host.Command{Args: c.far.in(t.Far, c.Programs, env.vars)})
 		if err != nil {
 			return test.Result{}, err
 		}

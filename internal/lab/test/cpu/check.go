@@ -14,7 +14,8 @@ import (
 
 var banner = pattern.New(`^stress-ng, version (\S+)`)
 
-// Check sees that stress-ng is there, knows the methods, and is the same version in all places: the loops change from one to another.
+// Check sees that stress-ng is there, knows the methods, and is the same version in all places: the
+// loops change from one to another.
 func (c *cpu) Check(ctx context.Context, t *test.Trial) error {
 	found, err := test.Known(ctx, t.Near, banner(), "the package stress-ng", "stress-ng", "--version")
 	if err != nil {
@@ -34,7 +35,8 @@ func (c *cpu) same(version string, p *place.Place) error {
 		c.version, c.first = version, p.Name
 	}
 	if c.version != version {
-		return problem.New(problem.Unable, "stress-ng is %s here and %s in %s: their operations are not the same work", version, c.version, c.first).
+		return problem.New(problem.Unable, "stress-ng is %s here and %s in %s: their operations are not the same work",
+			version, c.version, c.first).
 			At(p.Name).Try("run both from the same layer")
 	}
 	return nil

@@ -1,10 +1,12 @@
 // Package cpu measures the processor in a place: stress-ng's own loops, and a score that is their
 // geometric mean.
 //
-// It follows the CPU tests of INFN, which gave the score of one and of eight copies of a benchmark and its wall clock on virtual and on
-// physical machines. They ran HEP-SPEC06, which stands on SPEC CPU2006 and needs its licence. This score is not HEP-SPEC06, has no relation
-// to it that one could reckon with, and must not be compared with figures of it: a "bogo operation" is one turn of a loop of stress-ng, and
-// means the same thing only for the same method in the same version. Ratios of settings in one run are what it is good for.
+// It follows the CPU tests of INFN, which gave the score of one and of eight copies of a benchmark
+// and its wall clock on virtual and on physical machines. They ran HEP-SPEC06, which stands on SPEC
+// CPU2006 and needs its licence. This score is not HEP-SPEC06, has no relation to it that one could
+// reckon with, and must not be compared with figures of it: a "bogo operation" is one turn of a
+// loop of stress-ng, and means the same thing only for the same method in the same version. Ratios
+// of settings in one run are what it is good for.
 package cpu
 
 import (
@@ -22,8 +24,9 @@ type options struct {
 	Clock   string   `toml:"clock"`   // by which rates are: real, or cpu, which is user and system time
 }
 
-// defaults are methods with integers, floating point, memory and branches; all of them are in stress-ng 0.15.06, as Debian 12 has it. The
-// work takes a method about a quarter of a second on a core of 2023.
+// defaults are methods with integers, floating point, memory and branches; all of them are in
+// stress-ng 0.15.06, as Debian 12 has it. The work takes a method about a quarter of a second on a
+// core of 2023.
 func defaults() options {
 	return options{
 		Methods: []string{"int64", "float", "double", "fft", "matrixprod", "prime", "crc16", "queens"},
@@ -39,7 +42,8 @@ const (
 
 // The figures beside those of methods.
 const (
-	score = "geometric mean of stress-ng" // named for what it is: "score" would be taken for HEP-SPEC06, in whose place it stands
+	// named for what it is: "score" would be taken for HEP-SPEC06, in whose place it stands
+	score = "geometric mean of stress-ng"
 	wall  = "wall clock"
 )
 

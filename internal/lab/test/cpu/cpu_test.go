@@ -36,7 +36,8 @@ func TestNew(t *testing.T) {
 	for _, f := range c.Figures() {
 		names = append(names, f.Name+" "+f.Unit+" "+string(f.Aggregate))
 	}
-	if want := []string{"geometric mean of stress-ng 1/s sum", "wall clock s mean", "int64 1/s sum", "fft 1/s sum"}; !slices.Equal(names, want) {
+	if want := []string{"geometric mean of stress-ng 1/s sum", "wall clock s mean", "int64 1/s sum",
+		"fft 1/s sum"}; !slices.Equal(names, want) {
 		t.Errorf("figures %q, want %q", names, want)
 	}
 	if got := c.Time(); got != 600*time.Millisecond {
@@ -106,7 +107,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestMean: the score of a machine that is k times as fast in every method is k times as high, and it is within its rates.
+// TestMean: the score of a machine that is k times as fast in every method is k times as high, and
+// it is within its rates.
 func TestMean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rates := rapid.SliceOfN(rapid.Float64Range(1e-3, 1e9), 1, 20).Draw(t, "rates")
@@ -133,7 +135,8 @@ func (a answers) Run(_ context.Context, c host.Command) error {
 		fmt.Fprintf(c.Stdout, "stress-ng, version %s (gcc 12.2.0, x86_64 Linux)\n", a.version)
 		return nil
 	}
-	return &host.RunError{Status: 1, Output: "cpu-method must be one of: all int64 float fft\n", Err: errors.New("exit status 1")}
+	return &host.RunError{Status: 1, Output: "cpu-method must be one of: all int64 float fft\n",
+		Err: errors.New("exit status 1")}
 }
 
 func TestCheck(t *testing.T) {
@@ -149,11 +152,14 @@ func TestCheck(t *testing.T) {
 		t.Errorf("of methods that are not there: %v", err)
 	}
 	err = c.Check(t.Context(), in("veth", "0.17.00"))
-	if err == nil || !strings.HasPrefix(err.Error(), "veth: stress-ng is 0.17.00 here and 0.15.06 in bare: their operations are not the same work") {
+	if err == nil || !strings.HasPrefix(err.Error(),
+		"veth: stress-ng is 0.17.00 here and 0.15.06 in bare: their operations are not the same work") {
 		t.Errorf("of another version: %v", err)
 	}
-	err = c.Check(t.Context(), &test.Trial{Near: &place.Place{Name: "bare", Runner: host.Local{}, Programs: func(string) []string { return []string{"/nowhere/stress-ng"} }}})
-	if err == nil || !strings.HasPrefix(err.Error(), "bare: stress-ng cannot be run") || !strings.HasSuffix(err.Error(), "(its layer must have the package stress-ng)") {
+	err = c.Check(t.Context(), &test.Trial{Near: &place.Place{Name: "bare", Runner: host.Local{},
+		Programs: func(string) []string { return []string{"/nowhere/stress-ng"} }}})
+	if err == nil || !strings.HasPrefix(err.Error(), "bare: stress-ng cannot be run") ||
+		!strings.HasSuffix(err.Error(), "(its layer must have the package stress-ng)") {
 		t.Errorf("without it: %v", err)
 	}
 }

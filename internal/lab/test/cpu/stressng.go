@@ -58,13 +58,15 @@ func parse(text []byte) (*loop, error) {
 		if *m.Ops <= 0 || *m.RealRate <= 0 || *m.CPURate <= 0 || *m.Wall <= 0 {
 			return nil, unfit(d.System.Version, "tells of %s", "no operation: the time was too short for one")
 		}
-		return &loop{Version: d.System.Version, Ops: *m.Ops, RealRate: *m.RealRate, CPURate: *m.CPURate, Wall: *m.Wall, User: m.User, System: m.Kernel}, nil
+		return &loop{Version: d.System.Version, Ops: *m.Ops, RealRate: *m.RealRate, CPURate: *m.CPURate, Wall: *m.Wall,
+			User: m.User, System: m.Kernel}, nil
 	}
 	return nil, unfit(d.System.Version, "has no %s", "metrics of the cpu stressor")
 }
 
 func unfit(version, format, what string) error {
-	return problem.New(problem.Failed, "what stress-ng %s wrote "+format, version, what).Try("the lab reads what 0.15 writes by --metrics --yaml")
+	return problem.New(problem.Failed, "what stress-ng %s wrote "+format, version, what).
+		Try("the lab reads what 0.15 writes by --metrics --yaml")
 }
 
 // methods reads the list that stress-ng prints when it is asked for a method that it has not.

@@ -11,8 +11,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// bonnie runs bonnie++. Of the memory (-r) it is told half of the file size (-s), because it refuses to work on a file that is not twice as
-// large as memory; what that means for the figures is told by a label instead.
+// bonnie runs bonnie++. Of the memory (-r) it is told half of the file size (-s), because it
+// refuses to work on a file that is not twice as large as memory; what that means for the figures
+// is told by a label instead.
 type bonnie struct {
 	*ground
 	fitting
@@ -43,8 +44,8 @@ func (b *bonnie) columns(characters bool) []column {
 	return all
 }
 
-// Time counts four ways through the file at 200 MB/s, the seeks, 2000 files a second, and ten seconds for each way of single characters, of which
-// bonnie++ does as many whatever the size.
+// Time counts four ways through the file at 200 MB/s, the seeks, 2000 files a second, and ten
+// seconds for each way of single characters, of which bonnie++ does as many whatever the size.
 func (b *bonnie) Time() time.Duration {
 	all := seconds(4*float64(b.size(b.Size))/200e6+float64(b.Files)*1024/2000) + 2*time.Second
 	if b.Characters {
@@ -69,7 +70,8 @@ func (b *bonnie) Check(ctx context.Context, t *test.Trial) error {
 	// It has no option for its version: a size of which it says what is wrong does nothing and is soon over.
 	_, err := t.Near.Output(ctx, "bonnie++", "-q", "-d", "/", "-s", "0", "-n", "0", "-u", "root")
 	if err != nil && !strings.Contains(err.Error(), "Version:") {
-		return problem.New(problem.Unable, "bonnie++ cannot be run").At(t.Near.Name).Because(err).Try("its layer must have the package bonnie++")
+		return problem.New(problem.Unable, "bonnie++ cannot be run").At(t.Near.Name).Because(err).
+			Try("its layer must have the package bonnie++")
 	}
 	b.forget(t)
 	at, err := b.floor(ctx, t)
@@ -103,9 +105,11 @@ func (b *bonnie) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 }
 
 // once runs bonnie++ with a file of some size.
-func (b *bonnie) once(ctx context.Context, t *test.Trial, at floor, size test.Bytes, characters bool) (*bonnieMarks, error) {
+func (b *bonnie) once(ctx context.Context, t *test.Trial, at floor, size test.Bytes, characters bool) (*bonnieMarks,
+	error) {
 	mib := int64(size >> 20)
-	args := []string{"-q", "-d", at.dir, "-s", strconv.FormatInt(mib, 10), "-r", strconv.FormatInt(mib/2, 10), "-n", strconv.Itoa(b.Files),
+	args := []string{"-q", "-d", at.dir, "-s", strconv.FormatInt(mib, 10), "-r", strconv.FormatInt(mib/2, 10), "-n",
+		strconv.Itoa(b.Files),
 		"-u", "root", "-m", "orrery"}
 	if !characters {
 		args = append(args, "-f")
@@ -128,7 +132,8 @@ func (m *bonnieMarks) labels() []test.Label {
 	var all []test.Label
 	for _, figure := range m.fast {
 		all = append(all, test.Label{
-			Name: "too-fast", Where: figure, Why: fmt.Sprintf("bonnie++ did %q in less than half a second and tells no rate", figure),
+			Name: "too-fast", Where: figure, Why: fmt.Sprintf("bonnie++ did %q in less than half a second and tells no rate",
+				figure),
 			Cure: "make size or files larger",
 		})
 	}

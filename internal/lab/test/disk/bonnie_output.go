@@ -15,15 +15,19 @@ type column struct {
 	factor float64
 }
 
-// The columns of format 1.98 (bon_csv2html(1)), which is that of bonnie++ 1.98 and of 2.00 and 2.00a (Debian 11 and 12): rates of blocks in KiB/s, seeks and files in 1/s. After each one stands the processor's share.
+// The columns of format 1.98 (bon_csv2html(1)), which is that of bonnie++ 1.98 and of 2.00 and
+// 2.00a (Debian 11 and 12): rates of blocks in KiB/s, seeks and files in 1/s. After each one stands
+// the processor's share.
 var (
 	characterColumns = []column{{9, "character write", bytesPerSecond, 1024}, {15, "character read", bytesPerSecond, 1024}}
 	blockColumns     = []column{
-		{11, "block write", bytesPerSecond, 1024}, {13, "block rewrite", bytesPerSecond, 1024}, {17, "block read", bytesPerSecond, 1024},
+		{11, "block write", bytesPerSecond, 1024}, {13, "block rewrite", bytesPerSecond, 1024},
+		{17, "block read", bytesPerSecond, 1024},
 		{19, "seeks", perSecond, 1},
 	}
 	fileColumns = []column{
-		{26, "create sequential", perSecond, 1}, {28, "stat sequential", perSecond, 1}, {30, "delete sequential", perSecond, 1},
+		{26, "create sequential", perSecond, 1}, {28, "stat sequential", perSecond, 1},
+		{30, "delete sequential", perSecond, 1},
 		{32, "create random", perSecond, 1}, {34, "stat random", perSecond, 1}, {36, "delete random", perSecond, 1},
 	}
 )
@@ -47,7 +51,8 @@ func parseBonnie(text string, columns []column) (*bonnieMarks, error) {
 			Try("the lab reads what bonnie++ 1.98, 2.00 and 2.00a print with -q")
 	}
 	if len(words) != columnsOf198 {
-		return nil, problem.New(problem.Failed, "what bonnie++ printed has %d columns instead of %d", len(words), columnsOf198).Try("was it killed?")
+		return nil, problem.New(problem.Failed, "what bonnie++ printed has %d columns instead of %d", len(words),
+			columnsOf198).Try("was it killed?")
 	}
 	m := &bonnieMarks{version: words[1], rates: map[string]float64{}}
 	for _, c := range columns {
@@ -58,12 +63,14 @@ func parseBonnie(text string, columns []column) (*bonnieMarks, error) {
 		}
 		n, err := strconv.ParseFloat(word, 64)
 		if err != nil || n <= 0 {
-			return nil, problem.New(problem.Failed, "what bonnie++ printed has %q for %s, in column %d", word, c.figure, c.index+1)
+			return nil, problem.New(problem.Failed, "what bonnie++ printed has %q for %s, in column %d", word, c.figure,
+				c.index+1)
 		}
 		m.rates[c.figure] = n * c.factor
 	}
 	if len(m.rates) == 0 {
-		return nil, &fastError{problem.New(problem.Failed, "bonnie++ did everything too fast to tell a rate").Try("make size larger")}
+		return nil, &fastError{problem.New(problem.Failed,
+			"bonnie++ did everything too fast to tell a rate").Try("make size larger")}
 	}
 	return m, nil
 }

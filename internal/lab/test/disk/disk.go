@@ -1,8 +1,10 @@
 // Package disk measures the disk of a place, with fio, iozone or bonnie++.
 //
-// It follows the disk tests of INFN (sequential writes on virtual and physical machines), of CERN and Intel (random reads by threads, and by
-// block with 512 threads; mixed; random writes) and of Rx-OSD (iozone: write, rewrite, read, reread and random by record size). fio's JSON
-// is that of fio(1) 3.33; iozone's table and bonnie++'s CSV are those of iozone(1) 3.489 and bonnie++(8) 2.00a, as Debian 12 has them.
+// It follows the disk tests of INFN (sequential writes on virtual and physical machines), of CERN
+// and Intel (random reads by threads, and by block with 512 threads; mixed; random writes) and of
+// Rx-OSD (iozone: write, rewrite, read, reread and random by record size). fio's JSON is that of
+// fio(1) 3.33; iozone's table and bonnie++'s CSV are those of iozone(1) 3.489 and bonnie++(8)
+// 2.00a, as Debian 12 has them.
 package disk
 
 import (
@@ -59,8 +61,8 @@ func New(decode func(options any) error) (test.Test, error) {
 	return &fio{ground, o.jobs()}, nil
 }
 
-// warmUp is for how long jobs of fio run before they are measured, in seconds, unless the file says so: until queues and caches of
-// the device are as they will be.
+// warmUp is for how long jobs of fio run before they are measured, in seconds, unless the file says
+// so: until queues and caches of the device are as they will be.
 const warmUp = 0.2
 
 // complete sets the options of a program that were not given to their defaults.
@@ -114,7 +116,8 @@ func (o *options) foreign(wrong test.Wrong) {
 		name, of string
 		given    bool
 	}{
-		{"matrices", byFio, o.Matrices != nil}, {"jobs", byFio, o.Jobs != nil}, {"seconds", byFio, o.Seconds != 0}, {"warm_up", byFio, o.WarmUp != warmUp},
+		{"matrices", byFio, o.Matrices != nil}, {"jobs", byFio, o.Jobs != nil}, {"seconds", byFio, o.Seconds != 0},
+		{"warm_up", byFio, o.WarmUp != warmUp},
 		{"latency", byFio, o.Latency}, {"engine", byFio, o.Engine != ""},
 		{"records", byIozone, o.Records != nil}, {"files", byBonnie, o.Files != 0}, {"max_size", byBonnie, o.MaxSize != 0},
 		{"characters", byBonnie, o.Characters},

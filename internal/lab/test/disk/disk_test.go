@@ -33,12 +33,17 @@ func TestFigures(t *testing.T) {
 	for text, want := range map[string][]string{
 		"": {"write 1M depth 4 [B/s]", "randread 4k 1 thread [1/s]", "randread 4k 16 threads [1/s]",
 			"randrw 70/30 4k 16 threads read [1/s]", "randrw 70/30 4k 16 threads write [1/s]"},
-		"matrices = [\"random read by block at 512 threads\"]\nsize = \"1GiB\"": {"randread 4k 512 threads B/s [B/s]", "randread 16k 512 threads B/s [B/s]",
+		"matrices = [\"random read by block at 512 threads\"]\nsize = \"1GiB\"": {"randread 4k 512 threads B/s [B/s]",
+			"randread 16k 512 threads B/s [B/s]",
 			"randread 64k 512 threads B/s [B/s]", "randread 256k 512 threads B/s [B/s]", "randread 1M 512 threads B/s [B/s]"},
-		"matrices = [\"sequential write by depth\"]":                                {"write 1M [B/s]", "write 1M depth 4 [B/s]", "write 1M depth 16 [B/s]", "write 1M depth 32 [B/s]"},
-		"latency = true\n[[jobs]]\nrw = \"randwrite\"\nblock = \"8KiB\"\ndepth = 2": {"randwrite 8k depth 2 1 thread [1/s]", "randwrite 8k depth 2 1 thread p50 [s]", "randwrite 8k depth 2 1 thread p99 [s]"},
-		"program = \"iozone\"\nrecords = [\"4KiB\"]":                                {"write 4k [B/s]", "rewrite 4k [B/s]", "read 4k [B/s]", "reread 4k [B/s]", "random read 4k [B/s]", "random write 4k [B/s]"},
-		"program = \"bonnie++\"\ncharacters = true": {"character write [B/s]", "character read [B/s]", "block write [B/s]", "block rewrite [B/s]",
+		"matrices = [\"sequential write by depth\"]": {"write 1M [B/s]",
+			"write 1M depth 4 [B/s]", "write 1M depth 16 [B/s]", "write 1M depth 32 [B/s]"},
+		"latency = true\n[[jobs]]\nrw = \"randwrite\"\nblock = \"8KiB\"\ndepth = 2": {"randwrite 8k depth 2 1 thread [1/s]",
+			"randwrite 8k depth 2 1 thread p50 [s]", "randwrite 8k depth 2 1 thread p99 [s]"},
+		"program = \"iozone\"\nrecords = [\"4KiB\"]": {"write 4k [B/s]", "rewrite 4k [B/s]",
+			"read 4k [B/s]", "reread 4k [B/s]", "random read 4k [B/s]", "random write 4k [B/s]"},
+		"program = \"bonnie++\"\ncharacters = true": {"character write [B/s]", "character read [B/s]", "block write [B/s]",
+			"block rewrite [B/s]",
 			"block read [B/s]", "seeks [1/s]"},
 		"program = \"bonnie++\"": {"block write [B/s]", "block rewrite [B/s]", "block read [B/s]", "seeks [1/s]"},
 	} {
@@ -58,7 +63,8 @@ func TestMatrices(t *testing.T) {
 }
 
 func TestNeeds(t *testing.T) {
-	for text, want := range map[string][]string{"": {"fio"}, `program = "iozone"`: nil, `program = "bonnie++"`: {"bonnie++"}} {
+	for text, want := range map[string][]string{"": {"fio"}, `program = "iozone"`: nil,
+		`program = "bonnie++"`: {"bonnie++"}} {
 		d, err := New(from(text))
 		if err != nil {
 			t.Fatal(err)
@@ -129,13 +135,15 @@ func labelNames(all []test.Label) string {
 	return strings.Join(names, " ")
 }
 
-// TestArguments: threads that write one after another have parts of the file of their own; without O_DIRECT writes end with fsync.
+// TestArguments: threads that write one after another have parts of the file of their own; without
+// O_DIRECT writes end with fsync.
 func TestArguments(t *testing.T) {
 	f := &fio{&ground{options: options{Size: 1 << 20, Seconds: 0.5, WarmUp: 0.2}}, nil}
 	j := job{RW: "write", Block: 4096, Threads: 3}
 	j.complete()
 	got := strings.Join(f.arguments(floor{dir: "/d"}, j), " ")
-	for _, want := range []string{"--filename=/d/fio.data", "--size=348160", "--offset_increment=348160", "--direct=0", "--end_fsync=1", "--ioengine=psync", "--runtime=500ms", "--ramp_time=200ms"} {
+	for _, want := range []string{"--filename=/d/fio.data", "--size=348160", "--offset_increment=348160", "--direct=0",
+		"--end_fsync=1", "--ioengine=psync", "--runtime=500ms", "--ramp_time=200ms"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)
 		}

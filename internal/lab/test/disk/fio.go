@@ -13,8 +13,8 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// fio runs jobs of fio one after another on one file, which is laid out beforehand: writes overwrite, so no figure depends on what a job
-// before it has allocated.
+// fio runs jobs of fio one after another on one file, which is laid out beforehand: writes
+// overwrite, so no figure depends on what a job before it has allocated.
 type fio struct {
 	*ground
 	list []job
@@ -63,7 +63,8 @@ func (f *fio) file(ctx context.Context, t *test.Trial) (floor, error) {
 	if err := f.room(ctx, t, at.dir, f.Size); err != nil {
 		return at, err
 	}
-	out, err := t.Near.Output(ctx, "fio", "--name=layout", "--filename="+file, fmt.Sprintf("--size=%d", f.Size), "--rw=write", "--bs=1M",
+	out, err := t.Near.Output(ctx, "fio", "--name=layout", "--filename="+file, fmt.Sprintf("--size=%d", f.Size),
+		"--rw=write", "--bs=1M",
 		"--ioengine=psync", "--end_fsync=1", "--direct="+bit(at.direct), "--output-format=json")
 	if _, unread := parseFio(out); unread != nil || err != nil {
 		return at, problem.New(problem.Failed, "fio cannot lay %s out", file).At(t.Near.Name).Because(worse(err, unread))
@@ -115,7 +116,8 @@ func (f *fio) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 }
 
 func (f *fio) job(ctx context.Context, t *test.Trial, at floor, j job) (*ran, error) {
-	out, err := t.Record(ctx, strings.NewReplacer(" ", "-", "/", "-").Replace(j.name())+".json", "fio", f.arguments(at, j)...)
+	out, err := t.Record(ctx, strings.NewReplacer(" ", "-", "/", "-").Replace(j.name())+".json", "fio",
+		f.arguments(at, j)...)
 	done, unread := parseFio(out)
 	if err := worse(err, unread); err != nil {
 		return nil, problem.New(problem.Failed, "fio: %s", j.name()).At(t.Near.Name).Because(err)
@@ -123,7 +125,8 @@ func (f *fio) job(ctx context.Context, t *test.Trial, at floor, j job) (*ran, er
 	return done, nil
 }
 
-// arguments of a job. Threads are threads, not processes, and read or write the same file; where that is sequential each has a part of its own.
+// arguments of a job. Threads are threads, not processes, and read or write the same file; where
+// that is sequential each has a part of its own.
 func (f *fio) arguments(at floor, j job) []string {
 	engine := f.Engine
 	if engine == "" {
@@ -133,9 +136,12 @@ func (f *fio) arguments(at floor, j job) []string {
 	}
 	size := int64(f.Size)
 	args := []string{
-		"--name=orrery", "--filename=" + path.Join(at.dir, fioFile), "--rw=" + j.RW, fmt.Sprintf("--bs=%d", j.Block), fmt.Sprintf("--iodepth=%d", j.Depth),
-		fmt.Sprintf("--numjobs=%d", j.Threads), "--thread", "--group_reporting", "--ioengine=" + engine, "--direct=" + bit(at.direct),
-		"--time_based", fmt.Sprintf("--ramp_time=%dms", seconds(f.WarmUp).Milliseconds()), fmt.Sprintf("--runtime=%dms", seconds(f.Seconds).Milliseconds()), "--norandommap", "--randrepeat=0",
+		"--name=orrery", "--filename=" + path.Join(at.dir, fioFile), "--rw=" + j.RW, fmt.Sprintf("--bs=%d", j.Block),
+		fmt.Sprintf("--iodepth=%d", j.Depth),
+		fmt.Sprintf("--numjobs=%d", j.Threads), "--thread", "--group_reporting", "--ioengine=" + engine,
+		"--direct=" + bit(at.direct),
+		"--time_based", fmt.Sprintf("--ramp_time=%dms", seconds(f.WarmUp).Milliseconds()),
+		fmt.Sprintf("--runtime=%dms", seconds(f.Seconds).Milliseconds()), "--norandommap", "--randrepeat=0",
 		"--percentile_list=50:99", "--output-format=json",
 	}
 	if j.sequential() && j.Threads > 1 {
@@ -163,7 +169,8 @@ func (f *fio) samples(j job, done *ran) ([]test.Sample, error) {
 			value = way.Rate
 		}
 		if value <= 0 {
-			return nil, problem.New(problem.Failed, "not one block of %q was done in %v s", s.figure, f.Seconds).Try("make seconds larger")
+			return nil, problem.New(problem.Failed, "not one block of %q was done in %v s", s.figure, f.Seconds).
+				Try("make seconds larger")
 		}
 		all = append(all, test.Sample{Figure: s.figure, Value: value})
 		if f.Latency {

@@ -71,17 +71,20 @@ func parseFio(text []byte) (*ran, error) {
 		err = jsonlimit.Unmarshal(text[begin:], &r)
 	}
 	if err != nil {
-		return nil, problem.New(problem.Failed, "what fio printed is not whole JSON (%d bytes)", len(text)).Because(err).Try("was it killed?")
+		return nil, problem.New(problem.Failed, "what fio printed is not whole JSON (%d bytes)", len(text)).Because(err).
+			Try("was it killed?")
 	}
 	if len(r.Jobs) != 1 || r.Jobs[0].Read == nil || r.Jobs[0].Write == nil {
-		return nil, problem.New(problem.Failed, "%s printed %d jobs instead of one with read and write", r.Version, len(r.Jobs)).
+		return nil, problem.New(problem.Failed, "%s printed %d jobs instead of one with read and write", r.Version,
+			len(r.Jobs)).
 			Try("the lab reads fio 3.33 and what prints the same")
 	}
 	j := r.Jobs[0]
 	if j.Error != 0 {
 		return nil, problem.New(problem.Failed, "fio failed").Because(syscall.Errno(j.Error)).Try("run it there by hand")
 	}
-	done := &ran{Version: r.Version, Read: j.Read.way(), Write: j.Write.way(), User: j.User, System: j.System, Disks: []string{}}
+	done := &ran{Version: r.Version, Read: j.Read.way(), Write: j.Write.way(), User: j.User, System: j.System,
+		Disks: []string{}}
 	for _, d := range r.Disks {
 		done.Disks = append(done.Disks, d.Name)
 	}

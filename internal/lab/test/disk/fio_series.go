@@ -36,9 +36,11 @@ func (f *fio) series(ctx context.Context, t *test.Trial, at floor, j job) ([]tes
 	if j.Unit == bytesPerSecond {
 		kind, factor = "bw", 1024
 	}
-	out, err := place.Output(ctx, t.Near, "/bin/sh", "-c", `cat "$1_$2.log"; rm -f "$1"_*`, "sh", path.Join(at.dir, fioLog), kind)
+	out, err := place.Output(ctx, t.Near, "/bin/sh", "-c", `cat "$1_$2.log"; rm -f "$1"_*`, "sh",
+		path.Join(at.dir, fioLog), kind)
 	if err != nil {
-		return nil, problem.New(problem.Failed, "fio's log of each second of %s cannot be read", j.name()).At(t.Near.Name).Because(err)
+		return nil, problem.New(problem.Failed, "fio's log of each second of %s cannot be read", j.name()).At(t.Near.Name).
+			Because(err)
 	}
 	read, written := parseLog(string(out), factor)
 	var all []test.Series
@@ -54,8 +56,9 @@ func (f *fio) series(ctx context.Context, t *test.Trial, at floor, j job) ([]tes
 	return all, nil
 }
 
-// parseLog reads a log of fio(1), "LOG FILE FORMATS": time in ms, value, direction (0 reads, 1 writes), … The lines of a thread follow those of
-// another; what they did in the same second is added. Lines that are none are passed over.
+// parseLog reads a log of fio(1), "LOG FILE FORMATS": time in ms, value, direction (0 reads, 1
+// writes), … The lines of a thread follow those of another; what they did in the same second is
+// added. Lines that are none are passed over.
 func parseLog(text string, factor float64) (read, written []float64) {
 	const maxSeconds = 100_000
 	for line := range strings.Lines(text) {

@@ -10,18 +10,21 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// A fitting is the size of the file with which bonnie++ tells all its rates in all places. It tells none for what took less than
-// half a second: the ratio would stand on those rounds alone that were slow.
+// A fitting is the size of the file with which bonnie++ tells all its rates in all places. It tells
+// none for what took less than half a second: the ratio would stand on those rounds alone that were
+// slow.
 type fitting struct {
 	mutex sync.Mutex
 	now   test.Bytes
 	tried map[string]test.Bytes // the size with which a place was tried last
 }
 
-// phase is how long each phase is to take, in seconds. It is well above the half second from which bonnie++ tells a rate.
+// phase is how long each phase is to take, in seconds. It is well above the half second from which
+// bonnie++ tells a rate.
 const phase = 0.8
 
-// maxFitting is how long bonnie++ may take with a file that is made larger still. A disk may read from a cache and write slowly.
+// maxFitting is how long bonnie++ may take with a file that is made larger still. A disk may read
+// from a cache and write slowly.
 const maxFitting = 20 * time.Second
 
 // growth is by how much a file is made larger whose size is too small.
@@ -34,8 +37,8 @@ func (f *fitting) size(least test.Bytes) test.Bytes {
 	return max(f.now, least)
 }
 
-// fit makes the file larger until no phase is too short in a place, as far as it may and there is room. One that still is has a
-// label in its trials.
+// fit makes the file larger until no phase is too short in a place, as far as it may and there is
+// room. One that still is has a label in its trials.
 func (b *bonnie) fit(ctx context.Context, t *test.Trial, at floor) error {
 	for {
 		size := b.size(b.Size)

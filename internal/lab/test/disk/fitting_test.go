@@ -52,7 +52,8 @@ func (f fastDisk) Run(_ context.Context, c host.Command) error {
 	return err
 }
 
-// TestFitting: bonnie++ has a file with which each phase takes a second in the fastest place, as far as there is room.
+// TestFitting: bonnie++ has a file with which each phase takes a second in the fastest place, as
+// far as there is room.
 func TestFitting(t *testing.T) {
 	for name, c := range map[string]struct {
 		options string

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzAnswers: a program in a node may print anything. No parser panics at it; what it gives is judged where samples are kept.
+// FuzzAnswers: a program in a node may print anything. No parser panics at it; what it gives is
+// judged where samples are kept.
 func FuzzAnswers(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/*")
 	if err != nil {

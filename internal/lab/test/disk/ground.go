@@ -15,7 +15,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// A ground is what the programs have in common: a directory for each copy, what its file system can, and room for the file.
+// A ground is what the programs have in common: a directory for each copy, what its file system
+// can, and room for the file.
 type ground struct {
 	options
 	known sync.Map // floors, by place and directory
@@ -34,7 +35,8 @@ func dir(t *test.Trial) string { return path.Join(t.Near.Dir, strconv.Itoa(t.Cop
 
 func key(t *test.Trial) string { return t.Near.Name + "\x00" + t.Near.Node + "\x00" + dir(t) }
 
-// forget drops what was found out about the directory of a trial: when nodes are recreated, their directories are gone.
+// forget drops what was found out about the directory of a trial: when nodes are recreated, their
+// directories are gone.
 func (g *ground) forget(t *test.Trial) { g.known.Delete(key(t)) }
 
 // floor finds out about the directory of a trial, once, and makes it.
@@ -62,10 +64,12 @@ func (g *ground) floor(ctx context.Context, t *test.Trial) (floor, error) {
 	return f, nil
 }
 
-// direct reports whether a file can be written past the page cache (open(2), O_DIRECT: EINVAL if the file system cannot).
+// direct reports whether a file can be written past the page cache (open(2), O_DIRECT: EINVAL if
+// the file system cannot).
 func direct(ctx context.Context, p *place.Place, dir string) (bool, error) {
 	file := path.Join(dir, "o_direct")
-	err := shell(ctx, p, `LC_ALL=C dd if=/dev/zero of="$1" bs=64k count=1 oflag=direct status=none; status=$?; rm -f "$1"; exit $status`, file)
+	err := shell(ctx, p, `LC_ALL=C dd if=/dev/zero of="$1" bs=64k count=1 oflag=direct status=none; status=$?; rm -f "$1"; exit $status`,
+		file)
 	if run := (*host.RunError)(nil); errors.As(err, &run) && strings.Contains(run.Output, "Invalid argument") {
 		return false, nil
 	}
@@ -98,7 +102,8 @@ func (g *ground) room(ctx context.Context, t *test.Trial, dir string, file test.
 		if _, err = fmt.Sscan(string(out), &blocks, &size, &all); err == nil {
 			copies := int64(max(t.Of-t.Copy, 1))
 			if need := copies * int64(file); all > 0 && blocks*size < need { // ramfs has no size
-				return problem.New(problem.Unable, "the disk of %s has %d bytes free, and %d are needed (%d × %s)", dir, blocks*size, need, copies, file).
+				return problem.New(problem.Unable, "the disk of %s has %d bytes free, and %d are needed (%d × %s)", dir,
+					blocks*size, need, copies, file).
 					At(t.Near.Name).Try("make size smaller, make room, or measure in a directory of a larger disk")
 			}
 			return nil
@@ -112,7 +117,8 @@ func (f floor) labels(g *ground) []test.Label {
 	var all []test.Label
 	if !f.can {
 		all = append(all, test.Label{
-			Name: "o_direct", Why: "the file system of " + f.dir + " has no O_DIRECT: writes end with fsync, and reads may come from memory",
+			Name: "o_direct", Why: "the file system of " + f.dir +
+				" has no O_DIRECT: writes end with fsync, and reads may come from memory",
 			Cure: "measure on a file system that has it, such as ext4 or xfs",
 		})
 	}

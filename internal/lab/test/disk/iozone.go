@@ -11,8 +11,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// iozone runs iozone once for each record size. It is in no part of Debian that is free (non-free: iozone3), so the layer has it only if the
-// user's image brings it.
+// iozone runs iozone once for each record size. It is in no part of Debian that is free (non-free:
+// iozone3), so the layer has it only if the user's image brings it.
 type iozone struct{ *ground }
 
 // ways are the columns of iozone that are figures, in its order.
@@ -24,7 +24,8 @@ func (z *iozone) Figures() []test.Figure {
 	var all []test.Figure
 	for _, r := range z.Records {
 		for _, w := range ways {
-			all = append(all, test.Figure{Name: recordFigure(w, r), Unit: bytesPerSecond, Better: test.More, Aggregate: test.Sum})
+			all = append(all, test.Figure{Name: recordFigure(w, r), Unit: bytesPerSecond, Better: test.More,
+				Aggregate: test.Sum})
 		}
 	}
 	return all
@@ -72,7 +73,8 @@ func (z *iozone) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	detail := map[string]any{"direct": at.direct}
 	r := test.Result{Labels: at.labels(z.ground), Detail: detail}
 	for _, record := range z.Records {
-		args := []string{"-i", "0", "-i", "1", "-i", "2", "-e", "-s", fmt.Sprintf("%dk", z.Size>>10), "-r", fmt.Sprintf("%dk", record>>10),
+		args := []string{"-i", "0", "-i", "1", "-i", "2", "-e", "-s", fmt.Sprintf("%dk", z.Size>>10), "-r",
+			fmt.Sprintf("%dk", record>>10),
 			"-f", path.Join(at.dir, "iozone.tmp")}
 		if at.direct {
 			args = append(args, "-I")
@@ -83,7 +85,8 @@ func (z *iozone) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 			unread = shortened(err, "Can not", "Error", "iozone:")
 		}
 		if unread != nil {
-			return test.Result{}, problem.New(problem.Failed, "iozone with records of %s", record).At(t.Near.Name).Because(unread)
+			return test.Result{}, problem.New(problem.Failed, "iozone with records of %s", record).At(t.Near.Name).
+				Because(unread)
 		}
 		detail["version"] = version
 		for i, w := range ways {

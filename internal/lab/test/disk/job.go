@@ -62,7 +62,8 @@ func (j job) check(size test.Bytes, wrong test.Wrong) {
 		return
 	}
 	if j.Block%512 != 0 || int64(j.Block)*int64(j.Threads) > int64(size) {
-		wrong("blocks are multiples of 512 bytes, and the file has one for each thread", "jobs: %s: block of %s in a file of %s", j.name(), j.Block, size)
+		wrong("blocks are multiples of 512 bytes, and the file has one for each thread",
+			"jobs: %s: block of %s in a file of %s", j.name(), j.Block, size)
 	}
 	if j.Depth < 1 || j.Depth > 4096 || j.Threads < 1 || j.Threads > 2048 {
 		wrong("give depth from 1 to 4096, threads from 1 to 2048", "jobs: %s", j.name())

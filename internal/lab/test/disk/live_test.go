@@ -18,7 +18,8 @@ import (
 )
 
 func trial(p *place.Place) *test.Trial {
-	return &test.Trial{Near: p, Of: 1, Barrier: func(context.Context) error { return nil }, Keep: func(string, []byte) error { return nil }}
+	return &test.Trial{Near: p, Of: 1, Barrier: func(context.Context) error { return nil },
+		Keep: func(string, []byte) error { return nil }}
 }
 
 // here is this machine, in a directory on a disk.
@@ -46,7 +47,8 @@ func (a apart) Run(ctx context.Context, c host.Command) error {
 func mounted(t *testing.T, kind, options string) *place.Place {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.Command("unshare", "-m", "sh", "-c", `mount -t "$1" -o "$2" none "$3" && echo up && exec sleep 300`, "sh", kind, options, dir)
+	cmd := exec.Command("unshare", "-m", "sh", "-c", `mount -t "$1" -o "$2" none "$3" && echo up && exec sleep 300`,
+		"sh", kind, options, dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -147,12 +149,14 @@ func TestLiveRAM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Check(t.Context(), trial(p)); err == nil || !strings.Contains(err.Error(), "has no O_DIRECT (set direct = \"auto\"") {
+	if err := d.Check(t.Context(), trial(p)); err == nil ||
+		!strings.Contains(err.Error(), "has no O_DIRECT (set direct = \"auto\"") {
 		t.Errorf("without O_DIRECT: %v", err)
 	}
 }
 
-// TestLiveFull: a disk that is too small is seen before anything is written, counted over all copies; one that fills up meanwhile is told.
+// TestLiveFull: a disk that is too small is seen before anything is written, counted over all
+// copies; one that fills up meanwhile is told.
 func TestLiveFull(t *testing.T) {
 	need.Integration(t)
 	p := mounted(t, "tmpfs", "size=24m")
@@ -162,7 +166,8 @@ func TestLiveFull(t *testing.T) {
 	}
 	many := trial(p)
 	many.Of = 2
-	if err := d.Check(t.Context(), many); err == nil || !strings.Contains(err.Error(), "bytes free, and 33554432 are needed (2 × 16M)") {
+	if err := d.Check(t.Context(), many); err == nil ||
+		!strings.Contains(err.Error(), "bytes free, and 33554432 are needed (2 × 16M)") {
 		t.Errorf("of two copies: %v", err)
 	}
 	if err := d.Check(t.Context(), trial(p)); err != nil {
@@ -176,12 +181,14 @@ func TestLiveFull(t *testing.T) {
 		t.Errorf("of a disk that is full: %v", err)
 	}
 	shell(t.Context(), p, `rm -f "$2"; head -c 12M /dev/zero > "$1"`, p.Dir+"/other", p.Dir+"/0/fio.data")
-	if _, err := d.Run(t.Context(), trial(p)); err == nil || !strings.Contains(err.Error(), "bytes free, and 16777216 are needed") {
+	if _, err := d.Run(t.Context(), trial(p)); err == nil ||
+		!strings.Contains(err.Error(), "bytes free, and 16777216 are needed") {
 		t.Errorf("of a disk that has become full: %v", err)
 	}
 	none := *p
 	none.Dir = "/proc/none"
-	if err := d.Check(t.Context(), trial(&none)); err == nil || !strings.Contains(err.Error(), "the directory /proc/none/0 cannot be made") {
+	if err := d.Check(t.Context(), trial(&none)); err == nil ||
+		!strings.Contains(err.Error(), "the directory /proc/none/0 cannot be made") {
 		t.Errorf("without a directory: %v", err)
 	}
 }
@@ -252,7 +259,8 @@ func TestLiveIozone(t *testing.T) {
 	}
 	p := here(t)
 	p.Programs = func(name string) []string { return []string{"/nowhere/" + name} }
-	if err := d.Check(t.Context(), trial(p)); err == nil || !strings.Contains(err.Error(), "bare: iozone cannot be run") || !strings.Contains(err.Error(), "iozone3") {
+	if err := d.Check(t.Context(), trial(p)); err == nil ||
+		!strings.Contains(err.Error(), "bare: iozone cannot be run") || !strings.Contains(err.Error(), "iozone3") {
 		t.Errorf("without iozone: %v", err)
 	}
 }

@@ -27,15 +27,19 @@ func matrices() []matrix {
 			{RW: "write", Block: m, Depth: 4}, {RW: "randread", Block: 4 * k}, {RW: "randread", Block: 4 * k, Threads: 16},
 			{RW: "randrw", Block: 4 * k, Threads: 16},
 		}},
-		{"sequential write by depth", each([]int{1, 4, 16, 32}, func(d int) job { return job{RW: "write", Block: m, Depth: d} })},
+		{"sequential write by depth", each([]int{1, 4, 16, 32},
+			func(d int) job { return job{RW: "write", Block: m, Depth: d} })},
 		{"sequential write by block", each(blocks, func(b test.Bytes) job { return job{RW: "write", Block: b} })},
 		{"sequential read by block", each(blocks, func(b test.Bytes) job { return job{RW: "read", Block: b} })},
-		{"random read 4k by threads", each(threads, func(n int) job { return job{RW: "randread", Block: 4 * k, Threads: n} })},
+		{"random read 4k by threads",
+			each(threads, func(n int) job { return job{RW: "randread", Block: 4 * k, Threads: n} })},
 		{"random read by block at 512 threads", each(blocks[:5], func(b test.Bytes) job {
 			return job{RW: "randread", Block: b, Threads: 512, Unit: bytesPerSecond}
 		})},
 		{"random write", each([]int{1, 16, 64}, func(n int) job { return job{RW: "randwrite", Block: 4 * k, Threads: n} })},
-		{"mixed 70/30", each([]int{1, 16, 64}, func(n int) job { return job{RW: "randrw", Block: 4 * k, Threads: n, Read: 70} })},
+		{"mixed 70/30", each([]int{1, 16, 64}, func(n int) job {
+			return job{RW: "randrw", Block: 4 * k, Threads: n, Read: 70}
+		})},
 	}
 }
 

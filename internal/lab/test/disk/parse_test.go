@@ -14,8 +14,9 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// testdata is what Debian 12's fio 3.33, iozone 3.489 and bonnie++ 2.00a printed, and Debian 11's bonnie++ 2.00; those that are invalid were cut short, were told to write where
-// they cannot, or on a file system that was full.
+// testdata is what Debian 12's fio 3.33, iozone 3.489 and bonnie++ 2.00a printed, and Debian 11's
+// bonnie++ 2.00; those that are invalid were cut short, were told to write where they cannot, or on
+// a file system that was full.
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -30,7 +31,8 @@ func TestParseFio(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Version != "fio-3.33" || r.Read.IOPS <= r.Write.IOPS || r.Write.IOPS <= 0 || r.Read.Tail <= r.Read.Median || r.Read.Median <= 1e-6 || r.Read.Tail > 1 {
+	if r.Version != "fio-3.33" || r.Read.IOPS <= r.Write.IOPS || r.Write.IOPS <= 0 || r.Read.Tail <= r.Read.Median ||
+		r.Read.Median <= 1e-6 || r.Read.Tail > 1 {
 		t.Errorf("%+v", *r)
 	}
 	if !slices.Equal(r.Disks, []string{"vda"}) || math.Abs(r.Read.Runtime-0.5) > 0.01 {
@@ -46,7 +48,8 @@ func TestParseFio(t *testing.T) {
 
 // TestParseLog: what two threads did in a second is added, reads apart from writes.
 func TestParseLog(t *testing.T) {
-	read, written := parseLog("1004, 10, 0, 0, 0\n1004, 7, 1, 0, 0\n2005, 20, 0, 0, 0\n\nnonsense, 1\n1003, 1, 0, 0, 0\n2001, 2, 0, 0, 0\n1e300, 2, 0, 0, 0\n3000, NaN, 0\n", 1024)
+	read, written := parseLog("1004, 10, 0, 0, 0\n1004, 7, 1, 0, 0\n2005, 20, 0, 0, 0\n\nnonsense, 1\n1003, 1, 0, 0, 0\n2001, 2, 0, 0, 0\n1e300, 2, 0, 0, 0\n3000, NaN, 0\n",
+		1024)
 	if !slices.Equal(read, []float64{11 << 10, 22 << 10}) || !slices.Equal(written, []float64{7 << 10}) {
 		t.Errorf("%v and %v", read, written)
 	}
@@ -57,7 +60,8 @@ func TestParseIozone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []float64{765720 << 10, 128972 << 10, 428105 << 10, 541064 << 10, 436311 << 10, 510641 << 10}; !slices.Equal(rates, want) || version != "3.489" {
+	if want := []float64{765720 << 10, 128972 << 10, 428105 << 10, 541064 << 10, 436311 << 10,
+		510641 << 10}; !slices.Equal(rates, want) || version != "3.489" {
 		t.Errorf("%v of %s, want %v", rates, version, want)
 	}
 }
@@ -68,7 +72,8 @@ func TestParseBonnie(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.rates["block write"] != 102237*1024 || m.rates["block rewrite"] != 243754*1024 || len(m.rates) != 2 || len(m.fast) != 8 || m.version != "2.00a" {
+	if m.rates["block write"] != 102237*1024 || m.rates["block rewrite"] != 243754*1024 || len(m.rates) != 2 ||
+		len(m.fast) != 8 || m.version != "2.00a" {
 		t.Errorf("%+v", *m)
 	}
 	if l := m.labels(); len(l) != 8 || l[0].Where != "block read" || l[0].Name != "too-fast" {
@@ -78,17 +83,21 @@ func TestParseBonnie(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]float64{
-		"block write": 44441 << 10, "block rewrite": 203787 << 10, "seeks": 6355, "create sequential": 1062, "delete sequential": 11561, "create random": 541, "delete random": 12899,
+		"block write": 44441 << 10, "block rewrite": 203787 << 10, "seeks": 6355, "create sequential": 1062,
+		"delete sequential": 11561, "create random": 541, "delete random": 12899,
 	}
-	if !maps.Equal(m.rates, want) || m.version != "2.00" || !slices.Equal(m.fast, []string{"block read", "stat sequential", "stat random"}) {
+	if !maps.Equal(m.rates, want) || m.version != "2.00" ||
+		!slices.Equal(m.fast, []string{"block read", "stat sequential", "stat random"}) {
 		t.Errorf("%+v", *m)
 	}
 	m, err = parseBonnie(string(read(t, "bonnie-characters.csv")), (&bonnie{ground: &ground{}}).columns(true))
-	if err != nil || m.rates["character write"] != 255<<10 || m.rates["character read"] != 357<<10 || len(m.rates) != 2 || len(m.fast) != 4 {
+	if err != nil || m.rates["character write"] != 255<<10 || m.rates["character read"] != 357<<10 ||
+		len(m.rates) != 2 || len(m.fast) != 4 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	full := strings.ReplaceAll(string(read(t, "bonnie.csv")), "+++++", "123.5")
-	if m, err = parseBonnie(full, all); err != nil || len(m.rates) != len(all) || m.rates["seeks"] != 123.5 || m.rates["delete random"] != 123.5 {
+	if m, err = parseBonnie(full, all); err != nil || len(m.rates) != len(all) || m.rates["seeks"] != 123.5 ||
+		m.rates["delete random"] != 123.5 {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
@@ -144,7 +153,8 @@ func TestCut(t *testing.T) {
 }
 
 func TestBytes(t *testing.T) {
-	for text, want := range map[string]test.Bytes{"4KiB": 4096, "4k": 4096, "1MiB": 1 << 20, "1 M": 1 << 20, "2GiB": 2 << 30, "512": 512, "1TiB": 1 << 40} {
+	for text, want := range map[string]test.Bytes{"4KiB": 4096, "4k": 4096, "1MiB": 1 << 20, "1 M": 1 << 20,
+		"2GiB": 2 << 30, "512": 512, "1TiB": 1 << 40} {
 		var b test.Bytes
 		if err := b.UnmarshalText([]byte(text)); err != nil || b != want {
 			t.Errorf("%s: %v, %v", text, b, err)

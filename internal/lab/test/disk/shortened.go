@@ -25,7 +25,8 @@ func shortened(err error, begins ...string) error {
 	}
 	var why []string
 	for line := range strings.Lines(run.Output) {
-		if line = strings.TrimSpace(line); slices.ContainsFunc(begins, func(b string) bool { return strings.HasPrefix(line, b) }) {
+		if line = strings.TrimSpace(line); slices.ContainsFunc(begins,
+			func(b string) bool { return strings.HasPrefix(line, b) }) {
 			why = append(why, line)
 		}
 	}

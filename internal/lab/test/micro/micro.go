@@ -1,11 +1,13 @@
 // Package micro measures what single operations of the kernel and the processor cost in a place,
 // with the program orrery-micro (cmd/orrery-micro).
 //
-// The rows are those of the lmbench table in M. Aldinucci and others, "VirtuaLinux: virtualized high-density clusters with no
-// single point of failure" (ParCo 2007), and a few more. What they mean is defined in L. McVoy and C. Staelin, "lmbench: portable tools for performance
-// analysis" (USENIX 1996). The figures are not lmbench's: its licence lets nobody publish those of a changed program. The differences that matter:
-// RPC rows are a request of four bytes and its answer without Sun's RPC; 500 TCP sockets are 250 connections and not one socket many times; and
-// the cost of catching a signal is not taken off that of a fault.
+// The rows are those of the lmbench table in M. Aldinucci and others, "VirtuaLinux: virtualized
+// high-density clusters with no single point of failure" (ParCo 2007), and a few more. What they
+// mean is defined in L. McVoy and C. Staelin, "lmbench: portable tools for performance analysis"
+// (USENIX 1996). The figures are not lmbench's: its licence lets nobody publish those of a changed
+// program. The differences that matter: RPC rows are a request of four bytes and its answer without
+// Sun's RPC; 500 TCP sockets are 250 connections and not one socket many times; and the cost of
+// catching a signal is not taken off that of a fault.
 package micro
 
 import (
@@ -24,8 +26,9 @@ type Options struct {
 	Only []string `toml:"rows"` // measurements, by their names in `orrery-micro list`; none: all
 	Time float64  `toml:"time"` // seconds that a trial takes
 	Far  bool     `toml:"far"`  // also latencies to the far end
-	// Pin keeps the program and its other processes on one processor. Without it what goes between two processes takes several times as long at
-	// one time than at another, by where the kernel happens to put them.
+	// Pin keeps the program and its other processes on one processor. Without it what goes between two
+	// processes takes several times as long at one time than at another, by where the kernel happens
+	// to put them.
 	Pin bool `toml:"pin"`
 }
 
@@ -61,7 +64,8 @@ func (m *micro) check(wrong test.Wrong) {
 		return r.far && !m.asked.Far
 	})
 	if least := 0.02 * float64(len(m.rows)); !(m.asked.Time >= least && m.asked.Time <= 600) {
-		wrong("name fewer rows, or another time", "time = %g: %d measurements take from %.2g to 600 seconds", m.asked.Time, len(m.rows), least)
+		wrong("name fewer rows, or another time", "time = %g: %d measurements take from %.2g to 600 seconds", m.asked.Time,
+			len(m.rows), least)
 	}
 }
 
@@ -126,8 +130,8 @@ type part struct {
 	figure func(row) test.Figure
 }
 
-// parts are the two runs of the program in a trial: all rows in the place, and those of the loopback where the host's rules for
-// packets do not hold.
+// parts are the two runs of the program in a trial: all rows in the place, and those of the
+// loopback where the host's rules for packets do not hold.
 func (m *micro) parts(near *place.Place) []part {
 	all := []part{{"micro.jsonl", near, m.rows, func(r row) test.Figure {
 		if r.loopback {

@@ -99,7 +99,8 @@ func trial(t *testing.T, program string) *test.Trial {
 	near := &place.Place{Runner: host.Local{Name: "here"}, Name: "bare", Dir: t.TempDir(), Programs: words}
 	far := *near
 	far.Address = localhost
-	return &test.Trial{Near: near, Far: &far, Of: 1, Barrier: func(context.Context) error { return nil }, Keep: func(string, []byte) error { return nil }}
+	return &test.Trial{Near: near, Far: &far, Of: 1, Barrier: func(context.Context) error { return nil },
+		Keep: func(string, []byte) error { return nil }}
 }
 
 // TestRun: every measurement, in both ways of listing them, for a moment; nothing stays in the work directory.
@@ -198,7 +199,8 @@ func TestPeerTaken(t *testing.T) {
 	}
 }
 
-// TestLoopback: rows of the loopback are measured in a network namespace of their own, and once more among the host's rules.
+// TestLoopback: rows of the loopback are measured in a network namespace of their own, and once
+// more among the host's rules.
 func TestLoopback(t *testing.T) {
 	tr := trial(t, built(t))
 	counts := func(name string) host.Runner { return counted{host.Local{Name: name}, &[]string{}} }
@@ -212,7 +214,8 @@ func TestLoopback(t *testing.T) {
 	for _, s := range r.Samples {
 		figures = append(figures, s.Figure)
 	}
-	if got := strings.Join(figures, "; "); got != "simple syscall; host's rules, rpc/udp latency localhost; rpc/udp latency localhost" {
+	if got := strings.Join(figures,
+		"; "); got != "simple syscall; host's rules, rpc/udp latency localhost; rpc/udp latency localhost" {
 		t.Errorf("figures %s", got)
 	}
 	for _, where := range []struct {

@@ -31,7 +31,8 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []test.Sample{{Figure: "simple syscall", Value: 9.11708218e-08}, {Figure: "pipe bandwidth", Value: 7.86058884e+09}}
+	want := []test.Sample{{Figure: "simple syscall", Value: 9.11708218e-08},
+		{Figure: "pipe bandwidth", Value: 7.86058884e+09}}
 	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("got %v, not %v", got, want)
 	}
@@ -56,7 +57,8 @@ func TestParseBroken(t *testing.T) {
 		"text for time": {strings.Replace(good, "1e-7", `"x"`, 1), "line 1 is no JSON"},
 	} {
 		m := made(t, func(o *Options) { o.Only = []string{"syscall"} })
-		if _, err := m.parts(&place.Place{})[0].samples([]byte(one.out)); err == nil || !strings.Contains(err.Error(), one.says) {
+		if _, err := m.parts(&place.Place{})[0].samples([]byte(one.out)); err == nil ||
+			!strings.Contains(err.Error(), one.says) {
 			t.Errorf("%s: %v; it should say %q", what, err, one.says)
 		}
 	}

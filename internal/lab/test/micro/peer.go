@@ -16,7 +16,8 @@ import (
 // port is where `orrery-micro serve` listens at the far end for the first copy.
 const port = 5611
 
-// peer starts what answers at the far end, and gives its address; done ends it. Without a far end there is none: "".
+// peer starts what answers at the far end, and gives its address; done ends it. Without a far end
+// there is none: "".
 func (m *micro) peer(ctx context.Context, t *test.Trial) (peer string, done func(), err error) {
 	if !m.asked.Far {
 		return "", func() {}, nil
@@ -25,7 +26,8 @@ func (m *micro) peer(ctx context.Context, t *test.Trial) (peer string, done func
 		return "", nil, err
 	}
 	peer = netip.AddrPortFrom(t.Far.Address, uint16(port+t.Copy)).String()
-	server, err := serve.Start(ctx, t.Far, serve.TCP, port+t.Copy, host.Command{Args: t.Far.Command(place.Micro, "serve", "--listen", peer)})
+	server, err := serve.Start(ctx, t.Far, serve.TCP, port+t.Copy,
+		host.Command{Args: t.Far.Command(place.Micro, "serve", "--listen", peer)})
 	if err != nil {
 		return "", nil, err
 	}
@@ -50,7 +52,8 @@ func (m *micro) args(t *test.Trial, rows []row, peer string, seconds float64) []
 	return args
 }
 
-// shell returns the words that run the layer's dash. execve(2) searches no path, as fork-sh shall not measure that.
+// shell returns the words that run the layer's dash. execve(2) searches no path, as fork-sh shall
+// not measure that.
 func shell(p *place.Place) []string {
 	words := p.Command("dash")
 	if !path.IsAbs(words[0]) {

@@ -10,9 +10,10 @@ type row struct {
 	loopback bool // its packets go through the loopback interface
 }
 
-// asHost is the figure of a row of the loopback in the place's own network namespace, which on the bare host has all rules for
-// packets that the host has. The row itself is measured in a namespace without any, in nodes as on the bare host. How they differ
-// on the bare host is what its rules cost: it says nothing of nodes, and so is told and not judged.
+// asHost is the figure of a row of the loopback in the place's own network namespace, which on the
+// bare host has all rules for packets that the host has. The row itself is measured in a namespace
+// without any, in nodes as on the bare host. How they differ on the bare host is what its rules
+// cost: it says nothing of nodes, and so is told and not judged.
 func (r row) asHost() test.Figure {
 	f := r.Figure
 	f.Name = "host's rules, " + f.Name
@@ -23,7 +24,8 @@ func (r row) asHost() test.Figure {
 // rows are all measurements, in the order of the table.
 func rows() []row {
 	shell := took("fork-sh", "process fork+sh")
-	// On the bare host the layer's shell is started by the layer's dynamic linker, by name: not quite the same work.
+	// On the bare host the layer's shell is started by the layer's dynamic linker, by name: not quite
+	// the same work.
 	shell.Better = test.Neither
 	return []row{
 		took("syscall", "simple syscall"),

@@ -20,7 +20,8 @@ done
 shift
 exec "$@"`
 
-// TestBelowRoot: on the bare host the layer's programs are started by the layer's dynamic linker, and Open MPI finds all of its own there.
+// TestBelowRoot: on the bare host the layer's programs are started by the layer's dynamic linker,
+// and Open MPI finds all of its own there.
 func TestBelowRoot(t *testing.T) {
 	g := newGround(t)
 	root := filepath.Join(filepath.Dir(g.program), "layer")

@@ -9,8 +9,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// below returns a place in which the programs of Open MPI find what belongs to them. That is built in as /usr/…, which on the bare host is
-// another file or none: the layer lies below Root there. The files of a session go into dir, and settings in a user's home are not read.
+// below returns a place in which the programs of Open MPI find what belongs to them. That is built
+// in as /usr/…, which on the bare host is another file or none: the layer lies below Root there.
+// The files of a session go into dir, and settings in a user's home are not read.
 func below(ctx context.Context, p *place.Place, dir string) (*place.Place, error) {
 	words := []string{"env", "TMPDIR=" + dir, "HOME=" + dir}
 	if p.Root != "" && p.Root != "/" {
@@ -27,9 +28,11 @@ func below(ctx context.Context, p *place.Place, dir string) (*place.Place, error
 	return &there, nil
 }
 
-// directories is the environment by which Open MPI, PMIx and hwloc are told where they are (opal/mca/installdirs and src/mca/pinstalldirs of
-// their sources; HWLOC_PLUGINS_PATH in hwloc's manual, "Environment Variables"). The prefix alone is not enough for PMIx as Debian builds it. The
-// libraries that plugins need are found by --library-path of the dynamic linker, among the words of Command.
+// directories is the environment by which Open MPI, PMIx and hwloc are told where they are
+// (opal/mca/installdirs and src/mca/pinstalldirs of their sources; HWLOC_PLUGINS_PATH in hwloc's
+// manual, "Environment Variables"). The prefix alone is not enough for PMIx as Debian builds it.
+// The libraries that plugins need are found by --library-path of the dynamic linker, among the
+// words of Command.
 func directories(root, lib string) []string {
 	pmix := path.Join(lib, "pmix2")
 	return []string{
@@ -46,7 +49,8 @@ func directories(root, lib string) []string {
 	}
 }
 
-// libraries finds the directory of libraries of the layer's architecture, such as ROOT/usr/lib/x86_64-linux-gnu.
+// libraries finds the directory of libraries of the layer's architecture, such as
+// ROOT/usr/lib/x86_64-linux-gnu.
 func libraries(ctx context.Context, p *place.Place) (string, error) {
 	const script = `for d in "$1"/usr/lib/*/openmpi; do [ ! -d "$d" ] || echo "$d"; done`
 	out, err := place.Output(ctx, p, "/bin/sh", "-c", script, "sh", p.Root)
@@ -55,7 +59,8 @@ func libraries(ctx context.Context, p *place.Place) (string, error) {
 	}
 	found := strings.Fields(string(out))
 	if len(found) != 1 {
-		return "", problem.New(problem.Unable, "Open MPI is not below %s", p.Root).At(p.Name).Try("the image needs the package openmpi-bin")
+		return "", problem.New(problem.Unable, "Open MPI is not below %s", p.Root).At(p.Name).
+			Try("the image needs the package openmpi-bin")
 	}
 	return path.Dir(found[0]), nil
 }

@@ -35,5 +35,6 @@ func proof(name string, seen tally, got measured) []test.Label {
 			why += ", and those of " + other + " as much"
 		}
 	}
-	return []test.Label{{Name: "path", Why: why, Cure: "see that the far end is reached by that interface: ip route get ADDRESS"}}
+	return []test.Label{{Name: "path", Why: why,
+		Cure: "see that the far end is reached by that interface: ip route get ADDRESS"}}
 }

@@ -10,7 +10,8 @@ import (
 	"orrery/internal/lab/test/net/serve"
 )
 
-// daemon runs at the far end what mpirun asks for, until it ends. The interface that mpirun was told is another one there.
+// daemon runs at the far end what mpirun asks for, until it ends. The interface that mpirun was
+// told is another one there.
 func daemon(ctx context.Context, far *place.Place, by string, asked *serve.Talk) error {
 	command, err := asked.Line(ctx, math.MaxInt64)
 	if err != nil { // mpirun has ended without asking
@@ -19,7 +20,8 @@ func daemon(ctx context.Context, far *place.Place, by string, asked *serve.Talk)
 	return far.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", stand(far.Command("orted"), by) + string(command)}})
 }
 
-// stand is a function of the shell that stands for orted, whatever words start that here, and that puts another interface into its arguments.
+// stand is a function of the shell that stands for orted, whatever words start that here, and that
+// puts another interface into its arguments.
 func stand(words []string, by string) string {
 	var quoted []string
 	for _, w := range words {

@@ -8,7 +8,8 @@ import (
 	"orrery/internal/lab/place"
 )
 
-// FuzzAnswers: a program in a node may print anything. No parser panics at it; what it gives is judged where samples are kept.
+// FuzzAnswers: a program in a node may print anything. No parser panics at it; what it gives is
+// judged where samples are kept.
 func FuzzAnswers(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/*")
 	if err != nil {

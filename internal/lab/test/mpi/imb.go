@@ -16,20 +16,23 @@ import (
 type imb struct{ ranks int }
 
 // imbNames are Intel's names of the benchmarks.
-var imbNames = map[string]string{"PingPong": pingpong, "Sendrecv": sendrecv, "Exchange": exchange, "Bcast": bcast, "Reduce": reduce,
+var imbNames = map[string]string{"PingPong": pingpong, "Sendrecv": sendrecv, "Exchange": exchange, "Bcast": bcast,
+	"Reduce":    reduce,
 	"Allreduce": allreduce, "Allgather": allgather, "Alltoall": alltoall}
 
 // An IMBLine is a line of one of IMB's tables.
 type IMBLine struct {
-	Benchmark   string  `json:"benchmark"`
-	Bytes       int     `json:"bytes"`
-	Repetitions int     `json:"repetitions"`
-	Seconds     float64 `json:"seconds"` // of PingPong t[usec], half of a round trip; of others t_max[usec], as orrery-mpi tells it
+	Benchmark   string `json:"benchmark"`
+	Bytes       int    `json:"bytes"`
+	Repetitions int    `json:"repetitions"`
+	// of PingPong t[usec], half of a round trip; of others t_max[usec], as orrery-mpi tells it
+	Seconds float64 `json:"seconds"`
 }
 
 func (imb) name() string { return "IMB-MPI1" }
 
-// args ask for the tables that have the rows: "Intel MPI Benchmarks User Guide", command-line control. -time bounds each size of a benchmark.
+// args ask for the tables that have the rows: "Intel MPI Benchmarks User Guide", command-line control. -time
+// bounds each size of a benchmark.
 func (i imb) args(rows []row, seconds float64) []string {
 	var args []string
 	least, most := 63, 0
@@ -51,11 +54,12 @@ func (i imb) args(rows []row, seconds float64) []string {
 	}
 	least = min(least, most)
 	each := seconds / float64(len(args)*(most-least+2))
-	return append(args, "-npmin", strconv.Itoa(i.ranks), "-msglog", fmt.Sprintf("%d:%d", least, most), "-time", strconv.FormatFloat(each, 'g', 3, 64))
+	return append(args, "-npmin", strconv.Itoa(i.ranks), "-msglog", fmt.Sprintf("%d:%d", least, most), "-time",
+		strconv.FormatFloat(each, 'g', 3, 64))
 }
 
-// parse reads the tables. Each begins with "# Benchmarking NAME" and has a line of column names before its numbers ("Intel MPI Benchmarks User
-// Guide", sample outputs).
+// parse reads the tables. Each begins with "# Benchmarking NAME" and has a line of column names
+// before its numbers ("Intel MPI Benchmarks User Guide", sample outputs).
 func (i imb) parse(out []byte) (measured, error) {
 	m := measured{seconds: map[row]float64{}}
 	var lines []IMBLine
@@ -112,11 +116,13 @@ func imbLine(benchmark string, columns, values []string) (IMBLine, error) {
 	return l, nil
 }
 
-// add takes a line into account, with what its repetitions moved at least from each end to the other, which has half of the ranks, whatever the
-// algorithm: see orrery-mpi.c. The root of Bcast and Reduce is at each end half of the times, but for what is left of ranks by turns.
+// add takes a line into account, with what its repetitions moved at least from each end to the
+// other, which has half of the ranks, whatever the algorithm: see orrery-mpi.c. The root of Bcast
+// and Reduce is at each end half of the times, but for what is left of ranks by turns.
 func (m *measured) add(l IMBLine, half int) {
 	m.seconds[row{l.Benchmark, l.Bytes}] = l.Seconds
-	times, each := uint64(l.Repetitions), uint64(max(1, half)) //nolint:gosec // imbLine wants one or more, and half is an option
+	times, each := uint64(l.Repetitions),
+		uint64(max(1, half)) //nolint:gosec // imbLine wants one or more, and half is an option
 	switch l.Benchmark {
 	case bcast, reduce:
 		times = times / (2 * each) * each
@@ -133,5 +139,6 @@ func (m *measured) add(l IMBLine, half int) {
 }
 
 func imbBroken(n int, text, why string) error {
-	return problem.New(problem.Failed, "what IMB-MPI1 printed: line %d, %.60q: %s", n, text, why).Try("look at mpi.txt of this trial in the bundle")
+	return problem.New(problem.Failed, "what IMB-MPI1 printed: line %d, %.60q: %s", n, text, why).
+		Try("look at mpi.txt of this trial in the bundle")
 }

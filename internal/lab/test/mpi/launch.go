@@ -14,14 +14,16 @@ import (
 	"orrery/internal/problem"
 )
 
-// How two ranks come to run without SSH. mpirun starts on each other host a daemon of its own, orted, which then starts the rank; it does so by
-// an agent that gets the host's name and the daemon's command line, and that stays as long as the daemon runs (mpirun(1), plm_rsh_agent). Here
+// How two ranks come to run without SSH. mpirun starts on each other host a daemon of its own,
+// orted, which then starts the rank; it does so by an agent that gets the host's name and the
+// daemon's command line, and that stays as long as the daemon runs (mpirun(1), plm_rsh_agent). Here
 //
 //	mpirun ── agent ──ask──► listener ──stdout──► the lab ── Far.Run ──► orted ── rank 1
 //	   └── rank 0
 //
-// the agent is a script in the near place that writes the command line into a FIFO. A listener there, run by the lab, reads it and prints it.
-// The lab runs it at the far end. The listener has a lock as long as it lives, and the agent ends when it gets that lock: whoever is killed, nothing
+// the agent is a script in the near place that writes the command line into a FIFO. A listener
+// there, run by the lab, reads it and prints it. The lab runs it at the far end. The listener has a
+// lock as long as it lives, and the agent ends when it gets that lock: whoever is killed, nothing
 // stays.
 const (
 	launcher = "orrery_orted" // stands for orted in the command line
@@ -102,7 +104,8 @@ func prepare(ctx context.Context, t *test.Trial) (work, error) {
 			dir = w.far
 		}
 		if strings.ContainsAny(dir, " \t\n'\"\\$") {
-			return w, problem.New(problem.Unable, "mpirun cannot work in the directory %q", dir).At(p.Name).Try("name one without blanks and quotes")
+			return w, problem.New(problem.Unable, "mpirun cannot work in the directory %q", dir).At(p.Name).
+				Try("name one without blanks and quotes")
 		}
 		if err := p.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", script, "sh", dir}}); err != nil {
 			return w, err

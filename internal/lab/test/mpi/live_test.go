@@ -71,7 +71,8 @@ for l in $1:lo $1:here $2:lo $2:there; do ip -n ${l%:*} link set ${l#*:} up; don
 		if err := os.Mkdir(own, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		return &place.Place{Runner: inside{host.Local{Name: name}, []string{"ip", "netns", "exec", node}}, Name: name, Dir: own, Root: "/",
+		return &place.Place{Runner: inside{host.Local{Name: name}, []string{"ip", "netns", "exec", node}}, Name: name,
+			Dir: own, Root: "/",
 			Interface: iface, Address: netip.MustParseAddr(address), Programs: g.words}
 	}
 	g.near, g.far = end("near", a, "here", "10.99.136.1"), end("far", b, "there", "10.99.136.2")
@@ -142,7 +143,8 @@ func strange(all []test.Label) []test.Label {
 	return slices.DeleteFunc(all, func(l test.Label) bool { return l.Name == "ranks" })
 }
 
-// TestFourRanks: all benchmarks with two ranks at each end, whose payload is seen at the interface between the ends.
+// TestFourRanks: all benchmarks with two ranks at each end, whose payload is seen at the interface
+// between the ends.
 func TestFourRanks(t *testing.T) {
 	g := newGround(t)
 	m := made(t, func(o *Options) { quick(o); o.Ranks, o.Benchmarks, o.Time = 4, benchmarks, 2 })
@@ -200,7 +202,8 @@ func TestOtherPath(t *testing.T) {
 	m := made(t, quick)
 	seen := tally{"lo": {Received: 1, Sent: 1}, "here": {Received: 1 << 40, Sent: 1 << 40}}
 	got := measured{sent: 100, received: 100}
-	if labels := proof(counted.Near.Interface, seen, got); len(labels) != 1 || !strings.Contains(labels[0].Why, "those of here as much") {
+	if labels := proof(counted.Near.Interface, seen, got); len(labels) != 1 ||
+		!strings.Contains(labels[0].Why, "those of here as much") {
 		t.Errorf("%v", labels)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -2,10 +2,11 @@
 // interface: PingPong over message sizes, and Sendrecv, Exchange, Bcast, Reduce, Allreduce,
 // Allgather and Alltoall of all ranks.
 //
-// The rows follow the MPI figures of M. Aldinucci and others, "VirtuaLinux: virtualized high-density clusters with no single point of failure"
-// (ParCo 2007), which were had by Intel's MPI Benchmarks. The program is Orrery's own (program/orrery-mpi.c), or Intel's IMB-MPI1 where the user
-// has put it into the image. The first half of the ranks is in the place under test, the rest at the far end. The lab itself is the launch agent, so that no SSH is needed:
-// see launch.go.
+// The rows follow the MPI figures of M. Aldinucci and others, "VirtuaLinux: virtualized
+// high-density clusters with no single point of failure" (ParCo 2007), which were had by Intel's
+// MPI Benchmarks. The program is Orrery's own (program/orrery-mpi.c), or Intel's IMB-MPI1 where the
+// user has put it into the image. The first half of the ranks is in the place under test, the rest
+// at the far end. The lab itself is the launch agent, so that no SSH is needed: see launch.go.
 package mpi
 
 import (
@@ -80,12 +81,14 @@ func New(decode func(options any) error) (test.Test, error) {
 	return m, nil
 }
 
-// Needs says what must be there. The compiler comes with libopenmpi-dev's mpicc; IMB-MPI1 is in no package of Debian.
+// Needs says what must be there. The compiler comes with libopenmpi-dev's mpicc; IMB-MPI1 is in no
+// package of Debian.
 func (m *mpi) Needs() test.Needs {
 	needs := test.Needs{Packages: []string{"openmpi-bin", "libopenmpi3"}, Runs: []string{"orterun", "orted"}, Far: true}
 	if m.asked.Program == "orrery" {
 		needs.Packages = append(needs.Packages, "libopenmpi-dev", "gcc", "libc6-dev")
-		needs.Programs = []test.Program{{Name: own, Source: source, Compile: []string{"mpicc", "-O2", "-o", "PROGRAM", "SOURCE"}}}
+		needs.Programs = []test.Program{{Name: own, Source: source,
+			Compile: []string{"mpicc", "-O2", "-o", "PROGRAM", "SOURCE"}}}
 	}
 	return needs
 }
@@ -104,7 +107,8 @@ func (m *mpi) Time() time.Duration {
 	return time.Duration((m.asked.Time*1.2 + 0.5*float64(m.asked.Ranks)) * float64(time.Second))
 }
 
-// crowded labels a trial whose ranks have to share processors: MPI waits by turning round, and a rank that has none delays all others.
+// crowded labels a trial whose ranks have to share processors: MPI waits by turning round, and a
+// rank that has none delays all others.
 func (m *mpi) crowded(ctx context.Context, t *test.Trial) []test.Label {
 	out, err := t.Near.Output(ctx, "nproc")
 	processors, bad := strconv.Atoi(strings.TrimSpace(string(out)))
@@ -128,8 +132,10 @@ func (m *mpi) Check(ctx context.Context, t *test.Trial) error {
 	try.Barrier = func(context.Context) error { return nil }
 	out, err := m.launch(ctx, &try, m.rows[:1], 0.01)
 	if err != nil {
-		return problem.New(problem.Unable, "%d ranks of MPI, half of them here and half at %s, cannot be run", m.asked.Ranks, t.Far.Name).At(t.Near.Name).Because(err).
-			Try("see what mpirun says; both ends need %s and openmpi-bin, and a network between them without a firewall", m.tool.name())
+		return problem.New(problem.Unable, "%d ranks of MPI, half of them here and half at %s, cannot be run",
+			m.asked.Ranks, t.Far.Name).At(t.Near.Name).Because(err).
+			Try("see what mpirun says; both ends need %s and openmpi-bin, and a network between them without a firewall",
+				m.tool.name())
 	}
 	_, err = m.tool.parse(out)
 	return err

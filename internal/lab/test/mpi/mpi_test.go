@@ -29,17 +29,18 @@ func TestNewMistakes(t *testing.T) {
 		set  func(*Options)
 		says string
 	}{
-		"program":       {func(o *Options) { o.Program = "osu" }, `say "orrery" or "imb"`},
-		"nothing":       {func(o *Options) { o.Sizes, o.Collective = nil, nil }, "neither sizes nor collective"},
-		"negative":      {func(o *Options) { o.Sizes = []int{-1} }, "-1 bytes"},
-		"too large":     {func(o *Options) { o.Sizes = []int{1 << 30} }, "cannot be measured"},
-		"twice":         {func(o *Options) { o.Sizes = []int{4, 4} }, "sizes: 4 is there twice"},
-		"no multiple":   {func(o *Options) { o.Collective = []int{6} }, "is not a multiple"},
-		"power":         {func(o *Options) { o.Program, o.Sizes = "imb", []int{12} }, "12 is none"},
-		"too short":     {func(o *Options) { o.Time = 0.1 }, "time = 0.1"},
-		"odd":           {func(o *Options) { o.Ranks = 3 }, "an even number from 2 to 64"},
-		"one rank":      {func(o *Options) { o.Ranks = 0 }, "ranks = 0"},
-		"benchmark":     {func(o *Options) { o.Benchmarks = []string{"scatter"} }, `there is no "scatter" (known: pingpong, sendrecv,`},
+		"program":     {func(o *Options) { o.Program = "osu" }, `say "orrery" or "imb"`},
+		"nothing":     {func(o *Options) { o.Sizes, o.Collective = nil, nil }, "neither sizes nor collective"},
+		"negative":    {func(o *Options) { o.Sizes = []int{-1} }, "-1 bytes"},
+		"too large":   {func(o *Options) { o.Sizes = []int{1 << 30} }, "cannot be measured"},
+		"twice":       {func(o *Options) { o.Sizes = []int{4, 4} }, "sizes: 4 is there twice"},
+		"no multiple": {func(o *Options) { o.Collective = []int{6} }, "is not a multiple"},
+		"power":       {func(o *Options) { o.Program, o.Sizes = "imb", []int{12} }, "12 is none"},
+		"too short":   {func(o *Options) { o.Time = 0.1 }, "time = 0.1"},
+		"odd":         {func(o *Options) { o.Ranks = 3 }, "an even number from 2 to 64"},
+		"one rank":    {func(o *Options) { o.Ranks = 0 }, "ranks = 0"},
+		"benchmark": {func(o *Options) { o.Benchmarks = []string{"scatter"} },
+			`there is no "scatter" (known: pingpong, sendrecv,`},
 		"benchmark 2":   {func(o *Options) { o.Benchmarks = []string{bcast, bcast} }, "benchmarks: bcast is there twice"},
 		"no benchmark":  {func(o *Options) { o.Benchmarks = nil }, "nothing to measure"},
 		"same end":      {func(o *Options) { o.Program, o.Ranks = "imb", 4 }, "would both be at this end"},
@@ -61,7 +62,8 @@ func TestFigures(t *testing.T) {
 		}
 		seen[f.Name] = true
 	}
-	for _, name := range []string{"pingpong latency 0 B", "pingpong latency 4 KiB", "pingpong bandwidth 16 KiB", "pingpong bandwidth 4 MiB", "alltoall 1 MiB"} {
+	for _, name := range []string{"pingpong latency 0 B", "pingpong latency 4 KiB", "pingpong bandwidth 16 KiB",
+		"pingpong bandwidth 4 MiB", "alltoall 1 MiB"} {
 		if !seen[name] {
 			t.Errorf("there is no figure %q", name)
 		}
@@ -76,19 +78,22 @@ func TestIMBArguments(t *testing.T) {
 	}
 }
 
-// TestRanks: half of the ranks are started at each end, and where there are more than processors a label says so.
+// TestRanks: half of the ranks are started at each end, and where there are more than processors a
+// label says so.
 func TestRanks(t *testing.T) {
 	m := made(t, func(o *Options) { o.Ranks, o.Benchmarks, o.Sizes = 6, benchmarks, []int{0} })
 	near := &place.Place{Name: "veth", Address: netip.MustParseAddr("10.1.1.1")}
 	far := &place.Place{Name: "far", Address: netip.MustParseAddr("10.1.1.2")}
 	words := strings.Join(m.orterun(&test.Trial{Near: near, Far: far, Of: 1}, work{"/a", "/b"}, m.rows, 1), " ")
-	for _, want := range []string{"-np 3 --host 10.1.1.1:3 ", " : -np 3 --host 10.1.1.2:3 ", "mpi_yield_when_idle 1", "sendrecv:64", "exchange:64", "reduce:64", "allgather:64"} {
+	for _, want := range []string{"-np 3 --host 10.1.1.1:3 ", " : -np 3 --host 10.1.1.2:3 ", "mpi_yield_when_idle 1",
+		"sendrecv:64", "exchange:64", "reduce:64", "allgather:64"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("%q is not in %s", want, words)
 		}
 	}
 	near.Runner = host.Local{Name: "veth"}
-	if labels := m.crowded(t.Context(), &test.Trial{Near: near, Of: 1000}); len(labels) != 1 || !strings.Contains(labels[0].Why, "6000 ranks share") {
+	if labels := m.crowded(t.Context(), &test.Trial{Near: near, Of: 1000}); len(labels) != 1 ||
+		!strings.Contains(labels[0].Why, "6000 ranks share") {
 		t.Errorf("%v", labels)
 	}
 	m.asked.Ranks = 1
@@ -131,12 +136,14 @@ func TestCommon(t *testing.T) {
 	})
 }
 
-// TestStand: whatever the words, the shell gives them to what stands for orted, with the other interface and nothing else changed.
+// TestStand: whatever the words, the shell gives them to what stands for orted, with the other
+// interface and nothing else changed.
 func TestStand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[ -~]{0,8}`)
 		by, words := word.Draw(t, "by"), rapid.SliceOfN(word, 1, 4).Draw(t, "words")
-		script := stand(append([]string{"printf", `%s\n`}, words...), by) + ` orrery_orted -mca oob_tcp_if_include "here" --mca x "tcp://10.1.1.1,2;3"`
+		script := stand(append([]string{"printf", `%s\n`}, words...), by) +
+			` orrery_orted -mca oob_tcp_if_include "here" --mca x "tcp://10.1.1.1,2;3"`
 		out, err := exec.Command("/bin/sh", "-c", script).CombinedOutput()
 		want := append(slices.Clone(words), "-mca", "oob_tcp_if_include", by, "--mca", "x", "tcp://10.1.1.1,2;3")
 		if err != nil || string(out) != strings.Join(want, "\n")+"\n" {

@@ -63,5 +63,6 @@ func (orrery) parse(out []byte) (measured, error) {
 }
 
 func broken(format string, args ...any) error {
-	return problem.New(problem.Failed, "what "+own+" printed: "+format, args...).Try("look at mpi.txt of this trial in the bundle")
+	return problem.New(problem.Failed, "what "+own+" printed: "+format, args...).
+		Try("look at mpi.txt of this trial in the bundle")
 }

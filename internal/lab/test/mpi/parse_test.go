@@ -36,7 +36,8 @@ func TestParse(t *testing.T) {
 	if err != nil || len(samples) != 3 {
 		t.Fatal(samples, err)
 	}
-	want := map[string]float64{"pingpong latency 0 B": 4.01168669e-06, "pingpong bandwidth 4 MiB": 4194304 / 0.0010591375, "bcast 64 B": 5.08092282e-06}
+	want := map[string]float64{"pingpong latency 0 B": 4.01168669e-06,
+		"pingpong bandwidth 4 MiB": 4194304 / 0.0010591375, "bcast 64 B": 5.08092282e-06}
 	for _, s := range samples {
 		if s.Value != want[s.Figure] {
 			t.Errorf("%s is %g, not %g", s.Figure, s.Value, want[s.Figure])
@@ -92,7 +93,8 @@ func TestParseIMB(t *testing.T) {
 	}
 }
 
-// TestParseIMBRanks: of four ranks, what went over the network at the least is as much as each benchmark must move from two of them to the others.
+// TestParseIMBRanks: of four ranks, what went over the network at the least is as much as each
+// benchmark must move from two of them to the others.
 func TestParseIMBRanks(t *testing.T) {
 	const head = "#bytes #repetitions t_min[usec] t_max[usec] t_avg[usec]"
 	out := ""
@@ -119,8 +121,9 @@ func TestParseIMBRanks(t *testing.T) {
 func TestParseIMBBroken(t *testing.T) {
 	good := string(read(t, "imb.txt"))
 	for what, one := range map[string]struct{ out, says string }{
-		"empty":         {"", "no table"},
-		"no columns":    {strings.Replace(good, "       #bytes #repetitions      t[usec]   Mbytes/sec\n", "", 1), "without names of columns"},
+		"empty": {"", "no table"},
+		"no columns": {strings.Replace(good, "       #bytes #repetitions      t[usec]   Mbytes/sec\n", "", 1),
+			"without names of columns"},
 		"other columns": {strings.Replace(good, "t[usec]", "t[msec]", 1), "t[usec] or t_max[usec] is missing"},
 		"cut off":       {good[:strings.Index(good, "12.50")], "2 values for 4 columns"},
 		"text":          {strings.Replace(good, "12.11", "*****", 1), "t[usec] is not a number"},
@@ -134,7 +137,8 @@ func TestParseIMBBroken(t *testing.T) {
 // TestParseAnything: no output makes a parser panic.
 func TestParseAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		words := rapid.SampledFrom([]string{"# Benchmarking PingPong\n", "#bytes ", "#repetitions ", "t[usec]\n", "1 ", "-2.5 ", "\n", "{", "\"sent\":1}", "x"})
+		words := rapid.SampledFrom([]string{"# Benchmarking PingPong\n", "#bytes ", "#repetitions ", "t[usec]\n", "1 ",
+			"-2.5 ", "\n", "{", "\"sent\":1}", "x"})
 		out := []byte(strings.Join(rapid.SliceOf(words).Draw(t, "out"), ""))
 		_, _ = imb{}.parse(out)
 		_, _ = orrery{}.parse(out)

@@ -20,7 +20,8 @@ const (
 	alltoall  = "alltoall"
 )
 
-// benchmarks are all of them, in the order of the table. All but PingPong are of all ranks, and have the sizes of collective.
+// benchmarks are all of them, in the order of the table. All but PingPong are of all ranks, and
+// have the sizes of collective.
 var benchmarks = []string{pingpong, sendrecv, exchange, bcast, reduce, allreduce, allgather, alltoall}
 
 // A row is one benchmark with messages of one size.
@@ -29,7 +30,8 @@ type row struct {
 	bytes     int
 }
 
-// large is the size of message above which PingPong tells bandwidth instead of latency: it no longer fits into a page.
+// large is the size of message above which PingPong tells bandwidth instead of latency: it no
+// longer fits into a page.
 const large = 4 << 10
 
 // maxRanks bounds the ranks of a trial, as orrery-mpi does.
@@ -68,7 +70,8 @@ func (o *Options) check(wrong test.Wrong) {
 		}
 	}
 	if o.Program == "imb" && o.Ranks > 2 && slices.Contains(o.Benchmarks, pingpong) {
-		wrong(`name others in benchmarks, such as "alltoall"`, "ranks = %d: PingPong of IMB-MPI1 is of ranks 0 and 1, which would both be at this end", o.Ranks)
+		wrong(`name others in benchmarks, such as "alltoall"`,
+			"ranks = %d: PingPong of IMB-MPI1 is of ranks 0 and 1, which would both be at this end", o.Ranks)
 	}
 	test.Twice("benchmarks", o.Benchmarks, wrong)
 	test.Twice("sizes", o.Sizes, wrong)
@@ -83,9 +86,11 @@ func (o *Options) check(wrong test.Wrong) {
 	}
 	switch n := len(o.rows()); {
 	case n == 0:
-		wrong("leave out sizes, collective or benchmarks", "there is nothing to measure: neither sizes nor collective has a size of the benchmarks")
+		wrong("leave out sizes, collective or benchmarks",
+			"there is nothing to measure: neither sizes nor collective has a size of the benchmarks")
 	case !(o.Time >= 0.02*float64(n) && o.Time <= 600):
-		wrong("name fewer sizes, or another time", "time = %g: %d measurements take from %.2g to 600 seconds", o.Time, n, 0.02*float64(n))
+		wrong("name fewer sizes, or another time", "time = %g: %d measurements take from %.2g to 600 seconds", o.Time, n,
+			0.02*float64(n))
 	}
 }
 

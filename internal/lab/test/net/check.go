@@ -34,7 +34,8 @@ func (n *net) Check(ctx context.Context, t *test.Trial) error {
 		}
 	}
 	if n.RTT && !t.Far.Address.Unmap().Is4() {
-		return problem.New(problem.Unable, "sockperf 3.7 knows IPv4 only, and the far end is %s", t.Far.Address).At(t.Near.Name).Try("set rtt = false")
+		return problem.New(problem.Unable, "sockperf 3.7 knows IPv4 only, and the far end is %s", t.Far.Address).
+			At(t.Near.Name).Try("set rtt = false")
 	}
 	for _, protocol := range []serve.Protocol{serve.TCP, serve.UDP} {
 		if err := serve.Free(ctx, t.Far, protocol, n.port(t)); err != nil {

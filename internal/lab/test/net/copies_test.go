@@ -11,7 +11,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestLiveCopies: copies that run at once talk with one far end, each by ports of its own, and begin each part together.
+// TestLiveCopies: copies that run at once talk with one far end, each by ports of its own, and
+// begin each part together.
 func TestLiveCopies(t *testing.T) {
 	need.Integration(t)
 	a, b := pair(t)

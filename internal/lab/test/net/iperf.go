@@ -19,12 +19,14 @@ type flow struct {
 	Retransmits *int64  `json:"retransmits,omitempty"`
 	Congestion  string  `json:"congestion,omitempty"`
 	Jitter      float64 `json:"jitter,omitempty"` // s, RFC 1889
-	Lost        int64   `json:"lost,omitempty"`   // by gaps in the sequence, as the receiver saw them: not what was sent after the last it got
-	CPU         cpu     `json:"cpu"`
+	// by gaps in the sequence, as the receiver saw them: not what was sent after the last it got
+	Lost int64 `json:"lost,omitempty"`
+	CPU  cpu   `json:"cpu"`
 
 	series []float64 // bit/s by second, as the near end sees it
 
-	SendBuffer    int `json:"sndbuf,omitempty"` // of a socket of the near end, as the kernel tells it: twice what can be used
+	// of a socket of the near end, as the kernel tells it: twice what can be used
+	SendBuffer    int `json:"sndbuf,omitempty"`
 	ReceiveBuffer int `json:"rcvbuf,omitempty"`
 }
 
@@ -89,7 +91,8 @@ func parseIperf(text []byte) (*flow, error) {
 			Try("the lab reads what iperf3 3.12 prints, and versions that print the same")
 	}
 	if end.Sent.Bytes <= 0 || end.Received.Seconds <= 0 {
-		return nil, problem.New(problem.Failed, "iperf3 sent nothing (%.0f bytes in %.3f s)", end.Sent.Bytes, end.Received.Seconds)
+		return nil, problem.New(problem.Failed, "iperf3 sent nothing (%.0f bytes in %.3f s)", end.Sent.Bytes,
+			end.Received.Seconds)
 	}
 	var series []float64
 	for _, i := range out.Intervals {
@@ -98,9 +101,11 @@ func parseIperf(text []byte) (*flow, error) {
 		}
 	}
 	return &flow{
-		series: series, Version: out.Start.Version, Sent: end.Sent.Rate, Received: end.Received.Rate, Bytes: end.Received.Bytes, SentBytes: end.Sent.Bytes,
+		series: series, Version: out.Start.Version, Sent: end.Sent.Rate, Received: end.Received.Rate,
+		Bytes: end.Received.Bytes, SentBytes: end.Sent.Bytes,
 		Seconds: end.Received.Seconds, Retransmits: end.Sent.Retransmits, Congestion: end.Congestion,
-		Jitter: end.Received.Jitter / 1e3, Lost: end.Received.Lost, CPU: end.CPU, SendBuffer: out.Start.SendBuffer, ReceiveBuffer: out.Start.ReceiveBuffer,
+		Jitter: end.Received.Jitter / 1e3, Lost: end.Received.Lost, CPU: end.CPU, SendBuffer: out.Start.SendBuffer,
+		ReceiveBuffer: out.Start.ReceiveBuffer,
 	}, nil
 }
 

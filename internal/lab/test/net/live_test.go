@@ -16,7 +16,8 @@ import (
 	"orrery/test/need"
 )
 
-// space is a network namespace with a /sys of its own. It goes when the process that holds it does, which is not later than the test.
+// space is a network namespace with a /sys of its own. It goes when the process that holds it does,
+// which is not later than the test.
 type space struct {
 	host.Local
 	pid int
@@ -29,7 +30,8 @@ func (s space) Run(ctx context.Context, c host.Command) error {
 
 func newSpace(t *testing.T, name string) *place.Place {
 	t.Helper()
-	cmd := exec.Command("unshare", "-n", "-m", "sh", "-c", "mount -t sysfs sysfs /sys && ip link set lo up && echo up && exec sleep 300")
+	cmd := exec.Command("unshare", "-n", "-m", "sh", "-c",
+		"mount -t sysfs sysfs /sys && ip link set lo up && echo up && exec sleep 300")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -49,7 +51,8 @@ func newSpace(t *testing.T, name string) *place.Place {
 func pair(t *testing.T) (a, b *place.Place) {
 	t.Helper()
 	a, b = newSpace(t, "a"), newSpace(t, "b")
-	a.Interface, b.Interface, a.Address, b.Address = "eth0", "eth0", netip.MustParseAddr("10.99.140.1"), netip.MustParseAddr("10.99.140.2")
+	a.Interface, b.Interface, a.Address, b.Address = "eth0", "eth0", netip.MustParseAddr("10.99.140.1"),
+		netip.MustParseAddr("10.99.140.2")
 	for i, p := range []*place.Place{a, b} {
 		for j, name := range []string{"eth0", "eth1"} {
 			if i == 0 {
@@ -70,10 +73,12 @@ func do(t *testing.T, p *place.Place, command string) {
 }
 
 func trial(a, b *place.Place) *test.Trial {
-	return &test.Trial{Near: a, Far: b, Of: 1, Barrier: func(context.Context) error { return nil }, Keep: func(string, []byte) error { return nil }}
+	return &test.Trial{Near: a, Far: b, Of: 1, Barrier: func(context.Context) error { return nil },
+		Keep: func(string, []byte) error { return nil }}
 }
 
-// TestLive: every figure that was promised is measured, on the way that was meant, and both ports are free afterwards.
+// TestLive: every figure that was promised is measured, on the way that was meant, and both ports
+// are free afterwards.
 func TestLive(t *testing.T) {
 	need.Integration(t)
 	a, b := pair(t)
@@ -132,7 +137,8 @@ func TestLiveLabels(t *testing.T) {
 	}
 }
 
-// TestLiveFailure: a port that is taken, an end that cannot be reached and a tool that is not there are told before or as they are met.
+// TestLiveFailure: a port that is taken, an end that cannot be reached and a tool that is not there
+// are told before or as they are met.
 func TestLiveFailure(t *testing.T) {
 	need.Integration(t)
 	a, b := pair(t)
@@ -157,7 +163,8 @@ func TestLiveFailure(t *testing.T) {
 	do(t, b, "ip link set eth0 down")
 	do(t, a, "ip route add unreachable 10.99.142.0/24")
 	b.Address = netip.MustParseAddr("10.99.142.2")
-	if _, err := n.Run(t.Context(), trial(a, b)); err == nil || !strings.HasPrefix(err.Error(), "a: iperf3: tcp forward 1 stream: iperf3 says: unable to connect") {
+	if _, err := n.Run(t.Context(), trial(a, b)); err == nil ||
+		!strings.HasPrefix(err.Error(), "a: iperf3: tcp forward 1 stream: iperf3 says: unable to connect") {
 		t.Errorf("without a way: %v", err)
 	}
 	a.Programs = func(name string) []string { return []string{"/nowhere/" + name} }

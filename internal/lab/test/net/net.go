@@ -1,8 +1,9 @@
 // Package net measures the network between a place and the far end: throughput of TCP and UDP in
 // both directions with one and with several streams, small packets, and round trips.
 //
-// It follows the tests of INFN (iperf, throughput of virtual against physical machines) and of CERN (iperf3 in containers); the tools are
-// Debian's iperf3 (iperf3(1), its JSON) and sockperf (sockperf(3), ping-pong).
+// It follows the tests of INFN (iperf, throughput of virtual against physical machines) and of CERN
+// (iperf3 in containers); the tools are Debian's iperf3 (iperf3(1), its JSON) and sockperf
+// (sockperf(3), ping-pong).
 package net
 
 import (
@@ -12,7 +13,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// packetBytes is the payload of a small packet. With headers of UDP, IPv4 and Ethernet it is a frame of 106 bytes.
+// packetBytes is the payload of a small packet. With headers of UDP, IPv4 and Ethernet it is a
+// frame of 106 bytes.
 const packetBytes = 64
 
 // net is the test.
@@ -129,7 +131,8 @@ func (n *net) Figures() []test.Figure {
 	return all
 }
 
-// lossIs says how loss is judged: of a sender that sends all it can, it tells of the sender as much as of the way, and is not.
+// lossIs says how loss is judged: of a sender that sends all it can, it tells of the sender as much
+// as of the way, and is not.
 func (n *net) lossIs() test.Better {
 	if n.Rate == 0 {
 		return test.Neither

@@ -28,9 +28,12 @@ func TestNew(t *testing.T) {
 		names = append(names, f.Name+" "+f.Unit)
 	}
 	want := []string{
-		"tcp forward 1 stream bit/s", "tcp forward 5 streams bit/s", "tcp reverse 1 stream bit/s", "tcp reverse 5 streams bit/s",
-		"udp forward 1 stream bit/s", "udp forward 1 stream loss 1", "udp forward 5 streams bit/s", "udp forward 5 streams loss 1",
-		"udp reverse 1 stream bit/s", "udp reverse 1 stream loss 1", "udp reverse 5 streams bit/s", "udp reverse 5 streams loss 1",
+		"tcp forward 1 stream bit/s", "tcp forward 5 streams bit/s", "tcp reverse 1 stream bit/s",
+		"tcp reverse 5 streams bit/s",
+		"udp forward 1 stream bit/s", "udp forward 1 stream loss 1", "udp forward 5 streams bit/s",
+		"udp forward 5 streams loss 1",
+		"udp reverse 1 stream bit/s", "udp reverse 1 stream loss 1", "udp reverse 5 streams bit/s",
+		"udp reverse 5 streams loss 1",
 		"packets forward 1/s", "packets reverse 1/s", "rtt median s", "rtt 99 % s",
 	}
 	if !slices.Equal(names, want) {
@@ -89,7 +92,8 @@ func TestInvalid(t *testing.T) {
 }
 
 func TestRate(t *testing.T) {
-	for text, want := range map[string]test.Rate{"0": 0, "100Mbit/s": 1e8, "2.5 Gbit/s": 2.5e9, "64kbit/s": 64e3, "9600bit/s": 9600, "1e9": 1e9} {
+	for text, want := range map[string]test.Rate{"0": 0, "100Mbit/s": 1e8, "2.5 Gbit/s": 2.5e9, "64kbit/s": 64e3,
+		"9600bit/s": 9600, "1e9": 1e9} {
 		var r test.Rate
 		if err := r.UnmarshalText([]byte(text)); err != nil || r != want {
 			t.Errorf("%s: %v, %v", text, r, err)

@@ -24,7 +24,8 @@ type options struct {
 
 func defaults() options {
 	return options{
-		Protocols: []string{tcp, udp}, Directions: []string{forward, reverse}, Streams: []int{1, 5}, Seconds: 1, WarmUp: 1, Packets: true, RTT: true, Port: 5201,
+		Protocols: []string{tcp, udp}, Directions: []string{forward, reverse}, Streams: []int{1, 5}, Seconds: 1, WarmUp: 1,
+		Packets: true, RTT: true, Port: 5201,
 	}
 }
 

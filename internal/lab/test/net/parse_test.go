@@ -87,7 +87,8 @@ func TestParseInvalid(t *testing.T) {
 	if _, err := parseIperf(nil); err == nil || !strings.Contains(err.Error(), "it is empty") {
 		t.Errorf("of nothing: %v", err)
 	}
-	if _, err := parseIperf([]byte(`{"start":{"version":"iperf 3.1"},"end":{"sum":{}}}`)); err == nil || !strings.Contains(err.Error(), `"iperf 3.1" printed no sum_sent`) {
+	if _, err := parseIperf([]byte(`{"start":{"version":"iperf 3.1"},"end":{"sum":{}}}`)); err == nil ||
+		!strings.Contains(err.Error(), `"iperf 3.1" printed no sum_sent`) {
 		t.Errorf("of an old one: %v", err)
 	}
 	for name, want := range map[string]string{
@@ -102,7 +103,8 @@ func TestParseInvalid(t *testing.T) {
 
 func TestCounters(t *testing.T) {
 	all := place.TrafficOf(string(read(t, "dev.txt")))
-	if len(all) != 2 || all["h5va"] != (place.Traffic{Received: 1511036325, Sent: 6546304177}) || all["lo"] != (place.Traffic{}) {
+	if len(all) != 2 || all["h5va"] != (place.Traffic{Received: 1511036325, Sent: 6546304177}) ||
+		all["lo"] != (place.Traffic{}) {
 		t.Errorf("%+v", all)
 	}
 	if all := place.TrafficOf("x: 1 2\n:::\n"); len(all) != 0 {
@@ -118,7 +120,8 @@ func TestThrough(t *testing.T) {
 		t.Errorf("on the right way: %v", l)
 	}
 	l := through(p, ahead, f, before, map[string]place.Traffic{"eth0": {Received: 1e9, Sent: 3e6}, "eth1": {Sent: 1.1e9}})
-	if len(l) != 1 || l[0].Name != "path" || l[0].Where != "tcp forward 1 stream" || !strings.Contains(l[0].Why, "3000000 through eth0; eth1 had most, 1100000000") {
+	if len(l) != 1 || l[0].Name != "path" || l[0].Where != "tcp forward 1 stream" ||
+		!strings.Contains(l[0].Why, "3000000 through eth0; eth1 had most, 1100000000") {
 		t.Errorf("on another way: %v", l)
 	}
 	back := part{protocol: tcp, direction: reverse, streams: 1}
@@ -131,13 +134,15 @@ func TestThrough(t *testing.T) {
 }
 
 func TestDatagram(t *testing.T) {
-	four, six := &place.Place{Address: netip.MustParseAddr("10.0.0.1")}, &place.Place{Address: netip.MustParseAddr("fd00::1")}
+	four, six := &place.Place{Address: netip.MustParseAddr("10.0.0.1")},
+		&place.Place{Address: netip.MustParseAddr("fd00::1")}
 	for _, c := range []struct {
 		f    frames
 		to   *place.Place
 		want int
 	}{
-		{frames{1500, 1500}, four, 1472}, {frames{1500, 9000}, four, 1472}, {frames{9000, 9000}, six, 8952}, {frames{65536, 65536}, four, 65507},
+		{frames{1500, 1500}, four, 1472}, {frames{1500, 9000}, four, 1472}, {frames{9000, 9000}, six, 8952},
+		{frames{65536, 65536}, four, 65507},
 		{frames{0, 9000}, four, 8972}, {frames{}, four, 1472}, {frames{68, 68}, four, 64},
 	} {
 		if got := c.f.datagram(c.to); got != c.want {
@@ -149,7 +154,8 @@ func TestDatagram(t *testing.T) {
 	}
 }
 
-// TestSeries: of a flow of several seconds each is told, but not those of UDP that goes out, which are what was sent.
+// TestSeries: of a flow of several seconds each is told, but not those of UDP that goes out, which
+// are what was sent.
 func TestSeries(t *testing.T) {
 	f, err := parseIperf(read(t, "tcp-reverse.json"))
 	if err != nil {
@@ -162,7 +168,8 @@ func TestSeries(t *testing.T) {
 	for _, c := range []struct {
 		part part
 		n    int
-	}{{part{protocol: tcp, direction: forward}, 1}, {part{protocol: udp, direction: reverse}, 1}, {part{protocol: udp, direction: forward}, 0},
+	}{{part{protocol: tcp, direction: forward}, 1}, {part{protocol: udp, direction: reverse}, 1},
+		{part{protocol: udp, direction: forward}, 0},
 		{part{protocol: udp, direction: reverse, packets: true}, 0}} {
 		if got := c.part.series(f); len(got) != c.n {
 			t.Errorf("%+v: %v", c.part, got)

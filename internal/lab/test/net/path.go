@@ -30,7 +30,8 @@ func through(p *place.Place, part part, f *flow, before, after map[string]place.
 	}
 	return []test.Label{{
 		Name: "path", Where: part.name(),
-		Why:  fmt.Sprintf("%.0f bytes were moved, but %.0f through %s; %s had most, %.0f", f.Bytes, delta(p.Interface), p.Interface, other, most),
+		Why: fmt.Sprintf("%.0f bytes were moved, but %.0f through %s; %s had most, %.0f", f.Bytes, delta(p.Interface),
+			p.Interface, other, most),
 		Cure: fmt.Sprintf("look at the routes of %s: the way to the far end should be %s", p.Name, p.Interface),
 	}}
 }
@@ -65,7 +66,8 @@ func (f frames) labels() []test.Label {
 	}}
 }
 
-// datagram is the largest payload of UDP that goes in one frame through both ends: without the headers of UDP (8 bytes) and IP (20 or 40).
+// datagram is the largest payload of UDP that goes in one frame through both ends: without the
+// headers of UDP (8 bytes) and IP (20 or 40).
 func (f frames) datagram(to *place.Place) int {
 	least := min(f.Near, f.Far)
 	if least == 0 {

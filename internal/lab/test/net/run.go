@@ -33,7 +33,8 @@ func (n *net) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 				return test.Result{}, err
 			}
 			d.RTT = seen
-			r.Samples = append(r.Samples, test.Sample{Figure: rttMedian, Value: seen.Median}, test.Sample{Figure: rttTail, Value: seen.Tail})
+			r.Samples = append(r.Samples, test.Sample{Figure: rttMedian, Value: seen.Median},
+				test.Sample{Figure: rttTail, Value: seen.Tail})
 			continue
 		}
 		f, labels, err := n.flow(ctx, t, p, d.Datagram)
@@ -59,8 +60,8 @@ func (p part) samples(f *flow) []test.Sample {
 	return all
 }
 
-// series are the seconds of a flow, if there are several. iperf3 tells those of its client: of UDP that goes out these are what was sent, which is not
-// the figure.
+// series are the seconds of a flow, if there are several. iperf3 tells those of its client: of UDP
+// that goes out these are what was sent, which is not the figure.
 func (p part) series(f *flow) []test.Series {
 	if p.packets || p.protocol == udp && p.direction == forward || len(f.series) < 2 {
 		return nil
@@ -70,7 +71,8 @@ func (p part) series(f *flow) []test.Series {
 
 // flow lets iperf3 move data for one part. The server is one of its own, and takes one client.
 func (n *net) flow(ctx context.Context, t *test.Trial, p part, datagram int) (*flow, []test.Label, error) {
-	server, err := serve.Start(ctx, t.Far, serve.TCP, n.port(t), host.Command{Args: t.Far.Command("iperf3", "-s", "-1", "-p", strconv.Itoa(n.port(t)))})
+	server, err := serve.Start(ctx, t.Far, serve.TCP, n.port(t),
+		host.Command{Args: t.Far.Command("iperf3", "-s", "-1", "-p", strconv.Itoa(n.port(t)))})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,9 +95,11 @@ func (n *net) flow(ctx context.Context, t *test.Trial, p part, datagram int) (*f
 	return f, append(labels, through(t.Near, p, f, before, after)...), nil
 }
 
-// arguments are those of the client, which is always at the near end: only what is measured is started behind the barrier.
+// arguments are those of the client, which is always at the near end: only what is measured is
+// started behind the barrier.
 func (n *net) arguments(t *test.Trial, p part, datagram int) []string {
-	args := []string{"-c", t.Far.Address.String(), "-p", strconv.Itoa(n.port(t)), "-t", strconv.Itoa(n.Seconds), "-P", strconv.Itoa(p.streams), "-J",
+	args := []string{"-c", t.Far.Address.String(), "-p", strconv.Itoa(n.port(t)), "-t", strconv.Itoa(n.Seconds), "-P",
+		strconv.Itoa(p.streams), "-J",
 		"--connect-timeout", "5000"}
 	if n.Window > 0 && !p.packets {
 		args = append(args, "-w", strconv.FormatInt(int64(n.Window), 10))
@@ -122,7 +126,8 @@ func (n *net) reached(p part, f *flow) []test.Label {
 		return nil
 	}
 	return []test.Label{{
-		Name: "sender", Where: p.name(), Why: fmt.Sprintf("the sender was to send %.4g bit/s and sent %.4g", float64(n.Rate), f.Sent),
+		Name: "sender", Where: p.name(), Why: fmt.Sprintf("the sender was to send %.4g bit/s and sent %.4g",
+			float64(n.Rate), f.Sent),
 		Cure: "lower the rate, or give the sending end more processor",
 	}}
 }
@@ -136,7 +141,8 @@ func (n *net) granted(p part, f *flow) []test.Label {
 		return nil
 	}
 	return []test.Label{{
-		Name: "window", Where: p.name(), Why: fmt.Sprintf("sockets were to have a window of %s and have one of %d bytes", n.Window, least/2),
+		Name: "window", Where: p.name(), Why: fmt.Sprintf("sockets were to have a window of %s and have one of %d bytes",
+			n.Window, least/2),
 		Cure: "raise net.core.rmem_max and net.core.wmem_max",
 	}}
 }
@@ -144,12 +150,14 @@ func (n *net) granted(p part, f *flow) []test.Label {
 // trips lets sockperf measure round trips.
 func (n *net) trips(ctx context.Context, t *test.Trial) (*trips, error) {
 	at := []string{"-i", t.Far.Address.Unmap().String(), "-p", strconv.Itoa(n.port(t))}
-	server, err := serve.Start(ctx, t.Far, serve.UDP, n.port(t), host.Command{Args: t.Far.Command("sockperf", append([]string{"server"}, at...)...)})
+	server, err := serve.Start(ctx, t.Far, serve.UDP, n.port(t),
+		host.Command{Args: t.Far.Command("sockperf", append([]string{"server"}, at...)...)})
 	if err != nil {
 		return nil, err
 	}
 	defer server.Stop()
-	out, err := t.Record(ctx, "rtt.txt", "sockperf", append([]string{"ping-pong", "-t", strconv.Itoa(n.Seconds), "--full-rtt"}, at...)...)
+	out, err := t.Record(ctx, "rtt.txt", "sockperf",
+		append([]string{"ping-pong", "-t", strconv.Itoa(n.Seconds), "--full-rtt"}, at...)...)
 	seen, unread := parseSockperf(out)
 	if err = worse(err, unread); err != nil {
 		server.Stop()

@@ -20,7 +20,8 @@ type trips struct {
 	Most         float64 `json:"most"`
 }
 
-// What sockperf 3.7 prints with --full-rtt: percentiles in µs, colours included even where there is no terminal.
+// What sockperf 3.7 prints with --full-rtt: percentiles in µs, colours included even where there is
+// no terminal.
 var (
 	sockperfVersion = pattern.New(`== version #(\S+) ==`)
 	sockperfSeen    = pattern.New(`Total (\d+) observations`)
@@ -33,10 +34,12 @@ var (
 	sockperfSilence = pattern.New(`No messages were received from the server|Server is down|ERROR:.*`)
 )
 
-// parseSockperf reads the output of sockperf ping-pong --full-rtt. A client that got no answer has exit status 0.
+// parseSockperf reads the output of sockperf ping-pong --full-rtt. A client that got no answer has
+// exit status 0.
 func parseSockperf(text []byte) (*trips, error) {
 	if said := sockperfSilence().Find(text); said != nil {
-		return nil, problem.New(problem.Failed, "sockperf got no answer: %s", said).Try("does a firewall let UDP through to its port?")
+		return nil, problem.New(problem.Failed, "sockperf got no answer: %s", said).
+			Try("does a firewall let UDP through to its port?")
 	}
 	var missing string
 	number := func(what string, in *regexp.Regexp) float64 {

@@ -10,7 +10,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// TestPaper: what a paper says of iperf is what iperf3 is told: a window of 256 KiB, five streams, minutes. Small packets have no window.
+// TestPaper: what a paper says of iperf is what iperf3 is told: a window of 256 KiB, five streams,
+// minutes. Small packets have no window.
 func TestPaper(t *testing.T) {
 	made, err := New(from("window = \"256KiB\"\nstreams = [5]\nseconds = 900"))
 	if err != nil {
@@ -43,11 +44,13 @@ func TestWarmUp(t *testing.T) {
 		}
 		n := made.(*net)
 		tcps, udps := n.arguments(at, n.parts()[0], 1472), strings.Join(n.arguments(at, n.parts()[1], 1472), " ")
-		if args := strings.Join(tcps, " "); !strings.Contains(args, want) || want == "" && slices.Contains(tcps, "-O") || strings.Contains(udps, "-O") {
+		if args := strings.Join(tcps, " "); !strings.Contains(args, want) || want == "" && slices.Contains(tcps, "-O") ||
+			strings.Contains(udps, "-O") {
 			t.Errorf("%q: tcp %s; udp %s", text, args, udps)
 		}
 	}
-	if _, err := New(from("warm_up = 61")); err == nil || !strings.Contains(err.Error(), "warm_up = 61 (iperf3 takes whole seconds, from 0 to 60)") {
+	if _, err := New(from("warm_up = 61")); err == nil ||
+		!strings.Contains(err.Error(), "warm_up = 61 (iperf3 takes whole seconds, from 0 to 60)") {
 		t.Error(err)
 	}
 }
@@ -61,14 +64,16 @@ func TestWindow(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	f.SendBuffer = 425984 // with net.core.wmem_max of a stock kernel
-	if l := n.granted(p, f); len(l) != 1 || l[0].Name != "window" || !strings.Contains(l[0].Why, "256k and have one of 212992") {
+	if l := n.granted(p, f); len(l) != 1 || l[0].Name != "window" ||
+		!strings.Contains(l[0].Why, "256k and have one of 212992") {
 		t.Errorf("labels %v", l)
 	}
 	n.Window = 0
 	if l := n.granted(p, f); len(l) != 0 {
 		t.Errorf("labels %v", l)
 	}
-	if _, err := parseIperf(read(t, "invalid-window.json")); err == nil || !strings.Contains(err.Error(), "make window smaller") {
+	if _, err := parseIperf(read(t, "invalid-window.json")); err == nil ||
+		!strings.Contains(err.Error(), "make window smaller") {
 		t.Error(err)
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// Texts returns, for each list, map and pointer that a type holds, texts of about so many bytes that have as many
-// elements there as fit. The name of a text says where, and of what the elements are.
+// Texts returns, for each list, map and pointer that a type holds, texts of about so many bytes
+// that have as many elements there as fit. The name of a text says where, and of what the elements
+// are.
 func Texts(t reflect.Type, size int) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		w := &walk{size: size, yield: yield}
@@ -130,5 +131,6 @@ func least(t reflect.Type, deep int) string {
 // opaque reports whether a type decodes itself.
 func opaque(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
-	return t.Kind() != reflect.Pointer && (p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()))
+	return t.Kind() != reflect.Pointer && (p.Implements(reflect.TypeFor[json.Unmarshaler]()) ||
+		p.Implements(reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()))
 }

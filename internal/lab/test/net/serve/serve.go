@@ -1,5 +1,6 @@
-// Package serve runs the server of a test at the far end of its traffic. Whoever starts one goes on when it listens, and nothing that is
-// sent to find that out counts as a client: the sockets of the place are looked at instead.
+// Package serve runs the server of a test at the far end of its traffic. Whoever starts one goes on
+// when it listens, and nothing that is sent to find that out counts as a client: the sockets of the
+// place are looked at instead.
 package serve
 
 import (
@@ -67,7 +68,8 @@ func (s *Server) await(ctx context.Context, protocol Protocol, port int) error {
 		case <-time.After(every):
 		}
 		if time.Now().After(deadline) {
-			return problem.New(problem.Failed, "after %s the server %s does not listen on %s port %d", atLeast, s.name, protocol, port).
+			return problem.New(problem.Failed, "after %s the server %s does not listen on %s port %d", atLeast, s.name,
+				protocol, port).
 				At(s.place.Name).Because(s.why())
 		}
 	}

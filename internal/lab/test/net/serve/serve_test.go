@@ -36,12 +36,15 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestStart: a server that ends at once is told with what it printed, a port that is taken before anything is started.
+// TestStart: a server that ends at once is told with what it printed, a port that is taken before
+// anything is started.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	here := &place.Place{Runner: host.Local{Name: "here"}, Name: "bare"}
-	_, err := Start(t.Context(), here, TCP, port(t), host.Command{Args: []string{"/bin/sh", "-c", "echo no such card >&2; exit 3"}})
-	if err == nil || !strings.Contains(err.Error(), "ended before it listened") || !strings.Contains(err.Error(), "no such card") {
+	_, err := Start(t.Context(), here, TCP, port(t),
+		host.Command{Args: []string{"/bin/sh", "-c", "echo no such card >&2; exit 3"}})
+	if err == nil || !strings.Contains(err.Error(), "ended before it listened") ||
+		!strings.Contains(err.Error(), "no such card") {
 		t.Errorf("of a server that ends: %v", err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -24,7 +24,8 @@ type Talk struct {
 
 // Begin starts a program in a place, to talk with.
 func Begin(ctx context.Context, at *place.Place, args []string) (*Talk, error) {
-	// A pipe of the system, and not one of this process: so nobody copies, and nobody is left waiting to copy when the program has died.
+	// A pipe of the system, and not one of this process: so nobody copies, and nobody is left waiting
+	// to copy when the program has died.
 	theirs, in, err := os.Pipe()
 	if err != nil {
 		return nil, problem.New(problem.Failed, "no pipe to %s", args[0]).At(at.Name).Because(err)
@@ -63,7 +64,8 @@ func (t *Talk) Line(ctx context.Context, most time.Duration) ([]byte, error) {
 	case <-t.ended:
 		return nil, t.gone()
 	case <-late.C:
-		return nil, problem.New(problem.Failed, "the program has not answered within %v", most).At(t.where).Try("is the host overloaded?")
+		return nil, problem.New(problem.Failed, "the program has not answered within %v", most).At(t.where).
+			Try("is the host overloaded?")
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -88,7 +90,8 @@ func (t *Talk) gone() error {
 	return t.err
 }
 
-// Close ends the program: by the end of its input, or, if it does not heed that, by force. It may be called again.
+// Close ends the program: by the end of its input, or, if it does not heed that, by force. It may
+// be called again.
 func (t *Talk) Close() {
 	_ = t.in.Close()
 	select {

@@ -13,7 +13,8 @@ import (
 // TestTalk: a program is told lines and answers in lines, and what goes wrong is told with where.
 func TestTalk(t *testing.T) {
 	here := &place.Place{Runner: host.Local{}, Name: "bare"}
-	talk, err := Begin(t.Context(), here, []string{"/bin/sh", "-c", `while read -r n; do case $n in end) exit 3;; *) echo "{\"n\": $n}"; esac; done`})
+	talk, err := Begin(t.Context(), here, []string{"/bin/sh", "-c",
+		`while read -r n; do case $n in end) exit 3;; *) echo "{\"n\": $n}"; esac; done`})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,14 +45,17 @@ func TestTalk(t *testing.T) {
 	talk.Close()
 }
 
-// TestTalkLate: a program that does not answer is waited for so long, and ended although it does not heed the end of its input.
+// TestTalkLate: a program that does not answer is waited for so long, and ended although it does
+// not heed the end of its input.
 func TestTalkLate(t *testing.T) {
 	t.Parallel()
-	talk, err := Begin(t.Context(), &place.Place{Runner: host.Local{}, Name: "bare"}, []string{"/bin/sh", "-c", "sleep 60"})
+	talk, err := Begin(t.Context(), &place.Place{Runner: host.Local{}, Name: "bare"},
+		[]string{"/bin/sh", "-c", "sleep 60"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := talk.Line(t.Context(), 10*time.Millisecond); err == nil || !strings.Contains(err.Error(), "bare: the program has not answered within 10ms") {
+	if _, err := talk.Line(t.Context(), 10*time.Millisecond); err == nil ||
+		!strings.Contains(err.Error(), "bare: the program has not answered within 10ms") {
 		t.Errorf("%v", err)
 	}
 	talk.Close()
