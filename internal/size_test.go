@@ -2,48 +2,120 @@ package internal
 
 import (
 	"bytes"
+	"go/ast"
 	"os"
-	"path/filepath"
+	"path"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// A package of more files or lines than these holds several things: who looks for one of them has to know all.
 const (
-	mostFiles = 40
-	mostLines = 3500
+	maxExported = 60  // names that a package exports: who uses it has to know them all
+	minLines    = 150 // of a package that a single other one imports; it could be a file of that
 )
 
-// TestSize counts the files and lines of each package, without tests and doc.go, which has no code.
-func TestSize(t *testing.T) {
-	files, lines := map[string]int{}, map[string]int{}
-	paths, err := filepath.Glob("*/*.go")
-	for _, deeper := range []string{"*/*/*.go", "*/*/*/*.go", "*/*/*/*/*.go"} {
-		more, bad := filepath.Glob(deeper)
-		if paths = append(paths, more...); bad != nil {
-			err = bad
+// vocabularies export more names than that. Others are to be parted when they grow.
+var vocabularies = map[string]int{
+	"site":    125, // what a site file can say; it is the specification
+	"observe": 80,  // what hosts can report
+	"host":    100,
+	"apply":   75,
+	"plan":    62,
+}
+
+// alone are packages of a few lines that a single other one imports, each with the reason why it is no file of that.
+var alone = map[string]string{
+	"control/dom0":    "an operation, which the program starts under another name",
+	"control/draft":   "an operation; each is a package",
+	"control/picture": "an operation; each is a package",
+	"lab/test/all":    "the only list of tests, which all of them need not import",
+	"plan/boot":       "pure, and below control/unattended, which does what it decides",
+	"plan/wayback":    "pure, and below control, which does what it decides",
+
+	"strict/jsonlimit/jsonattack": "tests of several packages use it",
+	"treesync/treesynctest":       "tests of several packages use it",
+
+	"apply/copying":          "a step of its own kind, with its own tests",
+	"apply/mirrors":          "a step of its own kind, with its own tests",
+	"apply/local/layerstore": "tested without a host",
+	"apply/local/spare":      "tested without a host",
+	"engine/kvm/display":     "tested without a machine",
+	"engine/kvm/likeness":    "tested without a machine",
+	"engine/kvm/recorder":    "a program of its own, which kvm starts",
+	"image/tools":            "tested without an image",
+	"lab/report/cells":       "below lab/report/draw and lab/report",
+}
+
+// TestSizes: a package is neither too large to know nor too small to be one.
+func TestSizes(t *testing.T) {
+	exported, lines, importers := map[string]map[string]bool{}, map[string]int{}, map[string]map[string]bool{}
+	eachFile(t, func(pkg, at string, f *ast.File) {
+		if exported[pkg] == nil {
+			exported[pkg] = map[string]bool{}
 		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "doc.go" {
-			continue
+		for _, d := range f.Decls {
+			for _, name := range declared(d) {
+				if ast.IsExported(name) {
+					exported[pkg][name] = true
+				}
+			}
 		}
-		text, err := os.ReadFile(path)
+		for _, i := range f.Imports {
+			name, _ := strconv.Unquote(i.Path.Value)
+			if other, ours := strings.CutPrefix(name, "orrery/internal/"); ours && other != pkg {
+				if importers[other] == nil {
+					importers[other] = map[string]bool{}
+				}
+				importers[other][pkg] = true
+			}
+		}
+		if path.Base(at) == "doc.go" {
+			return
+		}
+		text, err := os.ReadFile(strings.TrimPrefix(at, "internal/"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		files[filepath.Dir(path)]++
-		lines[filepath.Dir(path)] += bytes.Count(text, []byte("\n"))
+		lines[pkg] += bytes.Count(text, []byte("\n"))
+	})
+	if len(lines) < 100 {
+		t.Errorf("only %d packages were found", len(lines))
 	}
-	if len(files) < 50 {
-		t.Errorf("only %d packages were found", len(files))
-	}
-	for pkg := range files {
-		if lines[pkg] > mostLines || files[pkg] > mostFiles {
-			t.Errorf("package %s has %d files and %d lines; at most %d and %d are clear: part it by what changes together", pkg, files[pkg], lines[pkg], mostFiles, mostLines)
+	for pkg, names := range exported {
+		if most := max(vocabularies[pkg], maxExported); len(names) > most {
+			t.Errorf("package %s exports %d names; at most %d are clear: part it by what changes together",
+				pkg, len(names), most)
+		}
+		small := len(importers[pkg]) <= 1 && lines[pkg] < minLines
+		if small && alone[pkg] == "" {
+			t.Errorf("package %s has %d lines, and one other imports it: make it a file of that, or say here why not",
+				pkg, lines[pkg])
+		}
+		if !small && alone[pkg] != "" {
+			t.Errorf("package %s is not so small, or others import it: take it from the list", pkg)
 		}
 	}
+}
+
+// declared returns the names of a declaration, but not of methods.
+func declared(d ast.Decl) (names []string) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			names = append(names, d.Name.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				names = append(names, spec.Name.Name)
+			case *ast.ValueSpec:
+				for _, name := range spec.Names {
+					names = append(names, name.Name)
+				}
+			}
+		}
+	}
+	return names
 }
