@@ -286,7 +286,7 @@ func (c *client) count() int {
 	return bytes.Count(c.out.Bytes(), []byte("\n"))
 }
 
-// end lets the client end and gives the numbers of the rows that were acknowledged.
+// end lets the client end and returns the numbers of the rows that were acknowledged.
 func (c *client) end() []int {
 	c.Helper()
 	c.sh("client", "touch /run/end")
@@ -297,7 +297,7 @@ func (c *client) end() []int {
 }
 
 // watchVolume looks again and again at which nodes have a volume, by the kernel's word, until the
-// function that it gives is called: never two.
+// function that it returns is called: never two.
 func (s *site) watchVolume(node, volume, path string) (stop func()) {
 	s.Helper()
 	dir := filepath.Join(s.dirs.Volumes(s.name), volume, node)

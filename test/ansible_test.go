@@ -104,7 +104,7 @@ func wholeLine(t *testing.T, page, text string) string {
 	return ""
 }
 
-// ansible installs ansible-core, once, and gives the directory of its programs.
+// ansible installs ansible-core, once, and returns the directory of its programs.
 func ansible(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(need.State(), "ansible")

@@ -140,7 +140,7 @@ func (s *site) share(name string, from, to hosts.Host, dir string) {
 }
 
 // ask runs a script on a host, in a directory of a site, which prints all of these words; the last
-// of what it gives is the status.
+// of what it returns is the status.
 func (s *site) ask(on hosts.Host, dir, script string, words ...string) string {
 	s.Helper()
 	out, err := on.Output("/bin/sh", "-c", "cd "+dir+"; { "+script+"; } 2>&1; echo status $?")

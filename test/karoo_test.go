@@ -79,7 +79,7 @@ func (k karoo) query(text string) string {
 	return k.on("archive", "runuser", "-u", "postgres", "--", "psql", "-qAt", "-d", "karoo", "-c", text)
 }
 
-// mark writes a row, and gives how many there are of all that are not quite new.
+// mark writes a row, and returns how many there are of all that are not quite new.
 func (k karoo) mark(what string) (rows string) {
 	k.Helper()
 	return k.query("INSERT INTO samples (node, sensor, value) VALUES ('test', 'mark', '" + what + "') RETURNING time")

@@ -132,7 +132,7 @@ func (f *forwarding) ask(text, want string) error {
 	return err
 }
 
-// end ends it by Ctrl-C and gives what it said was wrong.
+// end ends it by Ctrl-C and returns what it said was wrong.
 func (f *forwarding) end(status int) string {
 	f.Helper()
 	_ = f.cmd.Process.Signal(syscall.SIGINT)

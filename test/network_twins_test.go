@@ -120,7 +120,7 @@ ip -n NAME link set eth0 up`
 	}
 }
 
-// capture reads all frames on the bridge of a network until the function that it gives is called,
+// capture reads all frames on the bridge of a network until the function that it returns is called,
 // which gives them.
 func (s *site) capture(ofSite, network string) func() [][]byte {
 	s.Helper()

@@ -184,7 +184,7 @@ type caller struct {
 	longest time.Duration // without an answer
 }
 
-// call asks until the function that it gives is called, which tells how it was.
+// call asks until the function that it returns is called, which tells how it was.
 func call(address string) (end func() caller) {
 	stop, result := make(chan struct{}), make(chan caller)
 	go func() {

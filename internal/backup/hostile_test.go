@@ -79,7 +79,7 @@ func (f *forger) file(name, content string) vault.Entry {
 	return e
 }
 
-// done ends the backup, and gives where it is.
+// done ends the backup, and returns where it is.
 func (f *forger) done() (where, id string) {
 	f.t.Helper()
 	err := f.pack.Close()

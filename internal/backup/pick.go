@@ -39,7 +39,7 @@ type Pick struct {
 }
 
 // File lays down a file of a node, or a directory with all that is in it, in a directory, under its
-// own name. It gives the path.
+// own name. It returns the path.
 func (p *Pick) File(ctx context.Context, node, name, dir string) (string, error) {
 	n, err := p.node(node)
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *Pick) File(ctx context.Context, node, name, dir string) (string, error)
 }
 
 // Node lays down all that a node has in a new directory: what it wrote outside of volumes in
-// private, and its volumes in volumes/NAME. It gives the names of volumes that are not in the
+// private, and its volumes in volumes/NAME. It returns the names of volumes that are not in the
 // backup.
 func (p *Pick) Node(ctx context.Context, node, dir string) (without []string, err error) {
 	n, err := p.node(node)

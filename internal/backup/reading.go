@@ -53,7 +53,7 @@ func (r *Reading) pass(ctx context.Context,
 	return read(ctx, sources, r.Into, noted, &r.read)
 }
 
-// Last reads the rest, while the nodes stand still. It gives what is on record of them, and what is
+// Last reads the rest, while the nodes stand still. It returns what is on record of them, and what is
 // not in the backup.
 func (r *Reading) Last(ctx context.Context) (nodes []nodedir.Record, left []string, err error) {
 	sources, nodes, left, err := r.Set.sources()

@@ -103,7 +103,7 @@ func wantWhole(t *testing.T, at, dir string) {
 	wantSame(t, dir, back(t, v, last))
 }
 
-// wantVerified wants that all backups are whole, and gives the last.
+// wantVerified wants that all backups are whole, and returns the last.
 func wantVerified(t *testing.T, at string) string {
 	t.Helper()
 	v, err := vault.OpenRepository(at)

@@ -149,7 +149,7 @@ func (s *Set) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
 	return all, nil
 }
 
-// formerly reads the lists of the last backup of this site in the vault, and gives the blocks of
+// formerly reads the lists of the last backup of this site in the vault, and returns the blocks of
 // which something is reused.
 func (t *Backup) formerly(ctx context.Context) (used []vault.Digest, err error) {
 	r, is := t.Into.(*vault.Repository)

@@ -26,7 +26,7 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// backup takes one of the whole site, and gives where it is.
+// backup takes one of the whole site, and returns where it is.
 func (d *desk) backup(o backups.Options) string {
 	d.Helper()
 	to := filepath.Join(d.TempDir(), "backups") + "/"

@@ -40,7 +40,7 @@ func (j *Job) parallel() int {
 	return DefaultParallel()
 }
 
-// Run does the job. It gives the result of the plan, or nil if there was nothing to do.
+// Run does the job. It returns the result of the plan, or nil if there was nothing to do.
 func (j *Job) Run(ctx context.Context) (*apply.Result, error) {
 	if err := j.Session.CatchUp(ctx, j.Site, j.Hosts); err != nil {
 		return nil, err

@@ -112,7 +112,7 @@ func thaw(ctx context.Context, engines map[string]Engine, nodes []*spec.Node) er
 	})
 }
 
-// each does something with all nodes at once, and gives all that went wrong.
+// each does something with all nodes at once, and returns all that went wrong.
 func each(nodes []*spec.Node, do func(int, *spec.Node) error) error {
 	errs := make([]error, len(nodes))
 	var all errgroup.Group

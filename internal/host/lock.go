@@ -66,7 +66,7 @@ func Flock(f *os.File, how Sharing) error {
 	}
 }
 
-// TryLock takes the lock at path if it is free now, else it gives ErrHeld.
+// TryLock takes the lock at path if it is free now, else it returns ErrHeld.
 func TryLock(path string, how Sharing) (*Lock, error) {
 	for {
 		f, err := opening(path)

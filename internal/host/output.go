@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Output runs a command and gives what it prints, which is data to the caller. One that prints more
+// Output runs a command and returns what it prints, which is data to the caller. One that prints more
 // than most bytes is ended, and fails: what a node says does not fill the host's memory.
 func Output(ctx context.Context, r Runner, c Command, most int) ([]byte, error) {
 	ctx, end := context.WithCancelCause(ctx)

@@ -92,7 +92,7 @@ type ending struct {
 	as    *unix.Termios
 }
 
-// onTerminals runs a helper on a terminal, as an operator's shell would, and gives the terminal,
+// onTerminals runs a helper on a terminal, as an operator's shell would, and returns the terminal,
 // and how it was before.
 func onTerminals(t *testing.T, helper string) (operator *os.File, before *unix.Termios, ended <-chan ending) {
 	t.Helper()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// GC removes the layers that are not used and what killed builders left, and gives the layers that
+// GC removes the layers that are not used and what killed builders left, and returns the layers that
 // it removed. What a layer stands on stays as long as it is used; what somebody builds at this
 // moment stays.
 func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {

@@ -37,7 +37,7 @@ type sumOf func(ctx context.Context, f *os.File) (string, error)
 // inSilence is the digest as packages of images make it (sums.Of).
 func inSilence(ctx context.Context, f *os.File) (string, error) { return sums.Of(ctx, f, nil) }
 
-// scan makes the manifest of a tree and gives the bytes that it takes on disk.
+// scan makes the manifest of a tree and returns the bytes that it takes on disk.
 func scan(ctx context.Context, dir string, sum sumOf) (manifest, int64, error) {
 	root, err := tree.Open(dir)
 	if err != nil {

@@ -48,7 +48,7 @@ func readOne(path string) (all []Entry, damaged []int, number int, err error) {
 // are kept cannot have as many.
 var most = 500_000 // but in tests
 
-// Scan reads the entries of a journal, counts its lines, and gives the numbers of those that cannot be read.
+// Scan reads the entries of a journal, counts its lines, and returns the numbers of those that cannot be read.
 func Scan(from io.Reader) (all []Entry, damaged []int, number int, err error) {
 	lines := bufio.NewReaderSize(from, 64<<10)
 	for {

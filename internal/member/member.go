@@ -184,7 +184,7 @@ type Wish struct {
 	Has     int // twins of the site that the person has already
 }
 
-// MayHave refuses a twin that the site does not grant, and gives the time for which it is granted.
+// MayHave refuses a twin that the site does not grant, and returns the time for which it is granted.
 func MayHave(rules site.TwinRules, w Wish) (time.Duration, error) {
 	switch {
 	case w.Volumes != site.Empty && w.Volumes != site.Snapshot:

@@ -93,7 +93,7 @@ func TestBesideFirewalls(t *testing.T) {
 	}
 }
 
-// nft does a command of nft(8), or several lines of a file of it, and gives what it prints.
+// nft does a command of nft(8), or several lines of a file of it, and returns what it prints.
 func nft(t *testing.T, text string) string {
 	t.Helper()
 	cmd := exec.Command("nft", "-f", "-")

@@ -371,7 +371,7 @@ func tellArrivals(c *net.UDPConn) error {
 	return errors.Join(err, failed)
 }
 
-// arrived reads a packet and gives when it came.
+// arrived reads a packet and returns when it came.
 func arrived(c *net.UDPConn, b []byte) (n int, at time.Time, err error) {
 	also := make([]byte, 64)
 	n, m, _, _, err := c.ReadMsgUDP(b, also)

@@ -157,7 +157,7 @@ func (b *batch) send() error {
 	return unix.Sendto(b.socket.GetFd(), b.message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
 }
 
-// relinkAll has the kernel do all relinks in one system call, and gives those that it refused.
+// relinkAll has the kernel do all relinks in one system call, and returns those that it refused.
 func relinkAll(all []relink) error {
 	b, err := newBatch(all)
 	if err != nil {

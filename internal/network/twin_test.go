@@ -63,7 +63,7 @@ func world(t *testing.T) *place {
 	return outside
 }
 
-// capture reads the frames that come to a link or go by it, until the function that it gives is
+// capture reads the frames that come to a link or go by it, until the function that it returns is
 // called, which gives all of them.
 func capture(t *testing.T, link string) func() [][]byte {
 	t.Helper()

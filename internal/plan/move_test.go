@@ -79,7 +79,7 @@ func (f *paper) run(p *Plan, choose func(ready []int) int) error {
 	}
 }
 
-// beside lets a release of a node stand beside it in quarantine, and gives the site as the release makes it.
+// beside lets a release of a node stand beside it in quarantine, and returns the site as the release makes it.
 func (f *paper) beside(s *site.Site, name string, release int) *site.Site {
 	of := *s
 	of.Nodes = slices.Clone(s.Nodes)

@@ -74,7 +74,7 @@ func (h Host) Init() (pid int, err error) {
 	return pid, nil
 }
 
-// Output runs a command there and gives what it prints, without white space around it.
+// Output runs a command there and returns what it prints, without white space around it.
 func (h Host) Output(args ...string) (string, error) {
 	cmd := h.Command(args...)
 	var errs bytes.Buffer

@@ -100,7 +100,7 @@ func watched(cmd *exec.Cmd, targets []byte) (*watch, error) {
 // lingering is how long a witness is waited for: that of a host that stands still does not end.
 const lingering = 2 * time.Second
 
-// end ends all of them and gives what they have seen.
+// end ends all of them and returns what they have seen.
 func (w *watches) end() (all []Seen) {
 	for _, one := range w.all {
 		_ = one.orders.Close()
@@ -121,7 +121,7 @@ func (w *watches) end() (all []Seen) {
 	return all
 }
 
-// Watched ends that, and gives what they have seen.
+// Watched ends that, and returns what they have seen.
 func (k *Keeper) Watched(_ int, all *[]Seen) error {
 	k.watches.mutex.Lock()
 	defer k.watches.mutex.Unlock()

@@ -51,7 +51,7 @@ func (s *Sickness) Error() string { return fmt.Sprintf("role %s: %s: %v", s.Role
 // Unwrap returns the error of the health check.
 func (s *Sickness) Unwrap() error { return s.Err }
 
-// Probe tries each health check of a node once, and gives the first that fails as a *Sickness.
+// Probe tries each health check of a node once, and returns the first that fails as a *Sickness.
 func Probe(ctx context.Context, in host.Runner, n *spec.Duties) error {
 	for i := range n.Roles {
 		r := &n.Roles[i]

@@ -16,11 +16,11 @@ import (
 
 // A Pace is that of several hosts that take a snapshot together: each has its own part of it.
 type Pace interface {
-	// Copied says that all is copied that was there, and gives the moment at which nodes are to stand still.
+	// Copied says that all is copied that was there, and returns the moment at which nodes are to stand still.
 	Copied(ctx context.Context) (at time.Time, err error)
 	// Stood says that the nodes of this host stand still, and waits until those of all hosts do.
 	Stood(ctx context.Context, p engine.Pause) error
-	// Went says that they go on, and gives how it was on all hosts once that is known.
+	// Went says that they go on, and returns how it was on all hosts once that is known.
 	Went(ctx context.Context, p engine.Pause) (All, error)
 }
 

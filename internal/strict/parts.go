@@ -62,7 +62,7 @@ func parts(content []byte) [][]byte {
 	return append(parts, content[start:])
 }
 
-// merge adds the keys of one table to another. It gives the first key that both have and that is not a table.
+// merge adds the keys of one table to another. It returns the first key that both have and that is not a table.
 func merge(to, from map[string]any) (key string, ok bool) {
 	for key, value := range from {
 		there, both := to[key]

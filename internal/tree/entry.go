@@ -9,7 +9,7 @@ import (
 )
 
 // OpenEntry opens a regular file of an open directory for reading, and follows no link. It waits
-// for nothing, and gives what was open when it was looked at: whoever put something else there
+// for nothing, and returns what was open when it was looked at: whoever put something else there
 // meanwhile gets an error whose cause is ErrNotRegular. (There is no os.File, which would ask the
 // kernel in vain, for each file, whether it can be polled.)
 func OpenEntry(dir int, name string) (fd int, st unix.Stat_t, err error) {

@@ -43,7 +43,7 @@ type maker struct {
 	uid, gid int
 }
 
-// above opens the directory above a path, made if it is missing, and gives the last part of the path.
+// above opens the directory above a path, made if it is missing, and returns the last part of the path.
 func (m maker) above(name string) (dir int, base string, err error) {
 	name = relative(name)
 	if base = path.Base(name); base == "." {

@@ -94,7 +94,7 @@ func (c *Copying) Close() error {
 	return err
 }
 
-// live brings the copy up to date with a source that changes meanwhile, and gives how much had to be copied.
+// live brings the copy up to date with a source that changes meanwhile, and returns how much had to be copied.
 func (c *Copying) live(ctx context.Context) (int64, error) {
 	looked := time.Now().Add(-tick).UnixNano()
 	if err := Sync(c.from); err != nil {

@@ -88,7 +88,7 @@ func (r *round) failed(e *tree.Entry, dir int, err error) error {
 	return fmt.Errorf("%s: %w", tree.Shorten(e.Path), err)
 }
 
-// regular copies a regular file, and gives the state in which it was when it was opened.
+// regular copies a regular file, and returns the state in which it was when it was opened.
 func (r *round) regular(e *tree.Entry, dir int) (state, error) {
 	from, st, err := tree.OpenEntry(e.Dir, e.Name)
 	if err != nil {

@@ -96,7 +96,7 @@ func dig(t *testing.T, top string, levels int, name string) {
 	}
 }
 
-// leaves counts the files below a directory, however deep they are, and gives the length of the longest path.
+// leaves counts the files below a directory, however deep they are, and returns the length of the longest path.
 func leaves(t *testing.T, dir string) (files, longest int) {
 	t.Helper()
 	root, err := tree.Open(dir)

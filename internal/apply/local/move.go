@@ -123,7 +123,7 @@ const (
 )
 
 // send sends what a node has written to another host, along a stream; of one that stands still the
-// rest. It gives the sum of all that the other one has.
+// rest. It returns the sum of all that the other one has.
 func (m *moves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say func(string)) (string, error) {
 	r, err := m.recorded(s.Was)
 	if err != nil {

@@ -40,7 +40,7 @@ type onward struct {
 	At time.Time `json:"at,omitzero"`
 }
 
-// reach says how far this host is, and gives how it goes on once all have come as far.
+// reach says how far this host is, and returns how it goes on once all have come as far.
 func (l *line) reach(at string, pause *engine.Pause) (next onward, err error) {
 	if err = l.tell(ofPace, stage{at, pause}); err == nil {
 		err = l.hearOf(ofPace, &next)

@@ -3,7 +3,7 @@ package vault
 import "orrery/internal/problem"
 
 // Prune removes all but the last backups of each site, and the blocks of which none of the others
-// needs anything. It gives the names of the backups that went and how many bytes of blocks did.
+// needs anything. It returns the names of the backups that went and how many bytes of blocks did.
 func (r *Repository) Prune(keep int) (gone []string, freed int64, err error) {
 	if keep < 1 {
 		return nil, 0, problem.New(problem.Usage, "at least one backup is kept").Try("--keep 1")

@@ -69,7 +69,7 @@ type Checked struct {
 	Manifests []string // IDs of backups whose manifests are damaged
 }
 
-// whole reads a block, wants it to be what its name says, and gives what is in it.
+// whole reads a block, wants it to be what its name says, and returns what is in it.
 func (s *blockStore) whole(block Digest) ([]piece, error) {
 	s.mu.Lock()
 	file := s.files[block]

@@ -59,7 +59,7 @@ func Asked(args []string) bool {
 	})
 }
 
-// result begins the object and gives where the result is to be written, as JSON.
+// result begins the object and returns where the result is to be written, as JSON.
 func (r *Reply) result() io.Writer {
 	if !r.begun {
 		fmt.Fprintf(r.out, "{\"version\": %d, \"result\": ", version)

@@ -71,7 +71,7 @@ func (y *yard) write(t *testing.T, text string) {
 	}
 }
 
-// take keeps the site, and gives what is known of the backup.
+// take keeps the site, and returns what is known of the backup.
 func (y *yard) take(t *testing.T) Backup {
 	t.Helper()
 	into, err := vault.Write(y.at)

@@ -38,7 +38,7 @@ func share(f *apply.Fleet, gave func(layer string) string) *sharing {
 	return s
 }
 
-// arrive says which layers a host has, and gives those that it gives once all have said so.
+// arrive says which layers a host has, and returns those that it gives once all have said so.
 func (s *sharing) arrive(ctx context.Context, host string, held map[string]string) ([]string, error) {
 	s.mutex.Lock()
 	for digest, is := range held {
@@ -105,7 +105,7 @@ func (s *sharing) decide() error {
 	return nil
 }
 
-// Layers says which layers this host has, and gives those that it gives.
+// Layers says which layers this host has, and returns those that it gives.
 func (p *pace) Layers(ctx context.Context, held map[string]string) ([]string, error) {
 	return p.of.layers.arrive(ctx, p.host, held)
 }

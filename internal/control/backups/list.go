@@ -77,7 +77,7 @@ func List(where string) ([]Backup, error) {
 	return all, nil
 }
 
-// Prune removes all but the last backups of each site from a directory. It gives those that are
+// Prune removes all but the last backups of each site from a directory. It returns those that are
 // gone, also if there is an error, and how many bytes that has freed.
 func Prune(dir string, keep int) (gone []string, freed int64, err error) {
 	r, err := writable(dir)

@@ -24,7 +24,7 @@ type Picked struct {
 	Without []string       // volumes of the node that are not in the backup
 }
 
-// Pick takes single files, or what one node has, out of a backup. What it gives is there, also if
+// Pick takes single files, or what one node has, out of a backup. What it returns is there, also if
 // there is an error.
 func Pick(ctx context.Context, c *control.Session, where string, o PickOptions) (*Picked, error) {
 	v, _, m, err := vault.OpenOne(where)

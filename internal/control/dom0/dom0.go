@@ -15,7 +15,7 @@ func Asked(args []string) bool {
 	return len(args) > 0 && (args[0] == xen.ModelVerb || args[0] == xen.LinkVerb)
 }
 
-// Run does what is asked, and gives the exit status. What goes wrong is for the logs of the toolstack.
+// Run does what is asked, and returns the exit status. What goes wrong is for the logs of the toolstack.
 func Run(args []string, to io.Writer) int {
 	err := do(args[0], args[1:])
 	if err != nil {

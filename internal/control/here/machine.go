@@ -35,7 +35,7 @@ type Machine interface {
 	// Try returns, for each way to another host, the size of the largest packet that came back from there, or 0
 	// if none did.
 	Try(ctx context.Context, ways []path.Way) []int
-	// Outfit installs what nodes of some engines need and the machine does not have. It gives the
+	// Outfit installs what nodes of some engines need and the machine does not have. It returns the
 	// packages, and says what it does.
 	Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error)
 	// Self tells what the machine is, as it tells others that reach it.

@@ -62,7 +62,7 @@ func (p *pursuit) follow(ctx context.Context, in host.Runner, c host.Command) er
 	return unlessOver(ctx, err)
 }
 
-// until does something until another instance is live, and gives that and when the former was last
+// until does something until another instance is live, and returns that and when the former was last
 // seen to be; or the same if it ends before, or the host is lost.
 func (p *pursuit) until(ctx context.Context, was instance, do func(context.Context) error) (seen time.Time,
 	next instance) {

@@ -178,7 +178,7 @@ func ResumeExpiries(ctx context.Context, c *control.Session) error {
 }
 
 // ResumeAlone brings up what this host has of sites on several hosts, each by what the host itself has on
-// record, and gives their keys. Trials of them are watched again.
+// record, and returns their keys. Trials of them are watched again.
 func ResumeAlone(ctx context.Context, c *control.Session) (keys []string, err error) {
 	if err := c.Allowed(); err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func intact(path, digest string) (bool, error) {
 const taken = ".taken-"
 
 // take copies a file of a tree that a container writes to under its name in the mirror, if it has
-// the digest that is wanted ("": any), and gives that. It is a copy, because whoever has opened the
+// the digest that is wanted ("": any), and returns that. It is a copy, because whoever has opened the
 // file there can change it later; and it is written to disk before it has its name, so that no half
 // one is ever found there. The digest is "" if there is no such file.
 func (m *Mirror) take(from *tree.Root, name, to, want string) (digest string, bytes int64, err error) {

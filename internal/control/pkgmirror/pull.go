@@ -110,7 +110,7 @@ func distinct(all []need) (debian, python int) {
 	return debian, python
 }
 
-// supply gets what one layer lacks in the mirror; it gives what is nowhere to be had.
+// supply gets what one layer lacks in the mirror; it returns what is nowhere to be had.
 func (r *run) supply(ctx context.Context, n need) (lost []string, err error) {
 	missing, err := r.debs.missing(n.layer.Suite, n.debian)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Confirm ends the trial of a release: it stays live. If there is none, it gives how the last one ended.
+// Confirm ends the trial of a release: it stays live. If there is none, it returns how the last one ended.
 func Confirm(ctx context.Context, c *control.Session, s *site.Site, why string) (*observe.TrialEnd, error) {
 	t, err := newChange(ctx, c, s)
 	if err != nil {

@@ -54,7 +54,7 @@ func (p *pace) Stood(ctx context.Context, _ engine.Pause) error {
 	return p.stood.Arrive(ctx, p.host.Name, mostWait)
 }
 
-// Went notes how long the nodes of a host stood still, and gives how it was on all of them.
+// Went notes how long the nodes of a host stood still, and returns how it was on all of them.
 func (p *pace) Went(ctx context.Context, how engine.Pause) (snapshot.All, error) {
 	how.At = p.host.Ours(how.At)
 	if !how.Began.IsZero() {

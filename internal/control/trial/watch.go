@@ -39,7 +39,7 @@ const (
 	longPause  = 30 * time.Second // between two tries of what fails
 )
 
-// Run watches, and gives what is on record at the end.
+// Run watches, and returns what is on record at the end.
 func (w *Watch) Run(ctx context.Context) (observe.Releases, error) {
 	for pause := heartbeat; ; {
 		r, err := w.Look()

@@ -192,7 +192,7 @@ var (
 )
 
 // Listening rewrites the options of QEMU by which it would open sockets, so that it finds them
-// open. It gives the numbers of all files that it is handed.
+// open. It returns the numbers of all files that it is handed.
 func Listening(args []string, listen func(path string) (fd int, err error)) (all []string, handed []int, err error) {
 	for i, arg := range args {
 		if i > 0 && args[i-1] == "-chardev" && strings.HasPrefix(arg, "socket,") {

@@ -111,7 +111,7 @@ func (s *suite) wantState(n *spec.Node, want observe.State) {
 
 func (s *suite) runner(n *spec.Node) host.Runner { return s.Engine.Runner(engine.RefOf(n)) }
 
-// ask runs a command on a node and gives what it prints, less the last newline.
+// ask runs a command on a node and returns what it prints, less the last newline.
 func (s *suite) ask(n *spec.Node, args ...string) string {
 	s.Helper()
 	return s.askAs(n, host.Command{Args: args})

@@ -77,7 +77,7 @@ func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
 	return root, err
 }
 
-// view opens the root of a running node, and gives the ids that this node has.
+// view opens the root of a running node, and returns the ids that this node has.
 func (e *Engine) view(ref engine.Ref) (root *tree.Root, ids rootfs.IDs, err error) {
 	c := e.container(ref)
 	pid := c.init()

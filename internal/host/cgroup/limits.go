@@ -131,7 +131,7 @@ func (g Group) Limit(node string, l site.Limits) error {
 	return nil
 }
 
-// Holds reports whether limits are in force, so far as this host can limit, and gives those that
+// Holds reports whether limits are in force, so far as this host can limit, and returns those that
 // are: a share of the processors that the kernel rounds to the same, and a pin to the same ones, as
 // they are in l.
 func (g Group) Holds(l site.Limits) (has site.Limits, ok bool) {

@@ -31,7 +31,7 @@ type thread struct {
 // kernelThread is the flag of such a thread (PF_KTHREAD of linux/sched.h).
 const kernelThread = 0x00200000
 
-// threadOf reports whether a process is one of the kernel's, and gives when it began (proc_pid_stat(5)).
+// threadOf reports whether a process is one of the kernel's, and returns when it began (proc_pid_stat(5)).
 func threadOf(in process.Table, pid int) (since string, ok bool) {
 	text, err := rawfile.ReadFile(in.File(pid, "stat"))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// MakeKey makes a pair of keys and gives the private half once it is on disk, in a directory that
+// MakeKey makes a pair of keys and returns the private half once it is on disk, in a directory that
 // only root may enter: who has it is known, or let in, by it from then on.
 func MakeKey(path, comment string) ([]byte, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)

@@ -73,7 +73,7 @@ func entries(all ...tar.Header) func(io.Writer) error {
 func dirEntry(name string) tar.Header { return tar.Header{Name: name + "/", Typeflag: tar.TypeDir} }
 
 // copied copies thing from a node that sends something, to a directory below which nobody may
-// reach, and gives the directory.
+// reach, and returns the directory.
 func copied(t *testing.T, to string, sends func(io.Writer) error) (dir string, err error) {
 	t.Helper()
 	dir = t.TempDir()

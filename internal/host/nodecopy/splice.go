@@ -34,7 +34,7 @@ func spliceFrom(pipe syscall.Conn, to *os.File) (*splice, error) {
 	return &splice{c.Read, func(pipe, most int) (int64, error) { return spliceOnce(pipe, int(to.Fd()), most) }}, nil
 }
 
-// carry carries so many bytes. It gives how many came, which are fewer if what they come from ends
+// carry carries so many bytes. It returns how many came, which are fewer if what they come from ends
 // before; and errors.ErrUnsupported, with nothing carried, where the file system knows no such way.
 func (s *splice) carry(ctx context.Context, bytes int64, moved func(int64)) (done int64, err error) {
 	for done < bytes {

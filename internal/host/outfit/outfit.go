@@ -90,7 +90,7 @@ func (m Machine) missing(engines []string) (all []need) {
 const lockPatience = 120 * time.Second
 
 // Install installs what nodes of some engines need and the machine does not have, and says what it
-// does. It gives the packages that it named; none: nothing was missing. What an earlier one has
+// does. It returns the packages that it named; none: nothing was missing. What an earlier one has
 // left half done is brought to its end first.
 func (m Machine) Install(ctx context.Context, engines []string, say func(string)) ([]string, error) {
 	missing := m.missing(engines)

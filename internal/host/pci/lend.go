@@ -12,7 +12,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Lend takes functions from their drivers for a holder, all or none, and gives the devices below
+// Lend takes functions from their drivers for a holder, all or none, and returns the devices below
 // /dev by which they are reached, each once. What each was bound to is written down before anything
 // is changed, so that Return knows it after a kill.
 func (b Bus) Lend(ctx context.Context, holder string, addresses []string) (devices []string, err error) {

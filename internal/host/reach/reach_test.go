@@ -83,7 +83,7 @@ func wants(t *testing.T, err error, kind problem.Kind, words ...string) {
 	}
 }
 
-// answered says something to the program over there, and gives what it answers.
+// answered says something to the program over there, and returns what it answers.
 func answered(t *testing.T, l *Line) string {
 	t.Helper()
 	_, err := io.WriteString(l, "hello\n")

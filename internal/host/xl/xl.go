@@ -94,7 +94,7 @@ func Do(ctx context.Context, args ...string) error {
 	return err
 }
 
-// Ask runs xl with some arguments and gives what it prints.
+// Ask runs xl with some arguments and returns what it prints.
 func Ask(ctx context.Context, args ...string) ([]byte, error) {
 	program, err := Program()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 func direct(*url.URL) (*url.URL, error) { return nil, nil }
 
-// at starts a relay on this machine's loopback, and gives a client of it.
+// at starts a relay on this machine's loopback, and returns a client of it.
 func at(t *testing.T, up Upstream, places ...string) (*Relay, *http.Client, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -16,7 +16,7 @@ import (
 	"orrery/internal/site"
 )
 
-// told delivers an event to hooks and gives how each ended, by the name of the hook.
+// told delivers an event to hooks and returns how each ended, by the name of the hook.
 func told(t *testing.T, e Event, hooks ...site.Hook) map[string]string {
 	t.Helper()
 	dirs := host.Dirs{State: t.TempDir()}

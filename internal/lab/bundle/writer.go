@@ -50,7 +50,7 @@ func Create(ctx context.Context, dir string, h Head) (*Writer, error) {
 	return w, nil
 }
 
-// Open opens a bundle for going on with its run, and gives what it holds. A line that a killed run
+// Open opens a bundle for going on with its run, and returns what it holds. A line that a killed run
 // left half written is cut off.
 func Open(ctx context.Context, dir, who string) (*Writer, *Contents, error) {
 	if err := own(dir); err != nil {

@@ -9,7 +9,7 @@ import (
 // Most is how much a command of a test may print.
 const Most = 64 << 20
 
-// Output runs a command and gives what it printed on standard output.
+// Output runs a command and returns what it printed on standard output.
 func Output(ctx context.Context, r host.Runner, args ...string) ([]byte, error) {
 	return host.Output(ctx, r, host.Command{Args: args}, Most)
 }

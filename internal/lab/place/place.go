@@ -53,7 +53,7 @@ func (p *Place) Command(program string, args ...string) []string {
 	return append([]string{program}, args...)
 }
 
-// Output runs a program of the layer and gives what it printed on standard output.
+// Output runs a program of the layer and returns what it printed on standard output.
 func (p *Place) Output(ctx context.Context, program string, args ...string) ([]byte, error) {
 	return Output(ctx, p, p.Command(program, args...)...)
 }

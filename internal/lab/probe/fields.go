@@ -62,7 +62,7 @@ func decimal(w []byte) float64 {
 	return float64(number(whole)) + x/scale
 }
 
-// numbers fills into with the numbers that follow, and gives how many there were.
+// numbers fills into with the numbers that follow, and returns how many there were.
 func numbers(text []byte, into []uint64) int {
 	for i := range into {
 		var w []byte

@@ -144,7 +144,7 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// Baseline watches an idle host for a while and gives the processor time taken meanwhile; its Share
+// Baseline watches an idle host for a while and returns the processor time taken meanwhile; its Share
 // is what the host takes for itself.
 func Baseline(ctx context.Context, d time.Duration) (CPU, error) {
 	before, err := ReadCPU()

@@ -85,7 +85,7 @@ func (w *Watcher) Close() { w.probe.Stop() }
 // Cost is what watching itself has taken.
 func (w *Watcher) Cost() probe.Cost { return w.probe.Cost() }
 
-// Look begins to watch a trial of a unit in places of one setting. What it gives ends that, and
+// Look begins to watch a trial of a unit in places of one setting. What it returns ends that, and
 // says why the trial is suspect.
 func (w *Watcher) Look(u *Unit, near []*place.Place) func(test.Moved) []test.Label {
 	w.probe.Cut()

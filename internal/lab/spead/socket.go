@@ -26,7 +26,7 @@ func sockaddr(to netip.AddrPort) unix.Sockaddr {
 }
 
 // buffer asks for a receive or send buffer of so many bytes of data, beyond the limits of the host
-// if this process may, and gives what it got (socket(7): the kernel doubles what is asked for, for
+// if this process may, and returns what it got (socket(7): the kernel doubles what is asked for, for
 // its own books).
 func buffer(fd, force, plain, bytes int) (int, error) {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, bytes); err != nil {
@@ -64,7 +64,7 @@ func (m *message) set(part *unix.Iovec) {
 	m.head.SetIovlen(1)
 }
 
-// sendAll sends messages, by as few calls as there may be. It gives how many were sent before the
+// sendAll sends messages, by as few calls as there may be. It returns how many were sent before the
 // first that was not.
 func sendAll(fd int, messages []message) (sent int, err error) {
 	for sent < len(messages) {

@@ -61,7 +61,7 @@ func JudgePairs(pairs []Pair) []Judged {
 // single says whether there is but one run on each side.
 func (pair Pair) single() bool { return len(pair.Before) == 1 && len(pair.After) == 1 }
 
-// blocksOfPairs looks for slow moods within single runs, and gives the longest blocks of the two of
+// blocksOfPairs looks for slow moods within single runs, and returns the longest blocks of the two of
 // a pair. Where there are more, runs are compared, whatever moods they had.
 func blocksOfPairs(pairs []Pair) []Serial {
 	var all []Series

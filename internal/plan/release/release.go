@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Stage plans that nodes of a release are built, boot and are proven in quarantine, and gives the
+// Stage plans that nodes of a release are built, boot and are proven in quarantine, and returns the
 // site of the quarantine (as twin.Quarantine does) that they are made of: is, as the release is
 // declared now, or was, as it was staged before (nil: it was not). Nodes to which rollback returns
 // are not touched, see Spared.

@@ -75,7 +75,7 @@ func (d *draft) starts(p *part, ground, moved []int) {
 	}
 }
 
-// halt plans that an instance stands still and is put in its place; it gives the last step.
+// halt plans that an instance stands still and is put in its place; it returns the last step.
 func (d *draft) halt(m *member, n *observe.Node, shall *spec.Node, why string) int {
 	needs := slices.Concat(d.proofs, m.retire)
 	if n.Runs() || n == m.to && m.wake >= 0 {

@@ -235,7 +235,7 @@ func (w *world) stop() {
 	w.cold = true
 }
 
-// set draws nodes and gives the release that they are to go to.
+// set draws nodes and returns the release that they are to go to.
 func (w *world) set(number int) map[string]int {
 	to := map[string]int{}
 	for i, n := range w.site.Nodes {

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/site"
 )
 
-// ill tells what is wrong with an address in a network, or gives "".
+// ill tells what is wrong with an address in a network, or returns "".
 func ill(n *site.Network, a netip.Addr) string {
 	switch {
 	case !n.Subnet.Contains(a):

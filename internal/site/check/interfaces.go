@@ -8,7 +8,7 @@ import (
 )
 
 // illInterface tells what is wrong with the name of an interface of a host (netdevice(7): at most
-// 15 characters), or gives "".
+// 15 characters), or returns "".
 func illInterface(name string) string {
 	switch {
 	case name == "":

@@ -114,7 +114,7 @@ func columnsFor(nodes int) int {
 	return min(mostCols, int(math.Ceil(math.Sqrt(float64(nodes)))))
 }
 
-// row places a row of cards and the branches below it, and gives where the next begins.
+// row places a row of cards and the branches below it, and returns where the next begins.
 func (l *layout) row(nodes []*site.Node, x, y int) int {
 	below := map[string]*branch{}
 	var used []*line

@@ -16,7 +16,7 @@ func isPlace(key string) bool {
 	return false
 }
 
-// suffixOf tells whether a key is of a kind, as "ip" or "ip_data" are of "ip", and gives the suffix.
+// suffixOf tells whether a key is of a kind, as "ip" or "ip_data" are of "ip", and returns the suffix.
 func suffixOf(key, kind string) (string, bool) {
 	rest, ok := strings.CutPrefix(key, kind)
 	if !ok || rest != "" && !strings.ContainsAny(rest[:1], "_-./0123456789") {

@@ -36,7 +36,7 @@ func LoadCopy(dir, home string) (*site.Site, error) {
 }
 
 // LoadStamped reads such a copy without looking at what it imports: for images of these names, the
-// stamps are known. What it gives of those is no path.
+// stamps are known. What it returns of those is no path.
 func LoadStamped(dir, home string, stamps map[string]string) (*site.Site, error) {
 	d, err := open(dir, home)
 	if err != nil {
@@ -47,7 +47,7 @@ func LoadStamped(dir, home string, stamps map[string]string) (*site.Site, error)
 	return d.load(dir)
 }
 
-// read reads a site directory, and gives that, too, with all that was read of it.
+// read reads a site directory, and returns that, too, with all that was read of it.
 func read(dir, home string) (*directory, *site.Site, error) {
 	d, err := open(dir, home)
 	if err != nil {

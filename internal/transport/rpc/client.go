@@ -27,7 +27,7 @@ type Client struct {
 	why   error // the session was ended here
 }
 
-// Open greets who is at the far end of a connection, and gives a client of it. It waits for the
+// Open greets who is at the far end of a connection, and returns a client of it. It waits for the
 // answer until ctx ends; after that, and after Close, the connection is closed.
 func Open(ctx context.Context, conn io.ReadWriteCloser) (*Client, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })

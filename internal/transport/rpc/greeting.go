@@ -99,7 +99,7 @@ func (g greeting) session() (session [mark]byte, err error) {
 	return [mark]byte(b), nil
 }
 
-// receive waits for somebody who says hello, answers, and gives the mark of the session. Whoever is
+// receive waits for somebody who says hello, answers, and returns the mark of the session. Whoever is
 // in a session of which nobody knows any more is told that it is over.
 func receive(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error) {
 	told := false

@@ -22,7 +22,7 @@ var must = map[string]string{
 figures = [{name = "x", unit = "1", regex = "x=(.*)"}]`,
 }
 
-// made makes a test of a kind from its options, and gives these, too.
+// made makes a test of a kind from its options, and returns these, too.
 func made(t *testing.T, kind, options string) (test.Test, any) {
 	t.Helper()
 	root, syntax := strict.Parse([]byte(options))

@@ -10,7 +10,7 @@ import (
 
 var iozoneVersion = pattern.New(`\$Revision: (\S+) \$`)
 
-// parseIozone reads the table that iozone prints, and gives the rates of the columns that are
+// parseIozone reads the table that iozone prints, and returns the rates of the columns that are
 // figures in B/s. Under a head that ends with "frewrite fread freread" stands one line: file size
 // and record size in KiB, then KiB/s for each test that was asked for.
 func parseIozone(text string) (rates []float64, version string, err error) {
