@@ -65,18 +65,18 @@ func TestVerbs(t *testing.T) {
 			listed = append(listed, m[1])
 		}
 	}
-	has := slices.DeleteFunc(slices.Clone(help(t, "").inner),
+	offered := slices.DeleteFunc(slices.Clone(help(t, "").inner),
 		func(v string) bool { return v == "completion" || v == "help" })
-	if len(has) < 15 {
-		t.Fatalf("the program has only the verbs %v", has)
+	if len(offered) < 15 {
+		t.Fatalf("the program has only the verbs %v", offered)
 	}
-	for _, v := range has {
+	for _, v := range offered {
 		if !slices.Contains(listed, v) {
 			t.Errorf("docs/commands.md does not have the verb %s", v)
 		}
 	}
 	for _, v := range listed {
-		if !slices.Contains(has, v) {
+		if !slices.Contains(offered, v) {
 			t.Errorf("docs/commands.md has %s, which is no verb", v)
 		}
 	}

@@ -24,7 +24,8 @@ var vocabularies = map[string]int{
 	"plan":    62,
 }
 
-// alone are packages of a few lines that a single other one imports, each with the reason why it is no file of that.
+// alone are packages of a few lines that a single other one imports, each with the reason why it is
+// no file of that.
 var alone = map[string]string{
 	"control/dom0":    "an operation, which the program starts under another name",
 	"control/draft":   "an operation; each is a package",

@@ -141,26 +141,26 @@ func TestAcknowledged(t *testing.T) {
 	stop()
 
 	acked := c.end()
-	there := map[int]int{}
+	stored := map[int]int{}
 	for _, text := range strings.Fields(s.sh("db",
 		`runuser -u postgres -- psql -qAt -d toykat -c "SELECT value FROM samples WHERE receptor = 'client'"`)) {
 		n, err := strconv.Atoi(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		there[n]++
+		stored[n]++
 	}
 	for _, n := range acked {
-		if there[n] == 0 {
+		if stored[n] == 0 {
 			t.Errorf("row %d was acknowledged and is not there", n)
 		}
 	}
-	for n, times := range there {
+	for n, times := range stored {
 		if times > 1 {
 			t.Errorf("row %d is there %d times", n, times)
 		}
 	}
-	t.Logf("%d rows were acknowledged, %d are there; a switch takes %s", len(acked), len(there),
+	t.Logf("%d rows were acknowledged, %d are there; a switch takes %s", len(acked), len(stored),
 		change.Round(time.Millisecond))
 	s.settled()
 }

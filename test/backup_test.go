@@ -189,19 +189,19 @@ func treeOf(t *testing.T, dir string) []string {
 	return lines
 }
 
-func wantTree(t *testing.T, what string, was, is []string) {
+func wantTree(t *testing.T, what string, before, after []string) {
 	t.Helper()
-	has := map[string]bool{}
-	for _, line := range is {
-		has[line] = true
+	present := map[string]bool{}
+	for _, line := range after {
+		present[line] = true
 	}
-	for _, line := range was {
-		if !has[line] {
+	for _, line := range before {
+		if !present[line] {
 			t.Errorf("%s: it is not as it was: %s", what, line)
 		}
 	}
-	if len(is) != len(was) {
-		t.Errorf("%s: %d paths, then %d", what, len(was), len(is))
+	if len(after) != len(before) {
+		t.Errorf("%s: %d paths, then %d", what, len(before), len(after))
 	}
 }
 
@@ -223,10 +223,10 @@ func (s *site) holdingsIn(state string) map[string][]string {
 	}
 }
 
-func (s *site) wantHoldings(was, is map[string][]string) {
+func (s *site) wantHoldings(before, after map[string][]string) {
 	s.Helper()
-	for what, lines := range was {
-		wantTree(s.T, what, lines, is[what])
+	for what, lines := range before {
+		wantTree(s.T, what, lines, after[what])
 	}
 }
 
@@ -344,7 +344,7 @@ func TestBackup(t *testing.T) {
 	s.do("snapshot")
 	s.run("backup", file, "--with-layers", "--snapshots", "--secrets-passphrase-file", phrase).want(0)
 	s.run("backup", file).want(2, "already")
-	was := s.holdings()
+	before := s.holdings()
 	s.run("backup", "verify", file).want(0, "whole")
 	s.run("backup", "verify", repository).want(0, "whole")
 	if n := len(s.backupsOf(repository)); n != 2 {
@@ -376,7 +376,7 @@ func TestBackup(t *testing.T) {
 		s.run("restore", "--yes-paths", s.name, repository, "--dir", restored).want(0, "made anew")
 		s.dir = restored
 		s.settled()
-		s.wantHoldings(was, s.holdings())
+		s.wantHoldings(before, s.holdings())
 		wantBack(s, outside)
 		s.sh("keep0", "test -e /run/applied") // with a new secret, roles are applied anew
 		if s.secretsOf()[0] == secrets[0] {
@@ -400,7 +400,7 @@ func TestBackup(t *testing.T) {
 		other.dir = dir
 		other.sh("keep0", "test ! -e /run/applied") // boot steps are not done again
 		other.settled()
-		other.wantHoldings(was, other.holdings())
+		other.wantHoldings(before, other.holdings())
 		wantBack(other, outside)
 		other.sh("keep0", "rm -r /root/kept; echo changed > /srv/common/shared")
 		var snapshots []struct{ ID string }
@@ -551,7 +551,7 @@ func TestBackupKill(t *testing.T) {
 	s.do("backup", "verify", repository)
 	s.do("backup", file)
 	s.do("backup", "verify", file)
-	was := s.holdings()
+	before := s.holdings()
 	s.settled()
 	s.do("down", "--volumes", "--yes-volumes", s.name)
 	must(t, os.RemoveAll(s.dirs.Site(s.name)))
@@ -582,7 +582,7 @@ func TestBackupKill(t *testing.T) {
 		s.do("up")
 		took = min(took, time.Since(begun))
 		s.settled()
-		s.wantHoldings(was, s.holdings())
+		s.wantHoldings(before, s.holdings())
 		if _, err := os.Stat(s.state("restore")); err == nil {
 			t.Error("something of the restore is left")
 		}
@@ -616,7 +616,7 @@ func TestRestoreBeside(t *testing.T) {
 	s.do("up")
 	s.populate()
 	s.do("backup", repository)
-	was := s.holdings()
+	before := s.holdings()
 	s.sh("keep0", "echo later > /srv/data/later; rm /root/kept/text; echo changed > /srv/outside/file; sync")
 	s.do("backup", "keep1", repository)
 	first := s.backupsOf(repository)[0].ID
@@ -625,7 +625,7 @@ func TestRestoreBeside(t *testing.T) {
 	t.Cleanup(func() { s.run("twin", "destroy", "before") })
 	s.run("restore", repository+"@"+first, "--to", "before").want(0)
 	twin := s.dirs.Site(s.name + ".before")
-	s.wantHoldings(was, s.holdingsIn(twin))
+	s.wantHoldings(before, s.holdingsIn(twin))
 	if got := s.do("--twin", "before", "shell", "keep0", "--", "cat", "/srv/outside/file",
 		"/root/kept/text"); got != "out\ntext\n" {
 		t.Errorf("in the twin: %q", got)
@@ -649,16 +649,16 @@ func TestRestoreBeside(t *testing.T) {
 		"--yes-replace", s.name}
 	took := s.run(replace...).want(0).took
 	s.settled()
-	s.wantHoldings(was, s.holdings())
+	s.wantHoldings(before, s.holdings())
 	wantBack(s, s.outside())
-	s.killsReplacing(replace, took, was)
+	s.killsReplacing(replace, took, before)
 	s.run("backup", "prune", repository, "--keep", "1").want(0, "1 backup removed")
 	s.run("backup", "verify", repository).want(0)
 }
 
 // killsReplacing kills a restore in the place of the site, early and late: whatever comes next
 // brings the site up, wholly as it was or wholly restored.
-func (s *site) killsReplacing(replace []string, took time.Duration, was map[string][]string) {
+func (s *site) killsReplacing(replace []string, took time.Duration, before map[string][]string) {
 	s.Helper()
 	random := seed(s.T)
 	const rounds = 4
@@ -682,7 +682,7 @@ func (s *site) killsReplacing(replace []string, took time.Duration, was map[stri
 			former++
 		case "text":
 			restored++
-			s.wantHoldings(was, s.holdings())
+			s.wantHoldings(before, s.holdings())
 		default:
 			s.Errorf("killed (%v) after %s of %s: it has %q", killed, moment, took, got)
 		}
@@ -700,7 +700,7 @@ func (s *site) replacesNode(backup string) {
 		delete(all, "shared volume")
 		return all
 	}
-	was := mine()
+	before := mine()
 	spoil := func() {
 		s.sh("keep0", "rm /root/kept/text; echo later > /srv/data/later; echo later > /srv/common/later; sync")
 	}
@@ -710,7 +710,7 @@ func (s *site) replacesNode(backup string) {
 	s.run(append(replace, "--dir", s.dir)...).want(2, "--dir")
 	s.run("restore", backup, "--node", "nobody", "--replace", "--yes-replace", s.name).want(2, "no node nobody")
 	took := s.run(replace...).want(0, "volume common: it is not this node's alone", "1 node as in node keep0 in").took
-	s.wantHoldings(was, mine())
+	s.wantHoldings(before, mine())
 	wantBack(s, s.outside())
 	s.sh("keep0", "test -e /srv/common/later")
 	s.run("plan").want(0, "nothing to do|Nothing to do")
@@ -726,7 +726,7 @@ func (s *site) replacesNode(backup string) {
 			s.Errorf("up does not say how to resume: %s", r.errs)
 		}
 		s.run(replace...).want(0)
-		s.wantHoldings(was, mine())
+		s.wantHoldings(before, mine())
 	}
 	s.settled()
 

@@ -240,19 +240,19 @@ func (c *chaos) mended() {
 
 // trialEnds waits for a trial that is about to end by itself, and reports whether there was one: it
 // may go back at any moment, also between what up has done and what is looked at then.
-func (c *chaos) trialEnds() (was bool) {
+func (c *chaos) trialEnds() (trial bool) {
 	c.Helper()
 	for range 300 {
 		r := c.run("status")
 		if said := r.out + r.errs; !strings.Contains(said, "then it is confirmed or goes back") &&
 			!strings.Contains(said, "is under way") {
-			return was
+			return trial
 		}
-		was = true
+		trial = true
 		time.Sleep(100 * time.Millisecond)
 	}
 	c.Error("the trial does not end")
-	return was
+	return trial
 }
 
 // gone wants that nothing is left when the site and its twin are taken down. The time of the twin

@@ -45,9 +45,9 @@ func (c *chaos) befall(args []string) (r result, mishap string) {
 		return c.run(args...), fmt.Sprintf("full disk: but for %d KiB", room)
 	case 7:
 		without := []string{"lxc-start", "lxc-start", "runuser", "tar"}[c.random.IntN(4)]
-		was := c.env
+		env := c.env
 		c.env = append(slices.Clone(c.env), "PATH="+c.pathWithout(without))
-		defer func() { c.env = was }()
+		defer func() { c.env = env }()
 		return c.run(args...), "lacking: " + without
 	case 8:
 		jump := []time.Duration{time.Hour, -time.Hour, 40 * 24 * time.Hour, -40 * 24 * time.Hour}[c.random.IntN(4)]

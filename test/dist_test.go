@@ -52,7 +52,7 @@ func TestDist(t *testing.T) {
 		}
 		for line := range strings.Lines(string(sums)) {
 			digest, file, _ := strings.Cut(strings.TrimSpace(line), "  ")
-			if was, is := made[file]; is && was != digest || again != is {
+			if earlier, ok := made[file]; ok && earlier != digest || again != ok {
 				t.Errorf("the same commit does not give the same %s", file)
 			}
 			made[file] = digest

@@ -111,7 +111,7 @@ tcp = 8080
 	s.run("status", "--probe").want(0)
 	s.sh("web1", "systemctl is-enabled web.service")
 	s.sh("web2", "ping -c 1 127.0.0.1")
-	if is := s.sh("web2", "systemctl show -p MainPID web.service"); is == other {
+	if pid := s.sh("web2", "systemctl show -p MainPID web.service"); pid == other {
 		t.Error("a program of web2 was changed, and its service goes on with it")
 	}
 	s.run("status", "--usage").want(0, `web1 .* \d+\.\d\d +\d+ +\d+ +\d+\.\d [KM]iB`)

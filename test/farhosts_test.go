@@ -95,7 +95,7 @@ func TestFarHosts(t *testing.T) {
 		}
 	}
 	// A host comes and goes; what is on the other is no reason to lose it.
-	was, err := h.At(1).Output("cat", "/root/site/site.toml")
+	before, err := h.At(1).Output("cat", "/root/site/site.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +105,8 @@ func TestFarHosts(t *testing.T) {
 	control.run("host", "undrain", "sv2").want(0, "may come to sv2 again")
 	control.run("host", "remove", "sv2").want(9, "sv2 is named by 1 node: two")
 	control.run("host", "remove", "sv1").want(0, "sv1 has nothing of the site")
-	if is, err := h.At(1).Output("cat", "/root/site/site.toml"); err != nil || is != was {
-		t.Errorf("the site file is\n%s\nand was\n%s(%v)", is, was, err)
+	if after, err := h.At(1).Output("cat", "/root/site/site.toml"); err != nil || after != before {
+		t.Errorf("the site file is\n%s\nand was\n%s(%v)", after, before, err)
 	}
 	control.run("down").want(0, "1 node taken down")
 	if out, err := far.Output("ls", "-A", "/var/lib/orrery/sites/it-far/nodes"); out != "" {

@@ -13,9 +13,9 @@ import (
 // add adds to the site file.
 func (s *site) add(text string) {
 	s.Helper()
-	was, err := os.ReadFile(filepath.Join(s.dir, "site.toml"))
+	old, err := os.ReadFile(filepath.Join(s.dir, "site.toml"))
 	must(s.T, err)
-	s.write("site.toml", string(was)+text)
+	s.write("site.toml", string(old)+text)
 }
 
 // hears lets a hook of the site write down what it is told of some events. Heard wants that this
@@ -34,16 +34,16 @@ user = "root"
 		s.Helper()
 		s.eventually(30*time.Second, func() error {
 			text, _ := os.ReadFile(file)
-			var is []string
+			var got []string
 			for line := range strings.Lines(string(text)) {
 				var e struct{ Event, Result, Volume, Node, Backup string }
 				if err := json.Unmarshal([]byte(line), &e); err != nil {
 					return err
 				}
-				is = append(is, strings.Join(strings.Fields(e.Event+" "+e.Result+" "+e.Volume+" "+e.Node+" "+e.Backup), " "))
+				got = append(got, strings.Join(strings.Fields(e.Event+" "+e.Result+" "+e.Volume+" "+e.Node+" "+e.Backup), " "))
 			}
-			if !slices.Equal(is, want) {
-				return fmt.Errorf("hooks were told %q, want %q", is, want)
+			if !slices.Equal(got, want) {
+				return fmt.Errorf("hooks were told %q, want %q", got, want)
 			}
 			return nil
 		})

@@ -38,27 +38,27 @@ func TestHosts(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
-	there := func(name string, args ...string) (string, error) {
+	remote := func(name string, args ...string) (string, error) {
 		return control.Output(append([]string{"ssh", name}, args...)...)
 	}
 	const state = `ip -br link; nft list ruleset; cat /proc/mounts; find /sys/fs/cgroup -name "*orrery*"; ls -A /var/lib/orrery/sites/it-hosts/nodes; pgrep -a lxc || true`
 	before := map[string]string{}
 	for i := 1; i <= 2; i++ {
 		var err error
-		if before[hosts.NameOf(i)], err = there(hosts.NameOf(i), state); err != nil {
+		if before[hosts.NameOf(i)], err = remote(hosts.NameOf(i), state); err != nil {
 			t.Fatal(err)
 		}
 	}
 
 	each("up", func(name string) error {
-		out, err := there(name, "orrery", "-C", "/root/site", "up")
+		out, err := remote(name, "orrery", "-C", "/root/site", "up")
 		if err == nil && !strings.Contains(out, "running") {
 			err = fmt.Errorf("it says %s", out)
 		}
 		return err
 	})
 	each("its node", func(name string) error {
-		out, err := there(name, "orrery", "-C", "/root/site", "status", "&&", "orrery", "-C", "/root/site", "exec", "all",
+		out, err := remote(name, "orrery", "-C", "/root/site", "status", "&&", "orrery", "-C", "/root/site", "exec", "all",
 			"--", "systemctl", "is-system-running", "--wait")
 		if err == nil && !strings.Contains(out, "one | running") {
 			err = fmt.Errorf("it says %s", out)
@@ -66,17 +66,17 @@ func TestHosts(t *testing.T) {
 		return err
 	})
 	each("down", func(name string) error {
-		if _, err := there(name, "orrery", "-C", "/root/site", "down"); err != nil {
+		if _, err := remote(name, "orrery", "-C", "/root/site", "down"); err != nil {
 			return err
 		}
-		after, err := there(name, state)
+		after, err := remote(name, state)
 		if after != before[name] {
 			err = fmt.Errorf("it has left something: what was\n%s\nis\n%s", before[name], after)
 		}
 		return err
 	})
 	each("up again", func(name string) error {
-		_, err := there(name, "orrery", "-C", "/root/site", "up")
+		_, err := remote(name, "orrery", "-C", "/root/site", "up")
 		return err
 	})
 	keeper, err := h.Keeper()

@@ -59,14 +59,14 @@ id = 11
 	}
 	var asking sync.WaitGroup // an answer that does not come is waited for, so all are asked at once
 	reach := func(s *site, from, to string, want bool) {
-		patience := map[bool]string{false: "2", true: "20"}[want]
+		timeout := map[bool]string{false: "2", true: "20"}[want]
 		asking.Go(func() {
-			if ping := s.run("shell", from, "--", "ping", "-n", "-c", "1", "-W", patience, to).status == 0; ping != want {
+			if ping := s.run("shell", from, "--", "ping", "-n", "-c", "1", "-W", timeout, to).status == 0; ping != want {
 				s.Errorf("from %s of %s to %s: ping %t, want %t", from, s.name, to, ping, want)
 			}
 		})
 		asking.Go(func() {
-			if tcp := s.run("shell", from, "--", "timeout", patience, "bash", "-c",
+			if tcp := s.run("shell", from, "--", "timeout", timeout, "bash", "-c",
 				"exec 3<>/dev/tcp/"+to+"/22").status == 0; tcp != want {
 				s.Errorf("from %s of %s to %s: tcp %t, want %t", from, s.name, to, tcp, want)
 			}
@@ -130,8 +130,8 @@ id = 11
 	a.wantPlan("network cam")
 	a.do("up")
 	a.settled()
-	if is := a.init("cam"); is != before {
-		t.Errorf("init of cam was %s and is %s", before, is)
+	if after := a.init("cam"); after != before {
+		t.Errorf("init of cam was %s and is %s", before, after)
 	}
 	// A network that goes: the nodes on it are made to do without.
 	a.edit("site.toml", "[network.shut]\nsubnet = \"10.99.14.0/24\"\ngateway = \"10.99.14.1\"\n", "")

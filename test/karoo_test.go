@@ -65,7 +65,7 @@ func TestKaroo(t *testing.T) {
 	if got := k.asyncpg(); got != "0.31.0" {
 		t.Errorf("after the rollback the monitor has asyncpg %s", got)
 	}
-	if is := s.init("receptor2") + s.init("subarray"); is != telescope {
+	if now := s.init("receptor2") + s.init("subarray"); now != telescope {
 		t.Error("the telescope was started anew")
 	}
 	s.settled()

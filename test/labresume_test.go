@@ -52,12 +52,12 @@ func labResumeHalfMade(t *testing.T) {
 	s.run("-C", filepath.Join(bundle, "site"), "stop", "s-veth").want(0)
 
 	facts := filepath.Join(bundle, "facts.json")
-	is, err := os.ReadFile(facts)
+	original, err := os.ReadFile(facts)
 	if err != nil {
 		t.Fatal(err, errs)
 	}
 	var former map[string]any
-	if err := json.Unmarshal(is, &former); err != nil {
+	if err := json.Unmarshal(original, &former); err != nil {
 		t.Fatal(err)
 	}
 	former["kernel"] = map[string]any{"release": "5.10.1"}
@@ -69,12 +69,12 @@ func labResumeHalfMade(t *testing.T) {
 	if now, _ := os.ReadFile(facts); string(now) != string(changed) {
 		t.Error("the facts are others")
 	}
-	if err := os.WriteFile(facts, is, 0o644); err != nil {
+	if err := os.WriteFile(facts, original, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s.run(run...).want(0, "resuming ")
 	s.wantNoTrace()
-	if now, _ := os.ReadFile(facts); string(now) != string(is) {
+	if now, _ := os.ReadFile(facts); string(now) != string(original) {
 		t.Error("the facts of the first rounds are others")
 	}
 	head, _ := os.ReadFile(filepath.Join(bundle, "bundle.json"))

@@ -59,7 +59,7 @@ autostart = false
 	s.run("plan").want(10, "n4: no longer declared")
 	s.do("up")
 	s.settled()
-	if is := s.init("n1") + s.init("strong"); is != others {
+	if now := s.init("n1") + s.init("strong"); now != others {
 		t.Error("other nodes were started anew")
 	}
 	if left := glob(nodedir.Of(s.dirs, s.name, 14).Path()); len(left) > 0 {
@@ -116,8 +116,8 @@ node.one = { id = 10, net = {} }
 		s.run(verb).want(9, "not confirmed; nothing was done", "--yes-production it-production")
 		s.run(verb, "--yes-production", "another").want(9)
 	}
-	if is := s.init("one"); is != before {
-		t.Errorf("init of one was %s and is %s", before, is)
+	if after := s.init("one"); after != before {
+		t.Errorf("init of one was %s and is %s", before, after)
 	}
 	s.run("stop", "--yes-production", s.name).want(0)
 	s.run("start").want(0)

@@ -48,8 +48,8 @@ id = 11
 	s.wantPlan("limit bound")
 	s.run("plan").want(10, "cpus changed, memory changed, pids changed, and 1 more")
 	s.do("up")
-	if is := s.init("bound"); is != before {
-		t.Errorf("init of bound was %s and is %s", before, is)
+	if after := s.init("bound"); after != before {
+		t.Errorf("init of bound was %s and is %s", before, after)
 	}
 	s.wantLimits("bound", 10, map[string][2]string{
 		"cpu":    {"cpu.cfs_quota_us=150000", "cpu.max=150000 100000"},

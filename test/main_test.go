@@ -114,14 +114,14 @@ func forget(dirs host.Dirs, name string) error {
 	if err := os.WriteFile(filepath.Join(dir, "site.toml"), []byte("site.name = \""+name+"\"\n"), 0o644); err != nil {
 		return err
 	}
-	for patience := 30; ; patience-- {
+	for tries := 30; ; tries-- {
 		cmd := exec.Command(program, "-C", dir, "down", "--volumes", "--yes-volumes", name)
 		cmd.Env = environment(dirs)
 		out, err := cmd.CombinedOutput()
 		if err == nil {
 			return os.RemoveAll(dirs.Site(name))
 		}
-		if cmd.ProcessState.ExitCode() != 5 || patience == 0 { // what ends a trial or a twin just now is waited for
+		if cmd.ProcessState.ExitCode() != 5 || tries == 0 { // what ends a trial or a twin just now is waited for
 			return fmt.Errorf("down of site %s: %w\n%s", name, err, out)
 		}
 		time.Sleep(time.Second)

@@ -50,10 +50,10 @@ func TestMirror(t *testing.T) {
 
 // mirrorAgain: what is there is not fetched again, unless it is damaged.
 func mirrorAgain(s *site, dir string) {
-	was := stamps(s, dir)
+	old := stamps(s, dir)
 	s.run("mirror", "pull", dir).want(0, `nothing to fetch: \d+ Debian packages and 2 Python packages are there`)
-	if now := stamps(s, dir); now != was {
-		s.Errorf("a pull of nothing wrote\n%s\nwhere was\n%s", now, was)
+	if now := stamps(s, dir); now != old {
+		s.Errorf("a pull of nothing wrote\n%s\nwhere was\n%s", now, old)
 	}
 	deb, wheel := only(s, dir+"/apt/pool/bookworm/t/tree/*.deb"), only(s, dir+"/pypi/simple/six/six-1.16.0-*.whl")
 	for _, path := range []string{deb, wheel} {
@@ -150,13 +150,13 @@ func mirrorOffline(s *site, dir string) {
 	}
 	versions := ""
 	for _, title := range []string{"debian", "debian + tool"} {
-		for _, is := range after[title] {
-			if !slices.ContainsFunc(before[title], func(was image.Record) bool {
-				return slices.Equal(was.Packages, is.Packages) && slices.Equal(was.Python, is.Python)
+		for _, record := range after[title] {
+			if !slices.ContainsFunc(before[title], func(old image.Record) bool {
+				return slices.Equal(old.Packages, record.Packages) && slices.Equal(old.Python, record.Python)
 			}) {
-				s.Errorf("%s: no layer from before has %v and %v", title, is.Packages, is.Python)
+				s.Errorf("%s: no layer from before has %v and %v", title, record.Packages, record.Python)
 			}
-			versions += strings.Join(append(is.Packages, is.Python...), " ") + " "
+			versions += strings.Join(append(record.Packages, record.Python...), " ") + " "
 		}
 	}
 	for _, want := range []string{" tree=", " six==1.16.0 ", " six==1.17.0 "} {

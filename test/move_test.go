@@ -58,7 +58,7 @@ func TestMove(t *testing.T) {
 	const who = `orrery exec a -- sh -c 'cat /etc/machine-id /sys/class/net/eth0/address /etc/ssh/ssh_host_ed25519_key.pub; ip -br -4 address show eth0 | sed s/@if[0-9]*//'`
 	says(1, "orrery up", "status 0")
 	says(1, "orrery status", "a ", "sv1", "status 0")
-	was := says(1, who, "status 0")
+	before := says(1, who, "status 0")
 	says(1, `orrery exec a -- sh -c 'echo written > /root/f; ln /root/f /root/g; rm /etc/motd; dd if=/dev/urandom of=/data/big bs=1M count=20 2>&1; sha256sum /data/big > /data/sum; truncate -s 1G /data/holes'`,
 		"status 0")
 	says(1, "orrery move a --to sv9", `no host is called "sv9"`, "status 2")
@@ -73,8 +73,8 @@ func TestMove(t *testing.T) {
 	const kept = `orrery exec a -- sh -c 'cat /root/g; ls /etc/motd 2>&1; sha256sum -c /data/sum; stat -c "%b %s" /data/holes'`
 	says(1, kept, "written", "No such file", "big: OK", "0 1073741824", "status 0")
 	says(1, "orrery exec a -- cat /etc/resolv.conf", "nameserver 10.99.0.53", "status 0")
-	if is := says(1, who, "status 0"); is != was {
-		t.Errorf("it is\n%s\nand was\n%s", is, was)
+	if after := says(1, who, "status 0"); after != before {
+		t.Errorf("it is\n%s\nand was\n%s", after, before)
 	}
 	says(1, "orrery exec b -- ping -c3 -W5 10.99.248.11", "received", "status 0")
 	says(2, "orrery plan", "nothing to do", "status 0")

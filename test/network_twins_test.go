@@ -48,7 +48,7 @@ id = 10
 
 	frames := s.capture("it-apart", "lan")
 	const asks = "ping -c 3 -i 0.1 -w 2 -q -p %s %s >/dev/null && echo yes || echo no"
-	for _, is := range []struct {
+	for _, c := range []struct {
 		whose, mark         string // the mark is in what is sent
 		lan, gateway, world string
 	}{
@@ -57,18 +57,18 @@ id = 10
 		{"dev2", "feedface", "yes", "yes", "yes"},
 	} {
 		for address, want := range map[string]string{
-			"10.99.61.11": is.lan, "10.99.62.11": is.lan, "10.99.61.1": is.gateway, "10.99.63.2": is.world,
+			"10.99.61.11": c.lan, "10.99.62.11": c.lan, "10.99.61.1": c.gateway, "10.99.63.2": c.world,
 		} {
-			args := []string{"shell", "n1", "--", "/bin/sh", "-c", fmt.Sprintf(asks, is.mark, address)}
-			if is.whose != "" {
-				args = append([]string{"--twin", is.whose}, args...)
+			args := []string{"shell", "n1", "--", "/bin/sh", "-c", fmt.Sprintf(asks, c.mark, address)}
+			if c.whose != "" {
+				args = append([]string{"--twin", c.whose}, args...)
 			}
 			if got := strings.TrimSpace(s.do(args...)); got != want {
-				t.Errorf("%q reaches %s: %s, want %s", is.whose, address, got, want)
+				t.Errorf("%q reaches %s: %s, want %s", c.whose, address, got, want)
 			}
 		}
-		s.do(append(twinArgs(is.whose), "shell", "n1", "--", "/bin/sh", "-c",
-			"ping -b -c 2 -i 0.1 -w 1 -q -p "+is.mark+" 10.99.61.255 >/dev/null 2>&1; true")...)
+		s.do(append(twinArgs(c.whose), "shell", "n1", "--", "/bin/sh", "-c",
+			"ping -b -c 2 -i 0.1 -w 1 -q -p "+c.mark+" 10.99.61.255 >/dev/null 2>&1; true")...)
 	}
 	seen := map[string]int{}
 	for _, frame := range frames() {

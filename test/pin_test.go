@@ -54,7 +54,7 @@ id = 13
 	s.edit("site.toml", "pin = \"0\"\n[node.one]", "[node.one]")
 	s.do("up")
 	s.settled()
-	if is := s.init("list"); is != before || s.sh("list", allowed) != all {
-		t.Errorf("init of list was %s and is %s", before, is)
+	if after := s.init("list"); after != before || s.sh("list", allowed) != all {
+		t.Errorf("init of list was %s and is %s", before, after)
 	}
 }

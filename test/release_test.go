@@ -124,15 +124,15 @@ func (s *site) onLive() (whole, partly map[string][]int) {
 	whole, partly = map[string][]int{}, map[string][]int{}
 	for name, of := range s.instances() {
 		for _, release := range slices.Sorted(maps.Keys(of)) {
-			n, there := of[release], 0
+			n, linked := of[release], 0
 			for _, nic := range n.NICs {
 				if n.State != observe.Stopped && nic.Bridge == model.BridgeName(s.name, nic.Network) {
-					there++
+					linked++
 				}
 			}
 			switch {
-			case there == 0:
-			case there == len(n.NICs):
+			case linked == 0:
+			case linked == len(n.NICs):
 				whole[name] = append(whole[name], release)
 			default:
 				partly[name] = append(partly[name], release)
@@ -414,15 +414,16 @@ func (s *site) releases() map[int]releaseLine {
 // releaseLookedAt: what is told of releases is true.
 func releaseLookedAt(s *site) {
 	s.Helper()
-	is := s.releases()
-	if r := is[701]; len(r.Live) != 3 || len(r.Quarantine) != 0 || r.Notes != "second" || r.Who == "" || !r.Confirmed ||
+	releases := s.releases()
+	if r := releases[701]; len(r.Live) != 3 || len(r.Quarantine) != 0 || r.Notes != "second" || r.Who == "" ||
+		!r.Confirmed ||
 		r.Former {
 		s.Errorf("release 701: %+v", r)
 	}
-	if r := is[0]; len(r.Live) != 0 || len(r.Quarantine) != 3 || !r.Former {
+	if r := releases[0]; len(r.Live) != 0 || len(r.Quarantine) != 3 || !r.Former {
 		s.Errorf("what is of no release: %+v", r)
 	}
-	if r := is[700]; len(r.Live)+len(r.Quarantine) != 0 || !r.Declared {
+	if r := releases[700]; len(r.Live)+len(r.Quarantine) != 0 || !r.Declared {
 		s.Errorf("release 700: %+v", r)
 	}
 	s.run("release", "ls").want(0, `(?m)^none +former `, `(?m)^701 +live, confirmed +3 +0 .*second`, `(?m)^700 +declared`)
@@ -517,9 +518,9 @@ func releasePruned(s *site) {
 	s.run("release", "prune", "--keep", "1").want(0, "nothing to prune")
 	s.run("release", "prune", "--keep", "0").want(0, `3 nodes of releases removed \(700\)`)
 	s.run("release", "prune", "--keep", "0").want(0, "nothing to prune")
-	is := s.releases()
-	if len(is[701].Live) != 3 || len(is[0].Quarantine) != 3 || is[700].Staged != "0001-01-01T00:00:00Z" {
-		s.Errorf("after pruning: %+v", is)
+	releases := s.releases()
+	if len(releases[701].Live) != 3 || len(releases[0].Quarantine) != 3 || releases[700].Staged != "0001-01-01T00:00:00Z" {
+		s.Errorf("after pruning: %+v", releases)
 	}
 	if left := glob(s.dirs.Release(s.name, 700), s.dirs.Nodes(s.name)+"/700*"); len(left) > 0 {
 		s.Errorf("left of release 700: %v", left)
@@ -531,8 +532,8 @@ func releasePruned(s *site) {
 	s.do("stage", "--release", "700")
 	s.do("switch", "--release", "700")
 	s.run("release", "prune", "--keep", "0").want(0, "nothing to prune")
-	if is := s.releases(); len(is[700].Live) != 3 || !is[0].Former {
-		s.Errorf("after pruning: %+v", is)
+	if current := s.releases(); len(current[700].Live) != 3 || !current[0].Former {
+		s.Errorf("after pruning: %+v", current)
 	}
 	s.wantLive(700)
 }
@@ -584,9 +585,9 @@ func TestReleaseFails(t *testing.T) {
 	}
 	s.run("journal", "-n", "1", "--steps").
 		want(0, "switch --release 701", "node store is not healthy", "ended after .*undone")
-	is := s.releases()
-	if len(is[701].Quarantine) != 3 || len(is[0].Live) != 3 || is[0].Former || is[701].Former {
-		t.Errorf("releases: %+v", is)
+	releases := s.releases()
+	if len(releases[701].Quarantine) != 3 || len(releases[0].Live) != 3 || releases[0].Former || releases[701].Former {
+		t.Errorf("releases: %+v", releases)
 	}
 	s.run("rollback").want(3, "no former release")
 	// Once the cause is mended, the same release goes live.
@@ -698,8 +699,8 @@ func TestReleasePart(t *testing.T) {
 	s.do("up")
 	before := s.inits()
 	s.run("stage", "web0", "--release", "701").want(0, "orrery switch web0 --release 701")
-	if there := s.instances(); len(there["web0"]) != 2 || len(there["web1"]) != 1 {
-		t.Errorf("there are %v", there)
+	if instances := s.instances(); len(instances["web0"]) != 2 || len(instances["web1"]) != 1 {
+		t.Errorf("there are %v", instances)
 	}
 	s.run("switch", "web1", "--release", "701").
 		want(3, "node web1 of release 701 is not on this host", "orrery stage web1 --release 701")

@@ -36,22 +36,22 @@ within = "2s"
 		t.Errorf("the first up goes by batches:\n%s", out.errs)
 	}
 	mark := func(node string) string { return s.sh(node, "cat /etc/cell /srv/mine") }
-	was := map[string]string{}
+	before := map[string]string{}
 	for _, node := range nodes {
 		s.sh(node, "echo "+node+" >/srv/mine; systemctl show -p UserspaceTimestampMonotonic >>/srv/mine")
-		was[node] = mark(node)
+		before[node] = mark(node)
 	}
 
 	s.edit("roles/cell/role.toml", "good 1", "bad 2")
 	s.run("plan").want(10, `batch +batch 1 of 4: cell1`, `Batches, each begun when`, `(?m)^ +4  cell4$`)
 	s.run("up").want(8, `node cell1: check: FAILED`, `as before again: cell1`, `not done: .*batch 2 of 4`)
 	for _, node := range nodes {
-		if now := mark(node); now != was[node] {
-			t.Errorf("node %s was\n%s\nis\n%s", node, was[node], now)
+		if now := mark(node); now != before[node] {
+			t.Errorf("node %s was\n%s\nis\n%s", node, before[node], now)
 		}
 	}
 	for _, node := range nodes[1:] { // it has not been started again
-		if now := s.sh(node, "systemctl show -p UserspaceTimestampMonotonic"); !strings.Contains(was[node], now) {
+		if now := s.sh(node, "systemctl show -p UserspaceTimestampMonotonic"); !strings.Contains(before[node], now) {
 			t.Errorf("node %s was disturbed: %s", node, now)
 		}
 	}

@@ -96,14 +96,14 @@ func (s *site) write(path, text string) {
 // edit replaces a text that must be in a file of the site directory.
 func (s *site) edit(path, old, text string) {
 	s.Helper()
-	was, err := os.ReadFile(filepath.Join(s.dir, path))
+	content, err := os.ReadFile(filepath.Join(s.dir, path))
 	if err != nil {
 		s.Fatal(err)
 	}
-	if !strings.Contains(string(was), old) {
+	if !strings.Contains(string(content), old) {
 		s.Fatalf("%q is not in %s", old, path)
 	}
-	s.write(path, strings.Replace(string(was), old, text, 1))
+	s.write(path, strings.Replace(string(content), old, text, 1))
 }
 
 // A result is how a call of the program ended.

@@ -137,22 +137,22 @@ func snapshotRestore(s *site) {
 	s.run("snapshot", "restore", id).want(9, "nothing was done", "--yes-restore it-snapshot")
 	s.run("snapshot", "restore", id, "n1", "n2", "--yes-restore", s.name).
 		want(0, "common: node n. uses it too", "2 nodes as in snapshot")
-	if is := s.written("n1"); !strings.Contains(is, "before\nbefore\nafter\n") {
-		s.Errorf("n1 has %s", is)
+	if got := s.written("n1"); !strings.Contains(got, "before\nbefore\nafter\n") {
+		s.Errorf("n1 has %s", got)
 	}
 	if s.init("n3") != inits {
 		s.Error("n3 was started anew")
 	}
 	s.run("snapshot", "restore", id, "--yes-restore", s.name).want(0)
-	if is := s.written("n1", "n8"); is != before {
-		s.Errorf("there is\n%s\nwant\n%s", is, before)
+	if got := s.written("n1", "n8"); got != before {
+		s.Errorf("there is\n%s\nwant\n%s", got, before)
 	}
 	s.settled()
 	// Even one that is no longer there, as it stood on the layers of then.
 	s.do("down", "n4")
 	s.run("snapshot", "restore", id, "n4", "--yes-restore", s.name).want(0)
-	if is := s.written("n4"); !strings.Contains(is, "before\nbefore") {
-		s.Errorf("n4 has %s", is)
+	if got := s.written("n4"); !strings.Contains(got, "before\nbefore") {
+		s.Errorf("n4 has %s", got)
 	}
 	s.do("up")
 	s.settled()
@@ -164,9 +164,9 @@ func snapshotUndone(s *site) {
 	id := s.snapshot("n1", "n2").ID
 	s.sh("n1", "rm /srv/data/bad; echo later > /root/x; echo later > /srv/data/x")
 	s.run("snapshot", "restore", id, "--yes-restore", s.name).want(7, "everything is as it was before")
-	if is := s.sh("n1", "cat /root/x /srv/data/x; ls /srv/data"); !strings.HasPrefix(is, "later\nlater\n") ||
-		strings.Contains(is, "bad") {
-		s.Errorf("n1 has %s", is)
+	if got := s.sh("n1", "cat /root/x /srv/data/x; ls /srv/data"); !strings.HasPrefix(got, "later\nlater\n") ||
+		strings.Contains(got, "bad") {
+		s.Errorf("n1 has %s", got)
 	}
 	s.do("up")
 	s.settled()
@@ -214,8 +214,8 @@ func snapshotKilled(s *site) {
 		_ = wait()
 	}
 	s.run("snapshot", "restore", id, "--yes-restore", s.name).want(0)
-	if is := s.sh("n5", "cat /srv/data/x"); is != "before" {
-		s.Errorf("n5 has %q", is)
+	if got := s.sh("n5", "cat /srv/data/x"); got != "before" {
+		s.Errorf("n5 has %q", got)
 	}
 	s.do("up")
 	s.settled()

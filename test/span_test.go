@@ -68,10 +68,10 @@ func TestSpan(t *testing.T) {
 		s.wantWords(script, sh(on, script), words...)
 	}
 	// reached returns which of some addresses nodes reach: "a 12, b 11".
-	reached := func(options, from string, tries int, last ...int) string {
+	reached := func(options, from string, attempts int, last ...int) string {
 		t.Helper()
 		script := fmt.Sprintf("for i in %s; do for n in $(seq %d); do ping -c1 -W1 10.99.243.$i > /dev/null && echo reached $i && break; done; done; true",
-			strings.Trim(fmt.Sprint(last), "[]"), tries)
+			strings.Trim(fmt.Sprint(last), "[]"), attempts)
 		var all []string
 		for line := range strings.Lines(sh(1, "orrery exec "+options+" "+from+" -- sh -c '"+script+"'")) {
 			node, at, several := strings.Cut(strings.TrimSpace(line), " | reached ")

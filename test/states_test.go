@@ -29,8 +29,8 @@ func TestTwoStateDirectories(t *testing.T) {
 		other.run(verb).want(4, "site it-states is on this machine already, kept in "+s.dirs.State,
 			"ORRERY_STATE="+s.dirs.State+" orrery down")
 	}
-	if is := s.init("one"); is != before {
-		t.Errorf("init of the node was %s and is %s", before, is)
+	if after := s.init("one"); after != before {
+		t.Errorf("init of the node was %s and is %s", before, after)
 	}
 	s.settled()
 	s.do("down")

@@ -87,11 +87,11 @@ func (h *history) live() int {
 // step does, or begins and kills, what can be done with the releases that there are.
 func (h *history) step() {
 	h.Helper()
-	is := h.site.releases()
+	current := h.site.releases()
 	var former bool
 	var staged, free []int
 	for _, n := range h.releases {
-		r := is[n]
+		r := current[n]
 		former = former || r.Former
 		switch {
 		case len(r.Live) > 0 || r.Former:
@@ -101,7 +101,7 @@ func (h *history) step() {
 			free = append(free, n)
 		}
 	}
-	former = former || is[0].Former
+	former = former || current[0].Former
 	switch {
 	case former && h.random.IntN(2) == 0:
 		h.kill("rollback")
@@ -158,8 +158,8 @@ func (h *history) wantQuiet() {
 	h.Helper()
 	for release, n := range h.instances()["store"] {
 		if n.Staged && n.State == observe.Running {
-			if is := h.in(release, "store", "systemctl is-active only.service || true"); is != "inactive" {
-				h.Fatalf("%s: in the quarantine of release %d only.service is %s", strings.Join(h.done, ", "), release, is)
+			if got := h.in(release, "store", "systemctl is-active only.service || true"); got != "inactive" {
+				h.Fatalf("%s: in the quarantine of release %d only.service is %s", strings.Join(h.done, ", "), release, got)
 			}
 		}
 	}

@@ -226,10 +226,10 @@ func TestSwitchKillThenMore(t *testing.T) {
 				if verb == "rollback" || len(glob(s.dirs.Volumes(s.name)+"/data/store/ledger")) > 0 {
 					lines = s.lines("store")
 				}
-				was := s.kept() + s.standing()
+				before := s.kept() + s.standing()
 				more.do()
 				if r := s.run("plan"); r.status != 0 {
-					t.Fatalf("%s was killed, then %s: %s\nleft is %s\nit was %s and is %s%s", verb, more.name, r.errs, r.out, was,
+					t.Fatalf("%s was killed, then %s: %s\nleft is %s\nit was %s and is %s%s", verb, more.name, r.errs, r.out, before,
 						s.kept(), s.standing())
 				}
 				s.wantLive(0)

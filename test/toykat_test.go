@@ -94,8 +94,8 @@ func toykatTemplate(s *site, nodes []string) {
 	s.run("plan").want(10, `receptor2: receptor: file /etc/receptor.json changed`)
 	s.do("up")
 	for _, n := range nodes {
-		if is := s.init(n); is != before[n] {
-			s.Errorf("init of %s was %s and is %s", n, before[n], is)
+		if after := s.init(n); after != before[n] {
+			s.Errorf("init of %s was %s and is %s", n, before[n], after)
 		}
 	}
 	if now := started("portal", "portal.service"); now != portalStarted {

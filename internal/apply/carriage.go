@@ -46,7 +46,7 @@ func (c *carriage) carry(ctx context.Context, f *Fleet) error {
 	var sent end
 	select {
 	case sent = <-ended:
-	case <-time.After(transfer.Patience): // it has no reason to go on
+	case <-time.After(transfer.Timeout): // it has no reason to go on
 		sent.err = transfer.ErrCut
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -54,10 +54,10 @@ func (h hauler) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	return h.Steered.Do(ctx, s, say)
 }
 
-func put[K comparable, V any](h *haul, into map[K]V, what K, is V) {
+func put[K comparable, V any](h *haul, into map[K]V, what K, value V) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	into[what] = is
+	into[what] = value
 }
 
 func get[K comparable, V any](h *haul, from map[K]V, what K) V {

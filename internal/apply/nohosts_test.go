@@ -11,9 +11,9 @@ func TestNoHosts(t *testing.T) {
 	if err != nil || len(seen) != 2 || !seen[0].Unknown || seen[1].Name != "sv2" {
 		t.Errorf("seen are %+v, %v", seen, err)
 	}
-	there, err := f.Present(t.Context(), Closely)
-	if err != nil || len(there) > 0 {
-		t.Errorf("present are %v, %v", there, err)
+	present, err := f.Present(t.Context(), Closely)
+	if err != nil || len(present) > 0 {
+		t.Errorf("present are %v, %v", present, err)
 	}
 	f.Assembled()
 	f.Views().Place(map[string]string{"web": "sv1"})

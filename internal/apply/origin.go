@@ -83,12 +83,12 @@ func strangers(s *site.Site, hosts []observe.Host, id string) error {
 	}
 	var at, nodes []string
 	for i := range hosts {
-		there := peopled(&hosts[i])
-		if slices.ContainsFunc(there, func(name string) bool { _, ours := s.Node(name); return ours }) {
+		names := peopled(&hosts[i])
+		if slices.ContainsFunc(names, func(name string) bool { _, ours := s.Node(name); return ours }) {
 			return nil
 		}
-		if len(there) > 0 {
-			at, nodes = append(at, hosts[i].Name), append(nodes, there...)
+		if len(names) > 0 {
+			at, nodes = append(at, hosts[i].Name), append(nodes, names...)
 		}
 	}
 	return problem.New(problem.Surprise, "what is on %s is of a site %s that has none of the nodes of this one: %s",

@@ -124,7 +124,7 @@ func (f *Fleet) Pass(ctx context.Context, e Errand, to *Steered, from []string, 
 // newPassage begins one. Its end ends all that it has begun.
 func newPassage(ctx context.Context, f *Fleet, e Errand, to *Steered, from []string) (p *passage, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	p = &passage{ctx: ctx, fleet: f, errand: e, to: to, from: from, met: map[string]met{}, most: mostLanes}
+	p = &passage{ctx: ctx, fleet: f, errand: e, to: to, from: from, met: map[string]met{}, most: maxLanes}
 	p.said, p.given = func(string) {}, func(string, error) {}
 	return p, func() {
 		cancel()
@@ -158,8 +158,8 @@ type met struct {
 	mine, theirs transfer.Card
 }
 
-// mostLanes is how many lanes a host can have for one errand: it may be mistaken, or hostile.
-const mostLanes = 1000
+// maxLanes is how many lanes a host can have for one errand: it may be mistaken, or hostile.
+const maxLanes = 1000
 
 // Meet lets a host open its end. What either end says is checked: no host shall lead another one astray.
 func (p *passage) Meet(ctx context.Context, peer string, mine transfer.Card) (theirs transfer.Card, err error) {
@@ -185,7 +185,7 @@ func (p *passage) Meet(ctx context.Context, peer string, mine transfer.Card) (th
 	case !spot.Own.IsValid() && giver.Local():
 		spot.Toward = p.to.place()
 	}
-	ctx, cancel := context.WithTimeout(ctx, transfer.Patience)
+	ctx, cancel := context.WithTimeout(ctx, transfer.Timeout)
 	defer cancel()
 	opened, failed := make(chan transfer.Card, 1), make(chan error, 1)
 	p.all.Go(func() {
@@ -240,7 +240,7 @@ func (p *passage) Relay(ctx context.Context, mine transfer.Card) error {
 	if !ok {
 		return strange(p.to, errors.New("nobody has met it"))
 	}
-	ctx, cancel := context.WithTimeout(ctx, transfer.Patience)
+	ctx, cancel := context.WithTimeout(ctx, transfer.Timeout)
 	defer cancel()
 	a, err := m.giver.Transfers.Dial(ctx, m.theirs.Back)
 	if err != nil {
@@ -271,14 +271,14 @@ func (p *passage) lanes() (met, relayed bool) {
 
 // place returns the address by which others reach a host; the zero one: the site does not say.
 func (h *Steered) place() netip.Addr {
-	if is, ok := h.Site().Host(h.Name); ok {
-		return is.Reached()
+	if declared, ok := h.Site().Host(h.Name); ok {
+		return declared.Reached()
 	}
 	return netip.Addr{}
 }
 
 // Local reports whether a host is this machine.
 func (h *Steered) Local() bool {
-	is, ok := h.Site().Host(h.Name)
-	return !ok || is.Local()
+	declared, ok := h.Site().Host(h.Name)
+	return !ok || declared.Local()
 }

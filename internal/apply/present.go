@@ -28,8 +28,8 @@ const (
 func (f *Fleet) Present(ctx context.Context, look Look) ([][]observe.Node, error) {
 	all, seen := make([][]observe.Node, len(f.All)), make([]observe.Host, len(f.All))
 	err := f.Each(func(i int, h *Steered) error {
-		there, err := h.Nodes.WithOwner(ctx, look)
-		all[i], seen[i] = there.Nodes, observe.Host{Name: h.Name, Origin: there.Origin, Nodes: there.Nodes}
+		present, err := h.Nodes.WithOwner(ctx, look)
+		all[i], seen[i] = present.Nodes, observe.Host{Name: h.Name, Origin: present.Origin, Nodes: present.Nodes}
 		return err
 	})
 	if err == nil {

@@ -70,14 +70,14 @@ type recorded struct {
 	of *Steered
 }
 
-func (r recorded) Write(ctx context.Context, is observe.Releases) error {
+func (r recorded) Write(ctx context.Context, releases observe.Releases) error {
 	defer r.of.forgetLive()
-	return r.ReleaseHost.Write(ctx, is)
+	return r.ReleaseHost.Write(ctx, releases)
 }
 
-func (r recorded) Copy(ctx context.Context, is observe.Releases) error {
+func (r recorded) Copy(ctx context.Context, releases observe.Releases) error {
 	defer r.of.forgetLive()
-	return r.ReleaseHost.Copy(ctx, is)
+	return r.ReleaseHost.Copy(ctx, releases)
 }
 
 // Site returns the site.
@@ -85,8 +85,8 @@ func (h *Steered) Site() *site.Site { return h.packer.Site() }
 
 // Wanted returns what a node that is there shall be, and what its roles do on it, or nil if it is
 // not declared any more.
-func (h *Steered) Wanted(has *spec.Node) (*spec.Node, *spec.Duties, error) {
-	return h.packer.Wanted(has)
+func (h *Steered) Wanted(current *spec.Node) (*spec.Node, *spec.Duties, error) {
+	return h.packer.Wanted(current)
 }
 
 // DutiesOf returns what the roles of a declared node do on it.

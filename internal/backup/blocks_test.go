@@ -18,8 +18,8 @@ func blockPath(d vault.Digest) string { return "blocks/" + d.String()[:2] + "/" 
 // blockWith returns the block in which a piece is.
 func blockWith(t *testing.T, v vault.Vault, content []byte) vault.Digest {
 	t.Helper()
-	block, has := vault.NewPieces(v).Block(sha256.Sum256(content))
-	if !has {
+	block, ok := vault.NewPieces(v).Block(sha256.Sum256(content))
+	if !ok {
 		t.Fatal("the vault lacks it")
 	}
 	return block

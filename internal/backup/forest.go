@@ -32,9 +32,9 @@ func (f forest) pass(ctx context.Context, sources []Source, into Adder, saw func
 	results := make([]*taken, len(sources))
 	for i := range sources {
 		former := map[treesync.Name]*vault.Entry{}
-		if was := f[sources[i].Tree.Name]; was != nil {
-			for j := range was.entries {
-				former[was.entries[j].Name] = &was.entries[j]
+		if old := f[sources[i].Tree.Name]; old != nil {
+			for j := range old.entries {
+				former[old.entries[j].Name] = &old.entries[j]
 			}
 		}
 		group.Go(func() error {
@@ -67,7 +67,7 @@ func (f forest) pass(ctx context.Context, sources []Source, into Adder, saw func
 // until reads again what nodes write to, until little of it changes meanwhile.
 func (f forest) until(ctx context.Context, sources []Source, into Adder, saw func(int64), read *atomic.Int64) error {
 	moving := slices.DeleteFunc(slices.Clone(sources), func(s Source) bool { return !s.Moving })
-	for before, times := int64(0), 1; read.Load()-before > enough && times < most; times++ {
+	for before, times := int64(0), 1; read.Load()-before > smallBytes && times < most; times++ {
 		before = read.Load()
 		if err := f.pass(ctx, moving, into, saw, read); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (f forest) again(sources []Source) (again []Source) {
 	names := map[string]bool{}
 	for _, s := range sources {
 		names[s.Tree.Name] = true
-		if was := f[s.Tree.Name]; was == nil || was.source.Dir == "" || s.Moving {
+		if old := f[s.Tree.Name]; old == nil || old.source.Dir == "" || s.Moving {
 			again = append(again, s)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 // interruptible returns a restore of a site with two nodes, one of which has a volume, over one that exists
 // (was) or not.
-func interruptible(t *testing.T, was bool) *Restore {
+func interruptible(t *testing.T, existed bool) *Restore {
 	t.Helper()
 	f := forgeArchive(t)
 	layer := image.Record{Digest: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
@@ -44,7 +44,7 @@ func interruptible(t *testing.T, was bool) *Restore {
 	must(t, err)
 	r.Dirs, r.Store, r.ID, r.Manifest, r.Key, r.SiteDir = dirs, image.Open(dirs.State), id, m, m.Key,
 		filepath.Join(dir, "site")
-	r.Title, r.Was, r.Replace = "the backup", was, was
+	r.Title, r.Was, r.Replace = "the backup", existed, existed
 	must(t, os.MkdirAll(r.Dirs.Site(r.Key), 0o700))
 	return r
 }
@@ -60,9 +60,9 @@ func again(t *testing.T, r *Part) *Part {
 // TestInterruptedWhileLaidDown: a restore that is killed while it lays down has touched nothing. If
 // the site was there, it goes on as it was; if not, its nodes wait.
 func TestInterruptedWhileLaidDown(t *testing.T) {
-	for _, was := range []bool{true, false} {
+	for _, existed := range []bool{true, false} {
 		for after := range 5 { // files
-			r := interruptible(t, was)
+			r := interruptible(t, existed)
 			if again(t, &r.Part) != nil {
 				t.Fatal("it was interrupted before it began")
 			}
@@ -79,8 +79,8 @@ func TestInterruptedWhileLaidDown(t *testing.T) {
 				continue
 			}
 			found := again(t, &r.Part)
-			if s := found.State(); s.Staged || s.Untouched() != was {
-				t.Errorf("after %d files, was %v: %+v", after, was, found.plan)
+			if s := found.State(); s.Staged || s.Untouched() != existed {
+				t.Errorf("after %d files, was %v: %+v", after, existed, found.plan)
 			}
 			must(t, found.Clear())
 			if again(t, &r.Part) != nil || tree.Exists(beside(r.SiteDir)) || tree.Exists(r.SiteDir) {
@@ -91,8 +91,8 @@ func TestInterruptedWhileLaidDown(t *testing.T) {
 }
 
 // killed reports whether something was killed, as by SIGKILL: nothing of it tidies up.
-func killed(do func() error) (was bool) {
-	defer func() { was = recover() != nil }()
+func killed(do func() error) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
 	return do() != nil
 }
 

@@ -63,8 +63,8 @@ func (p *Pick) Snapshot(ctx context.Context, dirs host.Dirs, key, id string, her
 
 // fill lays down the private layer of a node and its volumes.
 func (p *Pick) fill(ctx context.Context, s *snapshot.Snapshot, dirs host.Dirs, here, then *nodedir.Record) error {
-	t, has := p.Manifest.Tree(privateName(then))
-	if !has {
+	t, ok := p.Manifest.Tree(privateName(then))
+	if !ok {
 		return problem.New(problem.Failed, "what node %s wrote is not in this backup", here.Name).At(p.From.Where()).
 			Try("orrery backup ls %s", p.From.Where())
 	}
@@ -76,8 +76,8 @@ func (p *Pick) fill(ctx context.Context, s *snapshot.Snapshot, dirs host.Dirs, h
 	s.Nodes = []snapshot.Node{{Record: &now, Running: true, How: volume.Copied}}
 	for i := range here.Mounts {
 		m := &here.Mounts[i]
-		t, has := p.Manifest.Tree(volumeName(here, m))
-		if why := leftAlone(m, has); why != "" {
+		t, found := p.Manifest.Tree(volumeName(here, m))
+		if why := leftAlone(m, found); why != "" {
 			s.Omitted = append(s.Omitted, m.Volume+": "+why)
 			continue
 		}
@@ -92,7 +92,7 @@ func (p *Pick) fill(ctx context.Context, s *snapshot.Snapshot, dirs host.Dirs, h
 }
 
 // leftAlone says why a volume stays as it is; "": it comes back.
-func leftAlone(m *spec.Mount, has bool) string {
+func leftAlone(m *spec.Mount, found bool) string {
 	switch left := m.From().Left; {
 	case left != "":
 		return left
@@ -100,7 +100,7 @@ func leftAlone(m *spec.Mount, has bool) string {
 		return "it is a copy in quarantine"
 	case m.Shared:
 		return "it is not this node's alone"
-	case !has:
+	case !found:
 		return "it is not in the backup"
 	}
 	return ""

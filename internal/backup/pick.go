@@ -73,15 +73,15 @@ func (p *Pick) Node(ctx context.Context, node, dir string) (without []string, er
 	if err := at.root.Mkdir(path.Join(at.name, "new"), 0o700); err != nil {
 		return nil, unpicked(dir, err)
 	}
-	if t, has := p.Manifest.Tree(privateName(n)); has {
+	if t, ok := p.Manifest.Tree(privateName(n)); ok {
 		if err := p.lay(ctx, part{t, ".", "private", node}, filepath.Join(at.path(), "new")); err != nil {
 			return nil, err
 		}
 	}
 	for i := range n.Mounts {
 		m := &n.Mounts[i]
-		t, has := p.Manifest.Tree(volumeName(n, m))
-		if !has || !check.Word(m.Volume) {
+		t, ok := p.Manifest.Tree(volumeName(n, m))
+		if !ok || !check.Word(m.Volume) {
 			without = append(without, sanitize.Line(m.Volume))
 			continue
 		}
@@ -129,8 +129,8 @@ func (p *Pick) where(n *nodedir.Record, name string) (t *vault.Tree, inner strin
 	for i := range n.Mounts {
 		m := &n.Mounts[i]
 		at := path.Clean("/" + m.Path)
-		rest, is := strings.CutPrefix(name+"/", strings.TrimSuffix(at, "/")+"/")
-		if !is || len(at) < len(longest) {
+		rest, ok := strings.CutPrefix(name+"/", strings.TrimSuffix(at, "/")+"/")
+		if !ok || len(at) < len(longest) {
 			continue
 		}
 		longest, of, below = at, volumeName(n, m), strings.TrimSuffix(rest, "/")
@@ -139,8 +139,8 @@ func (p *Pick) where(n *nodedir.Record, name string) (t *vault.Tree, inner strin
 				name, m.Volume).At(sanitize.Line(m.Address()))
 		}
 	}
-	t, has := p.Manifest.Tree(of)
-	if !has {
+	t, ok := p.Manifest.Tree(of)
+	if !ok {
 		return nil, "", problem.New(problem.Failed, "%s:%s is in %s, which is not in this backup", n.Name, name, of).
 			At(p.From.Where()).Try("orrery backup ls %s", p.From.Where())
 	}
@@ -287,12 +287,12 @@ func (c *cutting) take(e *vault.Entry) error {
 	}
 	if e.Same != "" {
 		first = e.Same
-		if other, has := c.outer[e.Same]; has {
+		if other, ok := c.outer[e.Same]; ok {
 			made = *other
 		}
 	}
 	made.Name = name
-	if here, has := c.here[first]; has {
+	if here, ok := c.here[first]; ok {
 		made = vault.Entry{Entry: treesync.Entry{Name: name, Mode: e.Mode, Same: here}}
 	} else if made.Same != "" || !c.readable(&made) {
 		c.pick.Lost.add(c.part.of.Title() + ": " + tree.Shorten(string(e.Name)))

@@ -50,13 +50,13 @@ func TestPickFile(t *testing.T) {
 		if at != filepath.Join(to, filepath.Base(name)) {
 			t.Errorf("%q is at %q", name, at)
 		}
-		was, is := listOf(t, filepath.Join(dir, filepath.Dir(name))), listOf(t, to)
+		want, got := listOf(t, filepath.Join(dir, filepath.Dir(name))), listOf(t, to)
 		if name == "a" {
 			wantListed(t, listOf(t, filepath.Join(dir, "a")), listOf(t, at))
 			continue
 		}
 		base := `"p":"` + filepath.Base(name)
-		for _, lines := range []*[]string{&was, &is} {
+		for _, lines := range []*[]string{&want, &got} {
 			var of []string
 			for _, line := range *lines {
 				if strings.Contains(line, base+`"`) || strings.Contains(name, "odd") && strings.Contains(line, "base64:b2Rk") {
@@ -65,7 +65,7 @@ func TestPickFile(t *testing.T) {
 			}
 			*lines = of
 		}
-		wantListed(t, was, is)
+		wantListed(t, want, got)
 		if names, _ := os.ReadDir(to); len(names) != 1 {
 			t.Errorf("%q: there are %v", name, names)
 		}
@@ -98,10 +98,10 @@ func TestPickFile(t *testing.T) {
 	}
 }
 
-func wantListed(t *testing.T, was, is []string) {
+func wantListed(t *testing.T, want, got []string) {
 	t.Helper()
-	if len(was) == 0 || strings.Join(was, "") != strings.Join(is, "") {
-		t.Errorf("was\n%sis\n%s", strings.Join(was, ""), strings.Join(is, ""))
+	if len(want) == 0 || strings.Join(want, "") != strings.Join(got, "") {
+		t.Errorf("was\n%sis\n%s", strings.Join(want, ""), strings.Join(got, ""))
 	}
 }
 
@@ -172,8 +172,8 @@ func TestPickFromDamaged(t *testing.T) {
 	if p.Lost.String() != "node n: a; node n: c" {
 		t.Errorf("lost are %s", p.Lost.String())
 	}
-	if is, _ := os.ReadFile(filepath.Join(to, "private/b")); len(is) != vault.PieceSize {
-		t.Errorf("b has %d bytes", len(is))
+	if content, _ := os.ReadFile(filepath.Join(to, "private/b")); len(content) != vault.PieceSize {
+		t.Errorf("b has %d bytes", len(content))
 	}
 	if _, err := os.Lstat(filepath.Join(to, "private/a")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("what is damaged came back")

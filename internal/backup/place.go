@@ -99,15 +99,15 @@ func (r *Part) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	if err := carry(fresh, staged); err != nil {
 		return problem.New(problem.Failed, "node %s: its private layer cannot be put in place", n.Name).At(fresh).Because(err)
 	}
-	if was := r.record(n); was != nil {
-		config := was.Config
+	if record := r.record(n); record != nil {
+		config := record.Config
 		if r.Twin {
 			config = movedVolumes(config, n.Config)
 		}
 		// If secrets may have been made anew, roles are applied anew, so that what they have set up with
 		// the former ones, such as the password of a database, is brought in line.
-		configured := was.Configured && (r.plan.Opened || !hasSecrets(n.Config))
-		if err := e.Mark(ctx, ref, engine.Mark{Configured: configured, Config: config, Active: was.Active}); err != nil {
+		configured := record.Configured && (r.plan.Opened || !hasSecrets(n.Config))
+		if err := e.Mark(ctx, ref, engine.Mark{Configured: configured, Config: config, Active: record.Active}); err != nil {
 			return err
 		}
 	}
@@ -126,14 +126,14 @@ func hasSecrets(c spec.Config) bool {
 // movedVolumes returns what had been applied to a node of a twin. Volumes that it has in another
 // place than the original came back with what is on them: boot steps, which see to that, need not
 // be done again.
-func movedVolumes(was, is spec.Config) spec.Config {
-	was.Parts = maps.Clone(was.Parts)
-	for part, digest := range is.Parts {
-		if _, had := was.Parts[part]; had && strings.Contains(part, ": volume ") {
-			was.Parts[part] = digest
+func movedVolumes(old, current spec.Config) spec.Config {
+	old.Parts = maps.Clone(old.Parts)
+	for part, digest := range current.Parts {
+		if _, ok := old.Parts[part]; ok && strings.Contains(part, ": volume ") {
+			old.Parts[part] = digest
 		}
 	}
-	return was
+	return old
 }
 
 // record returns what was on record of a node.
@@ -160,7 +160,7 @@ func carry(from, to string) error {
 	}
 	defer root.Close()
 	names := []string{"etc/resolv.conf"}
-	keys, _ := made.Names("etc/ssh", vault.MostNames) // the engine may have written none
+	keys, _ := made.Names("etc/ssh", vault.MaxNames) // the engine may have written none
 	for _, key := range keys {
 		if vault.IsHostKey(key) {
 			names = append(names, "etc/ssh/"+key)
@@ -203,13 +203,13 @@ func (r *Part) rebuilt(nodes []nodedir.Record) (content, recipe []string) {
 		here[digest] = true
 	}
 	for i := range r.Manifest.Layers {
-		was := &r.Manifest.Layers[i]
-		if !here[was.Digest] {
-			recipe = append(recipe, was.Title)
+		saved := &r.Manifest.Layers[i]
+		if !here[saved.Digest] {
+			recipe = append(recipe, saved.Title)
 			continue
 		}
-		if is, err := r.Store.Portable(was.Digest); err == nil && is.Content != was.Content {
-			content = append(content, was.Title)
+		if held, err := r.Store.Portable(saved.Digest); err == nil && held.Content != saved.Content {
+			content = append(content, saved.Title)
 		}
 	}
 	return content, recipe

@@ -70,7 +70,7 @@ func keepTwice(t *testing.T) (dir, at string) {
 	dir, at = t.TempDir(), filepath.Join(t.TempDir(), "backups")
 	writeTree(t, dir)
 	noise(t, filepath.Join(dir, "noise"), 2*vault.PieceSize)
-	time.Sleep(2 * settled)
+	time.Sleep(2 * minAge)
 	for range 2 {
 		last = keepAgain(t, at, dir)
 	}
@@ -174,17 +174,17 @@ func TestSilentRot(t *testing.T) {
 
 // TestSampleComesRound: what is read is bounded, and what was read longest ago comes first.
 func TestSampleComesRound(t *testing.T) {
-	const leastRead, mostBlock = 4 << 20, 6 << 20
+	const leastRead, maxBlockBytes = 4 << 20, 6 << 20
 	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "backups")
 	noise(t, filepath.Join(dir, "noise"), 5*leastRead)
-	time.Sleep(2 * settled)
+	time.Sleep(2 * minAge)
 	keepAgain(t, at, dir)
 	seen := map[vault.Digest]bool{}
 	blocks := blocksOfRepository(t, at)
 	for range 6 {
 		changeNotes(t, at, func(_ vault.Digest, n *note) { n.Read -= 3600 }) // as if it was long ago
 		r := keepAgain(t, at, dir)
-		if c := r.Checked; c.Blocks != len(blocks) || c.Reread < leastRead || c.Reread > leastRead+mostBlock ||
+		if c := r.Checked; c.Blocks != len(blocks) || c.Reread < leastRead || c.Reread > leastRead+maxBlockBytes ||
 			c.Read >= c.Blocks {
 			t.Errorf("%+v of %d", c, len(blocks))
 		}
@@ -300,9 +300,9 @@ func TestRepairTellsWhatIsLost(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		noise(t, filepath.Join(dir, name), vault.PieceSize)
 	}
-	time.Sleep(2 * settled)
+	time.Sleep(2 * minAge)
 	first := keepAgain(t, at, dir)
-	was, err := os.ReadFile(filepath.Join(dir, "c"))
+	content, err := os.ReadFile(filepath.Join(dir, "c"))
 	must(t, err)
 	whole := filepath.Join(t.TempDir(), "copy")
 	must(t, os.CopyFS(whole, os.DirFS(at)))
@@ -311,7 +311,7 @@ func TestRepairTellsWhatIsLost(t *testing.T) {
 
 	w, err := vault.OpenRepository(at)
 	must(t, err)
-	block := blockWith(t, w, was)
+	block := blockWith(t, w, content)
 	must(t, w.Close())
 	// of noise, the last byte of a block is that of its last piece
 	rot["a flipped byte"](t, filepath.Join(at, blockPath(block)))

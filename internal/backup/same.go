@@ -19,7 +19,7 @@ func different(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir strin
 	defer here.Close()
 	listed, why := map[string]bool{}, ""
 	err = from.Each(t, func(e *vault.Entry) error {
-		if len(listed) > vault.MostNames {
+		if len(listed) > vault.MaxNames {
 			return from.Damaged("the list of "+t.Name, vault.ErrBounds)
 		}
 		listed[string(e.Name)] = true
@@ -73,11 +73,11 @@ func holds(here *tree.Root, e *vault.Entry, from *vault.Pieces) bool {
 		at = x.At
 		for _, d := range x.Pieces {
 			content, err := from.Get(d)
-			is := make([]byte, len(content))
+			buffer := make([]byte, len(content))
 			if err != nil || int64(len(content)) != vault.Chunk(at, x.At+x.Size) {
 				return false
 			}
-			if _, err := f.ReadAt(is, at); err != nil || !bytes.Equal(is, content) {
+			if _, err := f.ReadAt(buffer, at); err != nil || !bytes.Equal(buffer, content) {
 				return false
 			}
 			at += int64(len(content))

@@ -24,8 +24,8 @@ type SiteDir struct {
 // it can be read. It is in its place, as a whole, after Place only: whoever finds it may bring the
 // site up.
 func (s *SiteDir) Lay(ctx context.Context) (at string, err error) {
-	t, has := s.Manifest.Tree("site")
-	if !has || tree.Exists(s.Path) && !empty(s.Path) {
+	t, ok := s.Manifest.Tree("site")
+	if !ok || tree.Exists(s.Path) && !empty(s.Path) {
 		return s.Path, nil
 	}
 	aside := beside(s.Path)

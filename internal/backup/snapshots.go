@@ -23,8 +23,8 @@ import (
 // back later believes it. So those of a backup stay aside until the site file that was restored has
 // made the nodes: then what each of them says is what is here.
 
-// mostSnapshot bounds what a snapshot says of itself.
-const mostSnapshot = vault.MostManifest
+// maxSnapshotBytes bounds what a snapshot says of itself.
+const maxSnapshotBytes = vault.MaxManifestBytes
 
 // eachSnapshot goes through the snapshots that are laid down.
 func (r *Part) eachSnapshot(do func(staged string, s *snapshot.Snapshot) error) error {
@@ -54,7 +54,7 @@ func readSnapshot(dir string) (*snapshot.Snapshot, error) {
 		return nil, err
 	}
 	defer root.Close()
-	text, err := root.ReadFile("snapshot.json", mostSnapshot)
+	text, err := root.ReadFile("snapshot.json", maxSnapshotBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (l Layout) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) erro
 	}
 	var volumes []snapshot.Volume
 	for _, v := range s.Volumes {
-		if at, is := used[s.Kept(v)]; is {
+		if at, ok := used[s.Kept(v)]; ok {
 			v.Path = at
 			volumes = append(volumes, v)
 		}

@@ -37,11 +37,11 @@ type Backup struct {
 	incomplete bool // the last backup lacks something
 }
 
-// enough is how many bytes may be left to be read while the nodes stand still; most is how often it
+// smallBytes is how many bytes may be left to be read while the nodes stand still; most is how often it
 // is tried to come below that.
 const (
-	enough = 32 << 20
-	most   = 3
+	smallBytes = 32 << 20
+	most       = 3
 )
 
 // A Report says what a backup cost.
@@ -58,7 +58,7 @@ type Report struct {
 func (t *Backup) recall(ctx context.Context) error {
 	t.pack, t.trees = vault.NewPacker(t.Into), forest{}
 	used, err := t.formerly(ctx)
-	if r, is := t.Into.(*vault.Repository); is && err == nil {
+	if r, ok := t.Into.(*vault.Repository); ok && err == nil {
 		err = r.Sample(ctx, used)
 	}
 	t.forget()
@@ -87,7 +87,7 @@ func (t *Backup) end(ctx context.Context, err error, m *vault.Manifest, read *at
 	}
 	id, err := t.Into.Commit(m)
 	report := &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: t.pack.Written()}
-	if r, is := t.Into.(*vault.Repository); is {
+	if r, ok := t.Into.(*vault.Repository); ok {
 		report.Checked = r.Checked()
 	}
 	return report, err
@@ -95,8 +95,8 @@ func (t *Backup) end(ctx context.Context, err error, m *vault.Manifest, read *at
 
 // salvage writes once more what is left of rotten blocks: older backups may need it.
 func (t *Backup) salvage() error {
-	r, is := t.Into.(*vault.Repository)
-	if !is {
+	r, ok := t.Into.(*vault.Repository)
+	if !ok {
 		return nil
 	}
 	for _, rotten := range r.Checked().Rotten {
@@ -152,8 +152,8 @@ func (s *Set) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
 // formerly reads the lists of the last backup of this site in the vault, and returns the blocks of
 // which something is reused.
 func (t *Backup) formerly(ctx context.Context) (used []vault.Digest, err error) {
-	r, is := t.Into.(*vault.Repository)
-	if !is {
+	r, ok := t.Into.(*vault.Repository)
+	if !ok {
 		return nil, nil
 	}
 	ids, err := r.Backups()
@@ -191,8 +191,8 @@ func (t *Backup) formerly(ctx context.Context) (used []vault.Digest, err error) 
 
 // forget lets entries be read anew of which the vault lacks something, and so be made good.
 func (t *Backup) forget() {
-	r, is := t.Into.(*vault.Repository)
-	if !is || !t.incomplete && !r.Rots() {
+	r, ok := t.Into.(*vault.Repository)
+	if !ok || !t.incomplete && !r.Rots() {
 		return
 	}
 	for _, tree := range t.trees {
@@ -201,10 +201,10 @@ func (t *Backup) forget() {
 }
 
 // former reads the list of a tree, and notes in which blocks it and what it names are.
-func (t *Backup) former(from *vault.Pieces, is *vault.Tree, used map[vault.Digest]bool) {
+func (t *Backup) former(from *vault.Pieces, tree *vault.Tree, used map[vault.Digest]bool) {
 	note := func(pieces []vault.Digest) {
 		for _, d := range pieces {
-			if block, has := t.pack.Block(d); has {
+			if block, ok := t.pack.Block(d); ok {
 				used[block] = true
 			} else {
 				t.incomplete = true
@@ -212,18 +212,18 @@ func (t *Backup) former(from *vault.Pieces, is *vault.Tree, used map[vault.Diges
 		}
 	}
 	var entries []vault.Entry
-	err := from.Each(is, func(e *vault.Entry) error { entries = append(entries, *e); return nil })
+	err := from.Each(tree, func(e *vault.Entry) error { entries = append(entries, *e); return nil })
 	if err != nil { // the tree is read anew
-		from.Doubt(is.List)
+		from.Doubt(tree.List)
 		return
 	}
-	note(is.List)
+	note(tree.List)
 	for i := range entries {
 		for _, x := range entries[i].Data {
 			note(x.Pieces)
 		}
 	}
-	t.trees[is.Name] = &taken{source: Source{Tree: vault.Tree{Host: is.Host}}, entries: entries}
+	t.trees[tree.Name] = &taken{source: Source{Tree: vault.Tree{Host: tree.Host}}, entries: entries}
 }
 
 // lacks reports whether the vault lacks a piece of an entry; then it is read anew, and so made good.
@@ -244,14 +244,14 @@ func (t *Backup) lists(m *vault.Manifest) error {
 		if err != nil {
 			return err
 		}
-		is := tree.source.Tree
-		is.Entries, is.Bytes = len(tree.entries), tree.bytes
-		if is.List, err = t.pack.AddAll(text); err != nil {
+		listed := tree.source.Tree
+		listed.Entries, listed.Bytes = len(tree.entries), tree.bytes
+		if listed.List, err = t.pack.AddAll(text); err != nil {
 			return err
 		}
-		m.Trees = append(m.Trees, is)
+		m.Trees = append(m.Trees, listed)
 		for _, what := range tree.left {
-			m.Left = append(m.Left, is.Title()+": "+what)
+			m.Left = append(m.Left, listed.Title()+": "+what)
 		}
 	}
 	slices.Sort(m.Left)

@@ -38,9 +38,9 @@ func (t *Backup) Begin(ctx context.Context) (*Together, error) {
 // Former returns the trees of the last backup that a host had. All that they name is in the vault.
 func (t *Together) Former(host string) map[string][]vault.Entry {
 	all := map[string][]vault.Entry{}
-	for name, was := range t.trees {
-		if was.source.Tree.Host == host {
-			all[name] = was.entries
+	for name, old := range t.trees {
+		if old.source.Tree.Host == host {
+			all[name] = old.entries
 		}
 	}
 	return all
@@ -48,8 +48,8 @@ func (t *Together) Former(host string) map[string][]vault.Entry {
 
 // Gave returns the host that had a tree in the last backup; "": none had.
 func (t *Together) Gave(tree string) string {
-	if was := t.trees[tree]; was != nil {
-		return was.source.Tree.Host
+	if old := t.trees[tree]; old != nil {
+		return old.source.Tree.Host
 	}
 	return ""
 }
@@ -70,10 +70,10 @@ func (t *Together) Cut() { t.pack.Cut() }
 
 // Tree notes a tree whose list was taken in. A host may still have what was a volume of a node that
 // is elsewhere by now: what the node has counts.
-func (t *Together) Tree(is vault.Tree) {
+func (t *Together) Tree(tree vault.Tree) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	t.fresh = append(t.fresh, is)
+	t.fresh = append(t.fresh, tree)
 }
 
 // Some reports whether hosts have given a tree.
@@ -110,32 +110,32 @@ func (t *Together) settle() error {
 	m := t.Manifest
 	home := map[string]string{} // of nodes
 	for i := range t.fresh {
-		if is := &t.fresh[i]; is.Kind == vault.PrivateTree {
-			home[is.Node] = is.Host
+		if tree := &t.fresh[i]; tree.Kind == vault.PrivateTree {
+			home[tree.Node] = tree.Host
 		}
 	}
 	slices.SortStableFunc(t.fresh, func(a, b vault.Tree) int {
 		if a.Name != b.Name {
 			return strings.Compare(a.Name, b.Name)
 		}
-		mine := func(is *vault.Tree) int {
-			if is.Node != "" && home[is.Node] == is.Host {
+		mine := func(tree *vault.Tree) int {
+			if tree.Node != "" && home[tree.Node] == tree.Host {
 				return 0
 			}
 			return 1
 		}
 		return mine(&a) - mine(&b)
 	})
-	for _, is := range t.fresh {
-		if n := len(m.Trees); n > 0 && m.Trees[n-1].Name == is.Name {
-			if is.Kind != vault.VolumeTree || is.Node == "" {
-				return problem.New(problem.Surprise, "hosts %s and %s both have %s", m.Trees[n-1].Host, is.Host, is.Title()).
+	for _, tree := range t.fresh {
+		if n := len(m.Trees); n > 0 && m.Trees[n-1].Name == tree.Name {
+			if tree.Kind != vault.VolumeTree || tree.Node == "" {
+				return problem.New(problem.Surprise, "hosts %s and %s both have %s", m.Trees[n-1].Host, tree.Host, tree.Title()).
 					Try("orrery status shows what is where; orrery up clears away what is left over")
 			}
-			m.Left = append(m.Left, is.Title()+": what host "+is.Host+" has of it, which node "+is.Node+" does not use")
+			m.Left = append(m.Left, tree.Title()+": what host "+tree.Host+" has of it, which node "+tree.Node+" does not use")
 			continue
 		}
-		m.Trees = append(m.Trees, is)
+		m.Trees = append(m.Trees, tree)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func kept(t *testing.T, into vault.Vault, dir string, at time.Time) (*Report, er
 	}
 	id, err := into.Commit(m)
 	report := &Report{ID: id, Manifest: m, Read: read.Load(), Wrote: backup.pack.Written()}
-	if r, is := into.(*vault.Repository); is {
+	if r, ok := into.(*vault.Repository); ok {
 		report.Checked = r.Checked()
 	}
 	return report, err
@@ -124,13 +124,13 @@ func listOf(t *testing.T, dir string) []string {
 
 func wantSame(t *testing.T, dir, again string) {
 	t.Helper()
-	was, is := listOf(t, dir), listOf(t, again)
-	if len(was) != len(is) {
-		t.Fatalf("%d paths, then %d", len(was), len(is))
+	want, got := listOf(t, dir), listOf(t, again)
+	if len(want) != len(got) {
+		t.Fatalf("%d paths, then %d", len(want), len(got))
 	}
-	for i := range was {
-		if was[i] != is[i] {
-			t.Errorf("was %sis  %s", was[i], is[i])
+	for i := range want {
+		if want[i] != got[i] {
+			t.Errorf("was %sis  %s", want[i], got[i])
 		}
 	}
 	var before, after unix.Stat_t
@@ -144,7 +144,7 @@ func wantSame(t *testing.T, dir, again string) {
 func TestRepository(t *testing.T) {
 	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "backups")
 	writeTree(t, dir)
-	time.Sleep(2 * settled)
+	time.Sleep(2 * minAge)
 	now := time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
 	write := func(n int) *Report {
 		v, err := vault.WriteRepository(at)

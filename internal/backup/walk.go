@@ -40,9 +40,9 @@ type Adder interface {
 
 type file struct{ dev, ino uint64 }
 
-// settled is how old the last change of a file must be for its time to tell a later one apart: the
+// minAge is how old the last change of a file must be for its time to tell a later one apart: the
 // kernel's clock for files goes by ticks of up to ten milliseconds.
-const settled = 50 * time.Millisecond
+const minAge = 50 * time.Millisecond
 
 // bounds are what a list takes of a tree at most. All paths of a tree are in memory, and in one text.
 var bounds = tree.Bounds{Depth: tree.Ample.Depth, Names: tree.Ample.Names, All: tree.Ample.All, Text: 1 << 30}
@@ -103,7 +103,7 @@ func (w *walk) add(at *tree.Entry) error {
 	e := vault.Entry{Entry: treesync.EntryOf(at), Ino: st.Ino, Changed: st.Ctim.Nano()}
 	id := file{st.Dev, st.Ino}
 	if st.Nlink > 1 && !e.IsDir() {
-		if first, has := w.first[id]; has {
+		if first, ok := w.first[id]; ok {
 			e.Same, e.Ino, e.Changed = first, 0, 0
 			w.entries = append(w.entries, e)
 			return nil
@@ -118,8 +118,8 @@ func (w *walk) add(at *tree.Entry) error {
 				Try("keep large files elsewhere: the site directory is for what declares the site")
 		}
 	}
-	if was := w.former[e.Name]; was != nil && unchanged(was, &e) {
-		kept := *was
+	if old := w.former[e.Name]; old != nil && unchanged(old, &e) {
+		kept := *old
 		e = kept
 	} else if err := w.fresh(at, &e); err != nil {
 		return err
@@ -140,10 +140,11 @@ func (w *walk) add(at *tree.Entry) error {
 
 // unchanged reports whether an entry is as it was: every change of a file gives it another time of
 // change, which nobody can set.
-func unchanged(was, is *vault.Entry) bool {
-	return was.Changed != 0 && was.Same == "" && was.Changed == is.Changed && was.Ino == is.Ino && was.Mode == is.Mode &&
-		was.Size == is.Size &&
-		was.Time == is.Time && was.Uid == is.Uid && was.Gid == is.Gid
+func unchanged(old, current *vault.Entry) bool {
+	return old.Changed != 0 && old.Same == "" && old.Changed == current.Changed && old.Ino == current.Ino &&
+		old.Mode == current.Mode &&
+		old.Size == current.Size &&
+		old.Time == current.Time && old.Uid == current.Uid && old.Gid == current.Gid
 }
 
 // fresh reads all of an entry but what stat(2) told.
@@ -157,7 +158,7 @@ func (w *walk) fresh(at *tree.Entry, e *vault.Entry) error {
 	if err := e.Read(at, treesync.Lasting); err != nil {
 		return err
 	}
-	if e.Changed > begun.Add(-settled).UnixNano() {
+	if e.Changed > begun.Add(-minAge).UnixNano() {
 		e.Changed = 0
 	}
 	return nil

@@ -37,8 +37,8 @@ func TestDeep(t *testing.T) {
 	r, err := kept(t, into, dir, time.Now())
 	must(t, err)
 	again := back(t, into, r.ID)
-	if was, is := listOf(t, dir), listOf(t, again); len(was) != 303 || !slices.Equal(was, is) {
-		t.Errorf("%d paths were kept, %d came back", len(was), len(is))
+	if want, got := listOf(t, dir), listOf(t, again); len(want) != 303 || !slices.Equal(want, got) {
+		t.Errorf("%d paths were kept, %d came back", len(want), len(got))
 	}
 	must(t, tree.RemoveAll(again))
 

@@ -30,8 +30,9 @@ func TestAwaitFarTrial(t *testing.T) {
 	}()
 	_, err := releases.Confirm(t.Context(), d.Session, d.site(), "it does well")
 	d.must(err)
-	if is := <-done; is.err != nil || is.end == nil || is.end.Result != observe.Confirmed || is.end.Why != "it does well" {
-		t.Errorf("it ended with %+v, %v", is.end, is.err)
+	if got := <-done; got.err != nil || got.end == nil || got.end.Result != observe.Confirmed ||
+		got.end.Why != "it does well" {
+		t.Errorf("it ended with %+v, %v", got.end, got.err)
 	}
 	d.wantLive(700)
 

@@ -69,7 +69,7 @@ func (d *desk) wantThen() {
 // TestRestoreElsewhere: a site comes back on another machine, with its files and all that its nodes
 // had written.
 func TestRestoreElsewhere(t *testing.T) {
-	was, where := keptDesk(t)
+	source, where := keptDesk(t)
 	d := elsewhere(t)
 	made, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.must(err)
@@ -81,8 +81,8 @@ func TestRestoreElsewhere(t *testing.T) {
 		t.Errorf("told was %s", d.watch.text())
 	}
 	for _, name := range []string{"site.toml", "roles/db/role.toml"} {
-		if is, err := os.ReadFile(filepath.Join(d.dir, name)); err != nil || string(is) != string(was.read(name)) {
-			t.Errorf("%s is %q, %v", name, is, err)
+		if text, err := os.ReadFile(filepath.Join(d.dir, name)); err != nil || string(text) != string(source.read(name)) {
+			t.Errorf("%s is %q, %v", name, text, err)
 		}
 	}
 	if r, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil || r != nil {
@@ -186,14 +186,14 @@ func TestRestoreInPlace(t *testing.T) {
 
 // TestRestoreSome: of a backup of some nodes, these are restored.
 func TestRestoreSome(t *testing.T) {
-	was := diskDesk(t)
-	_, err := backups.Take(t.Context(), was.Session, nil, filepath.Join(t.TempDir(), "x")+"/", backups.Options{})
-	was.wantExit(err, problem.Failed, "nothing of these nodes", "orrery up")
-	was.up()
-	was.say("web1", motd, "then")
+	source := diskDesk(t)
+	_, err := backups.Take(t.Context(), source.Session, nil, filepath.Join(t.TempDir(), "x")+"/", backups.Options{})
+	source.wantExit(err, problem.Failed, "nothing of these nodes", "orrery up")
+	source.up()
+	source.say("web1", motd, "then")
 	where := filepath.Join(t.TempDir(), "one.orb")
-	taken, err := backups.Take(t.Context(), was.Session, []string{"web1"}, where, backups.Options{})
-	was.must(err)
+	taken, err := backups.Take(t.Context(), source.Session, []string{"web1"}, where, backups.Options{})
+	source.must(err)
 	if taken.Nodes != 1 || taken.Volumes != 0 {
 		t.Errorf("taken was %+v", taken)
 	}
@@ -223,15 +223,15 @@ func identity(t *testing.T) (file, public string) {
 
 // TestRestoreSecrets: secrets come back with the key that they were sealed for, and with no other.
 func TestRestoreSecrets(t *testing.T) {
-	was := diskDesk(t)
-	was.write("roles/db/role.toml", "[[secret]]\nname = \"ledger\"\n")
-	was.write("site.toml", toykat+"[secret.ledger]\ngenerate = 24\n")
-	was.up()
+	source := diskDesk(t)
+	source.write("roles/db/role.toml", "[[secret]]\nname = \"ledger\"\n")
+	source.write("site.toml", toykat+"[secret.ledger]\ngenerate = 24\n")
+	source.up()
 	key, public := identity(t)
 	other, _ := identity(t)
 	where := filepath.Join(t.TempDir(), "backups") + "/"
-	taken, err := backups.Take(t.Context(), was.Session, nil, where, backups.Options{Keys: []string{public}})
-	was.must(err)
+	taken, err := backups.Take(t.Context(), source.Session, nil, where, backups.Options{Keys: []string{public}})
+	source.must(err)
 	if !taken.Secrets {
 		t.Error("there are no secrets in it")
 	}
@@ -248,7 +248,7 @@ func TestRestoreSecrets(t *testing.T) {
 	}
 	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir, Identity: key})
 	d.must(err)
-	if secret(d) != secret(was) {
+	if secret(d) != secret(source) {
 		t.Error("the secret is another")
 	}
 }
@@ -335,15 +335,15 @@ func TestRestoreInterrupted(t *testing.T) {
 // TestRestoreUntouched: of a restore that was killed before all was laid down, up removes what
 // there is, if the site was there before; else it makes no node without what it had.
 func TestRestoreUntouched(t *testing.T) {
-	for _, was := range []bool{true, false} {
+	for _, existing := range []bool{true, false} {
 		d := diskDesk(t)
-		if was {
+		if existing {
 			d.up()
 		}
-		part := map[string]any{"id": "one", "from": "/srv/backups/@one", "apart": true, "was": was}
+		part := map[string]any{"id": "one", "from": "/srv/backups/@one", "apart": true, "was": existing}
 		d.must(host.WriteJSON(filepath.Join(backup.Aside(d.dirs, "toykat"), "restore.json"), 0o600, part))
 		_, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
-		if !was {
+		if !existing {
 			d.wantExit(err, problem.Left, "a restore of toykat was interrupted", "orrery restore /srv/backups/@one")
 			_, err = sites.Down(t.Context(), d.Session, d.site(), nil, false)
 		} else if !strings.Contains(d.watch.text(), "before it had touched anything; what it had laid down is removed") {
@@ -386,14 +386,14 @@ func TestRestoreCancelled(t *testing.T) {
 
 // TestRestorePaths: volumes come to directories that the backup names only if that is agreed to.
 func TestRestorePaths(t *testing.T) {
-	was := diskDesk(t)
+	source := diskDesk(t)
 	at := filepath.Join(t.TempDir(), "ledgers")
-	was.must(os.Mkdir(at, 0o755))
-	was.write("site.toml", toykat+"[volume.archive]\npath = \""+at+"\"\n")
-	was.up()
-	was.say("db", book, "then")
-	where := was.backup(backups.Options{})
-	was.must(os.RemoveAll(at))
+	source.must(os.Mkdir(at, 0o755))
+	source.write("site.toml", toykat+"[volume.archive]\npath = \""+at+"\"\n")
+	source.up()
+	source.say("db", book, "then")
+	where := source.backup(backups.Options{})
+	source.must(os.RemoveAll(at))
 	d := elsewhere(t)
 	asker := &refuses{}
 	d.Asker = asker
@@ -424,17 +424,17 @@ func (d *desk) keepMemory(id string) {
 // TestRestoreWithReleases: a site comes back at the release that was live, and another can be
 // switched to, as before.
 func TestRestoreWithReleases(t *testing.T) {
-	was := diskDesk(t)
-	was.up()
-	was.stage(700)
-	was.turnTo(700)
-	was.say("db", motd, "then")
-	taken, err := snapshots.Take(t.Context(), was.Session, was.site(), nil, snapshots.Part{})
-	was.must(err)
-	was.keepMemory(taken.ID)
+	source := diskDesk(t)
+	source.up()
+	source.stage(700)
+	source.turnTo(700)
+	source.say("db", motd, "then")
+	taken, err := snapshots.Take(t.Context(), source.Session, source.site(), nil, snapshots.Part{})
+	source.must(err)
+	source.keepMemory(taken.ID)
 	where := filepath.Join(t.TempDir(), "backups") + "/"
-	_, err = backups.Take(t.Context(), was.Session, nil, where, backups.Options{Layers: true, Snapshots: true})
-	was.must(err)
+	_, err = backups.Take(t.Context(), source.Session, nil, where, backups.Options{Layers: true, Snapshots: true})
+	source.must(err)
 	d := elsewhere(t)
 	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.must(err)
@@ -563,12 +563,12 @@ func TestBackupWaits(t *testing.T) {
 // TestResumeOthers: after a reboot, nodes that an interrupted restore does not concern come up,
 // also if that cannot come to its end.
 func TestResumeOthers(t *testing.T) {
-	was := diskDesk(t)
-	was.up()
-	was.say("web1", motd, "then")
+	source := diskDesk(t)
+	source.up()
+	source.say("web1", motd, "then")
 	where := filepath.Join(t.TempDir(), "one.orb")
-	_, err := backups.Take(t.Context(), was.Session, []string{"web1"}, where, backups.Options{})
-	was.must(err)
+	_, err := backups.Take(t.Context(), source.Session, []string{"web1"}, where, backups.Options{})
+	source.must(err)
 	d := elsewhere(t)
 	d.fault.Fail("Mark", "web1", 1, nil)
 	_, err = backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
@@ -595,12 +595,12 @@ func TestUpElsewhere(t *testing.T) {
 	d.fault.Fail("Mark", "web1", 1, nil)
 	_, err := backups.Restore(t.Context(), d.Session, where, control.RestoreOptions{Dir: d.dir})
 	d.wantExit(err, problem.Left, "node web1")
-	there := *d.Session
-	there.SiteDir = t.TempDir()
-	d.must(os.CopyFS(there.SiteDir, os.DirFS(d.dir)))
-	s, err := there.Load()
+	session := *d.Session
+	session.SiteDir = t.TempDir()
+	d.must(os.CopyFS(session.SiteDir, os.DirFS(d.dir)))
+	s, err := session.Load()
 	d.must(err)
-	_, elsewhere, err := sites.Up(t.Context(), &there, s, nil, sites.UpOptions{})
+	_, elsewhere, err := sites.Up(t.Context(), &session, s, nil, sites.UpOptions{})
 	d.must(err)
 	if elsewhere != d.dir {
 		t.Errorf("brought up was %q", elsewhere)

@@ -23,8 +23,8 @@ func (m *machine) inTheWay(path string, dir bool) (away func()) {
 		}
 	}
 	_, err := os.Lstat(path)
-	had := err == nil
-	if had {
+	existing := err == nil
+	if existing {
 		must(os.Rename(path, path+".aside"))
 	}
 	if dir {
@@ -35,7 +35,7 @@ func (m *machine) inTheWay(path string, dir bool) (away func()) {
 	return func() {
 		m.t.Helper()
 		must(os.RemoveAll(path))
-		if had {
+		if existing {
 			must(os.Rename(path+".aside", path))
 		}
 	}
@@ -79,9 +79,9 @@ func TestBlockedTrial(t *testing.T) {
 	}
 	away()
 	d.up()
-	if is := d.nodes(); !strings.Contains(is, "db none running healthy") || !strings.Contains(is,
+	if got := d.nodes(); !strings.Contains(got, "db none running healthy") || !strings.Contains(got,
 		"web1 none running healthy") {
-		t.Errorf("the nodes are %s", is)
+		t.Errorf("the nodes are %s", got)
 	}
 	made, err := releases.Switch(t.Context(), d.Session, d.site(), nil,
 		releases.SwitchOptions{Release: 700, Within: time.Hour})

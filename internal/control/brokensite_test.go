@@ -23,7 +23,7 @@ func TestBrokenSite(t *testing.T) {
 	c := newChanging(t)
 	whole, err := os.ReadFile(filepath.Join(c.dir, "site.toml"))
 	c.must(err)
-	was, steps := c.nodes(), len(c.watch.steps)
+	before, steps := c.nodes(), len(c.watch.steps)
 	ctx := t.Context()
 	for verb, do := range map[string]func() error{
 		"plan": func() error { _, err := sites.Preview(ctx, c.Session, nil, sites.PreviewOptions{}); return err },
@@ -59,7 +59,7 @@ func TestBrokenSite(t *testing.T) {
 			t.Errorf("%s: %v", verb, err)
 		}
 		c.write("site.toml", string(whole))
-		c.unchanged(verb, was, steps)
+		c.unchanged(verb, before, steps)
 	}
 	if all, _, err := twins.List(ctx, c.Session); err != nil || len(all) > 0 {
 		t.Errorf("there are twins: %v, %v", all, err)
@@ -83,10 +83,10 @@ func TestCutShortWithoutCopy(t *testing.T) {
 	d.must(h.Releases.Write(t.Context(), r))
 	kept := filepath.Join(d.dirs.Release("toykat", 701), "site")
 	d.must(os.Rename(kept, kept+"-away"))
-	was := d.nodes()
+	before := d.nodes()
 	_, _, err = sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{})
 	d.wantExit(err, problem.Mistake, "release 701")
-	d.wantNodes(was)
+	d.wantNodes(before)
 	if r, err = h.Releases.Read(t.Context()); err != nil || r.Switch == nil {
 		t.Errorf("it is on record no longer that it was interrupted: %+v, %v", r, err)
 	}

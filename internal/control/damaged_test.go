@@ -78,8 +78,8 @@ func (d *desk) looks() map[string]func() (any, error) {
 // shown returns what a verb shows, and what it tells on the way.
 func (d *desk) shown(look func() (any, error)) (string, error) {
 	d.watch.events = nil
-	is, err := look()
-	text, _ := json.Marshal(is)
+	value, err := look()
+	text, _ := json.Marshal(value)
 	return string(text) + d.watch.text(), err
 }
 
@@ -108,7 +108,7 @@ func TestDamagedRecords(t *testing.T) {
 		}
 		for _, m := range machines {
 			for _, path := range m.records() {
-				was, err := os.ReadFile(path)
+				original, err := os.ReadFile(path)
 				d.must(err)
 				d.must(os.WriteFile(path, []byte("{"), 0o600))
 				for name, look := range d.looks() {
@@ -117,7 +117,7 @@ func TestDamagedRecords(t *testing.T) {
 						t.Errorf("%s is damaged, and %s shows\n%s\nnot\n%s", path, name, text, before[name])
 					}
 				}
-				d.must(os.WriteFile(path, was, 0o600))
+				d.must(os.WriteFile(path, original, 0o600))
 			}
 		}
 	}

@@ -62,8 +62,8 @@ func TestFarBackup(t *testing.T) {
 	d.must(v.Verify(t.Context(), second.ID, func(int64) {}))
 	d.must(v.Close())
 	var on []string
-	for _, is := range m.Trees {
-		on = append(on, is.Name+"@"+is.Host)
+	for _, entry := range m.Trees {
+		on = append(on, entry.Name+"@"+entry.Host)
 	}
 	if got := strings.Join(on, " "); got != "private/11@sv1 private/21@sv2 private/22@sv2 site@ volume/archive/db@sv1" {
 		t.Errorf("in it are %s", got)
@@ -166,14 +166,14 @@ func (d *desk) noRestore(what string, on ...*machine) {
 // TestFarRestoreElsewhere: a site comes back on hosts that have never seen it, by a site file that
 // names those there are now.
 func TestFarRestoreElsewhere(t *testing.T) {
-	was, _, to := backedUp(t)
+	source, _, to := backedUp(t)
 
 	d := diskDesk(t)
 	one, two := newMachine(t), newMachine(t)
 	one.disk, two.disk = true, true
 	d.machine.others = map[string]*machine{"sv2": one, "sv3": two}
 	d.must(os.RemoveAll(d.dir))
-	d.must(os.CopyFS(d.dir, os.DirFS(was.dir)))
+	d.must(os.CopyFS(d.dir, os.DirFS(source.dir)))
 	d.write("site.toml", strings.NewReplacer("sv1", "sv3", `address = "local"`, `address = "10.8.1.3"`).Replace(twoHosts))
 	for at, m := range map[string]*machine{"10.8.1.2/24": one, "10.8.1.3/24": two} {
 		m.of("toykat").Addresses = []observe.Address{{Prefix: at, Link: "eth0", MTU: 1500}}
@@ -562,8 +562,8 @@ func TestFarBackupKept(t *testing.T) {
 		defer v.Close()
 		m, err := v.Manifest(taken.ID)
 		d.must(err)
-		for _, is := range m.Trees {
-			trees += " " + is.Name
+		for _, entry := range m.Trees {
+			trees += " " + entry.Name
 		}
 		return trees, m.Left
 	}

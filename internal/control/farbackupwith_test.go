@@ -78,15 +78,15 @@ func (d *desk) ofHosts(to, id, kind string) (all []vault.Tree) {
 }
 
 // newHosts returns a desk of the same site on machines that have never seen it.
-func newHosts(t *testing.T, was *desk) (d *desk, other *machine) {
+func newHosts(t *testing.T, source *desk) (d *desk, other *machine) {
 	t.Helper()
 	d, other = diskDesk(t), newMachine(t)
 	other.disk = true
 	d.machine.others = map[string]*machine{"sv2": other}
 	d.must(os.RemoveAll(d.dir))
-	d.must(os.CopyFS(d.dir, os.DirFS(was.dir)))
-	d.of("toykat").Addresses, other.of("toykat").Addresses = was.of("toykat").
-		Addresses, was.machine.others["sv2"].of("toykat").Addresses
+	d.must(os.CopyFS(d.dir, os.DirFS(source.dir)))
+	d.of("toykat").Addresses, other.of("toykat").Addresses = source.of("toykat").
+		Addresses, source.machine.others["sv2"].of("toykat").Addresses
 	return d, other
 }
 

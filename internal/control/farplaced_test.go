@@ -33,13 +33,13 @@ func placing(t *testing.T, disks bool) *placed {
 	d.tellWhere("web")
 	d.up()
 	p := &placed{d, map[string]string{"web1": "sv1", "web2": "sv1"}, !disks}
-	there, err := other.of("toykat").List(t.Context(), "toykat")
+	listed, err := other.of("toykat").List(t.Context(), "toykat")
 	d.must(err)
-	for _, n := range there {
+	for _, n := range listed {
 		p.on[n.Name] = "sv2"
 	}
-	if len(there) != 1 {
-		t.Fatalf("on sv2 are %d nodes", len(there))
+	if len(listed) != 1 {
+		t.Fatalf("on sv2 are %d nodes", len(listed))
 	}
 	return p
 }

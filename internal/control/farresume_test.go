@@ -113,10 +113,10 @@ func TestFarResumeLate(t *testing.T) {
 			t.Errorf("%s: the host does not do the same, %v: %d bytes in place of %d", name, err, len(now), len(whole))
 		}
 	}
-	was, err := os.Stat(path)
+	before, err := os.Stat(path)
 	d.must(err)
 	d.up()
-	if is, err := os.Stat(path); err != nil || !os.SameFile(was, is) {
+	if after, err := os.Stat(path); err != nil || !os.SameFile(before, after) {
 		t.Error("a host was told what it knew")
 	}
 }

@@ -80,7 +80,7 @@ func TestFarTwin(t *testing.T) {
 	e.must(twins.Destroy(t.Context(), e.Session, "dev"))
 	for _, m := range []*machine{d.machine, other} {
 		nodes, err := m.of("toykat.dev").List(t.Context(), "toykat.dev")
-		if _, there := os.Stat(m.dirs.Site("toykat.dev")); err != nil || len(nodes) > 0 || there == nil {
+		if _, statErr := os.Stat(m.dirs.Site("toykat.dev")); err != nil || len(nodes) > 0 || statErr == nil {
 			t.Errorf("left is %v", nodes)
 		}
 	}
@@ -161,9 +161,9 @@ func TestFarTwinVolumes(t *testing.T) {
 		text, _ := os.ReadFile(path)
 		return string(text)
 	}
-	for path, is := range map[string]string{at(d.machine, "toykat", "archive", "db"): "paid",
+	for path, content := range map[string]string{at(d.machine, "toykat", "archive", "db"): "paid",
 		at(other, "toykat", "pages", "web1"): "one", at(other, "toykat", "pages", "web2"): "two"} {
-		d.must(os.WriteFile(path, []byte(is), 0o644))
+		d.must(os.WriteFile(path, []byte(content), 0o644))
 	}
 	for _, m := range []*machine{d.machine, other} {
 		m.of("toykat.dev").Addresses = m.of("toykat").Addresses
@@ -188,14 +188,14 @@ func TestFarTwinVolumes(t *testing.T) {
 		at(d.machine, "toykat.dev", "archive", "db"): "paid", at(other, "toykat.dev", "pages", "web1"): "one",
 		at(other, "toykat.dev", "pages", "web2"): "two", at(d.machine, "toykat.dev", "pages", "web1"): "",
 	} {
-		if is := text(path); is != want {
-			t.Errorf("%s: %q, not %q", path, is, want)
+		if got := text(path); got != want {
+			t.Errorf("%s: %q, not %q", path, got, want)
 		}
 	}
 	d.must(os.WriteFile(at(other, "toykat.dev", "pages", "web1"), []byte("of the twin"), 0o644))
 	twin.up()
-	if is := text(at(other, "toykat.dev", "pages", "web1")); is != "of the twin" {
-		t.Errorf("a second run leaves %q", is)
+	if got := text(at(other, "toykat.dev", "pages", "web1")); got != "of the twin" {
+		t.Errorf("a second run leaves %q", got)
 	}
 	d.write("site.toml", strings.Replace(string(d.read("site.toml")), "id    = 21", "id    = 21\nhost  = \"sv1\"", 1))
 	of = twinOf("toykat", d.dir, "elsewhere")
@@ -319,8 +319,8 @@ func TestFarTwinProgramFails(t *testing.T) {
 	}
 	d.must(twins.Destroy(t.Context(), d.Session, "dev"))
 	d.must(os.WriteFile(of.Volumes, []byte("#!/bin/sh\n"), 0o755))
-	there := filepath.Join(other.dirs.Volumes("toykat.dev"), "pages", "web2")
-	d.must(os.MkdirAll(there, 0o755))
+	existing := filepath.Join(other.dirs.Volumes("toykat.dev"), "pages", "web2")
+	d.must(os.MkdirAll(existing, 0o755))
 	_, _, err = twins.Create(t.Context(), d.Session, of)
 	d.wantExit(err, problem.Failed, "host sv2", "volume pages of node web2 is there already")
 	if left := leftHere(); len(left) > 0 {

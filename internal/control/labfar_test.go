@@ -103,11 +103,11 @@ func TestLabFar(t *testing.T) {
 	if got := leftOfLab(d.Session); !slices.Equal(got, []string{name}) || made == nil || filepath.Base(made.Dir) != name {
 		t.Fatalf("there are %v, and %+v", got, made)
 	}
-	is, err := bundle.Read(made.Dir)
+	contents, err := bundle.Read(made.Dir)
 	d.must(err)
-	if h := is.Head; h.From != "sv2" || h.State != bundle.Interrupted || h.Who == "mallory" ||
+	if h := contents.Head; h.From != "sv2" || h.State != bundle.Interrupted || h.Who == "mallory" ||
 		h.Experiment != "default" || !strings.HasPrefix(h.Host, "sv2 (box") || strings.Contains(h.Host, "\x1b") ||
-		len(is.Trials) != 1 || string(is.Experiment) != string(simple(t).Text) {
+		len(contents.Trials) != 1 || string(contents.Experiment) != string(simple(t).Text) {
 		t.Errorf("the bundle is %+v", h)
 	}
 	if text, err := os.ReadFile(filepath.Join(made.Dir, "report.html")); err != nil ||
@@ -215,20 +215,20 @@ func TestLabThere(t *testing.T) {
 	d, other := newDesk(t), newMachine(t)
 	d.machine.others = map[string]*machine{"sv2": other}
 	d.write("site.toml", twoHosts)
-	there := *deskOn(t, other).Session
-	there.Version = "1"
-	other.bench = lab.Bench{Session: &there}
+	session := *deskOn(t, other).Session
+	session.Version = "1"
+	other.bench = lab.Bench{Session: &session}
 	left := func(step string) {
 		t.Helper()
-		rows, err := sites.All(t.Context(), &there)
+		rows, err := sites.All(t.Context(), &session)
 		d.must(err)
 		for _, r := range rows {
 			if strings.HasPrefix(r.Key(), "orrery-lab") && r.Nodes > 0 {
 				t.Errorf("%s: %s has %d nodes", step, r.Key(), r.Nodes)
 			}
 		}
-		work, _ := filepath.Glob(filepath.Join(lab.Bundles(&there), ".work", "*"))
-		if all := append(append(work, leftOfLab(&there)...),
+		work, _ := filepath.Glob(filepath.Join(lab.Bundles(&session), ".work", "*"))
+		if all := append(append(work, leftOfLab(&session)...),
 			leftOfLab(d.Session)...); len(slices.DeleteFunc(all, func(n string) bool { return n == ".work" })) > 0 {
 			t.Errorf("%s: left are %v", step, all)
 		}
@@ -240,7 +240,7 @@ func TestLabThere(t *testing.T) {
 	if said := d.watch.text(); !strings.Contains(said, "sv2: ") {
 		t.Errorf("what is told is %q", said)
 	}
-	lock, err := host.TakeLock(t.Context(), filepath.Join(lab.Bundles(&there), ".lock"), control.Holder(&there))
+	lock, err := host.TakeLock(t.Context(), filepath.Join(lab.Bundles(&session), ".lock"), control.Holder(&session))
 	d.must(err)
 	_, err = d.onSv2(t.Context(), lab.Options{})
 	d.wantExit(err, problem.Locked)
@@ -248,7 +248,7 @@ func TestLabThere(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	other.bench = played(func(far context.Context, x remote.Experiment, tell func(string), to io.Writer) error {
-		return lab.Bench{Session: &there}.Measure(far, x, func(text string) { cancel(); tell(text) }, to)
+		return lab.Bench{Session: &session}.Measure(far, x, func(text string) { cancel(); tell(text) }, to)
 	})
 	if _, err = d.onSv2(ctx, lab.Options{}); err == nil {
 		t.Error("a run that was ended is done")
@@ -256,7 +256,7 @@ func TestLabThere(t *testing.T) {
 	left("one that was ended")
 	other.bench = played(func(far context.Context, x remote.Experiment, tell func(string), to io.Writer) error {
 		lost := sync.OnceFunc(func() { d.machine.lose("sv2") })
-		return lab.Bench{Session: &there}.Measure(far, x, func(text string) { lost(); tell(text) }, to)
+		return lab.Bench{Session: &session}.Measure(far, x, func(text string) { lost(); tell(text) }, to)
 	})
 	if _, err = d.onSv2(t.Context(), lab.Options{}); !errors.Is(err, remote.ErrLost) {
 		t.Errorf("without a connection: %v", err)

@@ -106,12 +106,12 @@ func (d *desk) try(m *mishaps, v trip) {
 	if !v.reached() {
 		d.Fatalf("without a mishap, the nodes are %s", d.nodes())
 	}
-	for _, is := range all {
+	for _, mishap := range all {
 		v.before()
 		d.watch.events = nil
-		is.order()
+		mishap.order()
 		err := v.verb()
-		happened := is.happened()
+		happened := mishap.happened()
 		m.order("", 0)
 		d.fault.Revive()
 		d.others["sv2"].fault.Revive()
@@ -126,8 +126,8 @@ func (d *desk) try(m *mishaps, v trip) {
 			told += err.Error()
 		}
 		if !strings.Contains(told, string(errMishap)) &&
-			!slices.ContainsFunc(v.quiet, func(call string) bool { return strings.Contains(is.name, " "+call) }) {
-			d.Errorf("%s fails, and the verb says %v\ntold: %s", is.name, err, d.watch.text())
+			!slices.ContainsFunc(v.quiet, func(call string) bool { return strings.Contains(mishap.name, " "+call) }) {
+			d.Errorf("%s fails, and the verb says %v\ntold: %s", mishap.name, err, d.watch.text())
 		}
 		for range 2 { // the first may only put right what was left
 			if !v.reached() {
@@ -135,7 +135,7 @@ func (d *desk) try(m *mishaps, v trip) {
 			}
 		}
 		if !v.reached() {
-			d.Errorf("after %s has failed: %v\nthe nodes are %s", is.name, err, d.nodes())
+			d.Errorf("after %s has failed: %v\nthe nodes are %s", mishap.name, err, d.nodes())
 		}
 	}
 }
@@ -215,8 +215,8 @@ func TestMishapSwitch(t *testing.T) {
 			status, err := status.Read(t.Context(), d.Session, d.site(), nil)
 			d.must(err)
 			n := 0
-			for _, is := range status.Nodes {
-				if !is.Quarantine && site.ReleaseName(is.Release) == release && is.State == "running" {
+			for _, node := range status.Nodes {
+				if !node.Quarantine && site.ReleaseName(node.Release) == release && node.State == "running" {
 					n++
 				}
 			}

@@ -161,9 +161,9 @@ func TestMishapHost(t *testing.T) {
 		f, err := d.Hosts(t.Context(), d.site())
 		d.must(err)
 		h, _ := f.Host("sv2")
-		is, err := h.State.Cordoned(t.Context())
+		mark, err := h.State.Cordoned(t.Context())
 		d.must(err)
-		return is != nil
+		return mark != nil
 	}
 	undrain := func() error {
 		_, err := roster.Undrain(t.Context(), d.Session, d.site(), "sv2")

@@ -30,18 +30,18 @@ func TestMishapRestoreTwin(t *testing.T) {
 		_, err := backups.Restore(t.Context(), d.Session, to, control.RestoreOptions{Dir: d.dir, To: "dev"})
 		return err
 	}
-	there := func() []*hosts.Twin {
+	list := func() []*hosts.Twin {
 		all, _, err := twins.List(t.Context(), d.Session)
 		d.must(err)
 		return all
 	}
 	past := d.ofTwin("dev")
 	d.try(m, trip{before: func() {
-		if len(there()) > 0 {
+		if len(list()) > 0 {
 			d.must(twins.Destroy(t.Context(), d.Session, "dev"))
 		}
 	}, verb: restore, reached: func() bool {
-		all := there()
+		all := list()
 		return len(all) == 1 && all[0].Running == 2 && past.reads("db", book, "then") && past.reads("web1",
 			motd, "then")
 	}})

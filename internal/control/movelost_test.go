@@ -105,9 +105,9 @@ func TestMoveLost(t *testing.T) {
 		}
 		return false
 	}
-	count := func(is func(*machine) bool) (n int) {
+	count := func(match func(*machine) bool) (n int) {
 		for _, m := range machines {
-			if is(m) {
+			if match(m) {
 				n++
 			}
 		}

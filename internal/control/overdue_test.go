@@ -148,11 +148,11 @@ func TestTwinWithSecrets(t *testing.T) {
 	_, _, err := twins.Create(t.Context(), d.Session, of)
 	d.must(err)
 	d.ofTwin("dev").wantSaid("db", book, "paid")
-	was, err := os.ReadFile(filepath.Join(d.dirs.Secrets("toykat"), "ledger"))
+	original, err := os.ReadFile(filepath.Join(d.dirs.Secrets("toykat"), "ledger"))
 	d.must(err)
-	is, err := os.ReadFile(filepath.Join(d.dirs.Secrets("toykat.dev"), "ledger"))
+	copied, err := os.ReadFile(filepath.Join(d.dirs.Secrets("toykat.dev"), "ledger"))
 	d.must(err)
-	if string(is) != string(was) {
+	if string(copied) != string(original) {
 		t.Error("the twin has another secret")
 	}
 	d.must(twins.Destroy(t.Context(), d.Session, "dev"))

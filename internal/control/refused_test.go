@@ -45,7 +45,7 @@ func TestNotAllowed(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "backups") + "/"
 	_, err := backups.Take(t.Context(), d.Session, nil, to, backups.Options{})
 	d.must(err)
-	was, steps, s := d.nodes(), len(d.watch.steps), d.site()
+	before, steps, s := d.nodes(), len(d.watch.steps), d.site()
 	may := d.Session.Machine
 	d.Session.Machine = forbidden{d.machine}
 	c, ctx := d.Session, t.Context()
@@ -98,8 +98,8 @@ func TestNotAllowed(t *testing.T) {
 		}
 	}
 	d.Session.Machine = may
-	if is := d.nodes(); is != was || len(d.watch.steps) != steps {
-		t.Errorf("the nodes were %s and are %s, by %v", was, is, d.watch.steps[steps:])
+	if after := d.nodes(); after != before || len(d.watch.steps) != steps {
+		t.Errorf("the nodes were %s and are %s, by %v", before, after, d.watch.steps[steps:])
 	}
 	if len(d.Register().Twins()) > 0 {
 		t.Errorf("there are twins: %+v", d.Register().Twins())

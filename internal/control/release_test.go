@@ -240,13 +240,13 @@ func TestKilled(t *testing.T) {
 				cancel()
 				d.fault.Revive()
 				d.up()
-				was := d.nodes()
+				nodes := d.nodes()
 				ok := false
 				for _, r := range op.release {
-					ok = ok || strings.HasPrefix(strings.ReplaceAll(was, "none", "0"), fmt.Sprintf("db %d running healthy", r))
+					ok = ok || strings.HasPrefix(strings.ReplaceAll(nodes, "none", "0"), fmt.Sprintf("db %d running healthy", r))
 				}
 				if !ok {
-					t.Fatalf("killed at %d (%v), the nodes are %s", n, err, was)
+					t.Fatalf("killed at %d (%v), the nodes are %s", n, err, nodes)
 				}
 				if r, _, err := sites.Up(t.Context(), d.Session, d.site(), nil, sites.UpOptions{}); err != nil || r != nil {
 					t.Fatalf("killed at %d, the second up: %+v, %v", n, r, err)

@@ -40,8 +40,8 @@ func TestReleaseLs(t *testing.T) {
 	var got []string
 	for _, r := range all {
 		what := ""
-		for word, is := range map[string]bool{"declared": r.Declared, "former": r.Former, "trial": r.Trial} {
-			if is {
+		for word, set := range map[string]bool{"declared": r.Declared, "former": r.Former, "trial": r.Trial} {
+			if set {
 				what += " " + word
 			}
 		}

@@ -27,8 +27,8 @@ func TestAddHost(t *testing.T) {
 			!strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if is := d.text(); is != before {
-			t.Errorf("%s: the site file is now\n%s", what, is)
+		if got := d.text(); got != before {
+			t.Errorf("%s: the site file is now\n%s", what, got)
 		}
 	}
 	refused("nobody is there", "sv3", "10.8.1.3", problem.Failed, "host sv3: nobody answers")
@@ -125,8 +125,8 @@ func TestDrainHost(t *testing.T) {
 		t.Errorf("the hosts are %+v", states)
 	}
 	for i, want := range []bool{true, false} {
-		if was, err := roster.Undrain(t.Context(), d.Session, d.site(), "sv2"); err != nil || was != want {
-			t.Errorf("undrained for the %d. time: %t, %v", i+1, was, err)
+		if got, err := roster.Undrain(t.Context(), d.Session, d.site(), "sv2"); err != nil || got != want {
+			t.Errorf("undrained for the %d. time: %t, %v", i+1, got, err)
 		}
 	}
 	moves, err := roster.Propose(t.Context(), d.Session, d.site())

@@ -69,8 +69,8 @@ func (e end) Close() error                { _ = e.in.Close(); return e.out.Close
 
 // longLine returns the ends of a connection whose packets take some time.
 func longLine(delay time.Duration) (near, far io.ReadWriteCloser) {
-	there, back := newLane(delay), newLane(delay)
-	return end{back, there}, end{there, back}
+	out, back := newLane(delay), newLane(delay)
+	return end{back, out}, end{out, back}
 }
 
 // TestRoundTrips: few questions to a host wait for the answer to another. Each of those takes as

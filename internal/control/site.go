@@ -57,7 +57,7 @@ func (c *Session) Load() (*site.Site, error) {
 	c.Known.Forget(s.Name + "." + c.Twin)
 	if err == nil {
 		c.Known.Add(t.Record)
-	} else if _, there := os.Stat(c.Register().TwinPath(s.Name + "." + c.Twin)); there != nil ||
+	} else if _, statErr := os.Stat(c.Register().TwinPath(s.Name + "." + c.Twin)); statErr != nil ||
 		!problem.Is(err, problem.Mistake) {
 		return nil, err // else the record is here, and AsTwin says why it cannot be read
 	}

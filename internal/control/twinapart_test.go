@@ -28,23 +28,23 @@ func TestTwinApart(t *testing.T) {
 	d.wantExit(err, problem.Mistake, `has no twin "deb"`, "did you mean dev?")
 	_, err = d.Call(d.site()).Twins().One(t.Context(), "something-else")
 	d.wantExit(err, problem.Mistake, "there are dev")
-	there := d.others["sv2"].Host("sv2", "toykat.dev", nil)
-	records, err := there.Twins.List(t.Context())
+	other := d.others["sv2"].Host("sv2", "toykat.dev", nil)
+	records, err := other.Twins.List(t.Context())
 	d.must(err)
 	for what, change := range map[string]func(){
 		"made at another time": func() { records[0].Created = records[0].Created.Add(time.Second) },
 		"of another directory": func() { records[0].Dir += "-other" },
 		"for somebody else":    func() { records[0].Options.Owner = "eve" },
 	} {
-		was := records[0]
+		before := records[0]
 		change()
-		d.must(there.Twins.Save(t.Context(), records[0]))
+		d.must(other.Twins.Save(t.Context(), records[0]))
 		d.wantExit(one(), problem.Surprise, "hosts sv1 and sv2 have different records of twin dev",
 			"orrery twin destroy dev")
 		if _, err := d.ofTwin("dev").Load(); err == nil {
 			t.Errorf("a twin is loaded of which one host says that it is %s", what)
 		}
-		records[0] = was
+		records[0] = before
 	}
 	d.must(twins.Destroy(t.Context(), d.Session, "dev"))
 	_, _, err = twins.Create(t.Context(), d.Session, twinOf("toykat", d.dir, "dev"))

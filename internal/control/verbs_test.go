@@ -110,10 +110,10 @@ func (c changing) verbs(ctx context.Context, of string) map[string]func() error 
 }
 
 // unchanged wants that a verb has done nothing.
-func (c changing) unchanged(verb, was string, steps int) {
+func (c changing) unchanged(verb, before string, steps int) {
 	c.Helper()
-	if is := c.nodes(); is != was {
-		c.Errorf("%s: the nodes were %s and are %s", verb, was, is)
+	if after := c.nodes(); after != before {
+		c.Errorf("%s: the nodes were %s and are %s", verb, before, after)
 	}
 	if done := c.watch.steps[steps:]; len(done) > 0 {
 		c.Errorf("%s has done %q", verb, done)
@@ -129,7 +129,7 @@ func TestLockedVerbs(t *testing.T) {
 	letGo, err := other.Runs.Lock(t.Context(), host.NewHolder("eve", "orrery up"))
 	c.must(err)
 	defer letGo()
-	was, steps := c.nodes(), len(c.watch.steps)
+	before, steps := c.nodes(), len(c.watch.steps)
 	for verb, do := range c.verbs(t.Context(), "") {
 		if verb == "twin create" || verb == "restore" || verb == "backup" {
 			continue // the first is of another site, and the others wait
@@ -137,7 +137,7 @@ func TestLockedVerbs(t *testing.T) {
 		if err := do(); !problem.Is(err, problem.Locked) || !strings.Contains(err.Error(), "eve") {
 			t.Errorf("%s: %v", verb, err)
 		}
-		c.unchanged(verb, was, steps)
+		c.unchanged(verb, before, steps)
 	}
 }
 
@@ -145,12 +145,12 @@ func TestLockedVerbs(t *testing.T) {
 func TestNobodyMeant(t *testing.T) {
 	t.Parallel()
 	c := newChanging(t)
-	was, steps := c.nodes(), len(c.watch.steps)
+	before, steps := c.nodes(), len(c.watch.steps)
 	for verb, do := range c.verbs(t.Context(), "nobody") {
 		if err := do(); err == nil || !strings.Contains(err.Error(), "nobody") {
 			t.Errorf("%s: %v", verb, err)
 		}
-		c.unchanged(verb, was, steps)
+		c.unchanged(verb, before, steps)
 	}
 }
 
@@ -160,12 +160,12 @@ func TestCancelledVerbs(t *testing.T) {
 	c := newChanging(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("the caller has gone"))
-	was, steps := c.nodes(), len(c.watch.steps)
+	before, steps := c.nodes(), len(c.watch.steps)
 	for verb, do := range c.verbs(ctx, "") {
 		if err := do(); err == nil {
 			t.Errorf("%s succeeds", verb)
 		}
-		c.unchanged(verb, was, steps)
+		c.unchanged(verb, before, steps)
 	}
 }
 
@@ -174,13 +174,13 @@ func TestDeclinedVerbs(t *testing.T) {
 	t.Parallel()
 	c := newChanging(t)
 	c.Asker = &refuses{}
-	was, steps := c.nodes(), len(c.watch.steps)
+	before, steps := c.nodes(), len(c.watch.steps)
 	for _, verb := range []string{"down", "stop", "restart", "switch", "rollback", "snapshot restore",
 		"restore of a node", "restore", "release prune"} {
 		if err := c.verbs(t.Context(), "")[verb](); !problem.Is(err, problem.Refused) {
 			t.Errorf("%s: %v", verb, err)
 		}
-		c.unchanged(verb, was, steps)
+		c.unchanged(verb, before, steps)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestBlockedVerbs(t *testing.T) {
 	journal := c.others["sv2"].dirs.Journal("toykat")
 	c.must(os.Rename(journal, journal+".aside"))
 	c.must(os.MkdirAll(filepath.Join(journal, "in the way"), 0o755))
-	was, steps := c.nodes(), len(c.watch.steps)
+	before, steps := c.nodes(), len(c.watch.steps)
 	all := c.verbs(t.Context(), "")
 	delete(all, "host drain") // a mark on a host is in no journal
 	verbs := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(verb string) bool { return verb == "restore" })
@@ -200,6 +200,6 @@ func TestBlockedVerbs(t *testing.T) {
 		if err := all[verb](); err == nil || !strings.Contains(err.Error(), "journal") {
 			t.Errorf("%s: %v", verb, err)
 		}
-		c.unchanged(verb, was, steps)
+		c.unchanged(verb, before, steps)
 	}
 }

@@ -18,8 +18,8 @@ import (
 // most bounds how much of a private layer is looked at.
 var most = tree.Bounds{Depth: 256, Names: 1 << 20, All: 2 << 20, Text: 256 << 20}
 
-// mostFound is how much is told of one node.
-const mostFound = 100
+// maxFound is how much is told of one node.
+const maxFound = 100
 
 // A Free list has the paths, files or directories, that a node may change as it likes.
 type Free []string
@@ -36,7 +36,7 @@ type finding struct {
 	all  []observe.Drift
 }
 
-func (f *finding) full() bool { return len(f.all) >= mostFound }
+func (f *finding) full() bool { return len(f.all) >= maxFound }
 
 func (f *finding) add(kind observe.DriftKind, how observe.DriftHow, subject, role, want, found string) {
 	if !f.full() {

@@ -39,7 +39,7 @@ func Files(node string, root *tree.Root, first int, files []Rendered, free Free)
 
 func (f *finding) file(root *tree.Root, first int, want *Rendered) error {
 	altered := func(as, found string) { f.add(observe.DriftFile, observe.Altered, want.Path, want.Role, as, found) }
-	is, err := root.Lstat(want.Path)
+	st, err := root.Lstat(want.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
 		f.add(observe.DriftFile, observe.Gone, want.Path, want.Role, asRendered, gone)
@@ -51,8 +51,8 @@ func (f *finding) file(root *tree.Root, first int, want *Rendered) error {
 			altered("a link to "+want.Link, changed)
 		}
 		return nil
-	case is.Mode&unix.S_IFMT != unix.S_IFREG:
-		altered(asRendered, tree.Kind(is.Mode))
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		altered(asRendered, tree.Kind(st.Mode))
 		return nil
 	}
 	uid, gid, err := image.AccountIn([]*tree.Root{root}, want.Owner)
@@ -61,12 +61,12 @@ func (f *finding) file(root *tree.Root, first int, want *Rendered) error {
 		return nil
 	}
 	as := unix.Stat_t{Mode: unix.S_IFREG | want.Mode, Uid: uint32(uid), Gid: uint32(gid)}
-	if want, found := dress(&as, is, first); found != "" {
+	if want, found := dress(&as, st, first); found != "" {
 		altered(want, found)
 		return nil
 	}
-	if is.Size == int64(len(want.Content)) {
-		text, err := root.ReadFile(want.Path, is.Size)
+	if st.Size == int64(len(want.Content)) {
+		text, err := root.ReadFile(want.Path, st.Size)
 		if err := tree.Standing(err); err != nil && !errors.Is(err, tree.ErrTooLarge) {
 			return err
 		}
@@ -80,14 +80,14 @@ func (f *finding) file(root *tree.Root, first int, want *Rendered) error {
 
 // dress compares mode and owner of a path; "": they are the same. First is the id, where it is now,
 // of the node's root.
-func dress(was, is *unix.Stat_t, first int) (want, found string) {
-	uid, gid := int(is.Uid)-first, int(is.Gid)-first
+func dress(intended, actual *unix.Stat_t, first int) (want, found string) {
+	uid, gid := int(actual.Uid)-first, int(actual.Gid)-first
 	switch {
-	case was.Mode&unix.S_IFMT == unix.S_IFLNK: // which has no mode, and an owner that is of no matter
-	case was.Mode&0o7777 != is.Mode&0o7777:
-		return fmt.Sprintf("of mode %04o", was.Mode&0o7777), fmt.Sprintf("of mode %04o", is.Mode&0o7777)
-	case int(was.Uid) != uid || int(was.Gid) != gid:
-		return fmt.Sprintf("owned by %d:%d", was.Uid, was.Gid), fmt.Sprintf("owned by %d:%d", uid, gid)
+	case intended.Mode&unix.S_IFMT == unix.S_IFLNK: // which has no mode, and an owner that is of no matter
+	case intended.Mode&0o7777 != actual.Mode&0o7777:
+		return fmt.Sprintf("of mode %04o", intended.Mode&0o7777), fmt.Sprintf("of mode %04o", actual.Mode&0o7777)
+	case int(intended.Uid) != uid || int(intended.Gid) != gid:
+		return fmt.Sprintf("owned by %d:%d", intended.Uid, intended.Gid), fmt.Sprintf("owned by %d:%d", uid, gid)
 	}
 	return "", ""
 }

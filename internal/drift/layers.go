@@ -63,11 +63,11 @@ func (w *walk) instead(private *tree.Root, top string) error {
 		return nil
 	}
 	if err == nil {
-		_, _, has, err := w.layers.find(top)
+		_, _, ok, err := w.layers.find(top)
 		if err != nil {
 			return err
 		}
-		if has {
+		if ok {
 			w.replaced(top, st)
 		}
 	}
@@ -82,28 +82,28 @@ func (w *walk) visit(e *tree.Entry) error {
 	case w.free.has(name), e.Name == "__pycache__", strings.HasSuffix(e.Name, ".pyc"): // which Python writes as it likes
 		return tree.SkipDir
 	}
-	layer, was, has, err := w.layers.find(name)
+	layer, original, ok, err := w.layers.find(name)
 	switch {
 	case err != nil:
 		return err
-	case !has && e.IsDir():
+	case !ok && e.IsDir():
 		return tree.SkipDir // the node has made it, and all that is in it
-	case !has:
+	case !ok:
 		return nil
-	case e.Stat.Mode&unix.S_IFMT != was.Mode&unix.S_IFMT:
+	case e.Stat.Mode&unix.S_IFMT != original.Mode&unix.S_IFMT:
 		w.replaced(name, &e.Stat)
 		return tree.SkipDir
 	}
-	if want, found := dress(was, &e.Stat, 0); found != "" {
+	if want, found := dress(original, &e.Stat, 0); found != "" {
 		w.add(observe.DriftProgram, observe.Altered, "/"+name, "", want, found)
 		return nil
 	}
 	same, err := true, error(nil)
-	switch was.Mode & unix.S_IFMT {
+	switch original.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 		return w.emptied(e, name)
 	case unix.S_IFREG:
-		same, err = sameContent(w.ctx, layer, name, was, func() (*os.File, int64, error) {
+		same, err = sameContent(w.ctx, layer, name, original, func() (*os.File, int64, error) {
 			fd, st, err := tree.OpenEntry(e.Dir, e.Name)
 			return os.NewFile(uintptr(fd), name), st.Size, err
 		})
@@ -124,12 +124,12 @@ const (
 
 // replaced tells of something of another kind in the place of what a layer has; overlayfs's mark
 // for what was removed is of none.
-func (w *walk) replaced(name string, is *unix.Stat_t) {
-	if tree.Whiteout(is) {
+func (w *walk) replaced(name string, st *unix.Stat_t) {
+	if tree.Whiteout(st) {
 		w.add(observe.DriftProgram, observe.Gone, "/"+name, "", asLayer, gone)
 		return
 	}
-	w.add(observe.DriftProgram, observe.Altered, "/"+name, "", asLayer, tree.Kind(is.Mode))
+	w.add(observe.DriftProgram, observe.Altered, "/"+name, "", asLayer, tree.Kind(st.Mode))
 }
 
 // emptied tells what a directory lacks that was removed as a whole and made anew.
@@ -151,14 +151,14 @@ func (w *walk) emptied(e *tree.Entry, name string) error {
 }
 
 // sameContent compares a file of a layer with another, of which it is given the size.
-func sameContent(ctx context.Context, layer *tree.Root, name string, was *unix.Stat_t,
+func sameContent(ctx context.Context, layer *tree.Root, name string, original *unix.Stat_t,
 	open func() (*os.File, int64, error)) (bool, error) {
 	other, size, err := open()
 	if err != nil {
 		return false, err
 	}
 	defer other.Close()
-	if size != was.Size {
+	if size != original.Size {
 		return false, nil
 	}
 	file, err := layer.OpenFile(name)
@@ -189,12 +189,12 @@ func sameBytes(a, b io.Reader) (bool, error) {
 }
 
 func sameLink(layer *tree.Root, name string, read func() (string, error)) (bool, error) {
-	was, err := layer.Readlink(name)
+	original, err := layer.Readlink(name)
 	if err != nil {
 		return false, err
 	}
-	is, err := read()
-	return was == is, err
+	current, err := read()
+	return original == current, err
 }
 
 // Laid returns what has become of files that roles have put into the layers. Paths are followed as
@@ -207,14 +207,14 @@ func Laid(ctx context.Context, node string, root *tree.Root, first int, layers S
 			continue
 		}
 		name := relative(o.Path)
-		layer, was, has, err := layers.find(name)
+		layer, original, ok, err := layers.find(name)
 		if err != nil {
 			return nil, err
 		}
-		if !has || was.Mode&unix.S_IFMT != unix.S_IFREG {
+		if !ok || original.Mode&unix.S_IFMT != unix.S_IFREG {
 			continue // a later role or a build step has made something else of it
 		}
-		is, err := root.Lstat(name)
+		st, err := root.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 			f.add(observe.DriftFile, observe.Gone, o.Path, o.Role, asLayer, gone)
 			continue
@@ -222,15 +222,15 @@ func Laid(ctx context.Context, node string, root *tree.Root, first int, layers S
 		if err != nil {
 			return nil, err
 		}
-		if is.Mode&unix.S_IFMT != unix.S_IFREG {
-			f.add(observe.DriftFile, observe.Altered, o.Path, o.Role, asLayer, tree.Kind(is.Mode))
+		if st.Mode&unix.S_IFMT != unix.S_IFREG {
+			f.add(observe.DriftFile, observe.Altered, o.Path, o.Role, asLayer, tree.Kind(st.Mode))
 			continue
 		}
-		if want, found := dress(was, is, first); found != "" {
+		if want, found := dress(original, st, first); found != "" {
 			f.add(observe.DriftFile, observe.Altered, o.Path, o.Role, want, found)
 			continue
 		}
-		same, err := sameContent(ctx, layer, name, was, func() (*os.File, int64, error) { return openIn(root, name) })
+		same, err := sameContent(ctx, layer, name, original, func() (*os.File, int64, error) { return openIn(root, name) })
 		if err := tree.Standing(err); err != nil {
 			return nil, err
 		}

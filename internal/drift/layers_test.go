@@ -134,11 +134,11 @@ func TestPrograms(t *testing.T) {
 // TestProgramsMany: however much a node has deleted, so much is told of it.
 func TestProgramsMany(t *testing.T) {
 	files := map[string]string{}
-	for n := range mostFound + 50 {
+	for n := range maxFound + 50 {
 		files[fmt.Sprintf("base/usr/bin/%d", n)], files[fmt.Sprintf("upper/usr/bin/%d", n)] = "x", "y"
 	}
 	p := newPlace(t, files)
-	if all, err := Programs(t.Context(), "web", p.open("upper"), p.layers, nil); err != nil || len(all) != mostFound {
+	if all, err := Programs(t.Context(), "web", p.open("upper"), p.layers, nil); err != nil || len(all) != maxFound {
 		t.Errorf("%d found: %v", len(all), err)
 	}
 }

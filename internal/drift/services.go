@@ -13,8 +13,8 @@ import (
 // A Unit is one that a role lets run.
 type Unit struct{ Name, Role string }
 
-// mostSaid is how much a node may say of one unit.
-const mostSaid = 4 << 10
+// maxOutputBytes is how much a node may say of one unit.
+const maxOutputBytes = 4 << 10
 
 // faults are the words for what services may have.
 var faults = map[distro.Fault]struct {
@@ -35,7 +35,7 @@ func Services(ctx context.Context, node string, in host.Runner, sv *distro.Servi
 	for _, u := range units {
 		args = append(args, u.Name)
 	}
-	said, err := host.Output(ctx, in, host.Command{Args: args}, mostSaid*len(units))
+	said, err := host.Output(ctx, in, host.Command{Args: args}, maxOutputBytes*len(units))
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +45,9 @@ func Services(ctx context.Context, node string, in host.Runner, sv *distro.Servi
 	}
 	f := finding{node: node}
 	for i, u := range units {
-		if is := states[i]; is.Fault != "" {
-			fault := faults[is.Fault]
-			f.add(observe.DriftService, fault.how, u.Name, u.Role, fault.want, is.Found)
+		if state := states[i]; state.Fault != "" {
+			fault := faults[state.Fault]
+			f.add(observe.DriftService, fault.how, u.Name, u.Role, fault.want, state.Found)
 		}
 	}
 	return f.all, nil

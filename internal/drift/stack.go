@@ -206,7 +206,7 @@ func restoreFile(ctx context.Context, to *tree.Root, first int, layer *tree.Root
 		return err
 	}
 	attrs := map[string][]byte{}
-	if value, has := all["security.capability"]; has {
+	if value, ok := all["security.capability"]; ok {
 		attrs["security.capability"] = value
 	}
 	fill := func(file *os.File) error {

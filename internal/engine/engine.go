@@ -53,7 +53,7 @@ type Trier interface {
 
 // Tried returns the Capabilities of an engine, after the trial that it needs.
 func Tried(ctx context.Context, e Engine) observe.Capabilities {
-	if t, tries := e.(Trier); tries {
+	if t, ok := e.(Trier); ok {
 		return t.Try(ctx)
 	}
 	return e.Capabilities()

@@ -35,7 +35,7 @@ func Running(ctx context.Context, engines map[string]Engine, site string) ([]*sp
 // MayStandStill wants that all of these nodes can be made to stand still.
 func MayStandStill(engines map[string]Engine, nodes []*spec.Node) error {
 	for _, n := range nodes {
-		if _, able := engines[n.Engine].(Freezer); !able {
+		if _, ok := engines[n.Engine].(Freezer); !ok {
 			return problem.New(problem.Unable, "node %s runs, and its engine %q cannot let it stand still", n.Name, n.Engine).
 				Try("orrery stop %s, then run the same command again", n.Name)
 		}
@@ -59,9 +59,9 @@ func Still(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, d
 	return StillAt(ctx, engines, nodes, time.Time{}, func(ctx context.Context, _ Pause) error { return do(ctx) })
 }
 
-// mostAhead is how far off a moment may be at which nodes are to stand still: what is farther,
+// maxAhead is how far off a moment may be at which nodes are to stand still: what is farther,
 // nobody has agreed on.
-const mostAhead = 2 * time.Second
+const maxAhead = 2 * time.Second
 
 // StillAt does the same with nodes that stand still at a moment, and says how they did.
 func StillAt(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, at time.Time,
@@ -74,13 +74,13 @@ func StillAt(ctx context.Context, engines map[string]Engine, nodes []*spec.Node,
 		return p, do(ctx, p)
 	}
 	_ = each(nodes, func(_ int, n *spec.Node) error {
-		if f, able := engines[n.Engine].(Flusher); able {
+		if f, ok := engines[n.Engine].(Flusher); ok {
 			f.Flush(ctx, RefOf(n))
 		}
 		return nil
 	})
 	if wait := time.Until(at); wait > 0 {
-		if err := host.Pause(ctx, min(wait, mostAhead)); err != nil {
+		if err := host.Pause(ctx, min(wait, maxAhead)); err != nil {
 			return Pause{}, err
 		}
 	}

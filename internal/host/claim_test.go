@@ -11,9 +11,9 @@ import (
 
 // TestClaim has one site in two state directories.
 func TestClaim(t *testing.T) {
-	was := claims
+	old := claims
 	claims = filepath.Join(t.TempDir(), "claims")
-	defer func() { claims = was }()
+	defer func() { claims = old }()
 	a, b := Dirs{State: t.TempDir()}, Dirs{State: t.TempDir()}
 	refused := func(d Dirs, by Dirs) {
 		t.Helper()
@@ -21,8 +21,8 @@ func TestClaim(t *testing.T) {
 		if err == nil || problem.Exit(err) != int(problem.Unable) || !strings.Contains(err.Error(), by.State) {
 			t.Errorf("claimed by another: %v", err)
 		}
-		if is := d.Elsewhere("karoo"); is == nil || is.Error() != err.Error() {
-			t.Errorf("it is elsewhere: %v", is)
+		if got := d.Elsewhere("karoo"); got == nil || got.Error() != err.Error() {
+			t.Errorf("it is elsewhere: %v", got)
 		}
 		if where := d.KeptElsewhere("karoo"); where != by.State {
 			t.Errorf("it is kept in %q", where)
@@ -76,9 +76,9 @@ func TestClaim(t *testing.T) {
 
 // TestYield checks that only those claims are released of which nothing is left.
 func TestYield(t *testing.T) {
-	was := claims
+	old := claims
 	claims = filepath.Join(t.TempDir(), "claims")
-	defer func() { claims = was }()
+	defer func() { claims = old }()
 	a, b := Dirs{State: t.TempDir()}, Dirs{State: t.TempDir()}
 	claim := func(d Dirs, key string) {
 		t.Helper()
@@ -95,8 +95,8 @@ func TestYield(t *testing.T) {
 		for i := range all {
 			all[i] = filepath.Base(all[i])
 		}
-		if is := strings.Join(all, " "); is != want {
-			t.Errorf("claims: %q, want %q", is, want)
+		if got := strings.Join(all, " "); got != want {
+			t.Errorf("claims: %q, want %q", got, want)
 		}
 	}
 	claim(a, "karoo")

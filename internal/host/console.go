@@ -48,7 +48,7 @@ func (t *Terminal) Work(ctx context.Context, line io.ReadWriteCloser) (ended boo
 	err = errors.Join(err, line.Close())
 	select {
 	case <-printed: //nolint:errcheck // nothing is shown that comes later
-	case <-time.After(linger): // the terminal takes nothing
+	case <-time.After(outputGrace): // the terminal takes nothing
 	}
 	return false, err
 }

@@ -77,7 +77,7 @@ func TestExecLosesNothing(t *testing.T) {
 	} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
-			out := &slow{once: 2 * linger}
+			out := &slow{once: 2 * outputGrace}
 			if err := (Local{}).Run(context.Background(), Command{Args: []string{"sh", "-c", script}, Stdout: out}); err != nil {
 				t.Error(err)
 			}

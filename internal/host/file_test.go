@@ -26,8 +26,8 @@ func TestReplace(t *testing.T) {
 		}
 		want := func(text string) {
 			t.Helper()
-			if has, err := os.ReadFile(filepath.Join(to, "file")); err != nil || string(has) != text {
-				t.Errorf("%s: there is %q, not %q: %v", name, has, text, err)
+			if got, err := os.ReadFile(filepath.Join(to, "file")); err != nil || string(got) != text {
+				t.Errorf("%s: there is %q, not %q: %v", name, got, text, err)
 			}
 			if all, _ := os.ReadDir(dir); len(all) != 1 {
 				t.Errorf("%s: left are %v", name, all)

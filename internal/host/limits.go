@@ -34,6 +34,6 @@ func Limits() [LimitCount]unix.Rlimit {
 // mayRaise reports whether this process may raise limits.
 func mayRaise() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var has [2]unix.CapUserData
-	return unix.Capget(&header, &has[0]) == nil && has[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
+	var caps [2]unix.CapUserData
+	return unix.Capget(&header, &caps[0]) == nil && caps[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
 }

@@ -198,8 +198,8 @@ func TestWaitTells(t *testing.T) {
 
 // TestLockOnFrozenDisk: whoever takes a lock on a disk that stands still is told so.
 func TestLockOnFrozenDisk(t *testing.T) {
-	was := opening
-	defer func() { opening = was }()
+	old := opening
+	defer func() { opening = old }()
 	for name, take := range map[string]func(ctx context.Context, path string) (*Lock, error){
 		"WaitLock": func(ctx context.Context, path string) (*Lock, error) {
 			return WaitLock(ctx, path, Alone, "the lock of a test")

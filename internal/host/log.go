@@ -18,15 +18,15 @@ type Log struct {
 	end   Tail
 }
 
-// mostLog is how much is kept of what is printed from when a log is opened until it is closed.
-const mostLog = 32 << 20
+// maxLogBytes is how much is kept of what is printed from when a log is opened until it is closed.
+const maxLogBytes = 32 << 20
 
 // OpenLog opens a log for appending. One that has become long is set aside under the name PATH.old.
 func OpenLog(path string, mode os.FileMode) (*Log, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(path); err == nil && info.Size() >= mostLog {
+	if info, err := os.Stat(path); err == nil && info.Size() >= maxLogBytes {
 		if err := os.Rename(path, path+".old"); err != nil {
 			return nil, err
 		}
@@ -35,7 +35,7 @@ func OpenLog(path string, mode os.FileMode) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Log{file: f, room: mostLog}, nil
+	return &Log{file: f, room: maxLogBytes}, nil
 }
 
 // Name returns the path of the log.

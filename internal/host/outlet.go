@@ -165,7 +165,7 @@ func (all *outlets) end(ctx context.Context) error {
 }
 
 func (o *outlet) end(ctx context.Context) error {
-	_ = o.from.SetReadDeadline(time.Now().Add(linger)) // it is closed if all is done
+	_ = o.from.SetReadDeadline(time.Now().Add(outputGrace)) // it is closed if all is done
 	stop := context.AfterFunc(ctx, func() { _ = o.from.SetReadDeadline(time.Now()) })
 	defer stop()
 	select {
@@ -176,7 +176,7 @@ func (o *outlet) end(ctx context.Context) error {
 	select {
 	case err := <-o.done:
 		return err
-	case <-time.After(linger):
+	case <-time.After(outputGrace):
 		return nil
 	}
 }

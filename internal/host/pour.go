@@ -51,7 +51,7 @@ func Widen(pipe any) {
 	}
 	if raw, err := file.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) {
-			if was, err := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0); err == nil && was < wide {
+			if capacity, err := unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0); err == nil && capacity < wide {
 				_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, wide)
 			}
 		})

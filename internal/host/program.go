@@ -25,10 +25,10 @@ func Program(ctx context.Context, name string, args ...string) *exec.Cmd {
 		}
 		return err
 	}
-	cmd.WaitDelay = linger
+	cmd.WaitDelay = outputGrace
 	return cmd
 }
 
-// linger is how long the output of a program is read after its end, if something that it has left
+// outputGrace is how long the output of a program is read after its end, if something that it has left
 // behind holds it open.
-var linger = 2 * time.Second // but in tests
+var outputGrace = 2 * time.Second // but in tests

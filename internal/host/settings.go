@@ -91,14 +91,14 @@ func (k kernel) prepare(ctx context.Context, runDir string, wanted map[string]st
 	}
 	var lacking []string
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		has, ok := k.get(name)
-		if !ok || reaches(has, wanted[name]) {
+		current, ok := k.get(name)
+		if !ok || reaches(current, wanted[name]) {
 			continue
 		}
 		// What it was before is not what Orrery itself has set it to. If neither, somebody has changed it since.
-		former := has
-		if was, ok := record[name]; ok && has == was.Set {
-			former = was.Former
+		former := current
+		if entry, ok := record[name]; ok && current == entry.Set {
+			former = entry.Former
 		}
 		record[name] = changed{former, wanted[name]}
 		lacking = append(lacking, name)
@@ -145,11 +145,11 @@ func (k kernel) restore(ctx context.Context, runDir string) error {
 
 // reaches reports whether a value is at least the one wanted; of values that are no numbers,
 // whether it is that one.
-func reaches(has, wanted string) bool {
-	h, err1 := strconv.ParseInt(has, 10, 64)
+func reaches(current, wanted string) bool {
+	h, err1 := strconv.ParseInt(current, 10, 64)
 	w, err2 := strconv.ParseInt(wanted, 10, 64)
 	if err1 != nil || err2 != nil {
-		return has == wanted
+		return current == wanted
 	}
 	return h >= w
 }

@@ -103,7 +103,7 @@ func onTerminal(c Command, start func(Streams) (Underway, error)) error {
 	err = command.Wait()
 	select {
 	case <-printed:
-	case <-time.After(linger): // something that is left behind holds it
+	case <-time.After(outputGrace): // something that is left behind holds it
 	}
 	return err
 }

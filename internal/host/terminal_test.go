@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if !need.Asked() {
-		linger /= 4
+		outputGrace /= 4
 	}
 	os.Exit(m.Run())
 }

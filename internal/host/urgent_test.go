@@ -28,8 +28,8 @@ func TestUrgently(t *testing.T) {
 	if percent != -1 {
 		t.Errorf("garbage was collected at %d %%", percent)
 	}
-	if is := debug.SetGCPercent(77); is != 77 {
-		t.Errorf("garbage is collected at %d %% afterwards", is)
+	if got := debug.SetGCPercent(77); got != 77 {
+		t.Errorf("garbage is collected at %d %% afterwards", got)
 	}
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

@@ -67,6 +67,6 @@ func ofDevice(line string) bool {
 	if err != nil {
 		return false
 	}
-	is := strings.Fields(line[len(quoted):]) // mode, owner, and of a device "dev" and its numbers
-	return len(is) > 3 && is[2] == "dev" && (is[3] != "0:0" || !strings.HasPrefix(is[0], "02"))
+	fields := strings.Fields(line[len(quoted):]) // mode, owner, and of a device "dev" and its numbers
+	return len(fields) > 3 && fields[2] == "dev" && (fields[3] != "0:0" || !strings.HasPrefix(fields[0], "02"))
 }

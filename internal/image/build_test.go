@@ -89,8 +89,8 @@ func TestBuildLayer(t *testing.T) {
 		"tmp/left": "none", "run/left": "none", "run/orrery-build": "none", "var/log/left.log": "none",
 		"etc/resolv.conf": "none", "etc/orrery/hosts": "none", "var/lib/apt/lists/lock": "none",
 	} {
-		if is := kindOf(filepath.Join(tree, path)); is != want {
-			t.Errorf("%s: %s instead of %s", path, is, want)
+		if got := kindOf(filepath.Join(tree, path)); got != want {
+			t.Errorf("%s: %s instead of %s", path, got, want)
 		}
 	}
 	var st syscall.Stat_t

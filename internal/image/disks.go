@@ -28,13 +28,13 @@ func (s *Store) OpenDisk(digest string) (*os.File, *foreign.Disk, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	is, err := inspect("", f)
+	info, err := inspect("", f)
 	if err != nil {
 		return nil, nil, errors.Join(problem.New(problem.Failed,
 			"the disk image in the store is damaged").At(f.Name()).Because(err).
 			Try("`orrery image verify` tells more; remove the layer, and orrery up takes the image once more"), f.Close())
 	}
-	return f, is, nil
+	return f, info, nil
 }
 
 // takeDisk copies a disk image, as it is, into the staging of its layer.
@@ -48,8 +48,8 @@ func (g *staging) takeDisk(ctx context.Context, from string) error {
 	if err := unix.Fstat(int(in.Fd()), &st); err != nil {
 		return os.NewSyscallError("fstat", err)
 	}
-	if has := st.Blocks * 512; has > g.store.disk.spare() {
-		return g.store.disk.full(uint64(has) + baseRoom/2)
+	if allocated := st.Blocks * 512; allocated > g.store.disk.spare() {
+		return g.store.disk.full(uint64(allocated) + baseRoom/2)
 	}
 	at := filepath.Join(g.dir, "tree")
 	if err := os.Mkdir(at, 0o755); err != nil {

@@ -30,14 +30,14 @@ func TestTakeDisk(t *testing.T) {
 	must(t, f.Close())
 	l := diskOf(file)
 	must(t, s.BuildBase(t.Context(), l, site.Mirror{}, sayTo(t)))
-	has, is, err := s.OpenDisk(l.Digest)
+	opened, info, err := s.OpenDisk(l.Digest)
 	must(t, err)
-	defer has.Close()
-	if *is != (foreign.Disk{Format: foreign.Raw, Size: 64 << 20}) {
-		t.Errorf("%+v", is)
+	defer opened.Close()
+	if *info != (foreign.Disk{Format: foreign.Raw, Size: 64 << 20}) {
+		t.Errorf("%+v", info)
 	}
 	text := make([]byte, 5)
-	if _, err := has.ReadAt(text, 1<<20); err != nil || string(text) != "boots" {
+	if _, err := opened.ReadAt(text, 1<<20); err != nil || string(text) != "boots" {
 		t.Errorf("%q, %v", text, err)
 	}
 	r, err := s.Record(l.Digest)

@@ -55,7 +55,7 @@ func fit(d *distro.Distribution, dir string) error {
 // fitSSH has the node's own key, which it gets from the host, and none else: making keys takes
 // longer than the whole boot.
 func fitSSH(d *distro.Distribution, in *tree.Root) error {
-	names, err := in.Names("etc/ssh", mostLeavings)
+	names, err := in.Names("etc/ssh", maxNames)
 	if err != nil && !absent(err) {
 		return err
 	}

@@ -76,8 +76,8 @@ func (i imports) origin(ctx context.Context, l *spec.Layer) (file string, taken 
 			if err != nil {
 				return err
 			}
-			is, err := imported.Machine().Digest(ctx, own)
-			if err == nil && is != digest {
+			current, err := imported.Machine().Digest(ctx, own)
+			if err == nil && current != digest {
 				err = imported.Changed(own)
 			}
 			return err

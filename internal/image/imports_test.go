@@ -23,19 +23,19 @@ func TestReceived(t *testing.T) {
 		"root.tar.gz": compress(t, "gz", tarred(t, small...))} {
 		file := writeFile(t, name, content)
 		img := site.Image{Name: "x", Import: file, Stamp: site.ContentStamp(imported.DigestOf(content))}
-		here, there := Open(t.TempDir()), Open(t.TempDir())
+		here, remote := Open(t.TempDir()), Open(t.TempDir())
 		at := spec.Base(site.Mirror{}, img)
 		img.Import = name
 		away := spec.Base(site.Mirror{}, img)
 		if at.Digest != away.Digest {
 			t.Fatalf("%s: another place makes another layer", name)
 		}
-		err := there.BuildBase(t.Context(), away, site.Mirror{}, sayTo(t))
+		err := remote.BuildBase(t.Context(), away, site.Mirror{}, sayTo(t))
 		if problem.Exit(err) != int(problem.Failed) || !strings.Contains(err.Error(), "has not come") {
 			t.Errorf("%s: without the file: %v", name, err)
 		}
-		must(t, there.receiveFile(t, img.Content(), file))
-		for s, l := range map[*Store]*spec.Layer{here: at, there: away} {
+		must(t, remote.receiveFile(t, img.Content(), file))
+		for s, l := range map[*Store]*spec.Layer{here: at, remote: away} {
 			if err := s.BuildBase(t.Context(), l, site.Mirror{}, sayTo(t)); err != nil {
 				t.Fatal(err)
 			}
@@ -45,10 +45,10 @@ func TestReceived(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if two, err := there.Word(at.Digest); err != nil || one != two {
+		if two, err := remote.Word(at.Digest); err != nil || one != two {
 			t.Errorf("%s: the layers are %+v and %+v: %v", name, one, two, err)
 		}
-		there.wantReceived(t)
+		remote.wantReceived(t)
 	}
 }
 

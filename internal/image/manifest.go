@@ -54,11 +54,11 @@ func scan(ctx context.Context, dir string, sum sumOf) (manifest, int64, error) {
 			bytes += e.Stat.Blocks * 512
 			linked[e.Stat.Ino] = true
 		}
-		is, err := describe(e)
+		description, err := describe(e)
 		if err != nil {
 			return &os.PathError{Op: "read", Path: filepath.Join(dir, e.Path), Err: err}
 		}
-		l := &line{fmt.Sprintf("%q %s", path.Join("/", e.Path), is)}
+		l := &line{fmt.Sprintf("%q %s", path.Join("/", e.Path), description)}
 		all = append(all, l)
 		if e.Stat.Mode&unix.S_IFMT != unix.S_IFREG {
 			return nil
@@ -91,8 +91,8 @@ type line struct{ text string }
 // digest adds that of a file to its line.
 func (l *line) digest(ctx context.Context, f *os.File, sum sumOf) error {
 	defer f.Close()
-	is, err := sum(ctx, f)
-	l.text += " " + is
+	digest, err := sum(ctx, f)
+	l.text += " " + digest
 	return err
 }
 

@@ -79,23 +79,23 @@ func packagesIn(in *tree.Root, dir string) ([]string, error) {
 			files = []string{"PKG-INFO", "."}
 		}
 		for _, file := range files {
-			text, err := in.ReadFile(path.Join(dir, name, file), mostMetadata)
+			text, err := in.ReadFile(path.Join(dir, name, file), maxMetadataBytes)
 			if absent(err) || errors.Is(err, tree.ErrNotRegular) {
 				continue
 			}
 			if err != nil {
 				return nil, err
 			}
-			if is := packageOf(string(text)); !strings.HasPrefix(is, "==") && !strings.HasSuffix(is, "==") {
-				all = append(all, is)
+			if pkg := packageOf(string(text)); !strings.HasPrefix(pkg, "==") && !strings.HasSuffix(pkg, "==") {
+				all = append(all, pkg)
 			}
 		}
 	}
 	return all, nil
 }
 
-// mostMetadata bounds what a Python package says of itself, its whole description included.
-const mostMetadata = 16 << 20
+// maxMetadataBytes bounds what a Python package says of itself, its whole description included.
+const maxMetadataBytes = 16 << 20
 
 func packageOf(metadata string) string {
 	header, _, _ := strings.Cut(metadata, "\n\n")

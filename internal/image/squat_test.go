@@ -46,7 +46,7 @@ func TestScratchNameTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if is := kindOf(filepath.Join(s.Tree(l.Digest), "opt/built")); is != "file" {
-		t.Errorf("what was built is %s", is)
+	if kind := kindOf(filepath.Join(s.Tree(l.Digest), "opt/built")); kind != "file" {
+		t.Errorf("what was built is %s", kind)
 	}
 }

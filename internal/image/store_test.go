@@ -212,8 +212,8 @@ func TestContentDigest(t *testing.T) {
 	seen := map[string]string{same: "the tree itself"}
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		digest := make(changes[name])
-		if was, ok := seen[digest]; ok {
-			t.Errorf("%s gives the digest of %s", name, was)
+		if other, ok := seen[digest]; ok {
+			t.Errorf("%s gives the digest of %s", name, other)
 		}
 		seen[digest] = name
 	}

@@ -147,7 +147,7 @@ func scratchSources(from []distro.Source, trusting, dir string) (string, error) 
 		if s.Key == "" {
 			keys = trusted // what apt here would take, given by name: there, it has only what the base has
 		}
-		var there []string
+		var paths []string
 		for _, key := range keys {
 			text, name := []byte(key+"\n"), keyName(i)
 			if !strings.Contains(key, "BEGIN PGP") {
@@ -162,9 +162,9 @@ func scratchSources(from []distro.Source, trusting, dir string) (string, error) 
 			if err := os.WriteFile(filepath.Join(dir, "keys", name), text, 0o644); err != nil {
 				return "", err
 			}
-			there = append(there, access.InScratch+"/keys/"+name)
+			paths = append(paths, access.InScratch+"/keys/"+name)
 		}
-		from[i].Key = strings.Join(there, ",")
+		from[i].Key = strings.Join(paths, ",")
 	}
 	return distro.ListOf(access.Copied(from)), nil
 }

@@ -31,7 +31,7 @@ func tidy(d *distro.Distribution, dir string) error {
 		return err
 	}
 	for _, pattern := range slices.Concat(leavings, d.Packages.Leavings) {
-		names, err := in.Names(path.Dir(pattern), mostLeavings)
+		names, err := in.Names(path.Dir(pattern), maxNames)
 		if err != nil && !absent(err) {
 			return err
 		}
@@ -52,13 +52,13 @@ func tidy(d *distro.Distribution, dir string) error {
 	return nil
 }
 
-// mostLeavings is how many names there may be in a directory that is tidied.
-const mostLeavings = 1 << 20
+// maxNames is how many names there may be in a directory that is tidied.
+const maxNames = 1 << 20
 
 // empty removes what is in directories of a tree, but not the directories, whose owners and modes matter.
 func empty(in *tree.Root, names ...string) error {
 	for _, name := range names {
-		inside, err := in.Names(name, mostLeavings)
+		inside, err := in.Names(name, maxNames)
 		if absent(err) {
 			continue
 		}

@@ -201,8 +201,8 @@ func (g *shelf) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
 			return nil, err
 		}
 	}
-	path, has := g.paths[p.Sum]
-	if !has || p.N < 0 {
+	path, ok := g.paths[p.Sum]
+	if !ok || p.N < 0 {
 		return nil, errors.New("it is not of the layer")
 	}
 	f, err := g.root.OpenFile(path)
@@ -363,11 +363,11 @@ func (t *taking) record(note json.RawMessage, begun time.Time) *Record {
 
 // names returns those that could be of packages.
 func names(said []string) []string {
-	const most, longest = 100_000, 300
+	const most, maxNameLen = 100_000, 300
 	if len(said) > most {
 		return nil
 	}
-	return slices.DeleteFunc(said, func(name string) bool { return len(name) > longest || sanitize.Line(name) != name })
+	return slices.DeleteFunc(said, func(name string) bool { return len(name) > maxNameLen || sanitize.Line(name) != name })
 }
 
 // cameFrom tells what came from which host.

@@ -133,9 +133,9 @@ func (f *forged) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
 
 func liar(name string, f *forged) chunks.Source {
 	return via(name, func(ctx context.Context, c net.Conn) {
-		is := *f
-		defer is.close()
-		_ = chunks.Serve(ctx, &is, c)
+		source := *f
+		defer source.close()
+		_ = chunks.Serve(ctx, &source, c)
 	})
 }
 
@@ -334,9 +334,9 @@ func repacked(t *testing.T, whole []byte, change func([]map[string]any) []map[st
 	for _, e := range change(all) {
 		text, err := json.Marshal(e)
 		must(t, err)
-		var is chunks.Entry
-		must(t, json.Unmarshal(text, &is))
-		x.Entries = append(x.Entries, is)
+		var entry chunks.Entry
+		must(t, json.Unmarshal(text, &entry))
+		x.Entries = append(x.Entries, entry)
 	}
 	var b bytes.Buffer
 	must(t, x.Pack(&b))

@@ -83,7 +83,7 @@ func (i *installer) do(ctx context.Context, args []string) error {
 
 // provided returns the packages that the scratch has, and what else they stand for.
 func (i *installer) provided(ctx context.Context) (map[string]bool, error) {
-	text, err := host.Output(ctx, i.in, host.Command{Args: i.Packages.Has}, mostSaid)
+	text, err := host.Output(ctx, i.in, host.Command{Args: i.Packages.Has}, maxListBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +99,8 @@ func (i *installer) provided(ctx context.Context) (map[string]bool, error) {
 	return have, nil
 }
 
-// mostSaid bounds what programs say of packages.
-const mostSaid = 64 << 20
+// maxListBytes bounds what programs say of packages.
+const maxListBytes = 64 << 20
 
 type unknownPackage struct{ name string }
 
@@ -113,7 +113,7 @@ func (i *installer) needed(ctx context.Context, have map[string]bool, names []st
 	var all []map[string]string
 	asked := map[string]bool{}
 	for len(names) > 0 {
-		text, err := host.Output(ctx, i.in, host.Command{Args: i.Packages.Candidate(i.program, names)}, mostSaid)
+		text, err := host.Output(ctx, i.in, host.Command{Args: i.Packages.Candidate(i.program, names)}, maxListBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -132,8 +132,8 @@ func (i *installer) needed(ctx context.Context, have map[string]bool, names []st
 			}
 			all = append(all, p)
 			for _, group := range slices.Concat(distro.Relations(p["pre-depends"]), distro.Relations(p["depends"])) {
-				there := func(name string) bool { return have[name] || asked[name] || slices.Contains(more, name) }
-				if !slices.ContainsFunc(group, there) && (!i.Packages.OfKernel(name) || i.Packages.OfKernel(group[0])) {
+				known := func(name string) bool { return have[name] || asked[name] || slices.Contains(more, name) }
+				if !slices.ContainsFunc(group, known) && (!i.Packages.OfKernel(name) || i.Packages.OfKernel(group[0])) {
 					more = append(more, group[0])
 				}
 			}

@@ -28,7 +28,7 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 	if err != nil {
 		return broken(s, digest, err)
 	}
-	is, err := reread(ctx, s.Tree(digest), r.Content)
+	current, err := reread(ctx, s.Tree(digest), r.Content)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -36,13 +36,13 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 		return problem.New(problem.Failed, "layer %s (%s) cannot be read", digest, r.Title).Because(err).
 			Try("%s", rebuild(s, digest))
 	}
-	if is.digest() == r.Content {
+	if current.digest() == r.Content {
 		return nil
 	}
-	was, err := readManifest(filepath.Join(s.Dir, digest, "manifest.gz"))
+	recorded, err := readManifest(filepath.Join(s.Dir, digest, "manifest.gz"))
 	difference := "its list of files is damaged as well"
-	if err == nil && was.digest() == r.Content {
-		difference = firstDifference(was, is)
+	if err == nil && recorded.digest() == r.Content {
+		difference = firstDifference(recorded, current)
 	}
 	return problem.New(problem.Failed, "layer %s (%s) is not as it was built: %s", digest, r.Title, difference).
 		At(s.Tree(digest)).Try("%s", rebuild(s, digest))
@@ -52,14 +52,14 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 // 72 made plain digests of large files, too.
 func reread(ctx context.Context, tree, content string) (manifest, error) {
 	var large atomic.Bool
-	is, _, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) {
+	current, _, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) {
 		if info, err := f.Stat(); err == nil && info.Size() >= sums.Large {
 			large.Store(true)
 		}
 		return sums.Of(ctx, f, nil)
 	})
-	if err != nil || is.digest() == content || !large.Load() {
-		return is, err
+	if err != nil || current.digest() == content || !large.Load() {
+		return current, err
 	}
 	former, _, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) {
 		return sums.Plain(ctx, f, nil)
@@ -67,7 +67,7 @@ func reread(ctx context.Context, tree, content string) (manifest, error) {
 	if err == nil && former.digest() == content {
 		return former, nil
 	}
-	return is, err
+	return current, err
 }
 
 func rebuild(s *Store, digest string) string {
@@ -76,8 +76,8 @@ func rebuild(s *Store, digest string) string {
 }
 
 // firstDifference returns the first path, in order, of which two manifests say different things.
-func firstDifference(was, is manifest) string {
-	before, after := was.byPath(), is.byPath()
+func firstDifference(recorded, current manifest) string {
+	before, after := recorded.byPath(), current.byPath()
 	var first, how string
 	note := func(path, what string) {
 		if first == "" || path < first {

@@ -8,7 +8,7 @@ import "cmp"
 func Believed(said []string, own int) (content string) {
 	votes, first := map[string]int{}, map[string]int{}
 	for i, c := range said {
-		if _, has := first[c]; !has {
+		if _, ok := first[c]; !ok {
 			first[c] = i
 		}
 		votes[c]++

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// longest is how long a line may be. JSON makes at most six bytes of one, and so no entry that Add
+// maxEntryBytes is how long a line may be. JSON makes at most six bytes of one, and so no entry that Add
 // has cut comes near it.
-const longest = 1 << 20
+const maxEntryBytes = 1 << 20
 
 // cut takes out the middle of a text that is too long, and says how much: it begins with what was
 // done and ends with why it failed.

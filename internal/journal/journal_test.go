@@ -32,7 +32,7 @@ func TestLongEntry(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if info, _ := os.Stat(path); info.Size() > 3*longest {
+	if info, _ := os.Stat(path); info.Size() > 3*maxEntryBytes {
 		t.Errorf("the journal has %d bytes", info.Size())
 	}
 	all, damaged, err := Read(path)

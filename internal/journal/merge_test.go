@@ -41,7 +41,7 @@ func TestMerge(t *testing.T) {
 // TestScanFlood: who says that something is a journal cannot fill the memory with it, nor say whose
 // entries they are.
 func TestScanFlood(t *testing.T) {
-	defer func(was int) { most = was }(most)
+	defer func(old int) { most = old }(most)
 	most = 1000
 	all, _, _, err := Scan(strings.NewReader(strings.Repeat("{\"kind\":\"x\",\"hosts\":[\"sv1\"]}\n", most+1)))
 	if err == nil || len(all) != most || all[0].Hosts != nil {

@@ -94,7 +94,7 @@ func next(from *bufio.Reader) ([]byte, error) {
 	long := false
 	for {
 		part, err := from.ReadSlice('\n')
-		long = long || len(line)+len(part) > longest
+		long = long || len(line)+len(part) > maxEntryBytes
 		if long {
 			line = nil
 		} else {

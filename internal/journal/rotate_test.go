@@ -94,9 +94,9 @@ func TestRotateAtOnce(t *testing.T) {
 }
 
 func small(t *testing.T, size int64) {
-	was := largest
+	old := largest
 	largest = size
-	t.Cleanup(func() { largest = was })
+	t.Cleanup(func() { largest = old })
 }
 
 func add(t *testing.T, j *Journal, step string) {

@@ -23,11 +23,11 @@ func Addresses() ([]observe.Address, error) {
 		if ends.Own(attrs.Name) || attrs.Flags&net.FlagLoopback != 0 {
 			continue
 		}
-		has, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
+		addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_ALL) })
 		if err != nil && !ends.Gone(err) {
 			return nil, problem.New(problem.Failed, "list the addresses of %s", attrs.Name).Because(err)
 		}
-		for _, a := range has {
+		for _, a := range addresses {
 			if a.IP.IsGlobalUnicast() {
 				all = append(all, observe.Address{Prefix: a.IPNet.String(), Link: attrs.Name, MTU: attrs.MTU})
 			}

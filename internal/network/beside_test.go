@@ -60,7 +60,7 @@ func TestBesideFirewalls(t *testing.T) {
 	for _, beside := range []struct{ name, rules string }{{"docker", dockers}, {"ufw", ufws}} {
 		t.Run(beside.name, func(t *testing.T) {
 			nft(t, beside.rules)
-			was := nft(t, "list table ip filter")
+			before := nft(t, "list table ip filter")
 			makeAll(t, cam, data, closed, toyCam) // once more, as the next up does
 			if exists("/proc/sys/net/bridge/bridge-nf-call-iptables") {
 				setting(t, seen, "1")
@@ -69,14 +69,14 @@ func TestBesideFirewalls(t *testing.T) {
 			}
 			one.reaches(t, "10.8.67.12", "10.8.67.11")
 			two.reaches(t, "10.8.67.11", "10.8.67.12")
-			if _, err := call("10.8.67.11", patience); err != nil {
+			if _, err := call("10.8.67.11", timeout); err != nil {
 				t.Errorf("from the host: %v", err)
 			}
 			one.misses(t, "192.0.2.2")
 			other.misses(t, "192.0.2.2", "10.8.67.11")
 			outside.misses(t, "10.8.67.11")
-			if is := nft(t, "list table ip filter"); uncounted(is) != uncounted(was) {
-				t.Errorf("their table was\n%s\nand is\n%s", was, is)
+			if after := nft(t, "list table ip filter"); uncounted(after) != uncounted(before) {
+				t.Errorf("their table was\n%s\nand is\n%s", before, after)
 			}
 			nft(t, `insert rule ip filter FORWARD iifname "orb*" accept`) // as doctor says
 			nft(t, `insert rule ip filter FORWARD oifname "orb*" accept`)

@@ -146,11 +146,11 @@ func hostExprs(hosts string, offset4, offset6 uint32, set func([]netip.Addr) exp
 	if !all[0].Is4() {
 		load.Offset, load.Len = offset6, 16
 	}
-	is := expr.Any(equal(all[0].AsSlice()))
+	match := expr.Any(equal(all[0].AsSlice()))
 	if len(all) > 1 {
-		is = set(all)
+		match = set(all)
 	}
-	return []expr.Any{load, is}
+	return []expr.Any{load, match}
 }
 
 // addHosts adds a set of hosts to a table that is made anew, and gives what looks them up in it.

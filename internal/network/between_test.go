@@ -41,12 +41,12 @@ func TestFromNodes(t *testing.T) {
 		site.BridgeName("toykat", "lan"): true, site.VethName("toykat", "a", "lan"): true,
 		site.RoutedName("toykat", "toykat", "a", "lan"): true, "oro0123456789": true,
 	} {
-		is := false
+		got := false
 		for _, prefix := range ownLinks {
-			is = is || strings.HasPrefix(name, prefix)
+			got = got || strings.HasPrefix(name, prefix)
 		}
-		if is != node {
-			t.Errorf("what comes in by %s is from a node: %v", name, is)
+		if got != node {
+			t.Errorf("what comes in by %s is from a node: %v", name, got)
 		}
 	}
 }

@@ -156,16 +156,16 @@ func answerForItself(bridge string) error {
 
 // setAddress sets the only address of a link, with prefix length, or removes all for "".
 func setAddress(link netlink.Link, only string) error {
-	has, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
+	existing, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
 	if err != nil {
 		return err
 	}
-	for i := range has {
-		if has[i].IPNet.String() == only {
+	for i := range existing {
+		if existing[i].IPNet.String() == only {
 			continue
 		}
 		// With an address may go others of its subnet (net.ipv4.conf.*.promote_secondaries).
-		if err := netlink.AddrDel(link, &has[i]); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+		if err := netlink.AddrDel(link, &existing[i]); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
 			return err
 		}
 	}

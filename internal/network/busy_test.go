@@ -34,10 +34,10 @@ func TestMoveLinksBusy(t *testing.T) {
 	one := func(do func(send func() error) error) time.Duration {
 		links, err := netlink.LinkList()
 		must(t, err)
-		there, _, err := relinks(swapped(old, fresh), links)
+		changes, _, err := relinks(swapped(old, fresh), links)
 		must(t, err)
 		old, fresh = fresh, old
-		b, err := newBatch(there)
+		b, err := newBatch(changes)
 		must(t, err)
 		defer b.close()
 		var took time.Duration

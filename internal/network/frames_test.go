@@ -330,19 +330,19 @@ func TestBridgeOfTheHost(t *testing.T) {
 		must(t, err)
 		return strings.TrimSpace(string(id))
 	}
-	was := root()
+	before := root()
 	for range 5 {
 		hears(t, "on the wire", bad.heardOf(t, beyond, beyond), "ipv4-to-bridges")
 	}
-	if now := root(); now != was || !forwarding() {
-		t.Errorf("the root of br0 was %s and is %s; all ports forward: %t", was, now, forwarding())
+	if now := root(); now != before || !forwarding() {
+		t.Errorf("the root of br0 was %s and is %s; all ports forward: %t", before, now, forwarding())
 	}
 
 	// Where nodes may send anything, that is what one of them can do.
 	n.Spoof = true
 	makeAll(t, n)
 	bad.heardOf(t, beyond, beyond)
-	if root() == was && forwarding() {
+	if root() == before && forwarding() {
 		t.Error("even a node that may send anything does not change the tree: the test shows nothing")
 	}
 }

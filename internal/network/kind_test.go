@@ -120,7 +120,7 @@ func TestPacketsKeepToRoutedNetworks(t *testing.T) {
 	})
 	t.Run("from the host", func(t *testing.T) {
 		for address, as := range map[string]string{"10.8.71.11": "10.8.71.1", "10.8.72.12": "10.8.72.1"} {
-			if seen, err := call(address, patience); err != nil || seen != as {
+			if seen, err := call(address, timeout); err != nil || seen != as {
 				t.Errorf("%s sees %q: %v", address, seen, err)
 			}
 		}
@@ -184,7 +184,7 @@ func TestMacvlan(t *testing.T) {
 	a, b := node("a", "10.8.73.11/24"), node("b", "10.8.73.12/24")
 	a.reaches(t, "10.8.73.12", "10.8.73.11")
 	b.reaches(t, "10.8.73.1", "10.8.73.12")
-	if _, err := call("10.8.73.11", patience); err != nil {
+	if _, err := call("10.8.73.11", timeout); err != nil {
 		t.Error(err)
 	}
 

@@ -36,15 +36,15 @@ func BenchmarkLoopback(b *testing.B) {
 }
 
 func pingPong(b *testing.B, proto string) {
-	there, here := joined(b, proto)
+	peer, here := joined(b, proto)
 	defer here.Close()
-	defer there.Close()
+	defer peer.Close()
 	go func() {
 		for one := make([]byte, 1); ; {
-			if _, err := there.Read(one); err != nil {
+			if _, err := peer.Read(one); err != nil {
 				return
 			}
-			_, _ = there.Write(one)
+			_, _ = peer.Write(one)
 		}
 	}()
 	one := make([]byte, 1)
@@ -69,7 +69,7 @@ func processorTime() time.Duration {
 }
 
 // joined returns the two ends of a connection.
-func joined(b *testing.B, proto string) (there, here net.Conn) {
+func joined(b *testing.B, proto string) (peer, here net.Conn) {
 	if proto == "tcp4" {
 		l, err := net.Listen(proto, "127.0.0.1:0")
 		if err != nil {
@@ -79,18 +79,18 @@ func joined(b *testing.B, proto string) (there, here net.Conn) {
 		if here, err = net.Dial(proto, l.Addr().String()); err != nil {
 			b.Fatal(err)
 		}
-		if there, err = l.Accept(); err != nil {
+		if peer, err = l.Accept(); err != nil {
 			b.Fatal(err)
 		}
-		return there, here
+		return peer, here
 	}
 	one, two := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5001}, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5002}
-	there, err := net.DialUDP(proto, one, two)
+	peer, err := net.DialUDP(proto, one, two)
 	if err != nil {
 		b.Fatal(err)
 	}
 	if here, err = net.DialUDP(proto, two, one); err != nil {
 		b.Fatal(err)
 	}
-	return there, here
+	return peer, here
 }

@@ -35,7 +35,7 @@ func TestLinkLocalAddresses(t *testing.T) {
 	routed := newPlace(t, site.RoutedName("karoo", "karoo", "a", "venet"), "10.8.71.11/24", "10.8.71.1")
 	routed.route(t, venet, "10.8.71.11")
 
-	if _, err := call(cloud, patience); err != nil {
+	if _, err := call(cloud, timeout); err != nil {
 		t.Errorf("the host itself does not reach it: %v", err)
 	}
 	for _, p := range []*place{bridged, twins, routed} {

@@ -46,11 +46,11 @@ func MoveLinks(ctx context.Context, moves []Move, live ...string) error {
 	if err != nil {
 		return problem.New(problem.Failed, "list the host's links").Because(err)
 	}
-	there, back, err := relinks(moves, links)
-	if err != nil || len(there) == 0 {
+	changes, back, err := relinks(moves, links)
+	if err != nil || len(changes) == 0 {
 		return err
 	}
-	batch, err := newBatch(there)
+	batch, err := newBatch(changes)
 	if err != nil {
 		return problem.New(problem.Failed, "prepare to move links").Because(err)
 	}
@@ -87,7 +87,7 @@ type relink struct {
 }
 
 // relinks returns what is to be sent for moves, and for undoing them, last first.
-func relinks(moves []Move, links []netlink.Link) (there, back []relink, err error) {
+func relinks(moves []Move, links []netlink.Link) (changes, back []relink, err error) {
 	byName, byIndex := map[string]netlink.Link{}, map[int]string{}
 	for _, link := range links {
 		byName[link.Attrs().Name], byIndex[link.Attrs().Index] = link, link.Attrs().Name
@@ -106,19 +106,19 @@ func relinks(moves []Move, links []netlink.Link) (there, back []relink, err erro
 		if _, ok := ours(bridge); !ok {
 			return nil, nil, problem.New(problem.Failed, "%s is not one of Orrery's bridges", m.Bridge)
 		}
-		was, moved := on[m.Link]
+		from, moved := on[m.Link]
 		if !moved {
-			was = link.Attrs().MasterIndex
+			from = link.Attrs().MasterIndex
 		}
 		to := bridge.Attrs().Index
-		if was == to {
+		if from == to {
 			continue
 		}
 		on[m.Link] = to
-		there = append(there, relink{m, link.Attrs().Index, to})
-		back = append([]relink{{Move{m.Link, byIndex[was]}, link.Attrs().Index, was}}, back...)
+		changes = append(changes, relink{m, link.Attrs().Index, to})
+		back = append([]relink{{Move{m.Link, byIndex[from]}, link.Attrs().Index, from}}, back...)
 	}
-	return there, back, nil
+	return changes, back, nil
 }
 
 // A batch is relinks as the kernel takes them in one system call, and the socket on which it answers.

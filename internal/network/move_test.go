@@ -146,12 +146,12 @@ func TestMoveLinksGoesBack(t *testing.T) {
 	ends := append(makeEnds(t, "a", 3, cam), makeEnds(t, "b", 1, quarantined)...)
 	links, err := netlink.LinkList()
 	must(t, err)
-	there, back, err := relinks([]Move{
+	changes, back, err := relinks([]Move{
 		{ends[0], quarantined.Bridge}, {ends[1], closed.Bridge}, {ends[3], cam.Bridge}, {ends[2], quarantined.Bridge},
 	}, links)
 	must(t, err)
 	removeAll(t, closed)
-	err = relinkAll(there)
+	err = relinkAll(changes)
 	if err == nil || !strings.Contains(err.Error(), ends[1]+" to "+closed.Bridge) ||
 		strings.Contains(err.Error(), ends[0]) {
 		t.Errorf("the kernel refused: %v", err)

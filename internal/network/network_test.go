@@ -141,7 +141,7 @@ func TestPacketsKeepToTheirNetworks(t *testing.T) {
 	})
 	t.Run("from the host", func(t *testing.T) {
 		for _, address := range []string{"10.8.67.11", "10.8.68.11", "10.99.67.11"} {
-			if _, err := call(address, patience); err != nil {
+			if _, err := call(address, timeout); err != nil {
 				t.Errorf("%s: %v", address, err)
 			}
 		}

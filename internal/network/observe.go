@@ -67,7 +67,7 @@ func Observe(siteName string) ([]observe.Network, error) {
 
 func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.Link,
 	joints *vxlan.Seen) ([]observe.Network, error) {
-	there, err := comments(siteTable(siteName))
+	existing, err := comments(siteTable(siteName))
 	if err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func observeSite(siteName string, all []bridge, g *ports.Table, links []netlink.
 	if err != nil {
 		return nil, err
 	}
-	changed := !slices.Equal(there, ruleComments(shall))
-	masqueraded, known := commented(there)
+	changed := !slices.Equal(existing, ruleComments(shall))
+	masqueraded, known := commented(existing)
 	var networks []observe.Network
 	for _, b := range all {
 		if !b.marked || b.mark.Site != siteName {

@@ -83,11 +83,11 @@ func everywhere() *net.IPNet { return &net.IPNet{IP: net.IPv4zero.To4(), Mask: n
 
 // checkInside says what is not as setUpRouter left it.
 func checkInside(n spec.Network, addresses pair) error {
-	there, err := comments(routerTable)
+	existing, err := comments(routerTable)
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(there, ruleComments(routerRules(n))) {
+	if !slices.Equal(existing, ruleComments(routerRules(n))) {
 		return errors.New("the router's rules have changed")
 	}
 	if value, err := os.ReadFile(forwarding); err != nil || strings.TrimSpace(string(value)) != "1" {
@@ -113,11 +113,11 @@ func checkEnd(name, address string, mtu int) error {
 	if err != nil {
 		return err
 	}
-	has, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
+	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
 	if err != nil {
 		return err
 	}
-	if len(has) != 1 || has[0].IPNet.String() != address || link.Attrs().MTU != mtu || !ends.IsUp(link) {
+	if len(addresses) != 1 || addresses[0].IPNet.String() != address || link.Attrs().MTU != mtu || !ends.IsUp(link) {
 		return fmt.Errorf("the router's %s has changed", name)
 	}
 	return nil

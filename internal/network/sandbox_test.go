@@ -225,9 +225,9 @@ func (p *place) port(t *testing.T, bridge string) Port {
 		if err != nil {
 			return err
 		}
-		has, err := netlink.AddrList(link, netlink.FAMILY_V4)
-		if err == nil && len(has) > 0 {
-			port.MAC, port.Addresses = link.Attrs().HardwareAddr.String(), at(has[0].IPNet.String())
+		addresses, err := netlink.AddrList(link, netlink.FAMILY_V4)
+		if err == nil && len(addresses) > 0 {
+			port.MAC, port.Addresses = link.Attrs().HardwareAddr.String(), at(addresses[0].IPNet.String())
 		}
 		return err
 	})

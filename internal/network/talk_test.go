@@ -17,8 +17,8 @@ const port = "7"
 // takes well under a millisecond here. Where an answer is expected, a busy machine may take its
 // time.
 const (
-	unheard  = 200 * time.Millisecond
-	patience = 10 * time.Second
+	unheard = 200 * time.Millisecond
+	timeout = 10 * time.Second
 )
 
 // answer lets this namespace answer callers.
@@ -48,7 +48,7 @@ func call(address string, within time.Duration) (string, error) {
 		return "", err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(timeout))
 	seen, err := io.ReadAll(c)
 	return string(seen), err
 }
@@ -57,7 +57,7 @@ func call(address string, within time.Duration) (string, error) {
 func (p *place) reaches(t *testing.T, address, as string) {
 	t.Helper()
 	p.do(t, func() error {
-		seen, err := call(address, patience)
+		seen, err := call(address, timeout)
 		if err == nil && seen != as {
 			err = fmt.Errorf("%s sees %s instead of %s", address, seen, as)
 		}
@@ -91,7 +91,7 @@ func (p *place) hears(t *testing.T) func() string {
 		return err
 	})
 	return func() string {
-		c.SetReadDeadline(time.Now().Add(patience))
+		c.SetReadDeadline(time.Now().Add(timeout))
 		_, from, err := c.ReadFrom(make([]byte, 16))
 		must(t, err)
 		host, _, err := net.SplitHostPort(from.String())

@@ -54,7 +54,7 @@ func asks(t *testing.T, tap *os.File, from, address string) bool {
 	header := make([]byte, 10) // of virtio
 	_, err := tap.Write(append(header, question.bytes()...))
 	must(t, err)
-	must(t, tap.SetReadDeadline(time.Now().Add(patience/4)))
+	must(t, tap.SetReadDeadline(time.Now().Add(timeout/4)))
 	sender := netip.MustParseAddr(address).As4()
 	for b := make([]byte, 4096); ; {
 		n, err := tap.Read(b)

@@ -56,11 +56,11 @@ func choosePair(link netlink.Link) (pair, error) {
 
 // pairOf returns the pair of which a link has the host's address, and no other address.
 func pairOf(link netlink.Link) (pair, bool) {
-	has, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
-	if err != nil || len(has) != 1 {
+	addresses, err := ends.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
+	if err != nil || len(addresses) != 1 {
 		return pair{}, false
 	}
-	p, err := netip.ParsePrefix(has[0].IPNet.String())
+	p, err := netip.ParsePrefix(addresses[0].IPNet.String())
 	if err != nil || p.Bits() != 31 || !transfers.Contains(p.Addr()) || p != p.Masked() {
 		return pair{}, false
 	}

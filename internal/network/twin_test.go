@@ -374,18 +374,19 @@ func TestChoosePair(t *testing.T) {
 		}
 		return p
 	}
-	was := pairNow()
+	before := pairNow()
 	makeAll(t, n)
-	if is := pairNow(); is != was {
-		t.Errorf("changed from %v to %v", was, is)
+	if after := pairNow(); after != before {
+		t.Errorf("changed from %v to %v", before, after)
 	}
 	// Somebody else has come to use it.
 	lo, err := netlink.LinkByName("lo")
 	must(t, err)
-	must(t, netlink.AddrAdd(lo, &netlink.Addr{IPNet: mustNet(was.router.Addr().String() + "/32")}))
+	must(t, netlink.AddrAdd(lo, &netlink.Addr{IPNet: mustNet(before.router.Addr().String() + "/32")}))
 	makeAll(t, n)
-	if is := pairNow(); is == was || is.host.Overlaps(was.host) || !transfers.Contains(is.router.Addr()) {
-		t.Errorf("chose %v, where %v is taken", is, was)
+	if after := pairNow(); after == before || after.host.Overlaps(before.host) ||
+		!transfers.Contains(after.router.Addr()) {
+		t.Errorf("chose %v, where %v is taken", after, before)
 	}
 	same(t, []spec.Network{n})
 	if p := newPair(netip.MustParsePrefix("169.254.9.4/31")); p.router.String() != "169.254.9.5/31" {

@@ -41,7 +41,7 @@ func TestUplink(t *testing.T) {
 		return
 	}
 	ctx := context.Background()
-	is := wires(t)
+	state := wires(t)
 	uplinks := map[string]spec.Uplink{"a bridge": {Bridge: "br0"}}
 	if exec.Command("ip", strings.Fields("link add link w1 name there type vlan id 100")...).Run() == nil {
 		uplinks["a VLAN"] = spec.Uplink{Interface: "w0", VLAN: 100}
@@ -52,7 +52,7 @@ func TestUplink(t *testing.T) {
 	} else { // scenarios/metal shows it
 		t.Run("VLAN", func(t *testing.T) { t.Skip("this kernel has no VLANs") })
 	}
-	was := is()
+	before := state()
 	for what, u := range uplinks {
 		n := spec.Network{Site: "toykat", Name: "lan", Bridge: site.BridgeName("toykat", "lan"), Subnet: "10.99.1.0/24",
 			Gateway: "10.99.1.1/24", NAT: true, MTU: 1500, Uplink: u}
@@ -108,8 +108,8 @@ func TestUplink(t *testing.T) {
 			must(t, err)
 			must(t, netlink.LinkDel(link))
 		}
-		if now := is(); now != was {
-			t.Errorf("%s: what the host has was\n%s\nand is\n%s", what, was, now)
+		if now := state(); now != before {
+			t.Errorf("%s: what the host has was\n%s\nand is\n%s", what, before, now)
 		}
 	}
 	for what, c := range map[string]struct {

@@ -127,7 +127,7 @@ func TestNodesReachOfTheHostWhatIsOpen(t *testing.T) {
 	makeAll(t, other)
 	cam11.misses(t, "10.8.67.1", "192.0.2.1")
 	// The host reaches its nodes in any case.
-	if _, err := call("10.8.67.11", patience); err != nil {
+	if _, err := call("10.8.67.11", timeout); err != nil {
 		t.Error(err)
 	}
 }
@@ -150,8 +150,8 @@ func TestAnswersCannotBeForged(t *testing.T) {
 		"outside": "192.0.2.1:4001 192.0.2.2:53", "a node": "10.8.67.1:4002 10.8.67.12:53",
 		"a node on a routed network": "10.8.72.1:4003 10.8.72.12:53",
 	} {
-		here, there, _ := strings.Cut(waits, " ")
-		from, to := netip.MustParseAddrPort(here), netip.MustParseAddrPort(there)
+		here, remote, _ := strings.Cut(waits, " ")
+		from, to := netip.MustParseAddrPort(here), netip.MustParseAddrPort(remote)
 		c, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(from), net.UDPAddrFromAddrPort(to))
 		must(t, err)
 		_, err = c.Write([]byte("who?"))
@@ -162,7 +162,7 @@ func TestAnswersCannotBeForged(t *testing.T) {
 			}
 			p.forge(t, func(datagram func(from, to string)) error {
 				for range 3 {
-					datagram(there, here)
+					datagram(remote, here)
 				}
 				return nil
 			})
@@ -234,7 +234,7 @@ func TestLoopbackIsNotTracked(t *testing.T) {
 	makeAll(t, cam)
 	talk := func() int {
 		for range 5 {
-			_, err := call("127.0.0.1", patience)
+			_, err := call("127.0.0.1", timeout)
 			must(t, err)
 		}
 		flows := slices.DeleteFunc(tracked(t), func(f *netlink.ConntrackFlow) bool {
@@ -275,8 +275,9 @@ func TestLoopbackIsNotTracked(t *testing.T) {
 		c.AddRule(&nftables.Rule{Table: filter, Chain: chain, Exprs: []expr.Any{&expr.Counter{}}})
 	}))
 	makeAll(t, cam)
-	if there, err := comments(siteTable("karoo")); err != nil || strings.Contains(strings.Join(there, "\n"), "output ") {
-		t.Errorf("beside another's filter the rules are %q, %v", there, err)
+	if existing, err := comments(siteTable("karoo")); err != nil ||
+		strings.Contains(strings.Join(existing, "\n"), "output ") {
+		t.Errorf("beside another's filter the rules are %q, %v", existing, err)
 	}
 	must(t, flush(func(c *nftables.Conn) { c.DelTable(filter) }))
 	removeAll(t, cam)

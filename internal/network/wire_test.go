@@ -79,7 +79,7 @@ func TestHostOnItsBridge(t *testing.T) {
 		node.reaches(t, "192.0.2.12", "192.0.2.11")
 		beyond.reaches(t, "192.0.2.11", "192.0.2.12")
 		beyond.reaches(t, "192.0.2.1", "192.0.2.12")
-		if _, err := call("192.0.2.11", patience); err != nil {
+		if _, err := call("192.0.2.11", timeout); err != nil {
 			t.Errorf("%s: the host does not reach its node: %v", why, err)
 		}
 	}

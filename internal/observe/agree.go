@@ -62,7 +62,7 @@ func OwnerOf(declared []site.Node, words []Word, blind bool) Owner {
 		}
 		on := -1
 		for i := range words {
-			if _, has := words[i].Live[node]; has {
+			if _, ok := words[i].Live[node]; ok {
 				if on >= 0 {
 					return Nobody
 				}
@@ -126,16 +126,16 @@ type objection struct {
 // check returns an error if the newer record says of nodes of this host what its own contradicts.
 func (o objection) check() error {
 	for _, node := range o.nodes() {
-		was, known := o.live(node)
-		if is, listed := o.head.Active[node]; listed && (!known || is != was) {
-			if live, there := o.Live[node]; !o.underWay(node, is) || there && live != is {
-				return o.contradiction("it is live", is, node)
+		current, known := o.live(node)
+		if active, listed := o.head.Active[node]; listed && (!known || active != current) {
+			if live, ok := o.Live[node]; !o.underWay(node, active) || ok && live != active {
+				return o.contradiction("it is live", active, node)
 			}
 		} else if _, on := o.Active[node]; on && !listed {
 			return o.contradiction("it is live", 0, node)
 		}
-		if former, listed := o.head.Former[node]; listed && former != was && !o.underWay(node, former) {
-			if own, has := o.Former[node]; !has || own != former {
+		if former, listed := o.head.Former[node]; listed && former != current && !o.underWay(node, former) {
+			if own, ok := o.Former[node]; !ok || own != former {
 				return o.contradiction("rollback returns to it", former, node)
 			}
 		}
@@ -191,42 +191,42 @@ func (w *Word) live(node string) (release int, known bool) {
 func (w *Word) underWay(node string, release int) bool {
 	if w.Switch != nil {
 		for _, group := range []map[string]int{w.Switch.To, w.Switch.End} {
-			if to, has := group[node]; has && to == release {
+			if to, ok := group[node]; ok && to == release {
 				return true
 			}
 		}
 	}
-	back, has := w.back(node)
-	return has && back == release
+	back, ok := w.back(node)
+	return ok && back == release
 }
 
 // tries reports whether a host has on record a trial, or a switch that may begin one, after which a
 // node goes back to a release.
 func (w *Word) tries(node string, back int) bool {
 	if w.Trial != nil {
-		own, has := w.Trial.Back[node]
-		return has && own == back
+		own, ok := w.Trial.Back[node]
+		return ok && own == back
 	}
 	if w.Switch == nil {
 		return false
 	}
-	own, has := w.Switch.End[node]
-	return has && own == back
+	own, ok := w.Switch.End[node]
+	return ok && own == back
 }
 
 // ends reports whether a switch may end with a node at a release: it is there, or the host has on
 // record that it goes there.
 func (w *Word) ends(node string, release int) bool {
-	was, known := w.live(node)
-	return known && was == release || w.underWay(node, release)
+	current, known := w.live(node)
+	return known && current == release || w.underWay(node, release)
 }
 
 // mayIntend reports whether a switch that the host does not know may be one that had not begun: a
 // rollback, or the first switch of a node.
 func (w *Word) mayIntend(node string, end int) bool {
-	former, has := w.Former[node]
+	former, ok := w.Former[node]
 	_, known := w.live(node)
-	return has && former == end || !known
+	return ok && former == end || !known
 }
 
 // unbegun reports whether the newer record has a switch of nodes of this host that it does not
@@ -244,8 +244,8 @@ func (o objection) onTrial() bool {
 	return o.Trial != nil && o.head.Trial == nil && o.head.Switch == nil &&
 		slices.ContainsFunc(o.nodes(), func(node string) bool {
 			back, tried := o.Trial.Back[node]
-			live, there := o.Live[node]
-			return tried && there && live != back && o.Active[node] == live && o.head.Active[node] == live
+			live, ok := o.Live[node]
+			return tried && ok && live != back && o.Active[node] == live && o.head.Active[node] == live
 		})
 }
 
@@ -266,20 +266,20 @@ func (o objection) contradiction(what string, release int, nodes ...string) erro
 // nodes are: each where its own host has it on record. One of nodes of which nothing is live is
 // none.
 func unbegin(words []Word, head int, owner Owner) *Switch {
-	was := words[head].Switch
-	is := *was
-	is.To, is.End = map[string]int{}, map[string]int{}
-	for node, to := range was.To {
+	old := words[head].Switch
+	result := *old
+	result.To, result.End = map[string]int{}, map[string]int{}
+	for node, to := range old.To {
 		on := owner(node)
 		if on < 0 {
 			on = head
 		}
 		if live, known := words[on].live(node); known {
-			is.To[node], is.End[node] = to, live
+			result.To[node], result.End[node] = to, live
 		}
 	}
-	if len(is.To) == 0 {
+	if len(result.To) == 0 {
 		return nil
 	}
-	return &is
+	return &result
 }

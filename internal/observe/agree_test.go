@@ -76,15 +76,15 @@ func TestAgreeHostile(t *testing.T) {
 	// Of a node that the site file places nowhere, that host speaks which has it; if none has, all do.
 	free := Releases{Active: map[string]int{"free": 6}}.After(Releases{})
 	move := func(r *Releases) { r.Active["free"] = 7 }
-	has := func(i int) func(*[2]Word) { return func(w *[2]Word) { w[i].Live["free"] = 6 } }
+	holder := func(i int) func(*[2]Word) { return func(w *[2]Word) { w[i].Live["free"] = 6 } }
 	for what, c := range map[string]struct {
 		words []func(*[2]Word)
 		fine  bool
 	}{
 		"nobody has it":      {nil, false},
-		"the other has it":   {[]func(*[2]Word){has(0)}, false},
-		"both have it":       {[]func(*[2]Word){has(0), has(1)}, false},
-		"it has it itself":   {[]func(*[2]Word){has(1)}, true},
+		"the other has it":   {[]func(*[2]Word){holder(0)}, false},
+		"both have it":       {[]func(*[2]Word){holder(0), holder(1)}, false},
+		"it has it itself":   {[]func(*[2]Word){holder(1)}, true},
 		"the other has none": {[]func(*[2]Word){func(w *[2]Word) { w[0].Releases = Releases{} }}, true},
 	} {
 		if _, err := agreeing(free, move, c.words...); (err == nil) != c.fine {

@@ -13,7 +13,7 @@ import (
 // all of them are to have on record: a switch that was interrupted, which ends where the trial goes
 // back to, as each host has it on record for its own nodes. A release that is not confirmed on all
 // hosts is not confirmed.
-func apart(words []Word, owner Owner) (agreed Releases, why string, is bool) {
+func apart(words []Word, owner Owner) (agreed Releases, why string, ok bool) {
 	for i := range words {
 		gone := &words[i]
 		if gone.wentBack() == nil {

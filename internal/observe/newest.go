@@ -39,10 +39,10 @@ func (r Releases) bare() Releases {
 
 // After returns what is put on record in the place of something, and names it. Of two hosts that
 // had the same before, and put the same in its place, both name it so.
-func (r Releases) After(was Releases) Releases {
-	former := was.State()
+func (r Releases) After(before Releases) Releases {
+	former := before.State()
 	r.Staged = nil
-	r.Past = slices.Clone(was.Past)
+	r.Past = slices.Clone(before.Past)
 	if former != "" {
 		r.Past = append(r.Past, former)
 	}
@@ -53,12 +53,12 @@ func (r Releases) After(was Releases) Releases {
 
 // Merged names what several hosts have on record, as one state that comes from all of theirs.
 func Merged(all []Releases) Releases {
-	var was Releases
+	var merged Releases
 	var states []string
 	for _, r := range all {
 		for _, state := range r.Past[max(0, len(r.Past)-known):] { // a host may say more
-			if !slices.Contains(was.Past, state) {
-				was.Past = append(was.Past, state)
+			if !slices.Contains(merged.Past, state) {
+				merged.Past = append(merged.Past, state)
 			}
 		}
 		if state := r.State(); state != "" && !slices.Contains(states, state) {
@@ -68,12 +68,12 @@ func Merged(all []Releases) Releases {
 	switch len(states) {
 	case 0:
 	case 1:
-		was.ID = states[0]
+		merged.ID = states[0]
 	default:
-		was.Past = append(was.Past, states...)
-		was.ID = spec.Digest(states)
+		merged.Past = append(merged.Past, states...)
+		merged.ID = spec.Digest(states)
 	}
-	return was
+	return merged
 }
 
 // newest returns the word with the newest record, which all other hosts had before or have as well,

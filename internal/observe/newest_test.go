@@ -9,8 +9,8 @@ import (
 )
 
 // spoken returns what hosts sv1, sv2, … say.
-func spoken(has []Releases) (words []Word) {
-	for i, r := range has {
+func spoken(all []Releases) (words []Word) {
+	for i, r := range all {
 		words = append(words, Word{Host: "sv" + strconv.Itoa(i+1), Releases: r})
 	}
 	return words
@@ -47,13 +47,13 @@ func TestNewest(t *testing.T) {
 			t.Errorf("%s: agreed is %+v: %v", what, agreed, err)
 		}
 	}
-	for what, has := range map[string][]Releases{
+	for what, releases := range map[string][]Releases{
 		"apart":          {second, fork},
 		"after one":      {third, first, fork},
 		"two without id": {first, {Active: map[string]int{"web": 1}}},
 		"one name":       {second, {Active: map[string]int{"web": 1}, ID: second.ID, Past: second.Past}},
 	} {
-		if _, err := Agree(spoken(has), elsewhere); !problem.Is(err, problem.Surprise) {
+		if _, err := Agree(spoken(releases), elsewhere); !problem.Is(err, problem.Surprise) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -118,10 +118,10 @@ func TestApart(t *testing.T) {
 		"all were told":       {settled, gone, false},
 	} {
 		for _, all := range [][]Releases{{c.a, c.b}, {c.b, c.a}} {
-			agreed, _, is := apart(spoken(all), elsewhere)
-			if is != c.apart || is && (agreed.Switch == nil || agreed.Switch.End["web"] != 0 ||
+			agreed, _, ok := apart(spoken(all), elsewhere)
+			if ok != c.apart || ok && (agreed.Switch == nil || agreed.Switch.End["web"] != 0 ||
 				agreed.Switch.To["web"] != 700 || agreed.Trial != nil) {
-				t.Errorf("%s: %v, %+v", what, is, agreed)
+				t.Errorf("%s: %v, %+v", what, ok, agreed)
 			}
 		}
 	}

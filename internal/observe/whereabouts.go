@@ -19,8 +19,8 @@ func Whereabouts(hosts []Host, stage int) map[string][]string {
 			if hosts[i].Nodes[j].Staged {
 				on = apart
 			}
-			if had := on[name]; len(had) == 0 || had[len(had)-1] != hosts[i].Name { // of several releases
-				on[name] = append(had, hosts[i].Name)
+			if listed := on[name]; len(listed) == 0 || listed[len(listed)-1] != hosts[i].Name { // of several releases
+				on[name] = append(listed, hosts[i].Name)
 			}
 		}
 	}

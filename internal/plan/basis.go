@@ -92,6 +92,6 @@ func (b *basis) barred(n *site.Node) bool {
 	if !b.drained(n.Host) {
 		return false
 	}
-	_, there := b.hosts[n.Host].Node(n.Name)
-	return !there
+	_, ok := b.hosts[n.Host].Node(n.Name)
+	return !ok
 }

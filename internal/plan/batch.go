@@ -79,16 +79,16 @@ func bounded(s *site.Site, goal Goal) bool {
 // are away, or not known to be healthy, already. Among the former those come first that are not
 // known to be healthy: what failed before fails again before another node is touched.
 func chains(d *draft) (rolled, away []*chain) {
-	there := map[string]*observe.Node{}
+	nodes := map[string]*observe.Node{}
 	for _, h := range d.hosts {
 		for i := range h.Nodes {
-			if n := &h.Nodes[i]; there[n.Name] == nil || n.State == observe.Running {
-				there[n.Name] = n
+			if n := &h.Nodes[i]; nodes[n.Name] == nil || n.State == observe.Running {
+				nodes[n.Name] = n
 			}
 		}
 	}
 	all := map[string]*chain{}
-	names := d.concerned(func(n *site.Node) bool { return there[n.Name] != nil })
+	names := d.concerned(func(n *site.Node) bool { return nodes[n.Name] != nil })
 	for _, name := range names {
 		all[name] = &chain{node: name}
 	}
@@ -103,10 +103,10 @@ func chains(d *draft) (rolled, away []*chain) {
 		if len(c.steps) == 0 {
 			continue
 		}
-		has := there[c.node]
+		node := nodes[c.node]
 		failing := func(d observe.Drift) bool { return d.How == observe.Failing }
-		proven := has.Configured && has.Proven == has.Config.Health && !slices.ContainsFunc(has.Drift, failing)
-		c.rolls = has.State == observe.Running && c.gate(d.Steps) >= 0
+		proven := node.Configured && node.Proven == node.Config.Health && !slices.ContainsFunc(node.Drift, failing)
+		c.rolls = node.State == observe.Running && c.gate(d.Steps) >= 0
 		switch {
 		case !c.rolls:
 			away = append(away, c)

@@ -233,10 +233,10 @@ func TestBatches(t *testing.T) {
 		f.reach(t, first)
 		s := g.edited(t).site()
 		goal = bounds(t, s)
-		was := f.observe()
+		before := f.observe()
 		p := f.up(t, s, goal)
 		wantOrder(t, p, s)
-		wantBatches(t, p, s, was, goal)
+		wantBatches(t, p, s, before, goal)
 		if len(p.Batches) == 0 {
 			return
 		}
@@ -261,7 +261,7 @@ func TestBatches(t *testing.T) {
 		if mended := f.run(back, 4); !mended.OK() {
 			t.Fatalf("%v\n%s\nback\n%s", mended.Failed, text(p), text(back))
 		}
-		wantServing(t, f, was, p, result, left)
+		wantServing(t, f, before, p, result, left)
 		for _, h := range f.hosts {
 			h.Healthy = nil
 		}
@@ -290,10 +290,10 @@ func TestBatchesAfterKill(t *testing.T) {
 			f.run(f.up(t, s, goal), 1+small(t, 3, "parallel"))
 			f.faults.Revive()
 		}
-		was := f.observe()
+		before := f.observe()
 		p := f.up(t, s, goal)
 		wantOrder(t, p, s)
-		wantBatches(t, p, s, was, goal)
+		wantBatches(t, p, s, before, goal)
 		if result := f.run(p, 4); !result.OK() {
 			t.Fatalf("%v\n%s", result.Failed, text(p))
 		}
@@ -336,7 +336,7 @@ func wantUntouched(t *rapid.T, p *plan.Plan, r *apply.Result, watch *ended) {
 
 // wantServing checks that, after nodes were put back, those of batches run, and are as they were or
 // as they shall be.
-func wantServing(t *rapid.T, f *fleet, was []observe.Host, p *plan.Plan, r *apply.Result, left []string) {
+func wantServing(t *rapid.T, f *fleet, before []observe.Host, p *plan.Plan, r *apply.Result, left []string) {
 	t.Helper()
 	whole := map[string]bool{}
 	for _, name := range slices.Concat(p.Batches...) {
@@ -346,15 +346,15 @@ func wantServing(t *rapid.T, f *fleet, was []observe.Host, p *plan.Plan, r *appl
 		delete(whole, s.Subject)
 	}
 	now := f.observe()
-	for i := range was {
-		for _, n := range was[i].Nodes {
+	for i := range before {
+		for _, n := range before[i].Nodes {
 			if whole[n.Name] || slices.Contains(left, n.Name) || !slices.Contains(slices.Concat(p.Batches...), n.Name) {
 				continue
 			}
-			is, ok := now[i].Node(n.Name)
-			if !ok || is.State != observe.Running || !is.Configured && n.Configured || is.Layer != n.Layer ||
-				is.Base != n.Base || spec.Differences(is.Config.Parts, n.Config.Parts) != "" {
-				t.Fatalf("node %s was\n%+v, is\n%+v after\n%s", n.Name, n, is, text(p))
+			current, ok := now[i].Node(n.Name)
+			if !ok || current.State != observe.Running || !current.Configured && n.Configured || current.Layer != n.Layer ||
+				current.Base != n.Base || spec.Differences(current.Config.Parts, n.Config.Parts) != "" {
+				t.Fatalf("node %s was\n%+v, is\n%+v after\n%s", n.Name, n, current, text(p))
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func TestDriftedNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLines(t, p, "network cam: network: its link is down, rules changed")
-	if was := p.Steps[0].WasNetwork; was == nil || *was != hosts[0].Networks[0].Network {
-		t.Errorf("it was %+v", was)
+	if old := p.Steps[0].WasNetwork; old == nil || *old != hosts[0].Networks[0].Network {
+		t.Errorf("it was %+v", old)
 	}
 }

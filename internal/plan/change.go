@@ -20,16 +20,16 @@ type change struct {
 
 // unfit says why a node that is there cannot become the wanted one, so that it has to go first; "" if it can.
 func (c *change) unfit() string {
-	has, wanted := c.has, c.wanted
+	current, wanted := c.has, c.wanted
 	switch {
-	case has.State == observe.Broken:
+	case current.State == observe.Broken:
 		return "half made"
-	case has.ID != wanted.ID:
-		return fmt.Sprintf("id changed from %d to %d", has.ID, wanted.ID)
-	case has.Engine != wanted.Engine:
-		return fmt.Sprintf("engine changed from %s to %s", has.Engine, wanted.Engine)
+	case current.ID != wanted.ID:
+		return fmt.Sprintf("id changed from %d to %d", current.ID, wanted.ID)
+	case current.Engine != wanted.Engine:
+		return fmt.Sprintf("engine changed from %s to %s", current.Engine, wanted.Engine)
 	case !c.can().Keep && c.replaceReason() != "":
-		return c.replaceReason() + "; the engine " + has.Engine + " keeps nothing of what it replaces"
+		return c.replaceReason() + "; the engine " + current.Engine + " keeps nothing of what it replaces"
 	}
 	return ""
 }
@@ -41,11 +41,11 @@ func (c *change) replaceReason() string { return stand.LayerChange(&c.has.Node, 
 
 // replug says how the disks of a machine change while it runs; "": they do not, or it has to be started anew.
 func (c *change) replug() string {
-	was, is := c.has.VM, c.wanted.VM
-	if c.has.State != observe.Running || !c.can().PlugDisk || spec.Digest(was.Fixed()) != spec.Digest(is.Fixed()) {
+	current, wanted := c.has.VM, c.wanted.VM
+	if c.has.State != observe.Running || !c.can().PlugDisk || spec.Digest(current.Fixed()) != spec.Digest(wanted.Fixed()) {
 		return ""
 	}
-	if how, live := was.Replug(is); live {
+	if how, live := current.Replug(wanted); live {
 		return how.String()
 	}
 	return ""

@@ -105,8 +105,8 @@ func linkClaims(host string, n *spec.Node, nics []spec.NIC) []claim {
 // placeClaims returns the places of the nodes that were on a network: they have to stand still.
 func placeClaims(h *observe.Host, on *spec.Network) (all []claim) {
 	for i := range h.Nodes {
-		if was := &h.Nodes[i].Node; stands(was, on) {
-			all = append(all, placeClaim(h.Name, was))
+		if node := &h.Nodes[i].Node; stands(node, on) {
+			all = append(all, placeClaim(h.Name, node))
 		}
 	}
 	return all

@@ -26,12 +26,12 @@ func companions(
 ) (all []*companion, err error) {
 	for i := range hosts {
 		h := &hosts[i]
-		for _, has := range h.Nodes {
-			to := moves[has.Name]
-			if !has.Staged || to == "" || to == h.Name || h.Unknown {
+		for _, node := range h.Nodes {
+			to := moves[node.Name]
+			if !node.Staged || to == "" || to == h.Name || h.Unknown {
 				continue
 			}
-			c := &companion{journey: journey{node: has.Name, has: has, from: h.Name, to: to}}
+			c := &companion{journey: journey{node: node.Name, has: node, from: h.Name, to: to}}
 			if err := c.check(b, before[c.from], &h.Releases); err != nil {
 				return nil, err
 			}
@@ -50,7 +50,7 @@ func (c *companion) check(b *basis, from *observe.Host, r *observe.Releases) (er
 			c.node, c.to, release, c.from, fmt.Sprintf(format, args...)).Try("%s", cure)
 	}
 	end := "orrery release prune --keep 0 first"
-	if former, is := r.Former[c.node]; is && former == c.has.Release {
+	if former, ok := r.Former[c.node]; ok && former == c.has.Release {
 		end = fmt.Sprintf("orrery stage --release %s %s --give-up-rollback first", release, c.node)
 		if former == 0 {
 			end = "have site.toml say of it what it said then, or orrery rollback first"
@@ -105,13 +105,13 @@ func (m *mover) bring(all []*companion) {
 		h := m.before[name]
 		for i := range h.Networks {
 			n := &h.Networks[i].Network
-			on := func(has observe.Node) bool {
-				return site.Quarantine(m.site.Key(), has.Release) == n.Site && stands(&has.Node, n)
+			on := func(node observe.Node) bool {
+				return site.Quarantine(m.site.Key(), node.Release) == n.Site && stands(&node.Node, n)
 			}
 			goes := func(c *companion) bool { return c.from == name && on(c.has) }
-			stays := func(has observe.Node) bool {
-				return has.Staged && on(has) &&
-					!slices.ContainsFunc(all, func(c *companion) bool { return c.from == name && c.has.ID == has.ID })
+			stays := func(node observe.Node) bool {
+				return node.Staged && on(node) &&
+					!slices.ContainsFunc(all, func(c *companion) bool { return c.from == name && c.has.ID == node.ID })
 			}
 			if slices.ContainsFunc(all, goes) && !slices.ContainsFunc(h.Nodes, stays) {
 				m.removeNetwork(h, n, "no node of this host is on it any more", left[name])

@@ -70,13 +70,14 @@ func TestEquipped(t *testing.T) {
 	} {
 		s := observatory()
 		c.edit(&s.Nodes[3])
-		able := observe.Capabilities{Keep: true, Accel: observe.KVM, Models: []string{"486", "Nehalem", "host", "max"}}
+		capabilities := observe.Capabilities{Keep: true, Accel: observe.KVM,
+			Models: []string{"486", "Nehalem", "host", "max"}}
 		if c.name == "its own model, emulated" {
-			able.Accel = observe.TCG
+			capabilities.Accel = observe.TCG
 		}
 		hosts := []observe.Host{{
 			Name: "sv1", Cpus: 3, Online: "0-2", Memory: 1 << 40,
-			Engines:   map[string]observe.Capabilities{"fake": {Keep: true}, site.KVM: able},
+			Engines:   map[string]observe.Capabilities{"fake": {Keep: true}, site.KVM: capabilities},
 			Hugepages: []observe.Hugepages{{Size: 2 << 20, Total: 512, Free: 3}, {Size: 1 << 30, Total: 4, Free: 4}},
 			Numa: []observe.Numa{
 				{ID: 0, Online: "0-1", Hugepages: []observe.Hugepages{{Size: 1 << 30, Total: 2}}},
@@ -108,8 +109,8 @@ func TestPagesOfItsOwn(t *testing.T) {
 	f.reach(t, s)
 	s.Nodes[3].VM.Hugepages = 2 << 20
 	hosts := f.observe()
-	has, _ := hosts[0].Node("portal")
-	has.VM.Hugepages = 2 << 20
+	node, _ := hosts[0].Node("portal")
+	node.VM.Hugepages = 2 << 20
 	hosts[0].Hugepages = []observe.Hugepages{{Size: 2 << 20, Total: 256}}
 	if p, err := plan.Up(s, hosts, plan.Goal{}); err != nil || !p.Empty() {
 		t.Errorf("%v", err)
@@ -134,11 +135,11 @@ func TestPagesElsewhere(t *testing.T) {
 	s := observatory()
 	virtual(&s.Nodes[3])
 	f.reach(t, s)
-	here, there := 0, 1
-	s.Nodes[3].VM.Hugepages, s.Nodes[3].VM.Numa = 2<<20, &there
+	here, other := 0, 1
+	s.Nodes[3].VM.Hugepages, s.Nodes[3].VM.Numa = 2<<20, &other
 	hosts := f.observe()
-	has, _ := hosts[0].Node("portal")
-	has.VM.Hugepages, has.VM.Numa = 2<<20, &here
+	node, _ := hosts[0].Node("portal")
+	node.VM.Hugepages, node.VM.Numa = 2<<20, &here
 	all := []observe.Hugepages{{Size: 2 << 20, Total: 256}}
 	none := []observe.Hugepages{{Size: 2 << 20}}
 	hosts[0].Hugepages, hosts[0].Numa = all,
@@ -202,8 +203,8 @@ func TestDataShutsDown(t *testing.T) {
 		f.reach(t, s)
 		hosts := f.observe()
 		hosts[0].Functions = []observe.Function{{Address: "0000:03:00.0", Driver: "e1000e", Group: "1"}}
-		has, _ := hosts[0].Node("portal")
-		c.edit(&has.VM)
+		node, _ := hosts[0].Node("portal")
+		c.edit(&node.VM)
 		c.edit(&s.Nodes[3].VM)
 		only := plan.Goal{Nodes: map[string]bool{"portal": true}}
 		down := []string{"node portal: destroy: asked for"}
@@ -212,7 +213,7 @@ func TestDataShutsDown(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			wantLines(t, plan.Down(s, hosts, only), down...)
-			has.Base = "former"
+			node.Base = "former"
 			p, err := plan.Up(s, hosts, only)
 			if err != nil {
 				t.Fatal(err)
@@ -249,9 +250,9 @@ func TestSmallerDisk(t *testing.T) {
 		"a device now":      {func(s *site.Site) { portal(s).VM.Disks[0] = site.Drive{Name: "data", Disk: "/dev/sdz"} }, ""},
 		"with its root new": {func(s *site.Site) { portal(s).VM.Size, s.Images[0].Packages = 1<<30, []string{"vim"} }, ""},
 	} {
-		is := withDisks()
-		c.edit(is)
-		_, err := plan.Up(is, f.observe(), plan.Goal{})
+		wanted := withDisks()
+		c.edit(wanted)
+		_, err := plan.Up(wanted, f.observe(), plan.Goal{})
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", name, err)

@@ -10,12 +10,13 @@ import (
 // TestDrainedHost: what is on a drained host goes on there; what is not comes to another, or is
 // left alone where it is declared there.
 func TestDrainedHost(t *testing.T) {
-	s, there := onTwo(t, bare("a", "sv2"), bare("ab", ""), bare("new", ""), bare("fixed", "sv2"), bare("to-move", "sv2"))
+	s, observed := onTwo(t, bare("a", "sv2"), bare("ab", ""), bare("new", ""), bare("fixed", "sv2"),
+		bare("to-move", "sv2"))
 	can := map[string]observe.Capabilities{"lxc": {Containers: true}}
 	hosts := []observe.Host{
-		{Name: "sv1", Cpus: 8, Memory: 1 << 34, Engines: can, Nodes: []observe.Node{there("to-move")}},
+		{Name: "sv1", Cpus: 8, Memory: 1 << 34, Engines: can, Nodes: []observe.Node{observed("to-move")}},
 		{Name: "sv2", Cpus: 64, Memory: 1 << 36, Engines: can, Drained: &observe.Drain{Who: "ada"},
-			Nodes: []observe.Node{there("a"), there("ab")}},
+			Nodes: []observe.Node{observed("a"), observed("ab")}},
 	}
 	p, err := Up(s, hosts, Goal{})
 	if err != nil {

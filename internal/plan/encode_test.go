@@ -22,19 +22,19 @@ func travelled(t failer, s *plan.Step) *plan.Step {
 	if err != nil {
 		t.Fatalf("%s: %v", s, err)
 	}
-	is, err := plan.Decode(text)
+	decoded, err := plan.Decode(text)
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", s, err, text)
 	}
-	was, now := reflect.ValueOf(*s), reflect.ValueOf(*is)
-	for i := range was.NumField() { // those, too, that are left out where a plan is shown
-		a, _ := json.Marshal(was.Field(i).Interface())
+	before, now := reflect.ValueOf(*s), reflect.ValueOf(*decoded)
+	for i := range before.NumField() { // those, too, that are left out where a plan is shown
+		a, _ := json.Marshal(before.Field(i).Interface())
 		b, _ := json.Marshal(now.Field(i).Interface())
 		if string(a) != string(b) {
-			t.Fatalf("%s: %s was\n%s\nand is\n%s", s, was.Type().Field(i).Name, a, b)
+			t.Fatalf("%s: %s was\n%s\nand is\n%s", s, before.Type().Field(i).Name, a, b)
 		}
 	}
-	return is
+	return decoded
 }
 
 // TestStepsTravel: whatever steps a plan has, there or back, they are the same after they were encoded.
@@ -93,7 +93,7 @@ func TestNoSecretTravels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := 0
+	count := 0
 	for _, step := range p.Steps {
 		whole, err := packer.Pack(step, func() (*site.Site, error) { return s, nil })
 		if err != nil {
@@ -106,10 +106,10 @@ func TestNoSecretTravels(t *testing.T) {
 			if !f.Secret || f.Content != nil || f.Mode != 0o600 {
 				t.Errorf("%s: %+v", step, f)
 			}
-			there++
+			count++
 		}
 	}
-	if there == 0 {
+	if count == 0 {
 		t.Error("no step has the file")
 	}
 }

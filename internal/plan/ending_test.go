@@ -36,8 +36,8 @@ func TestEnding(t *testing.T) {
 				t.Errorf("%+v: %q", ending, lines(p))
 			}
 			for _, step := range ends {
-				if is := travelled(t, step); is.Kind != kind || is.Timeout != ending.Timeout {
-					t.Errorf("%+v: %s within %v", ending, is, is.Timeout)
+				if decoded := travelled(t, step); decoded.Kind != kind || decoded.Timeout != ending.Timeout {
+					t.Errorf("%+v: %s within %v", ending, decoded, decoded.Timeout)
 				}
 			}
 		}

@@ -69,7 +69,7 @@ func TestMachineLimits(t *testing.T) {
 func TestUnable(t *testing.T) {
 	lacks := observe.Capabilities{Unable: observe.Lack{What: "QEMU is not installed",
 		Cure: "apt-get install qemu-system-x86"}}
-	able := observe.Capabilities{Keep: true}
+	caps := observe.Capabilities{Keep: true}
 	for _, c := range []struct {
 		name    string
 		edit    func(*site.Node)
@@ -77,15 +77,15 @@ func TestUnable(t *testing.T) {
 		exit    problem.Kind
 		want    string
 	}{
-		{"able", virtual, map[string]observe.Capabilities{"fake": able, site.KVM: able}, 0, ""},
+		{"able", virtual, map[string]observe.Capabilities{"fake": caps, site.KVM: caps}, 0, ""},
 		{"nobody asked", virtual, nil, 0, ""},
-		{"no machine", func(*site.Node) {}, map[string]observe.Capabilities{"fake": able, site.KVM: lacks}, 0, ""},
-		{"no QEMU", virtual, map[string]observe.Capabilities{"fake": able, site.KVM: lacks}, problem.Unable,
+		{"no machine", func(*site.Node) {}, map[string]observe.Capabilities{"fake": caps, site.KVM: lacks}, 0, ""},
+		{"no QEMU", virtual, map[string]observe.Capabilities{"fake": caps, site.KVM: lacks}, problem.Unable,
 			"node portal cannot run on host sv1: QEMU is not installed (apt-get install qemu-system-x86)"},
-		{"no such engine", virtual, map[string]observe.Capabilities{"fake": able}, problem.Unable,
+		{"no such engine", virtual, map[string]observe.Capabilities{"fake": caps}, problem.Unable,
 			`node portal wants the engine "kvm", which host sv1 does not have`},
 		{"too large", func(n *site.Node) { virtual(n); n.Limits.Memory = 2 << 40 },
-			map[string]observe.Capabilities{"fake": able, site.KVM: able}, problem.Mistake,
+			map[string]observe.Capabilities{"fake": caps, site.KVM: caps}, problem.Mistake,
 			"node portal is a virtual machine with 2097152 MiB of memory, but host sv1 has 1048576 MiB"},
 	} {
 		s := observatory()
@@ -129,9 +129,9 @@ func TestPooled(t *testing.T) {
 		virtual(&s.Nodes[3])
 		s.Nodes[3].Engine = site.Xen
 		s.Nodes[3].Limits.Memory = c.wish * mib
-		able := observe.Capabilities{Keep: true, Pool: &observe.Pool{Total: 8192 * mib, Free: c.free * mib}}
+		caps := observe.Capabilities{Keep: true, Pool: &observe.Pool{Total: 8192 * mib, Free: c.free * mib}}
 		h := observe.Host{Name: "sv1", Cpus: 3, Memory: 512 * mib,
-			Engines: map[string]observe.Capabilities{"fake": {Keep: true}, site.Xen: able}}
+			Engines: map[string]observe.Capabilities{"fake": {Keep: true}, site.Xen: caps}}
 		if c.runs {
 			n := observe.Node{State: observe.Running}
 			n.Site, n.Name, n.Engine, n.Limits.Memory = s.Key(), s.Nodes[3].Name, site.Xen, 1024*mib

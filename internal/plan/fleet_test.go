@@ -154,23 +154,23 @@ func (f *fleet) wantReached(t failer, s *site.Site) {
 			if err != nil {
 				t.Fatalf("%v", err)
 			}
-			has, ok := h.Node(n.Name)
+			current, ok := h.Node(n.Name)
 			if !ok {
 				t.Fatalf("node %s is not on host %s", n.Name, h.Name)
 			}
-			if !wanted.Autostart && has.State == observe.Stopped {
-				has.Config = wanted.Config // it is brought up to date when it runs
+			if !wanted.Autostart && current.State == observe.Stopped {
+				current.Config = wanted.Config // it is brought up to date when it runs
 			}
 			if wanted.Config.Health == "" {
-				has.Config.Health = "" // that nothing is to be checked any more is not worth a step
+				current.Config.Health = "" // that nothing is to be checked any more is not worth a step
 			}
-			if got, want := spec.Digest(has.Node), spec.Digest(wanted); got != want {
-				t.Fatalf("node %s is\n%+v, not\n%+v", n.Name, has.Node, *wanted)
+			if got, want := spec.Digest(current.Node), spec.Digest(wanted); got != want {
+				t.Fatalf("node %s is\n%+v, not\n%+v", n.Name, current.Node, *wanted)
 			}
-			if !has.Configured || wanted.Autostart && has.State != observe.Running {
-				t.Fatalf("node %s is %s, configured %t", n.Name, has.State, has.Configured)
+			if !current.Configured || wanted.Autostart && current.State != observe.Running {
+				t.Fatalf("node %s is %s, configured %t", n.Name, current.State, current.Configured)
 			}
-			if has.State == observe.Running && wanted.Config.Health != "" && has.Proven != wanted.Config.Health {
+			if current.State == observe.Running && wanted.Config.Health != "" && current.Proven != wanted.Config.Health {
 				t.Fatalf("node %s is not proven healthy", n.Name)
 			}
 		}
@@ -190,7 +190,7 @@ func (f *fleet) wantReached(t failer, s *site.Site) {
 				h.Networks[j].Drift = nil
 			}
 		}
-		same := func(has observe.Network, wanted spec.Network) bool { return has.Is(&wanted) }
+		same := func(existing observe.Network, wanted spec.Network) bool { return existing.Is(&wanted) }
 		if !slices.EqualFunc(h.Networks, networks, same) {
 			t.Fatalf("host %s has the networks\n%+v, not\n%+v", h.Name, h.Networks, networks)
 		}

@@ -130,8 +130,8 @@ func (g *genes) edited(t *rapid.T) *genes {
 		switch small(t, 6, "edit") {
 		case 6: // nothing but the limits
 			i := small(t, len(e.nodes)-1, "of")
-			if was := e.nodes[i]; was != nil {
-				n := *was
+			if old := e.nodes[i]; old != nil {
+				n := *old
 				n.cpus, n.memory = small(t, 2, "cpus"), small(t, 2, "memory")
 				e.nodes[i] = &n
 			}
@@ -339,10 +339,10 @@ func (g *genes) addHealthy(s *site.Site) {
 	for i, r := range g.roles {
 		for _, j := range r.healthy {
 			text := fmt.Sprint("role=role", j)
-			was := s.Roles[i].NeedsHealthy
-			s.Roles[i].NeedsHealthy = append(slices.Clone(was), text)
+			before := s.Roles[i].NeedsHealthy
+			s.Roles[i].NeedsHealthy = append(slices.Clone(before), text)
 			if circular(s) {
-				s.Roles[i].NeedsHealthy = was
+				s.Roles[i].NeedsHealthy = before
 			}
 		}
 	}

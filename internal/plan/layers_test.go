@@ -81,13 +81,13 @@ func layersIn(t *testing.T, p *Plan, hosts []observe.Host) string {
 			all = append(all, strings.TrimSuffix(step.Host+" fetches from "+strings.Join(step.Sources, " ")+" after "+
 				step.After, " after "))
 			for _, source := range step.Sources {
-				has := slices.ContainsFunc(hosts, func(h observe.Host) bool {
+				stored := slices.ContainsFunc(hosts, func(h observe.Host) bool {
 					return h.Name == source && h.Layers[step.Layer.Digest]
 				})
 				builds := slices.ContainsFunc(step.Needs, func(n int) bool {
 					return p.Steps[n].Kind == BuildLayer && p.Steps[n].Host == source && p.Steps[n].Layer.Digest == step.Layer.Digest
 				})
-				if !has && !builds {
+				if !stored && !builds {
 					t.Errorf("%s: %s has not got it by then", step, source)
 				}
 			}

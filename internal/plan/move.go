@@ -120,8 +120,8 @@ func journeyOf(n *site.Node, hosts []observe.Host, to string) (*journey, error) 
 		if h.Unknown {
 			unknown = h.Name
 		}
-		if has, ok := h.Node(n.Name); ok {
-			j.has, j.from, j.ran = *has, h.Name, has.Runs() || has.Resume
+		if current, ok := h.Node(n.Name); ok {
+			j.has, j.from, j.ran = *current, h.Name, current.Runs() || current.Resume
 		}
 	}
 	if to == "" { // it goes on where it is
@@ -334,11 +334,11 @@ func (m *mover) journey(j *journey) error {
 	if err != nil {
 		return err
 	}
-	to, from, has, ready := m.hosts[j.to], m.before[j.from], &j.has, on(n, m.made[j.to])
+	to, from, current, ready := m.hosts[j.to], m.before[j.from], &j.has, on(n, m.made[j.to])
 	joins := on(n, m.joins)
 	halt := func(copied int) int {
-		if has.Runs() {
-			copied = m.stop(from, has, "moves to host "+j.to, append(slices.Clone(ready), copied)...)
+		if current.Runs() {
+			copied = m.stop(from, current, "moves to host "+j.to, append(slices.Clone(ready), copied)...)
 			m.Steps[copied].Peer = j.to
 		}
 		for _, join := range joins {
@@ -349,11 +349,11 @@ func (m *mover) journey(j *journey) error {
 	last := m.travel(j, wanted, "", append(m.up.layers.under(to, n), m.came[j.node]...), halt)
 	m.arrivals[j.to] = append(m.arrivals[j.to], last)
 	if j.ran {
-		arrival := change{to, n, wanted, arrived(wanted, has)}
+		arrival := change{to, n, wanted, arrived(wanted, current)}
 		u := &nodeDraft{change: arrival, up: m.up, before: append(ready, last), ground: joins}
 		last = u.resume(last)
 	}
-	m.lefts = append(m.lefts, leave(m.draft, j.from, j.to, &has.Node, last))
+	m.lefts = append(m.lefts, leave(m.draft, j.from, j.to, &current.Node, last))
 	return nil
 }
 
@@ -381,13 +381,13 @@ func (m *mover) resume(name string) {
 		return
 	}
 	host := m.hosts[n.Host]
-	has, ok := host.Node(name)
-	if !ok || has.Runs() || !has.Resume {
+	current, ok := host.Node(name)
+	if !ok || current.Runs() || !current.Resume {
 		return
 	}
 	if wanted, err := m.makerOf(n).Node(n); err == nil {
 		u := &nodeDraft{
-			change: change{host, n, wanted, arrived(wanted, has)}, up: m.up,
+			change: change{host, n, wanted, arrived(wanted, current)}, up: m.up,
 			before: slices.Concat(on(n, m.made[n.Host]), m.settled[n.Name]), ground: on(n, m.joins),
 		}
 		if last := u.resume(-1); last >= 0 {
@@ -407,11 +407,11 @@ func (u *nodeDraft) resume(other int) int {
 
 // arrived returns a node as it is when it has been received: made as it is declared, with what had
 // been done on it.
-func arrived(wanted *spec.Node, had *observe.Node) *observe.Node {
-	is := &observe.Node{Node: *wanted, State: observe.Stopped, Configured: had.Configured, Active: had.Active,
+func arrived(wanted *spec.Node, old *observe.Node) *observe.Node {
+	node := &observe.Node{Node: *wanted, State: observe.Stopped, Configured: old.Configured, Active: old.Active,
 		Resume: true}
-	is.Config = had.Config
-	return is
+	node.Config = old.Config
+	return node
 }
 
 // clear plans the end of networks for which a host has no use any more, as the nodes on them are elsewhere.
@@ -426,7 +426,7 @@ func (m *mover) clear(h *observe.Host) {
 		concerned := func(node site.Node) bool {
 			return m.goal.concerns(node.Name) && slices.Contains(node.Networks(), n.Name)
 		}
-		stays := func(has observe.Node) bool { return stands(&has.Node, n) }
+		stays := func(existing observe.Node) bool { return stands(&existing.Node, n) }
 		if used[n.Name] || !slices.ContainsFunc(m.site.Nodes, concerned) || slices.ContainsFunc(h.Nodes, stays) {
 			continue
 		}

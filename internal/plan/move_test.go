@@ -49,11 +49,11 @@ func movable() (*site.Site, *paper) {
 
 // run does steps, of those that can be done now the one that is chosen, until -1 is.
 func (f *paper) run(p *Plan, choose func(ready []int) int) error {
-	is := map[int]bool{}
+	done := map[int]bool{}
 	for {
 		var ready []int
 		for n, s := range p.Steps {
-			if !is[n] && !slices.ContainsFunc(s.Needs, func(need int) bool { return !is[need] }) {
+			if !done[n] && !slices.ContainsFunc(s.Needs, func(need int) bool { return !done[need] }) {
 				ready = append(ready, n)
 			}
 		}
@@ -75,7 +75,7 @@ func (f *paper) run(p *Plan, choose func(ready []int) int) error {
 		if err != nil {
 			return fmt.Errorf("%s: %s: %w", s.Host, s, err)
 		}
-		is[ready[i]] = true
+		done[ready[i]] = true
 	}
 }
 
@@ -89,14 +89,14 @@ func (f *paper) beside(s *site.Site, name string, release int) *site.Site {
 	apart := of
 	apart.Stage = release
 	n, _ := apart.Node(name)
-	is, err := spec.NewMaker(&apart).Node(n)
+	staged, err := spec.NewMaker(&apart).Node(n)
 	if err != nil {
 		panic(err)
 	}
 	for i := range f.hosts {
 		h := &f.hosts[i]
 		if _, live := h.Node(name); live {
-			h.Nodes = append(h.Nodes, observe.Node{Node: *is, State: observe.Running, Configured: true})
+			h.Nodes = append(h.Nodes, observe.Node{Node: *staged, State: observe.Running, Configured: true})
 			for _, network := range spec.NewMaker(&apart).Networks() {
 				h.Networks = append(h.Networks, observe.Network{Network: network})
 			}
@@ -130,7 +130,7 @@ func (f *paper) do(s *Step) error {
 			id = n.ID
 		}
 	}
-	has, there := h.Has(id)
+	node, found := h.Has(id)
 	arrival, arrives := h.Arrival(id)
 	drop := func() {
 		h.Arrivals = slices.DeleteFunc(h.Arrivals, func(a observe.Arrival) bool { return a.ID == id })
@@ -162,33 +162,33 @@ func (f *paper) do(s *Step) error {
 	case ForgetNames:
 		h.Names = ""
 	case CreateNode:
-		if there || given >= 0 || arrives {
+		if found || given >= 0 || arrives {
 			return fmt.Errorf("it is there already")
 		}
 		h.Nodes = append(h.Nodes, observe.Node{Node: *s.Node, State: observe.Stopped})
 	case StartNode:
-		if !there {
+		if !found {
 			return fmt.Errorf("it is not there")
 		}
-		has.State, has.Resume = observe.Running, false
+		node.State, node.Resume = observe.Running, false
 		delete(f.came, fmt.Sprint(h.Name, id))
 	case StopNode:
-		if !there {
+		if !found {
 			return fmt.Errorf("it is not there")
 		}
-		has.State, has.Resume = observe.Stopped, s.Peer != ""
+		node.State, node.Resume = observe.Stopped, s.Peer != ""
 	case ConfigureNode:
-		has.Configured, has.Config = true, s.Node.Config
+		node.Configured, node.Config = true, s.Node.Config
 	case CheckNode:
-		has.Proven = s.Node.Config.Health
+		node.Proven = s.Node.Config.Health
 	case ReshapeNode, LimitNode:
-		config := has.Config
-		has.Node = *s.Node
-		has.Config = config
+		config := node.Config
+		node.Node = *s.Node
+		node.Config = config
 	case DestroyNode:
 		h.Nodes = slices.DeleteFunc(h.Nodes, func(n observe.Node) bool { return n.ID == id })
 	case CopyNode:
-		if there || given >= 0 {
+		if found || given >= 0 {
 			return fmt.Errorf("it is there already")
 		}
 		if _, here := f.host(s.Peer).Has(id); !here {
@@ -204,15 +204,15 @@ func (f *paper) do(s *Step) error {
 		arrival.Whole, arrival.Sum = true, fmt.Sprint("sum ", f.sent)
 	case GiveNode:
 		a, whole := f.host(s.Peer).Arrival(id)
-		if !there || has.Runs() || !whole || !a.Whole {
+		if !found || node.Runs() || !whole || !a.Whole {
 			return fmt.Errorf("it runs, or not all of it has come")
 		}
-		h.Given = append(h.Given, observe.Given{Node: *has, To: s.Peer, Sum: a.Sum})
+		h.Given = append(h.Given, observe.Given{Node: *node, To: s.Peer, Sum: a.Sum})
 		h.Nodes = slices.DeleteFunc(h.Nodes, func(n observe.Node) bool { return n.ID == id })
 	case ReceiveNode:
 		from := f.host(s.Peer)
 		i := slices.IndexFunc(from.Given, func(g observe.Given) bool { return g.ID == id })
-		if i < 0 || !arrives || !arrival.Whole || from.Given[i].Sum != arrival.Sum || from.Given[i].To != h.Name || there {
+		if i < 0 || !arrives || !arrival.Whole || from.Given[i].Sum != arrival.Sum || from.Given[i].To != h.Name || found {
 			return fmt.Errorf("nobody has given it, or not all of it has come")
 		}
 		came := arrived(s.Node, &observe.Node{Node: *s.Was, Configured: s.Configured, Active: s.Active})
@@ -229,11 +229,11 @@ func (f *paper) do(s *Step) error {
 		if given < 0 {
 			return fmt.Errorf("it was not given")
 		}
-		was := h.Given[given].Node
-		was.State = observe.Stopped
-		h.Nodes, h.Given = append(h.Nodes, was), slices.Delete(h.Given, given, given+1)
+		reclaimed := h.Given[given].Node
+		reclaimed.State = observe.Stopped
+		h.Nodes, h.Given = append(h.Nodes, reclaimed), slices.Delete(h.Given, given, given+1)
 	case DropNode:
-		if there && !f.came[fmt.Sprint(h.Name, id)] {
+		if found && !f.came[fmt.Sprint(h.Name, id)] {
 			return fmt.Errorf("it has run here")
 		}
 		h.Nodes = slices.DeleteFunc(h.Nodes, func(n observe.Node) bool { return n.ID == id })
@@ -250,7 +250,7 @@ func (f *paper) do(s *Step) error {
 func (f *paper) one(id int) error {
 	var holders []string
 	for i := range f.hosts {
-		if _, has := f.hosts[i].Has(id); has {
+		if _, ok := f.hosts[i].Has(id); ok {
 			holders = append(holders, f.hosts[i].Name)
 		}
 	}
@@ -303,7 +303,7 @@ func TestMove(t *testing.T) {
 	if err := f.run(p, func([]int) int { return 0 }); err != nil {
 		t.Fatal(err)
 	}
-	if n, has := f.host("sv3").Node("a"); !has || n.State != observe.Running {
+	if n, ok := f.host("sv3").Node("a"); !ok || n.State != observe.Running {
 		t.Errorf("host sv3 has %+v", n)
 	}
 	for _, plans := range []func() (*Plan, error){
@@ -417,7 +417,7 @@ func TestMoveCompany(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, release := range []int{7, 8} {
-		if n, has := f.host("sv3").Has(site.FullID(release, 11)); !has || n.State != observe.Stopped || !n.Configured ||
+		if n, ok := f.host("sv3").Has(site.FullID(release, 11)); !ok || n.State != observe.Stopped || !n.Configured ||
 			!n.Staged {
 			t.Errorf("host sv3 has %+v", n)
 		}
@@ -447,7 +447,7 @@ func TestMoveCompany(t *testing.T) {
 	if err := f.run(p, func([]int) int { return 0 }); err != nil {
 		t.Fatal(err)
 	}
-	if _, has := at.Has(7011); !has {
+	if _, ok := at.Has(7011); !ok {
 		t.Errorf("it has not followed\n%s", told(p))
 	}
 	at.Nodes[slices.IndexFunc(at.Nodes, func(n observe.Node) bool { return n.Release == 7 })].Base = "other"
@@ -478,7 +478,7 @@ func TestMoveAfterKill(t *testing.T) {
 			}
 		}
 		for i := range f.hosts {
-			if n, has := f.hosts[i].Node(stopped); has {
+			if n, ok := f.hosts[i].Node(stopped); ok {
 				n.State, n.Autostart = observe.Stopped, false
 			}
 		}
@@ -535,13 +535,13 @@ func TestMoveAfterKill(t *testing.T) {
 			}
 		}
 		for _, n := range s.Nodes {
-			has, on := f.live(n.Name)
-			if has != nil && (has.State == observe.Running) != (n.Name != stopped) {
-				t.Fatalf("node %s is %s\nafter\n%s", n.Name, has.State, told(p))
+			current, on := f.live(n.Name)
+			if current != nil && (current.State == observe.Running) != (n.Name != stopped) {
+				t.Fatalf("node %s is %s\nafter\n%s", n.Name, current.State, told(p))
 			}
 			holders := 0
 			for i := range f.hosts {
-				if _, there := f.hosts[i].Has(site.FullID(7, n.ID)); there {
+				if _, ok := f.hosts[i].Has(site.FullID(7, n.ID)); ok {
 					holders++
 					if last == "move" && moves[n.Name] != "" && on != f.hosts[i].Name {
 						t.Fatalf("release 7 of node %s is on host %s\nafter\n%s", n.Name, f.hosts[i].Name, told(p))

@@ -47,22 +47,22 @@ func (d *networkDraft) make(h *observe.Host, nodes []*site.Node, ready []int) (m
 		}
 		veth, anew := d.vethPairUnder(wanted.Parent, steps)
 		if i := slices.IndexFunc(h.Networks, func(n observe.Network) bool { return n.Name == wanted.Name }); i >= 0 {
-			was := &h.Networks[i]
-			if (was.Is(&wanted) || PassedThrough(h, was, &wanted)) && !anew {
+			old := &h.Networks[i]
+			if (old.Is(&wanted) || PassedThrough(h, old, &wanted)) && !anew {
 				continue
 			}
-			if s.Reason = networkDifference(was, &wanted); s.Reason == "" {
+			if s.Reason = networkDifference(old, &wanted); s.Reason == "" {
 				s.Reason = "its veth pair is made anew"
 			}
-			if anew || relinks(was, &wanted) {
-				removed, err := d.unlink(h, &was.Network, s.Reason)
+			if anew || relinks(old, &wanted) {
+				removed, err := d.unlink(h, &old.Network, s.Reason)
 				if err != nil {
 					return nil, err
 				}
 				s.Needs = append(slices.Clone(s.Needs), removed)
 			} else {
-				s.WasNetwork, s.Undo, s.Disturbs = &was.Network, "make network "+wanted.Name+" as it was",
-					cutOff(h, &was.Network, &wanted)
+				s.WasNetwork, s.Undo, s.Disturbs = &old.Network, "make network "+wanted.Name+" as it was",
+					cutOff(h, &old.Network, &wanted)
 			}
 		}
 		if p := clash.Planned(h, &wanted, d.all); p != nil {
@@ -78,8 +78,8 @@ func (d *networkDraft) make(h *observe.Host, nodes []*site.Node, ready []int) (m
 	}
 	for _, step := range steps { // what only one network can have
 		for i := range h.Networks {
-			if was := &h.Networks[i]; was.Name != d.Steps[step].Subject && overlap(&was.Network, d.Steps[step].Network) {
-				d.claim(step, networkClaim(h.Name, was.Name))
+			if other := &h.Networks[i]; other.Name != d.Steps[step].Subject && overlap(&other.Network, d.Steps[step].Network) {
+				d.claim(step, networkClaim(h.Name, other.Name))
 			}
 		}
 	}
@@ -87,16 +87,16 @@ func (d *networkDraft) make(h *observe.Host, nodes []*site.Node, ready []int) (m
 }
 
 // unlink plans the end of a network whose link has to become another, once those that are on it stand still.
-func (d *networkDraft) unlink(h *observe.Host, was *spec.Network, why string) (int, error) {
+func (d *networkDraft) unlink(h *observe.Host, old *spec.Network, why string) (int, error) {
 	for i := range h.Nodes {
-		if n := &h.Nodes[i]; n.Runs() && stands(&n.Node, was) && !d.goal.concerns(n.Name) {
-			return 0, problem.New(problem.Mistake, "network %s cannot be made anew while node %s is on it", was.Name, n.Name).
+		if n := &h.Nodes[i]; n.Runs() && stands(&n.Node, old) && !d.goal.concerns(n.Name) {
+			return 0, problem.New(problem.Mistake, "network %s cannot be made anew while node %s is on it", old.Name, n.Name).
 				Try("orrery up without naming nodes, or stop %s", n.Name)
 		}
 	}
-	step := d.removeNetwork(h, was, why, nil)
-	d.frees.network(h, was, step)
-	d.relinked[networkClaim(h.Name, was.Name)] = true
+	step := d.removeNetwork(h, old, why, nil)
+	d.frees.network(h, old, step)
+	d.relinked[networkClaim(h.Name, old.Name)] = true
 	return step, nil
 }
 
@@ -162,17 +162,18 @@ func (d *networkDraft) under(n *spec.Node, steps map[string]int) (all []int) {
 }
 
 // relinks reports whether what nodes are on is another link when a network has been changed.
-func relinks(was *observe.Network, is *spec.Network) bool {
-	return was.Kind != is.Kind || was.Parent != is.Parent || was.Ends != is.Ends || is.Kind == spec.VethPair &&
-		len(was.Drift) > 0
+func relinks(old *observe.Network, wanted *spec.Network) bool {
+	return old.Kind != wanted.Kind || old.Parent != wanted.Parent || old.Ends != wanted.Ends ||
+		wanted.Kind == spec.VethPair &&
+			len(old.Drift) > 0
 }
 
 // PassedThrough reports whether a veth pair is as it shall be, but for that neither end is on the
 // host, because nodes that run have taken them.
-func PassedThrough(h *observe.Host, was *observe.Network, is *spec.Network) bool {
-	return is.Kind == spec.VethPair && was.Network == *is &&
-		slices.Equal(was.Drift, []observe.NetworkDrift{observe.EndsGone}) &&
-		slices.ContainsFunc(h.Nodes, func(n observe.Node) bool { return n.Runs() && has(&n.Node, is) })
+func PassedThrough(h *observe.Host, old *observe.Network, wanted *spec.Network) bool {
+	return wanted.Kind == spec.VethPair && old.Network == *wanted &&
+		slices.Equal(old.Drift, []observe.NetworkDrift{observe.EndsGone}) &&
+		slices.ContainsFunc(h.Nodes, func(n observe.Node) bool { return n.Runs() && has(&n.Node, wanted) })
 }
 
 // stands reports whether a node is on a network or, if that is a veth pair, has taken an end of it
@@ -189,27 +190,27 @@ func has(n *spec.Node, veth *spec.Network) bool {
 }
 
 // cutOff returns the running nodes that do not reach their gateway for a while when a network changes.
-func cutOff(h *observe.Host, was, is *spec.Network) []string {
-	if was.Gateway == is.Gateway {
+func cutOff(h *observe.Host, old, wanted *spec.Network) []string {
+	if old.Gateway == wanted.Gateway {
 		return nil
 	}
 	var names []string
 	for i := range h.Nodes {
 		n := &h.Nodes[i]
 		if n.State == observe.Running &&
-			slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return nic.Network == was.Name }) {
+			slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool { return nic.Network == old.Name }) {
 			names = append(names, n.Name)
 		}
 	}
 	return names
 }
 
-func networkDifference(was *observe.Network, is *spec.Network) string {
+func networkDifference(old *observe.Network, wanted *spec.Network) string {
 	var all []string
-	if changed := spec.Differences(networkParts(&was.Network), networkParts(is)); changed != "" {
+	if changed := spec.Differences(networkParts(&old.Network), networkParts(wanted)); changed != "" {
 		all = append(all, changed)
 	}
-	for _, what := range was.Drift {
+	for _, what := range old.Drift {
 		all = append(all, string(what))
 	}
 	return strings.Join(all, ", ")

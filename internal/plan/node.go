@@ -15,11 +15,11 @@ import (
 // one. A node that does not start by itself is left standing still, unless it was asked for by
 // name, ran before, or its roles have yet to be applied.
 func (u *nodeDraft) upNode() (configure int, planned bool) {
-	wanted, has := u.wanted, u.has
-	wasOn := has != nil && (has.Runs() || has.Resume)
-	running := u.shape() && has.State == observe.Running
+	wanted, current := u.wanted, u.has
+	wasOn := current != nil && (current.Runs() || current.Resume)
+	running := u.shape() && current.State == observe.Running
 	if !running {
-		if !wanted.Autostart && !wasOn && u.up.goal.Nodes == nil && !u.fresh && has.Configured {
+		if !wanted.Autostart && !wasOn && u.up.goal.Nodes == nil && !u.fresh && current.Configured {
 			return 0, false
 		}
 		u.step(StartNode, u.startReason(), "stop")
@@ -29,7 +29,7 @@ func (u *nodeDraft) upNode() (configure int, planned bool) {
 	if reason != "" {
 		configure, planned = u.step(ConfigureNode, reason, "put the files back as they were"), true
 	}
-	if wanted.Config.Health != "" && (len(u.steps) > 0 || has.Proven != wanted.Config.Health) {
+	if wanted.Config.Health != "" && (len(u.steps) > 0 || current.Proven != wanted.Config.Health) {
 		why := "prove health"
 		if len(u.steps) == 0 {
 			why = "health not yet proven"
@@ -196,14 +196,14 @@ func (u *nodeDraft) shape() (undisturbed bool) {
 }
 
 func (u *nodeDraft) reshapeReason() string {
-	was := u.has.Node
+	old := u.has.Node
 	if u.replug() != "" {
-		was.VM = u.wanted.VM
+		old.VM = u.wanted.VM
 	}
 	if !u.rewire().IsZero() {
-		was.NICs = u.wanted.NICs
+		old.NICs = u.wanted.NICs
 	}
-	return cmp.Or(stand.ShapeChange(&was, u.wanted, u.linked), u.relinkReason())
+	return cmp.Or(stand.ShapeChange(&old, u.wanted, u.linked), u.relinkReason())
 }
 
 // unplug plans that interfaces go from a machine that runs. It is a step of its own, before those

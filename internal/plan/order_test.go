@@ -105,8 +105,8 @@ func makesEnds(s *plan.Step) bool {
 // share reports whether a network that is removed has the subnet or the interface of one that is
 // made: only one network of a host can have it.
 func share(removed, made *plan.Step) bool {
-	was, is := removed.Network, made.Network
-	return was.Subnet != "" && was.Subnet == is.Subnet || was.Parent != "" && was.Parent == is.Parent
+	before, after := removed.Network, made.Network
+	return before.Subnet != "" && before.Subnet == after.Subnet || before.Parent != "" && before.Parent == after.Parent
 }
 
 func onNetwork(s *plan.Step, network string) bool {

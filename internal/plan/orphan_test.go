@@ -15,7 +15,7 @@ func TestOrphans(t *testing.T) {
 	pgdata := func(node string) observe.Volume {
 		return observe.Volume{Name: "pgdata", Node: node, Path: "/v/pgdata/" + node}
 	}
-	was := observe.Node{Node: spec.Node{Name: "db0", ID: 101, Mounts: []spec.Mount{{Volume: "pgdata"}}}}
+	former := observe.Node{Node: spec.Node{Name: "db0", ID: 101, Mounts: []spec.Mount{{Volume: "pgdata"}}}}
 	for name, c := range map[string]struct {
 		edit  func(s *site.Site)
 		there []observe.Volume
@@ -27,7 +27,7 @@ func TestOrphans(t *testing.T) {
 			want: "volume pgdata of old is used by no node any more, and db looks like its heir: orrery volume adopt old db gives it the data"},
 		"has data of its own": {there: []observe.Volume{pgdata("db"), pgdata("old")},
 			want: "volume pgdata of old is used by no node any more: orrery volume adopt old NODE"},
-		"the same id": {there: []observe.Volume{pgdata("db"), pgdata("db0")}, nodes: []observe.Node{was},
+		"the same id": {there: []observe.Volume{pgdata("db"), pgdata("db0")}, nodes: []observe.Node{former},
 			want: "orrery volume adopt db0 db gives it the data"},
 		"another volume": {
 			edit:  func(s *site.Site) { s.Roles[2].Volumes[0].Name = "postgres" },

@@ -97,8 +97,9 @@ func TestRewireOrder(t *testing.T) {
 	if unplugs >= removes || removes >= makes || makes >= plugs {
 		t.Errorf("%d, %d, %d, %d of\n%s", unplugs, removes, makes, plugs, text(p))
 	}
-	if is, was := p.Steps[plugs].Was, p.Steps[unplugs].Node; len(is.NICs) != 1 || len(was.NICs) != 1 {
-		t.Errorf("between, it is %+v and %+v", is.NICs, was.NICs)
+	if beforePlug, afterUnplug := p.Steps[plugs].Was, p.Steps[unplugs].Node; len(beforePlug.NICs) != 1 ||
+		len(afterUnplug.NICs) != 1 {
+		t.Errorf("between, it is %+v and %+v", beforePlug.NICs, afterUnplug.NICs)
 	}
 }
 
@@ -160,11 +161,11 @@ func named(p *plan.Plan) (all []*plan.Step) {
 func TestRewireTaken(t *testing.T) {
 	f := newFleet("sv1")
 	f.hosts[0].Can.PlugNIC = true
-	has := wired()
-	f.reach(t, has)
-	has.Nodes[1].NICs = has.Nodes[1].NICs[:1]
-	has.Nodes[0].NICs[1].Interface = "x1"
-	p := f.up(t, has, plan.Goal{})
+	declared := wired()
+	f.reach(t, declared)
+	declared.Nodes[1].NICs = declared.Nodes[1].NICs[:1]
+	declared.Nodes[0].NICs[1].Interface = "x1"
+	p := f.up(t, declared, plan.Goal{})
 	gives, takes := 0, 0
 	for _, s := range p.Steps {
 		switch {

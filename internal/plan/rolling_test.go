@@ -84,7 +84,7 @@ func TestBatchesKeepTheOrderOfHealth(t *testing.T) {
 // The batch that fails is put back, the next is untouched, and a mended site is reached by the same command.
 func TestFailedBatchIsPutBack(t *testing.T) {
 	f, s := rolling(t, site.Batch{Nodes: 1})
-	was := f.observe()
+	before := f.observe()
 	f.hosts[0].Healthy = func(n *spec.Node) error {
 		if n.Name == "receptor1" {
 			return errSick
@@ -103,8 +103,8 @@ func TestFailedBatchIsPutBack(t *testing.T) {
 	if r := f.run(back, 4); !r.OK() {
 		t.Fatal(r.Failed)
 	}
-	if lasting(was, nil) != lasting(f.observe(), nil) {
-		t.Errorf("before\n%+v\nafter\n%+v", was, f.observe())
+	if lasting(before, nil) != lasting(f.observe(), nil) {
+		t.Errorf("before\n%+v\nafter\n%+v", before, f.observe())
 	}
 	f.hosts[0].Healthy = nil
 	if p := f.up(t, s, plan.Goal{}); len(p.Batches) != 2 || p.Batches[0][0] != "receptor1" {

@@ -46,8 +46,8 @@ func TestBuild(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %s on %s", step.Kind, step.Subject, step.Host))
 		}
 		slices.Sort(got)
-		if is := strings.Join(got, ", "); is != c.want {
-			t.Errorf("%s: %s, not %s", what, is, c.want)
+		if joined := strings.Join(got, ", "); joined != c.want {
+			t.Errorf("%s: %s, not %s", what, joined, c.want)
 		}
 		hosts = before
 	}
@@ -124,9 +124,9 @@ func TestMoveNowhere(t *testing.T) {
 }
 
 // disks adds to the first node a disk that has one size and is declared with another.
-func disks(s *site.Site, f *paper, has, declared int64) {
+func disks(s *site.Site, f *paper, current, declared int64) {
 	of := func(size int64) []site.Drive { return []site.Drive{{Name: "data", Disk: site.RawFile, Size: size}} }
-	s.Nodes[0].VM.Disks, f.hosts[0].Nodes[0].VM.Disks = of(declared), of(has)
+	s.Nodes[0].VM.Disks, f.hosts[0].Nodes[0].VM.Disks = of(declared), of(current)
 }
 
 // TestMoveFrames: nodes that stay on a network which takes other frames once it is on several hosts are named.

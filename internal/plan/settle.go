@@ -52,12 +52,12 @@ func receives(b *basis, g *observe.Given) *spec.Node {
 
 // spell spells out a node in quarantine as its release made it where it is, or was before it was
 // given to another host.
-func spell(b *basis, has *spec.Node) (e *stand.Edition, why string, err error) {
-	of := b.goal.Releases[has.Release]
+func spell(b *basis, current *spec.Node) (e *stand.Edition, why string, err error) {
+	of := b.goal.Releases[current.Release]
 	if of != nil {
 		of = of.Placed(b.homes)
 	}
-	return stand.Spell(has, of, b.maker.MTUs)
+	return stand.Spell(current, of, b.maker.MTUs)
 }
 
 // settleMoves plans the end of moves that were cut short. What is done to a node afterwards waits for that.
@@ -74,13 +74,13 @@ func settleMoves(d *draft, m *handover.Ends) {
 
 func settleMove(d *draft, h *handover.Handover) {
 	const why = "a move was cut short"
-	was := &spec.Node{Site: d.maker.Key(), Name: h.Node, ID: h.ID}
+	old := &spec.Node{Site: d.maker.Key(), Name: h.Node, ID: h.ID}
 	if h.Given != nil {
-		was = &h.Given.Node.Node
+		old = &h.Given.Node.Node
 	}
-	s := Step{Subject: h.Node, Was: was}
+	s := Step{Subject: h.Node, Was: old}
 	if h.Drops {
-		s.Needs = []int{d.add(Step{Kind: DropNode, Host: h.To, Peer: h.From, Subject: h.Node, Was: was, Reason: why})}
+		s.Needs = []int{d.add(Step{Kind: DropNode, Host: h.To, Peer: h.From, Subject: h.Node, Was: old, Reason: why})}
 		d.settled[h.Node] = append(d.settled[h.Node], s.Needs...)
 	}
 	if h.Given == nil {
@@ -89,7 +89,7 @@ func settleMove(d *draft, h *handover.Handover) {
 	s.Sum, s.Runs, s.Configured, s.Active = h.Given.Sum, h.Given.Resume, h.Given.Configured, h.Given.Active
 	switch h.End {
 	case handover.Leave:
-		leave(d, h.From, h.To, was)
+		leave(d, h.From, h.To, old)
 		return
 	case handover.Reclaim:
 		s.Kind, s.Host, s.Peer, s.Reason = ReclaimNode, h.From, h.To, why+": not all of it has come to host "+h.Given.To
@@ -102,7 +102,7 @@ func settleMove(d *draft, h *handover.Handover) {
 	d.settled[h.Node] = append(d.settled[h.Node], step)
 	if h.End == handover.Receive {
 		d.arrivals[h.To] = append(d.arrivals[h.To], step)
-		leave(d, h.From, h.To, was, step)
+		leave(d, h.From, h.To, old, step)
 	}
 }
 

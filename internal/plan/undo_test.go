@@ -43,7 +43,7 @@ func TestUndoRestores(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, g := begun(t)
 		s := g.edited(t).site()
-		was := f.observe()
+		before := f.observe()
 		p := f.up(t, s, plan.Goal{})
 		if rapid.Bool().Draw(t, "fails") && !stumble(t, f, p) {
 			return
@@ -71,8 +71,8 @@ func TestUndoRestores(t *testing.T) {
 			}
 			t.Fatalf("undo failed after\n%sby\n%s", text(p), text(back))
 		}
-		if lasting(was, lost) != lasting(f.observe(), lost) {
-			t.Fatalf("before\n%+v\nafter\n%+v\nby\n%s\nand back\n%s", was, f.observe(), text(p), text(back))
+		if lasting(before, lost) != lasting(f.observe(), lost) {
+			t.Fatalf("before\n%+v\nafter\n%+v\nby\n%s\nand back\n%s", before, f.observe(), text(p), text(back))
 		}
 	})
 }

@@ -13,10 +13,11 @@ import (
 // TestUnknownHost: a host of which nothing is known is not an empty one. No node is made that may
 // be there, none is moved there, and nobody is placed there.
 func TestUnknownHost(t *testing.T) {
-	s, there := onTwo(t, bare("here", "sv1"), bare("there1", "sv2"), bare("anywhere", ""), bare("to-move-on", "sv2"),
+	s, observed := onTwo(t, bare("here", "sv1"), bare("there1", "sv2"), bare("anywhere", ""), bare("to-move-on", "sv2"),
 		bare("brand-new", "sv1"))
 	can := map[string]observe.Capabilities{"lxc": {Containers: true}}
-	known := observe.Host{Name: "sv1", Cpus: 8, Memory: 1 << 34, Engines: can, Nodes: []observe.Node{there("to-move-on")}}
+	known := observe.Host{Name: "sv1", Cpus: 8, Memory: 1 << 34, Engines: can,
+		Nodes: []observe.Node{observed("to-move-on")}}
 	hosts := []observe.Host{known, {Name: "sv2", Unknown: true}}
 	p, err := Up(s, hosts, Goal{})
 	if err != nil {
@@ -58,7 +59,7 @@ func bare(name, host string) site.Node {
 }
 
 // onTwo returns a site of nodes on two hosts, and how each is observed that is there.
-func onTwo(t *testing.T, nodes ...site.Node) (s *site.Site, there func(name string) observe.Node) {
+func onTwo(t *testing.T, nodes ...site.Node) (s *site.Site, observed func(name string) observe.Node) {
 	s = &site.Site{
 		Name: "s", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}},
 		Images: []site.Image{{Name: "debian", Suite: "bookworm"}},

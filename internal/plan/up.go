@@ -102,9 +102,9 @@ type waiting struct {
 
 // upHost plans one host, with those of its nodes that are concerned.
 func (d *siteDraft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, error) {
-	there := make(map[string]*observe.Node, len(h.Nodes))
+	existing := make(map[string]*observe.Node, len(h.Nodes))
 	for i := range h.Nodes {
-		there[h.Nodes[i].Name] = &h.Nodes[i]
+		existing[h.Nodes[i].Name] = &h.Nodes[i]
 	}
 	ready := d.prepare(h, len(nodes) > 0)
 	networks, err := d.networks.make(h, nodes, ready)
@@ -128,7 +128,7 @@ func (d *siteDraft) upHost(h *observe.Host, nodes []*site.Node) ([]waiting, erro
 			return nil, err
 		}
 		u := &nodeDraft{
-			change: change{h, n, wanted, there[n.Name]}, up: d,
+			change: change{h, n, wanted, existing[n.Name]}, up: d,
 			before: slices.Concat(ready, d.settled[n.Name]), ground: d.networks.under(wanted, networks),
 		}
 		if u.has != nil {

@@ -74,15 +74,15 @@ func warnFrames(b *basis) []string {
 	var names []string
 	for i := range b.site.Nodes {
 		n := &b.site.Nodes[i]
-		has, there := b.hosts[n.Host].Node(n.Name)
-		if !there || b.goal.concerns(n.Name) {
+		current, ok := b.hosts[n.Host].Node(n.Name)
+		if !ok || b.goal.concerns(n.Name) {
 			continue
 		}
 		wanted, err := b.makerOf(n).Node(n)
-		if err == nil && slices.ContainsFunc(has.NICs, func(was spec.NIC) bool {
-			return slices.ContainsFunc(wanted.NICs, func(is spec.NIC) bool {
-				return is.Network == was.Network &&
-					is.MTU != was.MTU
+		if err == nil && slices.ContainsFunc(current.NICs, func(before spec.NIC) bool {
+			return slices.ContainsFunc(wanted.NICs, func(after spec.NIC) bool {
+				return after.Network == before.Network &&
+					after.MTU != before.MTU
 			})
 		}) {
 			names = append(names, n.Name)

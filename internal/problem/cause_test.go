@@ -22,8 +22,9 @@ func TestDiskFull(t *testing.T) {
 }
 
 func TestReason(t *testing.T) {
-	if is := Reason(fmt.Errorf("while: %w", &fs.PathError{Op: "open", Path: "/x", Err: unix.EACCES})); is != unix.EACCES {
-		t.Errorf("the reason is %v", is)
+	if got := Reason(fmt.Errorf("while: %w",
+		&fs.PathError{Op: "open", Path: "/x", Err: unix.EACCES})); got != unix.EACCES {
+		t.Errorf("the reason is %v", got)
 	}
 	if err := errors.New("x"); Reason(err) != err || Reason(nil) != nil {
 		t.Error("what is of no file is its own reason")

@@ -186,15 +186,15 @@ func write(files map[string]string, mode os.FileMode) error {
 	return nil
 }
 
-// patience is how long what has been begun may take.
-const patience = 30 * time.Second
+// startTimeout is how long what has been begun may take.
+const startTimeout = 30 * time.Second
 
 // patiently tries for a while, until there is no error.
 func patiently(try func() error) error {
 	began := time.Now()
 	for {
 		err := try()
-		if err == nil || time.Since(began) > patience {
+		if err == nil || time.Since(began) > startTimeout {
 			return err
 		}
 		time.Sleep(5 * time.Millisecond)

@@ -50,7 +50,7 @@ func keep([]string) (err error) {
 		return err
 	}
 	var lock *host.Lock
-	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, fmt.Errorf("not within %s", patience))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), startTimeout, fmt.Errorf("not within %s", startTimeout))
 	defer cancel()
 	err = patiently(func() (err error) { // somebody may sweep
 		lock, err = host.WaitLock(ctx, set{o.State, o.Name}.lock(), host.Alone, "the lock of hosts "+o.Name)

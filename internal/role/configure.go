@@ -66,14 +66,14 @@ func started(roles []*site.Role, starts []string) bool {
 	return !slices.ContainsFunc(site.ServicesOf(roles), func(s string) bool { return !slices.Contains(starts, s) })
 }
 
-// bootPatience is how long a node may take to boot.
-const bootPatience = 5 * time.Minute
+// bootTimeout is how long a node may take to boot.
+const bootTimeout = 5 * time.Minute
 
 // AwaitBoot waits until the node has brought up what it brings up by itself, and reports whether
 // all of that has come up.
 func AwaitBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.Writer) (whole bool, err error) {
-	within, cancel := context.WithTimeoutCause(ctx, bootPatience,
-		fmt.Errorf("its %s is still at work after %s", sv.Name, bootPatience))
+	within, cancel := context.WithTimeoutCause(ctx, bootTimeout,
+		fmt.Errorf("its %s is still at work after %s", sv.Name, bootTimeout))
 	defer cancel()
 	ask := func(ctx context.Context, out io.Writer, args []string) error {
 		return in.Run(ctx, host.Command{Args: args, Stdout: out})

@@ -73,8 +73,8 @@ func lastWords(ctx context.Context, in host.Runner, sv *distro.Services, unit st
 	var lines []string
 	for line := range bytes.Lines(said) {
 		text := sanitize.Line(strings.TrimRight(string(line), "\r\n"))
-		if runes := []rune(text); len(runes) > longest {
-			text = string(runes[:longest]) + "…"
+		if runes := []rune(text); len(runes) > maxAnswerBytes {
+			text = string(runes[:maxAnswerBytes]) + "…"
 		}
 		lines = append(lines, "    "+unit+": "+text)
 	}

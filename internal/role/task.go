@@ -184,7 +184,7 @@ func (d difference) altered(r *spec.Duty) []string {
 // there: which services have restarted is not known.
 func (d difference) exact(r *spec.Duty) (services []string, ok bool) {
 	all := d.altered(r)
-	added := func(part string) bool { _, had := d.was.Parts[r.Name+": "+part]; return !had }
+	added := func(part string) bool { _, found := d.was.Parts[r.Name+": "+part]; return !found }
 	if len(all) == 0 || d.gains(r) || slices.ContainsFunc(all, added) {
 		return nil, false
 	}

@@ -47,10 +47,10 @@ func changed(t *testing.T, s *site.Site, change func()) (*Job, *diary) {
 		}
 		return n.Config
 	}
-	was := config()
+	before := config()
 	change()
 	in := &diary{}
-	return &Job{Duties: dutiesOf(t, s), In: in, Was: was, Is: config(), Log: io.Discard, Say: func(string) {},
+	return &Job{Duties: dutiesOf(t, s), In: in, Was: before, Is: config(), Log: io.Discard, Say: func(string) {},
 		Live: true}, in
 }
 

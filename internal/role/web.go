@@ -57,7 +57,7 @@ func get(ctx context.Context, in host.Runner, n *spec.Duties, address string) er
 	case 3:
 		return fmt.Errorf("%s, to %s: health checks follow no redirects", what, short(answer.Header.Get("Location")))
 	}
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, longest))
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes))
 	return fmt.Errorf("%s: %s", what, short(string(text)))
 }
 
@@ -85,13 +85,13 @@ func numeric(u *url.URL, n *spec.Duties) (string, error) {
 		Try("let the health check ask localhost, an address, or the node by its own name; or use `command`, which runs in the node")
 }
 
-// longest is how much is told of what an answer says.
-const longest = 500
+// maxAnswerBytes is how much is told of what an answer says.
+const maxAnswerBytes = 500
 
 // short returns what an answer says as it can be shown on a line.
 func short(text string) string {
-	if len(text) > longest {
-		text = text[:longest] + "…"
+	if len(text) > maxAnswerBytes {
+		text = text[:maxAnswerBytes] + "…"
 	}
 	return sanitize.Line(strings.TrimSpace(text))
 }

@@ -28,8 +28,8 @@ func (k Kept) Read(name string) (string, error) {
 
 // Keep keeps a value. It takes the place of no other.
 func (k Kept) Keep(name, value string) error {
-	switch is, err := k.Read(name); {
-	case err == nil && is == value:
+	switch stored, err := k.Read(name); {
+	case err == nil && stored == value:
 		return nil
 	case err == nil:
 		return problem.New(problem.Surprise, "there is another value of the generated secret %s already", name).
@@ -67,10 +67,10 @@ func Random(n int) string {
 	return b.String()
 }
 
-// mostMade is how many characters a generated secret has at most.
-const mostMade = 4096
+// maxSecretBytes is how many characters a generated secret has at most.
+const maxSecretBytes = 4096
 
 // Made reports whether Random may have given a value: what else a host says is none.
 func Made(value string) bool {
-	return value != "" && len(value) <= mostMade && strings.Trim(value, alphabet) == ""
+	return value != "" && len(value) <= maxSecretBytes && strings.Trim(value, alphabet) == ""
 }

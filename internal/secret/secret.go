@@ -172,8 +172,8 @@ func (k *Keyring) Redact(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// longest returns the length of the longest value that Redact looks for.
-func (k *Keyring) longest() int {
+// maxLen returns the length of the longest value that Redact looks for.
+func (k *Keyring) maxLen() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	most := shortest

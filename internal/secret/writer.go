@@ -57,7 +57,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 func (w *Writer) cut() error {
 	text := w.keyring.Redact(w.line.String())
 	w.line.Reset()
-	w.lost = w.keyring.longest()
+	w.lost = w.keyring.maxLen()
 	_, err := io.WriteString(w.to, text[:max(0, len(text)-w.lost)])
 	return err
 }

@@ -49,14 +49,14 @@ func (d *Drive) IsDevice() bool { return strings.HasPrefix(d.Disk, "/") }
 
 // Smaller returns the first disk in a file that a machine would have with less room than before,
 // and how many bytes it had.
-func (v VM) Smaller(is VM) (d Drive, had int64, found bool) {
+func (v VM) Smaller(wanted VM) (d Drive, oldSize int64, found bool) {
 	sizes := map[string]int64{}
 	for _, d := range v.Drives() {
 		sizes[d.Name+"."+d.Disk] = d.Size
 	}
-	for _, d := range is.Drives() {
-		if had := sizes[d.Name+"."+d.Disk]; !d.IsDevice() && d.Size < had {
-			return d, had, true
+	for _, d := range wanted.Drives() {
+		if old := sizes[d.Name+"."+d.Disk]; !d.IsDevice() && d.Size < old {
+			return d, old, true
 		}
 	}
 	return d, 0, false
@@ -64,9 +64,9 @@ func (v VM) Smaller(is VM) (d Drive, had int64, found bool) {
 
 // NoSmaller says that a disk of a node cannot become smaller than the bytes that it has, and what
 // can be done about it.
-func (d *Drive) NoSmaller(node string, has int64) (what, cure string) {
-	return fmt.Sprintf("node %s: disk %s has %s, and is to have %s", node, d.Name, sizeText(has), sizeText(d.Size)),
-		fmt.Sprintf("a disk does not become smaller: write size = %q or more, or make node %s anew", sizeText(has), node)
+func (d *Drive) NoSmaller(node string, current int64) (what, cure string) {
+	return fmt.Sprintf("node %s: disk %s has %s, and is to have %s", node, d.Name, sizeText(current), sizeText(d.Size)),
+		fmt.Sprintf("a disk does not become smaller: write size = %q or more, or make node %s anew", sizeText(current), node)
 }
 
 // sizeText returns a size as a site file has it, in whole MiB that are no less.
@@ -109,31 +109,31 @@ type Replug struct {
 }
 
 // Replug says how the disks of a running machine become those of another; it cannot be if not live.
-func (v VM) Replug(is VM) (r Replug, live bool) {
-	was := map[string]Drive{}
+func (v VM) Replug(wanted VM) (r Replug, live bool) {
+	drives := map[string]Drive{}
 	for _, d := range v.Drives() {
-		was[d.Name] = d
+		drives[d.Name] = d
 	}
-	for _, d := range is.Drives() {
-		had, there := was[d.Name]
-		delete(was, d.Name)
-		bounds := d.Read != had.Read || d.Write != had.Write || d.IOPS != had.IOPS
+	for _, d := range wanted.Drives() {
+		old, ok := drives[d.Name]
+		delete(drives, d.Name)
+		bounds := d.Read != old.Read || d.Write != old.Write || d.IOPS != old.IOPS
 		switch {
-		case !there:
+		case !ok:
 			r.In = append(r.In, d)
-		case d.Disk != had.Disk || d.Cache != had.Cache || d.AIO != had.AIO || d.Size < had.Size:
+		case d.Disk != old.Disk || d.Cache != old.Cache || d.AIO != old.AIO || d.Size < old.Size:
 			return r, false
 		default:
 			if bounds {
 				r.Bound = append(r.Bound, d)
 			}
-			if d.Size > had.Size {
+			if d.Size > old.Size {
 				r.Larger = append(r.Larger, d)
 			}
 		}
 	}
 	for _, d := range v.Drives() {
-		if _, gone := was[d.Name]; gone {
+		if _, gone := drives[d.Name]; gone {
 			r.Out = append(r.Out, d)
 		}
 	}

@@ -20,7 +20,7 @@ func TestDrives(t *testing.T) {
 
 // TestReplug: what becomes of the disks of a machine that runs, and what cannot.
 func TestReplug(t *testing.T) {
-	was := VM{Disk: QCow2, Size: 1 << 30, Disks: []Drive{{Name: "a", Disk: RawFile, Size: 1 << 26},
+	before := VM{Disk: QCow2, Size: 1 << 30, Disks: []Drive{{Name: "a", Disk: RawFile, Size: 1 << 26},
 		{Name: "b", Disk: RawFile, Size: 1 << 26}}}
 	for _, try := range []struct {
 		change func(*VM)
@@ -36,15 +36,15 @@ func TestReplug(t *testing.T) {
 		{func(v *VM) { v.Disks[0].Disk = QCow2 }, "-"},
 		{func(v *VM) { v.Disk = "" }, "-"},
 	} {
-		is := was
-		is.Disks = append([]Drive{}, was.Disks...)
-		try.change(&is)
-		r, live := was.Replug(is)
+		after := before
+		after.Disks = append([]Drive{}, before.Disks...)
+		try.change(&after)
+		r, live := before.Replug(after)
 		if got := r.String(); live != (try.want != "-") || live && got != try.want {
 			t.Errorf("%q, %v, not %q", got, live, try.want)
 		}
 	}
-	if v := (VM{CPU: "max", Disk: QCow2, Size: 1, Disks: was.Disks, Manner: Manner{IOPS: 1}}).Fixed(); v.CPU != "max" ||
+	if v := (VM{CPU: "max", Disk: QCow2, Size: 1, Disks: before.Disks, Manner: Manner{IOPS: 1}}).Fixed(); v.CPU != "max" ||
 		v.Disk != QCow2 || v.Size != 0 || v.Disks != nil || v.IOPS != 0 {
 		t.Errorf("%+v", v)
 	}

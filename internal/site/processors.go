@@ -25,8 +25,8 @@ func EachOf(list string) (all []int) {
 	if err != nil {
 		return nil
 	}
-	for n, is := range in {
-		if is {
+	for n, listed := range in {
+		if listed {
 			all = append(all, n)
 		}
 	}
@@ -35,14 +35,14 @@ func EachOf(list string) (all []int) {
 
 // Beyond returns those of a list of processors that another one has not; "" if it has all of them,
 // or either is no list.
-func Beyond(list, there string) string {
+func Beyond(list, other string) string {
 	in, err := processorsIn(list)
-	has, err2 := processorsIn(there)
+	covered, err2 := processorsIn(other)
 	if err != nil || err2 != nil {
 		return ""
 	}
 	for n := range in {
-		in[n] = in[n] && !has[n]
+		in[n] = in[n] && !covered[n]
 	}
 	return in.String()
 }
@@ -69,11 +69,11 @@ func processorsIn(list string) (in processorSet, err error) {
 func (in *processorSet) String() string {
 	var ranges []string
 	first := -1
-	for n, is := range in {
+	for n, listed := range in {
 		switch {
-		case is && first < 0:
+		case listed && first < 0:
 			first = n
-		case is || first < 0:
+		case listed || first < 0:
 		case first == n-1:
 			ranges, first = append(ranges, strconv.Itoa(first)), -1
 		default:

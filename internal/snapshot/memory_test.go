@@ -73,8 +73,8 @@ func TestMemory(t *testing.T) {
 	if s, err := Take(t.Context(), o); !errors.Is(err, e.wrong) {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if is, err := e.List(t.Context(), "karoo"); err != nil || is[0].State != "running" {
-		t.Errorf("after that it is %+v, %v", is, err)
+	if nodes, err := e.List(t.Context(), "karoo"); err != nil || nodes[0].State != "running" {
+		t.Errorf("after that it is %+v, %v", nodes, err)
 	}
 
 	must(e.Stop(t.Context(), ref))

@@ -113,8 +113,8 @@ func (r *Restore) chooseVolumes() error {
 // prepareNode makes a node stand on the layers of then, and its private layer of then ready beside that of now.
 func (r *Restore) prepareNode(ctx context.Context, n Node) error {
 	e, ok := r.engines[n.Record.Engine]
-	layered, able := e.(engine.Layered)
-	if !ok || !able || n.How == "" {
+	layered, supported := e.(engine.Layered)
+	if !ok || !supported || n.How == "" {
 		return problem.New(problem.Unable, "the private layer of node %s is not in snapshot %s", n.Record.Name, r.from.ID)
 	}
 	ref := engine.RefOf(&n.Record.Node)
@@ -185,8 +185,8 @@ func (r *Restore) swap(ctx context.Context) error {
 // recall lets the nodes whose memory is in the snapshot go on from a file when they are started; "": they boot.
 func (r *Restore) recall(from func(id int) string) error {
 	for _, n := range r.nodes {
-		e, able := r.engines[n.Record.Engine].(engine.Rememberer)
-		if !n.Memory || !able {
+		e, ok := r.engines[n.Record.Engine].(engine.Rememberer)
+		if !n.Memory || !ok {
 			continue
 		}
 		if err := e.Recall(engine.RefOf(&n.Record.Node), from(n.Record.ID)); err != nil {

@@ -138,8 +138,8 @@ func TestTake(t *testing.T) {
 		opened.Kept(Volume{Name: "common", Node: volume.ForAll}) + "/x":              "common",
 		filepath.Join(o.Dirs.Snapshots("karoo"), s.ID, "nodes/1/upper/etc/hostname"): "n1",
 	} {
-		if is := got(t, path); is != want {
-			t.Errorf("%s holds %q", path, is)
+		if text := got(t, path); text != want {
+			t.Errorf("%s holds %q", path, text)
 		}
 	}
 	second, err := Take(t.Context(), o)
@@ -299,8 +299,8 @@ func TestTakeHostile(t *testing.T) {
 	for path, want := range map[string]string{
 		opened.Kept(Volume{Name: "data", Node: "n1"}) + "/rows": "rows of n1", opened.Private(1) + "/etc/hostname": "n1",
 	} {
-		if is := got(t, path); is != want {
-			t.Errorf("%s holds %q", path, is)
+		if text := got(t, path); text != want {
+			t.Errorf("%s holds %q", path, text)
 		}
 	}
 	if err := errors.Join(Remove(o.Dirs, "karoo", s.ID), volume.Erase(deep)); err != nil {

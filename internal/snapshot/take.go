@@ -212,7 +212,7 @@ func (t *capture) addWriters(running []*spec.Node) {
 	}
 	t.writers = volume.Users(t.of.Dirs, t.Site, running, paths...)
 	for _, n := range running {
-		in := slices.ContainsFunc(t.Nodes, func(is Node) bool { return is.Record.ID == n.ID })
+		in := slices.ContainsFunc(t.Nodes, func(node Node) bool { return node.Record.ID == n.ID })
 		if in && !slices.Contains(t.writers, n) {
 			t.writers = append(t.writers, n)
 		}
@@ -298,8 +298,8 @@ func (t *capture) remember(ctx context.Context) error {
 		if !n.Running {
 			continue
 		}
-		e, able := t.of.Engines[n.Record.Engine].(engine.Rememberer)
-		if !able {
+		e, ok := t.of.Engines[n.Record.Engine].(engine.Rememberer)
+		if !ok {
 			t.Left = append(t.Left, fmt.Sprintf("node %s: its memory, which the engine %s cannot keep", n.Record.Name,
 				n.Record.Engine))
 			continue

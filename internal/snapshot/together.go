@@ -47,7 +47,7 @@ func Ready(dirs host.Dirs, key string) (ids []string, err error) {
 	}
 	for _, e := range entries {
 		id, hidden := strings.CutPrefix(e.Name(), ".")
-		if id, is := strings.CutSuffix(id, readySuffix); hidden && is {
+		if id, ok := strings.CutSuffix(id, readySuffix); hidden && ok {
 			ids = append(ids, id)
 		}
 	}

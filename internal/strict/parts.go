@@ -65,13 +65,13 @@ func parts(content []byte) [][]byte {
 // merge adds the keys of one table to another. It returns the first key that both have and that is not a table.
 func merge(to, from map[string]any) (key string, ok bool) {
 	for key, value := range from {
-		there, both := to[key]
+		existing, both := to[key]
 		if !both {
 			to[key] = value
 			continue
 		}
 		table, isTable := value.(map[string]any)
-		other, wasTable := there.(map[string]any)
+		other, wasTable := existing.(map[string]any)
 		if !isTable || !wasTable {
 			return key, false
 		}

@@ -53,15 +53,15 @@ func (s *shape) add(t reflect.Type, at []int) {
 		key, _, _ := strings.Cut(f.Tag.Get("toml"), ",")
 		switch {
 		case key != "" && key != "-":
-			is := field{index: f.Index, form: units[f.Tag.Get("unit")]}
+			entry := field{index: f.Index, form: units[f.Tag.Get("unit")]}
 			if text, ok := f.Tag.Lookup("default"); ok {
-				is.preset = preset(f, text)
-				s.preset = append(s.preset, is)
+				entry.preset = preset(f, text)
+				s.preset = append(s.preset, entry)
 			}
 			if f.Type.Kind() == reflect.Struct && forms[f.Type] == nil {
 				s.within = append(s.within, f.Index)
 			}
-			s.fields[key] = is
+			s.fields[key] = entry
 		case f.Anonymous && f.Type.Kind() == reflect.Struct:
 			s.add(f.Type, f.Index)
 		case f.Name == "At" && f.Type == reflect.TypeFor[*Node]():
@@ -87,8 +87,8 @@ func preset(f reflect.StructField, text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && f.Tag.Get("unit") != "mode" {
 		return n
 	}
-	if is, err := strconv.ParseBool(text); err == nil && f.Type.Kind() == reflect.Bool {
-		return is
+	if value, err := strconv.ParseBool(text); err == nil && f.Type.Kind() == reflect.Bool {
+		return value
 	}
 	return text
 }

@@ -42,14 +42,14 @@ func (d *Decoder) tables(name string, at *Node, to named) {
 		return
 	}
 	for _, key := range at.Order {
-		there := at.Keys[key]
+		node := at.Keys[key]
 		if d.Name > 0 && len(key) > d.Name {
-			d.Wrong(there, problem.New(problem.Mistake, "the name %s has more than %d characters", Say(key),
+			d.Wrong(node, problem.New(problem.Mistake, "the name %s has more than %d characters", Say(key),
 				d.Name).Try("choose a shorter one"))
 			continue
 		}
-		into := reflect.ValueOf(to.add(key, there)).Elem()
-		d.decode(name+"."+key, there, into)
+		into := reflect.ValueOf(to.add(key, node)).Elem()
+		d.decode(name+"."+key, node, into)
 		if into.Kind() == reflect.Struct && d.shapeOf(into.Type()).name != nil {
 			into.FieldByIndex(d.shapeOf(into.Type()).name).SetString(key)
 		}

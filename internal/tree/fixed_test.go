@@ -17,9 +17,9 @@ func fix(t *testing.T, path string, mark int) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	is, err := unix.IoctlGetUint32(int(f.Fd()), unix.FS_IOC_GETFLAGS)
+	flags, err := unix.IoctlGetUint32(int(f.Fd()), unix.FS_IOC_GETFLAGS)
 	if err == nil {
-		err = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, int(is)&^(immutable|appendOnly)|mark)
+		err = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, int(flags)&^(immutable|appendOnly)|mark)
 	}
 	if err != nil {
 		t.Skipf("nothing can be marked as immutable here: %v", err)

@@ -37,11 +37,12 @@ func TestMakeDown(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		var is, shall unix.Stat_t
-		if err := unix.Fstat(int(dir.Fd()), &is); err != nil {
+		var got, shall unix.Stat_t
+		if err := unix.Fstat(int(dir.Fd()), &got); err != nil {
 			t.Error(err)
 		}
-		if err := unix.Stat(filepath.Join(top, "root", filepath.Clean("/"+path)), &shall); err != nil || is.Ino != shall.Ino {
+		if err := unix.Stat(filepath.Join(top, "root", filepath.Clean("/"+path)), &shall); err != nil ||
+			got.Ino != shall.Ino {
 			t.Errorf("%s leads elsewhere: %v", path, err)
 		}
 		dir.Close()

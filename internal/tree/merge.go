@@ -26,22 +26,22 @@ func Merge(from, to string) error {
 
 // merge moves an entry of one open directory to another; at tells of the place in messages.
 func merge(source int, from string, dest int, to, at string) error {
-	var is, has unix.Stat_t
-	err := unix.Fstatat(source, from, &is, unix.AT_SYMLINK_NOFOLLOW)
+	var moved, existing unix.Stat_t
+	err := unix.Fstatat(source, from, &moved, unix.AT_SYMLINK_NOFOLLOW)
 	if err == nil {
-		err = unix.Fstatat(dest, to, &has, unix.AT_SYMLINK_NOFOLLOW)
+		err = unix.Fstatat(dest, to, &existing, unix.AT_SYMLINK_NOFOLLOW)
 	}
 	dir := func(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFDIR }
 	switch {
 	case err != nil && err != unix.ENOENT:
-	case err == nil && dir(&is) && dir(&has):
+	case err == nil && dir(&moved) && dir(&existing):
 		return mergeDirectory(source, from, dest, to, at)
-	case err == nil && dir(&has):
+	case err == nil && dir(&existing):
 		err = unix.EISDIR
-	case err == nil && dir(&is) && has.Mode&unix.S_IFMT != unix.S_IFLNK:
+	case err == nil && dir(&moved) && existing.Mode&unix.S_IFMT != unix.S_IFLNK:
 		err = unix.ENOTDIR
 	default:
-		if err == nil && dir(&is) { // a directory takes no other place
+		if err == nil && dir(&moved) { // a directory takes no other place
 			_ = unix.Unlinkat(dest, to, 0)
 		}
 		err = unix.Renameat(source, from, dest, to)
@@ -59,11 +59,11 @@ func mergeDirectory(source int, from string, dest int, to, at string) error {
 		return &os.PathError{Op: "open", Path: Shorten(at), Err: err}
 	}
 	defer unix.Close(inner) //nolint:errcheck // nothing was written to it
-	there, err := unix.Openat(dest, to, flags, 0)
+	target, err := unix.Openat(dest, to, flags, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: Shorten(at), Err: err}
 	}
-	defer unix.Close(there) //nolint:errcheck // nothing was written to it
+	defer unix.Close(target) //nolint:errcheck // nothing was written to it
 	var st unix.Stat_t
 	if err := unix.Fstat(inner, &st); err != nil { // before its time changes
 		return &os.PathError{Op: "stat", Path: Shorten(at), Err: err}
@@ -77,11 +77,11 @@ func mergeDirectory(source int, from string, dest int, to, at string) error {
 		return &os.PathError{Op: "list", Path: Shorten(at), Err: err}
 	}
 	for _, name := range all {
-		if err := merge(inner, name, there, name, path.Join(at, name)); err != nil {
+		if err := merge(inner, name, target, name, path.Join(at, name)); err != nil {
 			return err
 		}
 	}
-	if err := unix.Fchmod(there, st.Mode&0o7777); err != nil {
+	if err := unix.Fchmod(target, st.Mode&0o7777); err != nil {
 		return &os.PathError{Op: "chmod", Path: Shorten(at), Err: err}
 	}
 	return unix.UtimesNanoAt(dest, to, []unix.Timespec{st.Atim, st.Mtim}, unix.AT_SYMLINK_NOFOLLOW)

@@ -175,8 +175,8 @@ const halfMade = ".orrery-"
 
 // Temporary reports whether a path is called as one that is not whole yet.
 func Temporary(name string) bool {
-	random, is := strings.CutPrefix(name, halfMade)
-	return is && len(random) == 12 && strings.Trim(random, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+	random, ok := strings.CutPrefix(name, halfMade)
+	return ok && len(random) == 12 && strings.Trim(random, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
 func syncDirectory(dir int) error {

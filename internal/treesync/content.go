@@ -35,8 +35,8 @@ func (r *pass) file(e *tree.Entry, k *fileState) error {
 	if err != nil {
 		return err
 	}
-	is := stateOf(&st)
-	sent.Size, sent.Patch = st.Size, k.sums != nil && (k.kept || k.state.ino == is.ino) && is.links == 1
+	current := stateOf(&st)
+	sent.Size, sent.Patch = st.Size, k.sums != nil && (k.kept || k.state.ino == current.ino) && current.links == 1
 	var old map[int64]blockSum
 	if sent.Patch {
 		old = k.sums
@@ -59,7 +59,7 @@ func (r *pass) file(e *tree.Entry, k *fileState) error {
 	if st.Size >= minPatchSize {
 		k.sums = sums
 	}
-	k.state = r.stableState(is, &st)
+	k.state = r.stableState(current, &st)
 	return r.conn.writeJSON(fileEnd, sent)
 }
 
@@ -71,7 +71,7 @@ func (r *pass) blocks(f int, st *unix.Stat_t, old map[int64]blockSum) (map[int64
 	sums := map[int64]blockSum{}
 	err := eachBlock(r.ctx, f, st.Size, r.buffer, func(n int64, b []byte, sum blockSum) error {
 		sums[n] = sum
-		if had, ok := old[n]; ok && had == sum {
+		if before, ok := old[n]; ok && before == sum {
 			return nil
 		}
 		r.Bytes += int64(len(b))

@@ -71,8 +71,8 @@ func TestResume(t *testing.T) {
 		marked := unix.Lsetxattr(in("a", "b"), "trusted.overlay.opaque", []byte("y"), 0) == nil
 		sources := []Source{{Name: "volumes/data", Dir: filepath.Join(dir, "data")}, {Name: "private", Dir: in()}}
 		p.sendCut(after, sources...)
-		if has, err := p.store.Read(); err == nil && has.Sum != "" {
-			t.Errorf("after the cut it has %+v (%v)", has, err)
+		if stored, err := p.store.Read(); err == nil && stored.Sum != "" {
+			t.Errorf("after the cut it has %+v (%v)", stored, err)
 		}
 
 		must(t, os.RemoveAll(filepath.Join(dir, "data")))
@@ -102,8 +102,8 @@ func TestResume(t *testing.T) {
 		if most := int64(2<<20 + 300_000 - after + 3*blockSize); r.Bytes > most {
 			t.Errorf("cut after %d bytes, %d come again", after, r.Bytes)
 		}
-		if has, err := p.store.Read(); err != nil || has.Sum != r.Sum || !has.Whole {
-			t.Errorf("it has %+v of %+v (%v)", has, r, err)
+		if stored, err := p.store.Read(); err != nil || stored.Sum != r.Sum || !stored.Whole {
+			t.Errorf("it has %+v of %+v (%v)", stored, r, err)
 		}
 	}
 }
@@ -224,8 +224,8 @@ func FuzzReceive(f *testing.F) {
 		if len(names) > 1 || len(names) == 1 && names[0].Name() != "7" {
 			t.Errorf("there is %v", names)
 		}
-		if has, wrong := r.Read(); err != nil && wrong == nil && has.Sum == "" && has.Whole {
-			t.Errorf("it has %+v after %v", has, err)
+		if stored, wrong := r.Read(); err != nil && wrong == nil && stored.Sum == "" && stored.Whole {
+			t.Errorf("it has %+v after %v", stored, err)
 		}
 	})
 }

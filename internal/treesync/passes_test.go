@@ -129,8 +129,8 @@ func TestRounds(t *testing.T) {
 	f, err := os.Create(in("disk"))
 	must(t, err)
 	must(t, f.Truncate(64<<20))
-	for _, has := range []int64{0, 10 << 20, 50 << 20} {
-		_, err = f.WriteAt(bytes.Repeat([]byte("x"), 100_000), has)
+	for _, offset := range []int64{0, 10 << 20, 50 << 20} {
+		_, err = f.WriteAt(bytes.Repeat([]byte("x"), 100_000), offset)
 		must(t, err)
 	}
 	must(t, os.Chmod(in("etc"), 0o700))
@@ -179,8 +179,8 @@ func TestRounds(t *testing.T) {
 	if r.Bytes > 2*blockSize+100 {
 		t.Errorf("of one piece that has changed, %d bytes were sent", r.Bytes)
 	}
-	if has, err := p.store.Read(); err != nil || has.Sum != r.Sum || !has.Whole {
-		t.Errorf("the store has %+v of %+v (%v)", has, r, err)
+	if stored, err := p.store.Read(); err != nil || stored.Sum != r.Sum || !stored.Whole {
+		t.Errorf("the store has %+v of %+v (%v)", stored, r, err)
 	}
 	p.sender = Sender{}                                                 // another one goes on from what is there
 	if r, err = p.send(true, sources...); err != nil || r.Bytes > 100 { // a file with several names comes again
@@ -224,8 +224,8 @@ func TestHostileSender(t *testing.T) {
 		},
 		"more than said": func(l *conn) error {
 			err := writeJSON(l, fileStart, entry{Entry: Entry{Name: "f", Mode: unix.S_IFREG, Size: 1 << 40}})
-			for has := int64(0); err == nil && has < growthAllowance+2<<20; has += 1 << 20 {
-				err = l.frame(content, number(has), make([]byte, 1<<20))
+			for offset := int64(0); err == nil && offset < growthAllowance+2<<20; offset += 1 << 20 {
+				err = l.frame(content, number(offset), make([]byte, 1<<20))
 			}
 			return err
 		},
@@ -241,8 +241,8 @@ func TestHostileSender(t *testing.T) {
 				far.Close() //nolint:errcheck // it is in memory
 			}()
 			l := newConn(near)
-			var has progress
-			must(t, l.readJSON(passStart, &has))
+			var held progress
+			must(t, l.readJSON(passStart, &held))
 			if frames(l) == nil {
 				_ = l.to.Flush()
 			}
@@ -255,8 +255,8 @@ func TestHostileSender(t *testing.T) {
 					t.Errorf("%s is there", path)
 				}
 			}
-			if has, err := p.store.Read(); err == nil && (has.Sum != "" || has.Whole) {
-				t.Errorf("the store says that it has %+v", has)
+			if stored, err := p.store.Read(); err == nil && (stored.Sum != "" || stored.Whole) {
+				t.Errorf("the store says that it has %+v", stored)
 			}
 		})
 	}
@@ -289,19 +289,19 @@ func TestCut(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.store.Receive(far, p.of, func(string) bool { return true }) }()
 	l := newConn(near)
-	var has progress
-	must(t, l.readJSON(passStart, &has))
-	if has.Sum != r.Sum {
-		t.Errorf("the store has %q of %q", has.Sum, r.Sum)
+	var held progress
+	must(t, l.readJSON(passStart, &held))
+	if held.Sum != r.Sum {
+		t.Errorf("the store has %q of %q", held.Sum, r.Sum)
 	}
-	must(t, l.writeJSON(passStart, start{Base: has.Sum}))
+	must(t, l.writeJSON(passStart, start{Base: held.Sum}))
 	must(t, l.to.Flush())
 	near.Close() //nolint:errcheck // it is cut
 	if err := <-ended; err == nil {
 		t.Error("it ends well")
 	}
-	if has, err := p.store.Read(); err != nil || has.Sum != "" || has.Whole {
-		t.Errorf("the store says that it has %+v (%v)", has, err)
+	if stored, err := p.store.Read(); err != nil || stored.Sum != "" || stored.Whole {
+		t.Errorf("the store says that it has %+v (%v)", stored, err)
 	}
 	if again, err := p.send(true, Source{Name: "private", Dir: dir}); err != nil || again.Bytes != 0 {
 		t.Errorf("again: %+v, %v", again, err)

@@ -8,11 +8,11 @@ import (
 
 // Pipe runs the two sides of a transfer, one here and one on a host, each at its end of a stream
 // that ends with ctx. It returns why the transfer has failed.
-func Pipe(ctx context.Context, here, there func(rw io.ReadWriter) error) error {
+func Pipe(ctx context.Context, here, peer func(rw io.ReadWriter) error) error {
 	near, far := newPipe(ctx)
 	done := make(chan error, 1)
 	go func() {
-		err := there(far)
+		err := peer(far)
 		far.close(err)
 		done <- err
 	}()
@@ -22,10 +22,10 @@ func Pipe(ctx context.Context, here, there func(rw io.ReadWriter) error) error {
 }
 
 // why returns the cause by what both sides say: a stream that ended too early is for the other side to explain.
-func why(here, there error) error {
-	if there != nil && (here == nil || errors.Is(here, there) || errors.Is(here, io.ErrUnexpectedEOF) ||
+func why(here, peer error) error {
+	if peer != nil && (here == nil || errors.Is(here, peer) || errors.Is(here, io.ErrUnexpectedEOF) ||
 		errors.Is(here, io.ErrClosedPipe)) {
-		return there
+		return peer
 	}
 	return here
 }

@@ -51,13 +51,13 @@ func (s Receiver) Tree(name string) string { return filepath.Join(s.Dir, "trees"
 // Files returns the contents of the small files of a tree that has nothing else, by their names. It
 // skips all else.
 func (s Receiver) Files(name string) (map[string][]byte, error) {
-	const mostFiles, mostBytes = 100, 64 << 10
+	const maxFiles, maxBytes = 100, 64 << 10
 	root, err := open(s.Tree(name))
 	if root == nil {
 		return nil, err
 	}
 	defer root.Close() //nolint:errcheck // it was only read
-	names, err := root.Names(".", mostFiles)
+	names, err := root.Names(".", maxFiles)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (s Receiver) Files(name string) (map[string][]byte, error) {
 		if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG || !tree.Legal(name) || strings.HasPrefix(name, ".") {
 			continue
 		}
-		if all[name], err = root.ReadFile(name, mostBytes); err != nil {
+		if all[name], err = root.ReadFile(name, maxBytes); err != nil {
 			return nil, err
 		}
 	}

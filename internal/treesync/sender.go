@@ -50,14 +50,15 @@ type state struct {
 }
 
 func stateOf(st *unix.Stat_t) state {
-	is := state{
-		ino: st.Ino, links: uint64(st.Nlink), mode: st.Mode, uid: st.Uid, gid: st.Gid, rdev: st.Rdev, size: st.Size, //nolint:unconvert // 32 bits on some machines
+	s := state{
+		ino: st.Ino, links: uint64(st.Nlink), mode: st.Mode, uid: st.Uid, gid: st.Gid, rdev: st.Rdev,
+		size:     st.Size, //nolint:unconvert // 32 bits on some machines
 		modified: st.Mtim.Nano(), since: st.Ctim.Nano(),
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		is.size, is.links = 0, 0
+		s.size, s.links = 0, 0
 	}
-	return is
+	return s
 }
 
 // settleTime is how old the last change of a file must be, so that a later one has another time.
@@ -144,15 +145,15 @@ func (r *pass) run(sources []Source) error {
 	if err := r.begin(sources); err != nil {
 		return err
 	}
-	there := map[string]bool{}
+	existing := map[string]bool{}
 	for _, s := range sources {
 		var err error
-		if there[s.Name], err = r.tree(s); err != nil {
+		if existing[s.Name], err = r.tree(s); err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
 	for name := range r.trees {
-		if there[name] {
+		if existing[name] {
 			continue
 		}
 		delete(r.trees, name)
@@ -164,11 +165,11 @@ func (r *pass) run(sources []Source) error {
 		return err
 	}
 	sum := r.conn.digest()
-	var has progress
-	if err := r.conn.readJSON(passEnd, &has); err != nil {
+	var received progress
+	if err := r.conn.readJSON(passEnd, &received); err != nil {
 		return err
 	}
-	if has.Sum != sum {
+	if received.Sum != sum {
 		return errors.New("the other host received something else than was sent")
 	}
 	r.sum = sum
@@ -306,8 +307,8 @@ func (r *pass) enter(l *level) error {
 }
 
 func (r *pass) directory(e *tree.Entry, k *fileState) error {
-	is := stateOf(&e.Stat)
-	l := &level{name: e.Path, state: k, changed: k.state != is}
+	current := stateOf(&e.Stat)
+	l := &level{name: e.Path, state: k, changed: k.state != current}
 	for _, below := range k.inside {
 		below.seen = false
 	}
@@ -319,7 +320,7 @@ func (r *pass) directory(e *tree.Entry, k *fileState) error {
 	}
 	fresh := k.state.mode == 0
 	r.stack = append(r.stack, l)
-	k.state = r.stableState(is, &e.Stat)
+	k.state = r.stableState(current, &e.Stat)
 	if fresh {
 		return r.enter(l)
 	}
@@ -328,11 +329,11 @@ func (r *pass) directory(e *tree.Entry, k *fileState) error {
 
 // stableState returns the state if it can be compared later, or one that equals no other if the
 // file changed too recently.
-func (r *pass) stableState(is state, st *unix.Stat_t) state {
+func (r *pass) stableState(current state, st *unix.Stat_t) state {
 	if !r.still && time.Since(time.Unix(st.Ctim.Unix())) < settleTime {
-		is.since = 0
+		current.since = 0
 	}
-	return is
+	return current
 }
 
 func vanished(err error) error {
@@ -404,7 +405,7 @@ func (r *pass) visit(e *tree.Entry) error {
 		return nil
 	}
 	k := above.state.inside[e.Name]
-	is := stateOf(&e.Stat)
+	current := stateOf(&e.Stat)
 	if k != nil && k.state.mode&unix.S_IFMT != kind {
 		k = nil
 	}
@@ -426,21 +427,21 @@ func (r *pass) visit(e *tree.Entry) error {
 		return r.directory(e, k)
 	}
 	var t *hardLink
-	if is.links > 1 {
-		t = r.first[is.ino]
+	if current.links > 1 {
+		t = r.first[current.ino]
 	}
-	same := !fresh && k.state == is
+	same := !fresh && k.state == current
 	if same && (t == nil || !t.fresh) {
 		k.seen = true
-		if is.links > 1 && t == nil {
-			r.first[is.ino] = &hardLink{name: Name(e.Path)}
+		if current.links > 1 && t == nil {
+			r.first[current.ino] = &hardLink{name: Name(e.Path)}
 		}
 		return nil
 	}
 	if err := r.enter(above); err != nil {
 		return err
 	}
-	err := r.change(e, k, is, t)
+	err := r.change(e, k, current, t)
 	if tree.Vanished(err) {
 		return tree.ErrGone
 	}
@@ -451,21 +452,21 @@ func (r *pass) visit(e *tree.Entry) error {
 	return err
 }
 
-func (r *pass) change(e *tree.Entry, k *fileState, is state, t *hardLink) error {
+func (r *pass) change(e *tree.Entry, k *fileState, current state, t *hardLink) error {
 	if t != nil {
-		k.state, k.sums = r.stableState(is, &e.Stat), nil
+		k.state, k.sums = r.stableState(current, &e.Stat), nil
 		return r.conn.writeJSON(link, entry{Entry: Entry{Name: Name(e.Path), Same: t.name}})
 	}
-	if is.links > 1 {
-		r.first[is.ino] = &hardLink{Name(e.Path), true}
+	if current.links > 1 {
+		r.first[current.ino] = &hardLink{Name(e.Path), true}
 	}
-	if is.mode&unix.S_IFMT == unix.S_IFREG {
+	if current.mode&unix.S_IFMT == unix.S_IFREG {
 		return r.file(e, k)
 	}
 	sent, err := r.entry(e)
 	if err != nil {
 		return err
 	}
-	k.state = r.stableState(is, &e.Stat)
+	k.state = r.stableState(current, &e.Stat)
 	return r.conn.writeJSON(special, sent)
 }

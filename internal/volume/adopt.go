@@ -31,20 +31,20 @@ func Adoptions(dirs host.Dirs, key, from string, heir *spec.Node, named []string
 	}
 	var all []Adoption
 	for _, m := range heir.Mounts {
-		was, asked := m.Volume, len(named) == 0
+		former, asked := m.Volume, len(named) == 0
 		for _, name := range named {
-			if before, is, renamed := strings.Cut(name, "="); name == m.Volume || renamed && is == m.Volume {
-				was, asked = before, true
+			if before, after, renamed := strings.Cut(name, "="); name == m.Volume || renamed && after == m.Volume {
+				former, asked = before, true
 			}
 		}
-		if !asked || m.Copy != "" || m.Shared || m.From().Everywhere || strings.ContainsAny(was, "/@.") || was == "" {
+		if !asked || m.Copy != "" || m.Shared || m.From().Everywhere || strings.ContainsAny(former, "/@.") || former == "" {
 			continue
 		}
 		then := m
-		if was != m.Volume {
-			then.Volume, then.Source = was, "" // of another volume, only what is with the host's state can be known
+		if former != m.Volume {
+			then.Volume, then.Source = former, "" // of another volume, only what is with the host's state can be known
 		}
-		one := Adoption{was, m.Volume, Path(dirs, key, from, then), Path(dirs, key, heir.Name, m)}
+		one := Adoption{former, m.Volume, Path(dirs, key, from, then), Path(dirs, key, heir.Name, m)}
 		if info, err := os.Lstat(one.From); err == nil && info.IsDir() && one.From != one.To {
 			all = append(all, one)
 		}

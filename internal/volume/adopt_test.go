@@ -25,7 +25,7 @@ func TestAdopt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	has := func(volume, node, want string) {
+	check := func(volume, node, want string) {
 		t.Helper()
 		if text, _ := os.ReadFile(filepath.Join(path(volume, node), "of")); string(text) != want {
 			t.Errorf("%s of %s holds %q, want %q", volume, node, text, want)
@@ -61,16 +61,16 @@ func TestAdopt(t *testing.T) {
 	if err := adopt("db0"); err != nil {
 		t.Fatal(err)
 	}
-	has("data", "db", "data of db0")
-	has("log", "db", "log of db0")
-	has("log", "db.before", "log of db")
+	check("data", "db", "data of db0")
+	check("log", "db", "log of db0")
+	check("log", "db.before", "log of db")
 	put("journal", "db")
 	if err := adopt("db", "journal=log"); err != nil {
 		t.Fatal(err)
 	}
-	has("log", "db", "journal of db")
-	has("log", "db.before", "log of db")
-	has("log", "db.before2", "log of db0")
+	check("log", "db", "journal of db")
+	check("log", "db.before", "log of db")
+	check("log", "db.before2", "log of db0")
 	if err := adopt("db0"); err == nil || !strings.Contains(err.Error(), "there is no such data of db0") {
 		t.Errorf("once more: %v", err)
 	}

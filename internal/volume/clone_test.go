@@ -240,9 +240,9 @@ setcap -r able; rm whiteout; mknod whiteout c 0 0; setfattr -n trusted.overlay.o
 func same(t *testing.T, a, b string) {
 	t.Helper()
 	x, y := describe(t, a), describe(t, b)
-	for path, is := range x {
-		if y[path] != is {
-			t.Errorf("%s is\n  %s\nand of the copy\n  %s", path, is, y[path])
+	for path, want := range x {
+		if y[path] != want {
+			t.Errorf("%s is\n  %s\nand of the copy\n  %s", path, want, y[path])
 		}
 		delete(y, path)
 	}

@@ -131,14 +131,14 @@ func (c *Copying) finishSubvolume(ctx context.Context) error {
 
 // there wants the source to be where it was: what was removed is still there for those who have it open.
 func (c *Copying) there() error {
-	var is, was unix.Stat_t
-	if err := unix.Fstat(c.source.Fd(), &was); err != nil {
+	var current, opened unix.Stat_t
+	if err := unix.Fstat(c.source.Fd(), &opened); err != nil {
 		return &os.PathError{Op: "look at", Path: c.from, Err: err}
 	}
-	if err := unix.Lstat(c.from, &is); err != nil {
+	if err := unix.Lstat(c.from, &current); err != nil {
 		return &os.PathError{Op: "look at", Path: c.from, Err: err}
 	}
-	if is.Dev != was.Dev || is.Ino != was.Ino {
+	if current.Dev != opened.Dev || current.Ino != opened.Ino {
 		return fmt.Errorf("%s was replaced while it was copied", c.from)
 	}
 	return nil

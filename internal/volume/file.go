@@ -11,16 +11,16 @@ import (
 )
 
 // file makes what is no directory as it is in the source.
-func (r *round) file(e *tree.Entry, k *known, is state, same bool) error {
-	id := file{is.device, is.inode}
+func (r *round) file(e *tree.Entry, k *known, current state, same bool) error {
+	id := file{current.device, current.inode}
 	first := r.first[id]
-	if !is.several() {
+	if !current.several() {
 		first = nil
 	}
 	switch {
 	case same && (first == nil || first.as == k.as):
 		k.met = r.rounds
-		if first == nil && is.several() {
+		if first == nil && current.several() {
 			r.first[id] = k
 		}
 		return nil

@@ -29,15 +29,16 @@ type state struct {
 }
 
 func stateOf(s *unix.Stat_t) state {
-	is := state{
-		device: s.Dev, inode: s.Ino, links: uint64(s.Nlink), mode: s.Mode, uid: s.Uid, gid: s.Gid, //nolint:unconvert // 32 bits on some machines
+	current := state{
+		device: s.Dev, inode: s.Ino, links: uint64(s.Nlink), mode: s.Mode, uid: s.Uid,
+		gid:      s.Gid, //nolint:unconvert // 32 bits on some machines
 		rdev:     s.Rdev,
 		modified: s.Mtim.Nano(), since: s.Ctim.Nano(),
 	}
-	if !is.directory() {
-		is.size = s.Size // that of a directory tells nothing
+	if !current.directory() {
+		current.size = s.Size // that of a directory tells nothing
 	}
-	return is
+	return current
 }
 
 func (s state) directory() bool { return s.mode&unix.S_IFMT == unix.S_IFDIR }

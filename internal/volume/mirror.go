@@ -72,8 +72,8 @@ func absolute(target string) bool {
 // ssh never asks: nobody is there to answer. Host keys are judged as the user's configuration of SSH says.
 const ssh = "ssh -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=20 -o ServerAliveCountMax=3"
 
-// patience is how long rsync waits for the other side to say or take anything.
-const patience = 5 * time.Minute
+// rsyncTimeout is how long rsync waits for the other side to say or take anything.
+const rsyncTimeout = 5 * time.Minute
 
 // arguments are those of rsync(1): all that a file can have is kept, and times are compared to the
 // nanosecond. Devices are left out: one that a node has made would open a disk of the place where
@@ -82,7 +82,7 @@ const patience = 5 * time.Minute
 // option.
 func (m Mirror) arguments(more ...string) []string {
 	args := append([]string{"rsync", "-aHAXS", "--numeric-ids", "--no-devices", "--modify-window=-1", "--mkpath",
-		"--timeout=" + strconv.Itoa(int(patience.Seconds()))}, more...)
+		"--timeout=" + strconv.Itoa(int(rsyncTimeout.Seconds()))}, more...)
 	if place, _, remote := strings.Cut(m.To, ":"); remote && !strings.Contains(place, "/") {
 		args = append(args, "-e", ssh)
 		if user, _, named := strings.Cut(place, "@"); named && user != "root" {

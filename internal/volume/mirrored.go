@@ -52,11 +52,11 @@ func (r Mirrored) Note(dirs host.Dirs, key string) error {
 		r.Good = r.At
 	}
 	fresh := []Mirrored{r}
-	for _, was := range all {
-		if was.Volume != r.Volume || was.Node != r.Node {
-			fresh = append(fresh, was)
-		} else if r.Problem != "" && was.To == r.To {
-			fresh[0].Good = was.Good
+	for _, old := range all {
+		if old.Volume != r.Volume || old.Node != r.Node {
+			fresh = append(fresh, old)
+		} else if r.Problem != "" && old.To == r.To {
+			fresh[0].Good = old.Good
 		}
 	}
 	return host.WriteJSON(mirrorsPath(dirs, key), 0o600, fresh)

@@ -68,19 +68,19 @@ func (r *round) visit(e *tree.Entry) error {
 	} else {
 		k = r.in().inside[e.Name]
 	}
-	is := stateOf(&e.Stat)
-	same := k != nil && is == k.state && is.since < r.doubtful
-	if is.directory() {
-		return r.enter(e, k, is, same)
+	current := stateOf(&e.Stat)
+	same := k != nil && current == k.state && current.since < r.doubtful
+	if current.directory() {
+		return r.enter(e, k, current, same)
 	}
-	return r.file(e, k, is, same)
+	return r.file(e, k, current, same)
 }
 
 // in returns the directory that the round is in.
 func (r *round) in() *frame { return r.stack[len(r.stack)-1] }
 
 // enter goes into a directory, which is made if it is not there.
-func (r *round) enter(e *tree.Entry, k *known, is state, same bool) error {
+func (r *round) enter(e *tree.Entry, k *known, current state, same bool) error {
 	if k != nil && !k.directory() {
 		if err := r.drop(k); err != nil {
 			return err
@@ -93,7 +93,7 @@ func (r *round) enter(e *tree.Entry, k *known, is state, same bool) error {
 			return err
 		}
 	}
-	k.state, k.met = is, r.rounds
+	k.state, k.met = current, r.rounds
 	r.stack = append(r.stack, &frame{k, -1})
 	if same {
 		return nil

@@ -33,17 +33,17 @@ func SizeOf(ctx context.Context, dir string) (s Size, err error) {
 	seen := map[file]bool{}
 	err = root.WalkSteps(ctx, bounds, tree.Steps{
 		Visit: func(e *tree.Entry) error {
-			is := stateOf(&e.Stat)
-			if is.several() {
-				id := file{is.device, is.inode}
+			current := stateOf(&e.Stat)
+			if current.several() {
+				id := file{current.device, current.inode}
 				if seen[id] {
 					return nil
 				}
 				seen[id] = true
 			}
 			s.Disk += e.Stat.Blocks * 512
-			if !is.directory() && is.mode&unix.S_IFMT != unix.S_IFSOCK {
-				s.Apparent += is.size
+			if !current.directory() && current.mode&unix.S_IFMT != unix.S_IFSOCK {
+				s.Apparent += current.size
 				s.Files++
 			}
 			return nil

@@ -36,9 +36,9 @@ func canSnapshot(from, dir string) bool {
 		return false
 	}
 	here, ok1 := fileSystem(from)
-	there, ok2 := fileSystem(dir)
+	target, ok2 := fileSystem(dir)
 	inside, ok3 := subvolumesIn(from)
-	return ok1 && ok2 && ok3 && here == there && inside == 0
+	return ok1 && ok2 && ok3 && here == target && inside == 0
 }
 
 // fileSystem returns the UUID of a file system of btrfs (struct btrfs_ioctl_fs_info_args of linux/btrfs.h).

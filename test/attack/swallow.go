@@ -63,29 +63,29 @@ func swallow(args []string) error {
 
 // answerTo returns the answer to a request, or nil if it gets none.
 func answerTo(request []byte) []byte {
-	is := binary.LittleEndian
-	node := is.Uint64(request[16:])
-	switch is.Uint32(request[4:]) {
+	order := binary.LittleEndian
+	node := order.Uint64(request[16:])
+	switch order.Uint32(request[4:]) {
 	case fuseWrite, fuseForget, fuseBatchForget, fuseInterrupt:
 		return nil
 	case fuseInit:
 		body := make([]byte, 64)
-		is.PutUint32(body[0:], 7)
-		is.PutUint32(body[4:], 31)
-		is.PutUint32(body[20:], 64<<10) // the largest write
+		order.PutUint32(body[0:], 7)
+		order.PutUint32(body[4:], 31)
+		order.PutUint32(body[20:], 64<<10) // the largest write
 		return said(request, 0, body)
 	case fuseLookup:
 		if string(request[fuseHeader:len(request)-1]) != "out" {
 			return said(request, unix.ENOENT, nil)
 		}
 		body := make([]byte, 40)
-		is.PutUint64(body, outNode)
+		order.PutUint64(body, outNode)
 		return said(request, 0, append(body, attributes(outNode)...))
 	case fuseGetattr, fuseSetattr:
 		return said(request, 0, append(make([]byte, 16), attributes(node)...))
 	case fuseOpen, fuseOpendir:
 		body := make([]byte, 16)
-		is.PutUint32(body[8:], 1) // no cache: each write comes here
+		order.PutUint32(body[8:], 1) // no cache: each write comes here
 		return said(request, 0, body)
 	}
 	return said(request, unix.ENOSYS, nil)
@@ -94,23 +94,23 @@ func answerTo(request []byte) []byte {
 // attributes are those of a file that everybody may write to.
 func attributes(node uint64) []byte {
 	attr := make([]byte, 88)
-	is := binary.LittleEndian
+	order := binary.LittleEndian
 	mode := uint32(unix.S_IFDIR | 0o777)
 	if node == outNode {
 		mode = unix.S_IFREG | 0o666
 	}
-	is.PutUint64(attr, node)
-	is.PutUint64(attr[24:], uint64(time.Now().Unix()))
-	is.PutUint32(attr[60:], mode)
-	is.PutUint32(attr[64:], 1)
+	order.PutUint64(attr, node)
+	order.PutUint64(attr[24:], uint64(time.Now().Unix()))
+	order.PutUint32(attr[60:], mode)
+	order.PutUint32(attr[64:], 1)
 	return attr
 }
 
 func said(to []byte, errno unix.Errno, body []byte) []byte {
 	answer := make([]byte, 16, 16+len(body))
-	is := binary.LittleEndian
-	is.PutUint32(answer, uint32(16+len(body)))
-	is.PutUint32(answer[4:], uint32(-int32(errno)))
+	order := binary.LittleEndian
+	order.PutUint32(answer, uint32(16+len(body)))
+	order.PutUint32(answer[4:], uint32(-int32(errno)))
 	copy(answer[8:], to[8:16]) // which request
 	return append(answer, body...)
 }

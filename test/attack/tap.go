@@ -34,7 +34,7 @@ func useTap(args []string) error {
 	copy(name[:], "stolen0")
 	var off int32
 	var allowed []string
-	for tries, call := range map[string]struct {
+	for what, call := range map[string]struct {
 		request uint
 		arg     uintptr
 	}{
@@ -48,7 +48,7 @@ func useTap(args []string) error {
 		"address": {unix.SIOCSIFHWADDR, uintptr(unsafe.Pointer(&address))},
 	} {
 		if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), uintptr(call.request), call.arg); e == 0 {
-			allowed = append(allowed, tries)
+			allowed = append(allowed, what)
 		}
 	}
 	slices.Sort(allowed)

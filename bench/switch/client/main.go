@@ -29,8 +29,8 @@ import (
 )
 
 const (
-	port     = 7007
-	patience = time.Minute
+	port    = 7007
+	timeout = time.Minute
 )
 
 // How often each node is asked.
@@ -138,11 +138,11 @@ func list(x any) []float64 {
 	return all
 }
 
-func (c *client) until(said map[string]any, so func(*target) bool) {
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+func (c *client) until(said map[string]any, condition func(*target) bool) {
+	for deadline := time.Now().Add(timeout); ; time.Sleep(time.Millisecond) {
 		lacking := 0
 		for _, t := range c.targets {
-			if !so(t) {
+			if !condition(t) {
 				lacking++
 			}
 		}
@@ -150,7 +150,7 @@ func (c *client) until(said map[string]any, so func(*target) bool) {
 			return
 		}
 		if time.Now().After(deadline) {
-			said["failed"] = fmt.Sprintf("%d of %d not %s within %s", lacking, len(c.targets), said["done"], patience)
+			said["failed"] = fmt.Sprintf("%d of %d not %s within %s", lacking, len(c.targets), said["done"], timeout)
 			return
 		}
 	}

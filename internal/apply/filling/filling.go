@@ -45,9 +45,9 @@ func homesOf(ctx context.Context, f *apply.Fleet, s *site.Site) (func(n *site.No
 	if err != nil {
 		return nil, err
 	}
-	there, data := observe.Whereabouts(seen, 0), place.Data(s, seen)
+	hosts, data := observe.Whereabouts(seen, 0), place.Data(s, seen)
 	return func(n *site.Node) (string, error) {
-		switch on := there[n.Name]; {
+		switch on := hosts[n.Name]; {
 		case len(on) > 1 && n.Host == "":
 			return "", observe.OnTwo(n.Name, on[0], on[1])
 		case len(on) == 1:

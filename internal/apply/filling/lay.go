@@ -33,7 +33,7 @@ func Lay(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) error
 		return err
 	}
 	from := store.Tree(Tree)
-	if has, err := store.Read(); err != nil || !has.Whole || has.Sum == "" || !tree.Exists(from) {
+	if state, err := store.Read(); err != nil || !state.Whole || state.Sum == "" || !tree.Exists(from) {
 		return problem.New(problem.Failed, "volume %s of node %s has not come as a whole", d.Mount.Volume, d.Node).
 			Because(err)
 	}

@@ -94,11 +94,11 @@ func TestLay(t *testing.T) {
 		func(r *twin.Record) { r.Volumes = "empty" },
 		func(r *twin.Record) { r.Volumes = "snapshot" },
 	} {
-		is := r
-		wrong(&is)
-		must(twins.Write(dirs, is))
+		record := r
+		wrong(&record)
+		must(twins.Write(dirs, record))
 		if err := laid(t, dirs, Tree, good, from); err == nil {
-			t.Errorf("the record is %+v, and it is laid down", is)
+			t.Errorf("the record is %+v, and it is laid down", record)
 		}
 	}
 	must(twins.Write(dirs, r))
@@ -126,8 +126,8 @@ func TestLay(t *testing.T) {
 	if cut == nil {
 		t.Error("nothing came, and it is laid down")
 	}
-	if there, _ := os.ReadDir(dirs.Volumes("s.dev")); len(there) > 0 {
-		t.Errorf("there is %v", there)
+	if entries, _ := os.ReadDir(dirs.Volumes("s.dev")); len(entries) > 0 {
+		t.Errorf("there is %v", entries)
 	}
 	must(laid(t, dirs, Tree, good, from))
 	if text, err := os.ReadFile(filepath.Join(dirs.Volumes("s.dev"), "data", "db", "rows")); err != nil ||

@@ -113,14 +113,14 @@ func TestShow(t *testing.T) {
 	must(t, m.disk[0].Start(t.Context(), engine.RefOf(&n)))
 	names := m.on[0].names
 	must(t, names.show(t.Context(), m.disk[0], m.node))
-	if _, there := m.disk[0].File(engine.RefOf(&n), "/etc/orrery/env"); there {
+	if _, ok := m.disk[0].File(engine.RefOf(&n), "/etc/orrery/env"); ok {
 		t.Error("a node that sees the host's is given them")
 	}
 	must(t, names.show(t.Context(), m.disk[0], &n))
 	for path, want := range map[string]string{"/etc/orrery/hosts": "10.0.0.1 db\n", "/etc/hosts": "10.0.0.1 db\n",
 		"/etc/orrery/env": "A=1\n", "/etc/orrery/inventory.json": "", "/etc/env": ""} {
-		if f, there := m.disk[0].File(engine.RefOf(&n), path); there != (want != "") || string(f.Content) != want {
-			t.Errorf("%s: %t, %q", path, there, f.Content)
+		if f, ok := m.disk[0].File(engine.RefOf(&n), path); ok != (want != "") || string(f.Content) != want {
+			t.Errorf("%s: %t, %q", path, ok, f.Content)
 		}
 	}
 }

@@ -88,12 +88,12 @@ func (w work) remount(ctx context.Context) error {
 	if len(w.node.Mounts) == 0 {
 		return nil
 	}
-	r, able := w.engine.(engine.Remounter)
-	if able {
+	r, ok := w.engine.(engine.Remounter)
+	if ok {
 		return r.Remount(ctx, w.node)
 	}
-	has, err := w.recorded(w.node)
-	if err == nil && !slices.Equal(has.Mounts, w.node.Mounts) { // else no plan asks that
+	record, err := w.recorded(w.node)
+	if err == nil && !slices.Equal(record.Mounts, w.node.Mounts) { // else no plan asks that
 		return problem.New(problem.Surprise, "node %s: the engine %s cannot change the volumes of a running node",
 			w.node.Name, w.node.Engine).Try("plan again")
 	}
@@ -118,30 +118,31 @@ func (w work) dropFormer() error {
 // run, and that it may do what only a live node does. If this process is killed meanwhile, the node
 // is configured anew.
 func (w work) unsettle(ctx context.Context) error {
-	was, err := w.recorded(w.node)
+	record, err := w.recorded(w.node)
 	if err != nil {
 		return err
 	}
 	err = w.run().note(w.node.ID, func(p *progress) {
 		if p.Configured == nil {
-			p.Configured = &was.Configured
+			p.Configured = &record.Configured
 		}
 	})
 	if err != nil {
 		return err
 	}
-	return w.mark(ctx, engine.Mark{Config: was.Config, Proven: was.Proven, ProvenAt: was.ProvenAt, Active: was.Active ||
-		!w.node.Staged})
+	return w.mark(ctx, engine.Mark{Config: record.Config, Proven: record.Proven, ProvenAt: record.ProvenAt,
+		Active: record.Active ||
+			!w.node.Staged})
 }
 
 // settle takes down that it is known again, and whether the node does what only a live node does,
 // and what (nil: as before).
 func (w work) settle(ctx context.Context, active bool, does spec.Parts) error {
-	was, err := w.recorded(w.node)
+	record, err := w.recorded(w.node)
 	if err != nil {
 		return err
 	}
-	config := was.Config
+	config := record.Config
 	if does != nil {
 		config.Active = does
 	}
@@ -149,11 +150,11 @@ func (w work) settle(ctx context.Context, active bool, does spec.Parts) error {
 	if err != nil {
 		return err
 	}
-	configured := was.Configured
+	configured := record.Configured
 	if came.Configured != nil {
 		configured = *came.Configured
 	}
-	err = w.mark(ctx, engine.Mark{Configured: configured, Config: config, Proven: was.Proven, ProvenAt: was.ProvenAt,
+	err = w.mark(ctx, engine.Mark{Configured: configured, Config: config, Proven: record.Proven, ProvenAt: record.ProvenAt,
 		Active: active})
 	if err != nil {
 		return err

@@ -64,15 +64,15 @@ func keeping(t *testing.T) (*removal, *Worker, *waiting) {
 // inTheWay puts a directory that is not empty where a file is kept. What was there is beside it.
 func inTheWay(t *testing.T, path string) (away func()) {
 	t.Helper()
-	had := tree.Exists(path)
-	if had {
+	existed := tree.Exists(path)
+	if existed {
 		must(t, os.Rename(path, path+".aside"))
 	}
 	must(t, os.MkdirAll(filepath.Join(path, "in the way"), 0o755))
 	return func() {
 		t.Helper()
 		must(t, os.RemoveAll(path))
-		if had {
+		if existed {
 			must(t, os.Rename(path+".aside", path))
 		}
 	}

@@ -25,8 +25,8 @@ import (
 // How long a look into one node may take besides its health checks: to ask its systemd, and to read
 // what it has changed.
 const (
-	askPatience  = 10 * time.Second
-	readPatience = 2 * time.Minute
+	askTimeout  = 10 * time.Second
+	readTimeout = 2 * time.Minute
 )
 
 // DetectDrift looks into nodes of which it is said what they shall be, and notes with each what has
@@ -118,11 +118,11 @@ func (h nodeHost) lookInto(n *observe.Node, want apply.Want) (*look, error) {
 
 // role adds what of a role has been applied as it is declared.
 func (l *look) role(r *spec.Duty, wanted *spec.Node) {
-	has := l.node
+	node := l.node
 	for i := range r.Files {
 		f := &r.Files[i]
 		l.answered = append(l.answered, f.Path)
-		if !f.Rendered() && has.Layer == wanted.Layer {
+		if !f.Rendered() && node.Layer == wanted.Layer {
 			l.laid = append(l.laid, drift.Owned{Path: f.Path, Role: r.Name})
 		}
 	}
@@ -131,32 +131,32 @@ func (l *look) role(r *spec.Duty, wanted *spec.Node) {
 		return // the rest is done anyway
 	}
 	for _, f := range role.Files(r) {
-		if part := r.Name + ": file " + f.Path; has.Config.Parts[part] == wanted.Config.Parts[part] {
+		if part := r.Name + ": file " + f.Path; node.Config.Parts[part] == wanted.Config.Parts[part] {
 			l.rendered = append(l.rendered, drift.Rendered{File: f, Role: r.Name})
 		}
 	}
 	for _, name := range r.Services {
-		if slices.Contains(has.Config.Services, name) {
+		if slices.Contains(node.Config.Services, name) {
 			l.units = append(l.units, drift.Unit{Name: name, Role: r.Name})
 		}
 	}
 	for _, name := range r.Active {
-		if _, applied := has.Config.Active[r.Name+": service "+name]; applied {
+		if _, applied := node.Config.Active[r.Name+": service "+name]; applied {
 			l.units = append(l.units, drift.Unit{Name: name, Role: r.Name})
 		}
 	}
 }
 
 func (l *look) allowance() time.Duration {
-	return askPatience + readPatience + role.Allowance(l.duties)
+	return askTimeout + readTimeout + role.Allowance(l.duties)
 }
 
 // all returns all that has drifted. What cannot be found out is an error, beside what has been found.
 func (l *look) all(ctx context.Context) ([]observe.Drift, error) {
 	all, err := l.files(ctx)
 	in, sv := l.engine.Runner(engine.RefOf(&l.node.Node)), distro.Or(l.node.Distribution).Services
-	asked, cancel := context.WithTimeoutCause(ctx, askPatience,
-		fmt.Errorf("its %s does not answer within %s", sv.Name, askPatience))
+	asked, cancel := context.WithTimeoutCause(ctx, askTimeout,
+		fmt.Errorf("its %s does not answer within %s", sv.Name, askTimeout))
 	defer cancel()
 	services, wrong := drift.Services(asked, l.node.Name, in, sv, l.units)
 	all = append(all, services...)
@@ -177,8 +177,8 @@ func (l *look) all(ctx context.Context) ([]observe.Drift, error) {
 
 // files looks at what the host can see of the node's files without asking it, where the engine lets it.
 func (l *look) files(ctx context.Context) ([]observe.Drift, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, readPatience,
-		fmt.Errorf("what it has changed cannot be read within %s", readPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout,
+		fmt.Errorf("what it has changed cannot be read within %s", readTimeout))
 	defer cancel()
 	var all []observe.Drift
 	keep := func(some []observe.Drift, err error) error {

@@ -76,7 +76,7 @@ func (h nodeHost) Console(n *spec.Node) (host.Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	if of, has := e.(engine.Consoled); has {
+	if of, ok := e.(engine.Consoled); ok {
 		return of.Console(engine.RefOf(n)), nil
 	}
 	return nil, problem.New(problem.Unable,
@@ -90,7 +90,7 @@ func (h nodeHost) Screen(n *spec.Node) (host.Screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	if of, has := e.(engine.Screened); has {
+	if of, ok := e.(engine.Screened); ok {
 		return of.Screen(engine.RefOf(n)), nil
 	}
 	return nil, problem.New(problem.Unable,

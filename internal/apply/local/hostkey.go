@@ -36,7 +36,7 @@ func (n *names) hostKey(node string) (string, error) {
 			Try("put it back from a backup; or remove it, and the node gets another one when it is made anew")
 	}
 	line := ssh.MarshalAuthorizedKey(key.PublicKey())
-	if has, err := os.ReadFile(path + ".pub"); err == nil && bytes.Equal(has, line) {
+	if existing, err := os.ReadFile(path + ".pub"); err == nil && bytes.Equal(existing, line) {
 		return string(line), nil
 	}
 	return string(line), quick(filepath.Dir(path), filepath.Base(path)+".pub", line, 0o644)

@@ -63,7 +63,7 @@ func (l *life) replace(ctx context.Context, e engine.Engine, n *spec.Node) error
 
 // keeperOf returns the engine of a node that is replaced. Of one that keeps nothing, no plan asks that.
 func keeperOf(e engine.Engine, n *spec.Node) (engine.Keeper, error) {
-	if keeper, able := e.(engine.Keeper); able {
+	if keeper, ok := e.(engine.Keeper); ok {
 		return keeper, nil
 	}
 	return nil, problem.New(problem.Surprise, "node %s: the engine %s keeps nothing of what it replaces", n.Name,
@@ -72,8 +72,8 @@ func keeperOf(e engine.Engine, n *spec.Node) (engine.Keeper, error) {
 
 // restore puts a replaced node back, unless it was never replaced.
 func (l *life) restore(ctx context.Context, e engine.Engine, as *spec.Node) error {
-	has, err := l.recorded(as)
-	if err == nil && has.Base == as.Base && has.Layer == as.Layer {
+	record, err := l.recorded(as)
+	if err == nil && record.Base == as.Base && record.Layer == as.Layer {
 		return nil
 	}
 	keeper, err := keeperOf(e, as)
@@ -100,27 +100,28 @@ func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 		}
 	}
 	ref := engine.RefOf(n)
-	was, err := l.recorded(n)
+	record, err := l.recorded(n)
 	if err != nil {
 		return err
 	}
-	active := was.Active
+	active := record.Active
 	if active && n.Staged { // it was live, and stopped before it could be retired
 		if err := l.quieten(ctx, e, n, s.Duties); err != nil {
 			return err
 		}
 		active = false
 	}
-	if was.Proven != "" || was.Active != active { // health is of what ran before
-		if err := e.Mark(ctx, ref, engine.Mark{Configured: was.Configured, Config: was.Config, Active: active}); err != nil {
+	if record.Proven != "" || record.Active != active { // health is of what ran before
+		if err := e.Mark(ctx, ref, engine.Mark{Configured: record.Configured, Config: record.Config,
+			Active: active}); err != nil {
 			return err
 		}
 	}
-	injected := !was.Configured && l.inject(ctx, e, n, s.Duties) == nil
+	injected := !record.Configured && l.inject(ctx, e, n, s.Duties) == nil
 	if err := run.note(n.ID, func(p *progress) { p.Injected, p.Booting = injected, true }); err != nil {
 		return err
 	}
-	if err := l.Ground.Networks.Guard(ctx, network.Ports(&was.Node)); err != nil {
+	if err := l.Ground.Networks.Guard(ctx, network.Ports(&record.Node)); err != nil {
 		return err
 	}
 	if err := e.Start(ctx, ref); err != nil {
@@ -131,8 +132,8 @@ func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 
 // renew lets a node go on in the programs that the host has now, and tells for how long it stood still.
 func (l *life) renew(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
-	renewer, able := e.(engine.Renewer)
-	if !able {
+	renewer, ok := e.(engine.Renewer)
+	if !ok {
 		return problem.New(problem.Surprise, "node %s: the engine %s lets no node go on in other programs", n.Name,
 			n.Engine).Try("plan again")
 	}
@@ -157,8 +158,8 @@ func (l *life) quieten(ctx context.Context, e engine.Engine, n *spec.Node, dutie
 	if len(units) == 0 {
 		return nil
 	}
-	f, able := e.(engine.Injector)
-	if !able {
+	f, ok := e.(engine.Injector)
+	if !ok {
 		return problem.New(problem.Unable, "engine %s cannot let node %s boot without %s, which are for a live node only",
 			n.Engine, n.Name, strings.Join(units, ", ")).
 			Try("orrery stage --release %d makes it anew", n.Release)
@@ -170,8 +171,8 @@ func (l *life) quieten(ctx context.Context, e engine.Engine, n *spec.Node, dutie
 // Where that cannot be done they are written once it runs, and what is wrong with them is said
 // then. In a node with volumes a file may belong on one.
 func (l *life) inject(ctx context.Context, e engine.Engine, n *spec.Node, duties *spec.Duties) error {
-	injector, able := e.(engine.Injector)
-	if !able || duties == nil || len(n.Mounts) > 0 {
+	injector, ok := e.(engine.Injector)
+	if !ok || duties == nil || len(n.Mounts) > 0 {
 		return errors.ErrUnsupported
 	}
 	var files []host.File
@@ -189,7 +190,7 @@ func (l *life) move(ctx context.Context, moves []plan.Move) error {
 	var links []network.Move
 	var live []string // network namespaces of those that go live
 	for _, m := range moves {
-		if s, able := l.Engines[m.Is.Engine].(engine.Spacer); able && !m.Is.Staged {
+		if s, ok := l.Engines[m.Is.Engine].(engine.Spacer); ok && !m.Is.Staged {
 			if at := s.Space(engine.RefOf(m.Is)); at != "" {
 				live = append(live, at)
 			}

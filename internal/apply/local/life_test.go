@@ -328,20 +328,20 @@ func TestSwitchThere(t *testing.T) {
 		}
 		return all
 	}
-	was := live()
+	before := live()
 	p, err := release.Switch(w.site, w.observed(),
 		release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.releases()})
 	w.reach(p, err)
-	if is := live(); !is["db700"] || !is["web700"] || is["db0"] || is["web0"] {
-		t.Errorf("live are %v after\n%v", is, p.Steps)
+	if after := live(); !after["db700"] || !after["web700"] || after["db0"] || after["web0"] {
+		t.Errorf("live are %v after\n%v", after, p.Steps)
 	}
 	if r, err := w.Releases.Read(t.Context()); err != nil || r.Active["db"] != 700 || fmt.Sprint(r.Staged) != "[700]" {
 		t.Errorf("on record is %+v, %v", r, err)
 	}
 	w.begin(w.host.Dirs)
 	w.reach(wayback.Undo(p, p.Steps), nil)
-	if is := live(); fmt.Sprint(is) != fmt.Sprint(was) {
-		t.Errorf("live are %v, not %v", is, was)
+	if after := live(); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("live are %v, not %v", after, before)
 	}
 	w.settled(w.reach(release.Switch(w.site, w.observed(),
 		release.Goal{To: map[string]int{"db": 700, "web": 700}, Releases: w.releases()})))
@@ -448,17 +448,17 @@ func TestHostKeepsRecord(t *testing.T) {
 func TestReplaceThereAndBack(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))
-	was := w.spelt("db")
+	before := w.spelt("db")
 	w.site.Roles[0].Apt = []string{"jq"}
 	w.begin(w.host.Dirs)
 	p := w.reach(w.up())
-	if is := w.spelt("db"); is.Layer == was.Layer {
+	if after := w.spelt("db"); after.Layer == before.Layer {
 		t.Fatal("nothing was replaced")
 	}
 	w.begin(w.host.Dirs)
 	w.reach(wayback.Undo(p, p.Steps), nil)
-	if is := w.spelt("db"); is.Layer != was.Layer || w.file(engine.RefOf(is), "/etc/web") != "first of db\n" {
-		t.Errorf("it is %+v", is)
+	if after := w.spelt("db"); after.Layer != before.Layer || w.file(engine.RefOf(after), "/etc/web") != "first of db\n" {
+		t.Errorf("it is %+v", after)
 	}
 	if again, err := w.up(); err != nil || again.Empty() {
 		t.Errorf("nothing is left to do: %v", err)

@@ -86,11 +86,11 @@ func (m *moves) sweep() error {
 func (m *moves) own(n *spec.Node) map[string]string {
 	all := map[string]string{}
 	for _, at := range n.Mounts {
-		is := at.From().WithState && at.Copy == ""
+		owned := at.From().WithState && at.Copy == ""
 		if n.Staged {
-			is = at.Copy != "" && at.Copy != spec.NoCopy
+			owned = at.Copy != "" && at.Copy != spec.NoCopy
 		}
-		if is && !at.Shared {
+		if owned && !at.Shared {
 			all["volumes/"+at.Volume] = volume.Path(m.Dirs, m.Key, n.Name, at)
 		}
 	}
@@ -107,12 +107,12 @@ func (m *moves) keys(n *spec.Node) string {
 
 // runs reports whether a node does not stand still.
 func (m *moves) runs(ctx context.Context, e engine.Engine, n *spec.Node) (bool, error) {
-	there, err := e.List(ctx, m.Key)
-	i := slices.IndexFunc(there, func(has observe.Node) bool { return has.ID == n.ID })
+	nodes, err := e.List(ctx, m.Key)
+	i := slices.IndexFunc(nodes, func(other observe.Node) bool { return other.ID == n.ID })
 	if err == nil && i < 0 {
 		err = problem.New(problem.Surprise, "node %s is gone", n.Name).Try("plan again")
 	}
-	return err == nil && there[i].Runs(), err
+	return err == nil && nodes[i].Runs(), err
 }
 
 // How long a node is copied while it runs: until so little is left, or it does not become less, or so often.
@@ -134,8 +134,8 @@ func (m *moves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say f
 	if err != nil {
 		return "", err
 	}
-	of, able := e.(engine.Receiver)
-	if !able {
+	of, ok := e.(engine.Receiver)
+	if !ok {
 		return "", problem.New(problem.Unable, "node %s: the engine %s moves no nodes", n.Name, n.Engine)
 	}
 	still := s.Kind == plan.SendNode
@@ -205,8 +205,8 @@ func (m *moves) take(s *plan.Step, way io.ReadWriter) error {
 	own := m.own(s.Node)
 	return m.store(s.Node.ID).Receive(way, treesync.State{Name: s.Node.Name, ID: s.Node.ID, From: s.Peer},
 		func(name string) bool {
-			_, is := own[name]
-			return is || name == "private" || name == "keys" && m.keys(s.Node) != ""
+			_, ok := own[name]
+			return ok || name == "private" || name == "keys" && m.keys(s.Node) != ""
 		})
 }
 
@@ -254,16 +254,16 @@ func (m *moves) receive(ctx context.Context, s *plan.Step) error {
 	if err != nil {
 		return err
 	}
-	of, able := e.(engine.Receiver)
+	of, ok := e.(engine.Receiver)
 	store := m.store(s.Node.ID)
-	has, err := store.Read()
-	if err != nil || !able || !has.Whole || has.Sum == "" || has.Sum != s.Sum || has.From != s.Peer ||
-		has.Name != s.Node.Name {
+	state, err := store.Read()
+	if err != nil || !ok || !state.Whole || state.Sum == "" || state.Sum != s.Sum || state.From != s.Peer ||
+		state.Name != s.Node.Name {
 		return problem.New(problem.Surprise, "node %s: what has come from host %s is not what that has given", s.Node.Name,
 			s.Peer).At(store.Dir).Try("plan again")
 	}
-	has.Sum, has.Whole = "", false
-	if err := store.Write(has); err != nil {
+	state.Sum, state.Whole = "", false
+	if err := store.Write(state); err != nil {
 		return err
 	}
 	for name, path := range m.own(s.Node) {

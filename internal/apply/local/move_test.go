@@ -159,7 +159,7 @@ func (m *mover) holder() (host int) {
 	m.Helper()
 	host = -1
 	for i, h := range m.seen() {
-		if n, has := h.Node(m.node.Name); has {
+		if n, ok := h.Node(m.node.Name); ok {
 			if host >= 0 || n.State != observe.Stopped {
 				m.Errorf("it is %s on host %s, and on another one", n.State, h.Name)
 			}
@@ -194,8 +194,8 @@ func (m *mover) settle() {
 // wantWhole wants that a host has the machine with all that is its own, and the other one nothing.
 func (m *mover) wantWhole(on int) {
 	m.Helper()
-	if is := m.holder(); is != on {
-		m.Fatalf("it is on host %d of 0 and 1, and not on %d", is, on)
+	if holder := m.holder(); holder != on {
+		m.Fatalf("it is on host %d of 0 and 1, and not on %d", holder, on)
 	}
 	private := m.engine(on).Private(engine.RefOf(m.node))
 	hold := filepath.Join(private, vm.Hold)
@@ -243,7 +243,7 @@ func TestQuarantineMoves(t *testing.T) {
 		t.Errorf("the copy says %q: %v", text, err)
 	}
 	seen := m.seen()
-	if n, has := seen[1].Has(7101); !has || !n.Staged || n.Release != 7 {
+	if n, ok := seen[1].Has(7101); !ok || !n.Staged || n.Release != 7 {
 		t.Errorf("the second host has %+v", n)
 	}
 	if _, still := seen[0].Has(7101); still || tree.Exists(copied(0)) {

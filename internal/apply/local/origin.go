@@ -21,31 +21,31 @@ func (p *Place) originFile() string { return filepath.Join(p.Dirs.Site(p.Key), "
 
 // origin returns the id of the site whose nodes are here; "": none is on record.
 func (p *Place) origin() (string, error) {
-	is, err := host.ReadJSON[origin](p.originFile())
+	owner, err := host.ReadJSON[origin](p.originFile())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
-	case err != nil || !check.Label(is.ID):
+	case err != nil || !check.Label(owner.ID):
 		return "", problem.New(problem.Failed, "whose nodes are on this host cannot be read").At(p.originFile()).Because(err).
 			Try("if they are those of this site, remove the file: the next change writes it anew")
 	}
-	return is.ID, nil
+	return owner.ID, nil
 }
 
 // WithOwner returns the nodes that are here, and whose they are.
-func (h nodeHost) WithOwner(ctx context.Context, look apply.Look) (there apply.Present, err error) {
+func (h nodeHost) WithOwner(ctx context.Context, look apply.Look) (present apply.Present, err error) {
 	if err := h.Ground.Claims.Elsewhere(h.Key); err != nil {
-		return there, err
+		return present, err
 	}
 	list := h.List
 	if look == apply.Glance {
 		list = h.glance
 	}
-	if there.Nodes, err = list(ctx); err != nil {
-		return there, err
+	if present.Nodes, err = list(ctx); err != nil {
+		return present, err
 	}
-	there.Origin, err = h.origin()
-	return there, err
+	present.Origin, err = h.origin()
+	return present, err
 }
 
 // SetSiteID takes down of which site the nodes are.

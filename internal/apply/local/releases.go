@@ -48,11 +48,11 @@ func (h *releaseHost) Read(context.Context) (observe.Releases, error) {
 func (h *releaseHost) Write(_ context.Context, r observe.Releases) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	was, err := host.ReadJSON[observe.Releases](h.file())
+	old, err := host.ReadJSON[observe.Releases](h.file())
 	if err != nil {
-		was = observe.Releases{} // nothing is on record, or nothing that can be read
+		old = observe.Releases{} // nothing is on record, or nothing that can be read
 	}
-	return host.WriteJSON(h.file(), 0o600, begun(r.After(was)))
+	return host.WriteJSON(h.file(), 0o600, begun(r.After(old)))
 }
 
 // Copy takes down what another host has on record.

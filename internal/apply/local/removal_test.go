@@ -221,7 +221,7 @@ func TestMoveGuards(t *testing.T) {
 			if change == nil {
 				change = func(*plan.Step) {}
 			}
-			was := m.state()
+			before := m.state()
 			err := m.do(c.do, change)
 			if c.says == "" {
 				must(t, err)
@@ -230,8 +230,8 @@ func TestMoveGuards(t *testing.T) {
 			if !problem.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v", err)
 			}
-			if is := m.state(); !slices.Equal(is, was) {
-				t.Errorf("there was %v, and now is %v", was, is)
+			if after := m.state(); !slices.Equal(after, before) {
+				t.Errorf("there was %v, and now is %v", before, after)
 			}
 		})
 	}
@@ -316,9 +316,9 @@ func TestMoveSweep(t *testing.T) {
 		}
 		return r
 	}
-	there := *m.node
-	there.ID, there.Name = 102, "web"
-	must(t, m.disk[1].Create(t.Context(), &there))
+	existing := *m.node
+	existing.ID, existing.Name = 102, "web"
+	must(t, m.disk[1].Create(t.Context(), &existing))
 	away := *m.node
 	away.ID, away.Name = 103, "away"
 	must(t, m.disk[1].Create(t.Context(), &away))
@@ -334,8 +334,8 @@ func TestMoveSweep(t *testing.T) {
 	must(t, m.on[1].moves.sweep())
 	stays := []string{"of a node that comes", "of one that went away", "what is not called by an id"}
 	for what, r := range all {
-		if is := tree.Exists(r.Dir); is != slices.Contains(stays, what) {
-			t.Errorf("%s: it stays: %t", what, is)
+		if found := tree.Exists(r.Dir); found != slices.Contains(stays, what) {
+			t.Errorf("%s: it stays: %t", what, found)
 		}
 	}
 	must(t, m.on[0].moves.sweep()) // where nothing ever came

@@ -43,7 +43,7 @@ func (w work) mark(ctx context.Context, m engine.Mark) error { return w.engine.M
 // configure applies the roles of a node. Before it begins, the node is marked as not configured, so that a run
 // that is killed in between is made good by the next.
 func (w work) configure(ctx context.Context, tell *inventory.Names) error {
-	was, err := w.recorded(w.node)
+	record, err := w.recorded(w.node)
 	if err != nil {
 		return err
 	}
@@ -55,18 +55,19 @@ func (w work) configure(ctx context.Context, tell *inventory.Names) error {
 		return err
 	}
 	defer log.Close() //nolint:errcheck // what a log lacks at its end is no reason to fail
-	if was.Configured {
+	if record.Configured {
 		if err := w.run().keepsFiles(w.node.ID); err != nil {
 			return err
 		}
 		job.In = role.Saving(job.In, func(s role.Saved) error { return w.run().keep(w.node.ID, s) })
 	}
 	active := job.Live && role.Holders(w.duties)
-	job.Was = was.Config
-	if !was.Configured || active && !was.Active {
-		job.Was = spec.Config{Services: was.Config.Services} // it is not known which of its parts were applied, and at work
+	job.Was = record.Config
+	if !record.Configured || active && !record.Active {
+		// it is not known which of its parts were applied, and at work
+		job.Was = spec.Config{Services: record.Config.Services}
 	}
-	if err := w.mark(ctx, engine.Mark{Config: was.Config, Active: active}); err != nil {
+	if err := w.mark(ctx, engine.Mark{Config: record.Config, Active: active}); err != nil {
 		return err
 	}
 	came, err := w.run().progress(w.node.ID)
@@ -81,7 +82,7 @@ func (w work) configure(ctx context.Context, tell *inventory.Names) error {
 	if err := w.names.show(ctx, w.engine, w.node); err != nil {
 		return err
 	}
-	job.Injected = came.Injected && !was.Configured
+	job.Injected = came.Injected && !record.Configured
 	if err := w.run().note(w.node.ID, func(p *progress) { p.Injected = false }); err != nil {
 		return err
 	}
@@ -128,17 +129,17 @@ func (r *roles) revert(ctx context.Context, e engine.Engine, n *spec.Node) error
 	if err := role.PutBack(ctx, e.Runner(ref), all); err != nil {
 		return err
 	}
-	was, err := r.recorded(n)
+	record, err := r.recorded(n)
 	if err != nil {
 		return err
 	}
-	if services := n.Config.Running(was.Active); len(services) > 0 {
+	if services := n.Config.Running(record.Active); len(services) > 0 {
 		args := slices.Concat(distro.Or(n.Distribution).Services.Restart, services)
 		if err := e.Runner(ref).Run(ctx, host.Command{Args: args}); err != nil {
 			return err
 		}
 	}
-	return e.Mark(ctx, ref, engine.Mark{Configured: true, Config: n.Config, Active: was.Active})
+	return e.Mark(ctx, ref, engine.Mark{Configured: true, Config: n.Config, Active: record.Active})
 }
 
 // check waits until a node is healthy, and records that it has been.
@@ -149,15 +150,15 @@ func (w work) check(ctx context.Context) error {
 	if err := role.Check(ctx, w.engine.Runner(w.ref()), w.duties, w.say); err != nil {
 		return w.redact(err)
 	}
-	was, err := w.recorded(w.node)
+	record, err := w.recorded(w.node)
 	if err != nil {
 		return err
 	}
-	config := was.Config
+	config := record.Config
 	config.Health = w.node.Config.Health
 	return w.mark(ctx, engine.Mark{
-		Configured: was.Configured, Config: config, Proven: w.node.Config.Health, ProvenAt: time.Now().UTC().
-				Truncate(time.Second), Active: was.Active,
+		Configured: record.Configured, Config: config, Proven: w.node.Config.Health, ProvenAt: time.Now().UTC().
+				Truncate(time.Second), Active: record.Active,
 	})
 }
 
@@ -184,11 +185,11 @@ func (w work) awaitBoot(ctx context.Context) error {
 // what proved it healthy is forgotten: a run that is killed in between is made good by the next,
 // whether that looks or not.
 func (w work) mend(ctx context.Context, all []observe.Drift) error {
-	was, err := w.recorded(w.node)
+	record, err := w.recorded(w.node)
 	if err != nil {
 		return err
 	}
-	if err := w.mark(ctx, engine.Mark{Config: was.Config, Active: was.Active}); err != nil {
+	if err := w.mark(ctx, engine.Mark{Config: record.Config, Active: record.Active}); err != nil {
 		return err
 	}
 	if err := w.layersBack(ctx, all); err != nil {
@@ -198,7 +199,7 @@ func (w work) mend(ctx context.Context, all []observe.Drift) error {
 	if err := w.apply(ctx, func(j *role.Job, ctx context.Context) error { return j.Mend(ctx, all) }); err != nil {
 		return err
 	}
-	return w.mark(ctx, engine.Mark{Configured: was.Configured, Config: was.Config, Active: was.Active})
+	return w.mark(ctx, engine.Mark{Configured: record.Configured, Config: record.Config, Active: record.Active})
 }
 
 // layersBack restores what a node has deleted or changed of its layers.

@@ -39,15 +39,15 @@ func (r run) progress(id int) (p progress, err error) {
 
 // note takes down how far a node has come.
 func (r run) note(id int, change func(*progress)) error {
-	was, err := r.progress(id)
+	old, err := r.progress(id)
 	if err != nil {
 		return err
 	}
-	is := was
-	if change(&is); is == was {
+	updated := old
+	if change(&updated); updated == old {
 		return nil
 	}
-	return r.write(filepath.Join(strconv.Itoa(id), "progress.json"), is)
+	return r.write(filepath.Join(strconv.Itoa(id), "progress.json"), updated)
 }
 
 // keepsFiles lets files of a node be kept from now on.
@@ -56,22 +56,22 @@ func (r run) keepsFiles(id int) error { return r.make(filepath.Join(strconv.Itoa
 // keep adds files of a node as they were.
 func (r run) keep(id int, s role.Saved) error {
 	dir := filepath.Join(strconv.Itoa(id), "files")
-	there, err := os.ReadDir(filepath.Join(r.dir, dir))
+	entries, err := os.ReadDir(filepath.Join(r.dir, dir))
 	if err != nil {
 		return err
 	}
-	return r.write(filepath.Join(dir, fmt.Sprintf("%06d.json", len(there))), s)
+	return r.write(filepath.Join(dir, fmt.Sprintf("%06d.json", len(entries))), s)
 }
 
 // kept returns the files of a node as they were, what was kept last first; known is false if none
 // were to be kept.
 func (r run) kept(id int) (all []role.Saved, known bool, err error) {
 	dir := filepath.Join(strconv.Itoa(id), "files")
-	there, err := os.ReadDir(filepath.Join(r.dir, dir))
+	entries, err := os.ReadDir(filepath.Join(r.dir, dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
 	}
-	for _, e := range there {
+	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") { // it was not finished
 			continue
 		}

@@ -17,7 +17,7 @@ func (h nodeHost) ReadUsage(ctx context.Context, nodes []observe.Node, before ma
 	all := make([]apply.Reading, len(nodes))
 	for i := range nodes {
 		group := filepath.Join("orrery", "no such group")
-		if g, able := h.Engines[nodes[i].Engine].(engine.Grouped); able {
+		if g, ok := h.Engines[nodes[i].Engine].(engine.Grouped); ok {
 			group = g.Cgroup(engine.RefOf(&nodes[i].Node))
 		}
 		now := host.SampleOf(group)
@@ -34,7 +34,7 @@ func (h nodeHost) usage(ctx context.Context, n *observe.Node, before, now host.S
 	if n.Runs() {
 		u.Processors, u.Memory, u.Pids = host.Processors(before, now), now.Memory, now.Pids
 	}
-	if l, able := h.Engines[n.Engine].(engine.Layered); able {
+	if l, ok := h.Engines[n.Engine].(engine.Layered); ok {
 		if size, err := volume.SizeOf(ctx, l.Private(engine.RefOf(&n.Node))); err == nil {
 			u.Disk, u.Partial = size.Disk, size.Partial
 		}

@@ -176,7 +176,7 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 // tried returns what an engine can do that is asked for.
 func tried(ctx context.Context, e engine.Engine) observe.Capabilities {
 	can := engine.Tried(ctx, e)
-	if of, has := e.(engine.Pooled); has {
+	if of, ok := e.(engine.Pooled); ok {
 		can.Pool = of.Pool(ctx)
 	}
 	return can

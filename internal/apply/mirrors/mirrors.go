@@ -29,21 +29,21 @@ func (c Cellar) Describe(ctx context.Context, of []apply.Directory) ([]apply.Con
 	}
 	all := make([]apply.Contents, len(of))
 	for i, d := range of {
-		is := &all[i]
-		is.Path = d.At(c.dirs, c.key)
-		is.Size, err = volume.SizeOf(ctx, is.Path)
-		is.There = err == nil
+		contents := &all[i]
+		contents.Path = d.At(c.dirs, c.key)
+		contents.Size, err = volume.SizeOf(ctx, contents.Path)
+		contents.There = err == nil
 		for _, w := range went {
 			if w.Volume == d.Mount.Volume && w.Node == d.Name() {
-				is.Last = &w
+				contents.Last = &w
 			}
 		}
 		if d.Every > 0 && d.Mirror != "" {
 			var last time.Time
-			if is.Last != nil {
-				last = is.Last.At
+			if contents.Last != nil {
+				last = contents.Last.At
 			}
-			is.Next, is.Idle = schedule.Timers{Key: c.key,
+			contents.Next, contents.Idle = schedule.Timers{Key: c.key,
 				Dirs: c.dirs}.NextRun(schedule.Timer{For: apply.OnMirror, Part: d.Mount.Volume, Every: d.Every}, last, time.Now())
 		}
 	}

@@ -86,7 +86,7 @@ var advanceRestoreMethod = method[restoreStep, []string]{
 
 // shownAll makes of a list what is fit to be shown.
 func shownAll(all []string) []string {
-	all = all[:min(len(all), mostInOne)]
+	all = all[:min(len(all), maxPerSnapshot)]
 	for i := range all {
 		all[i] = shown(all[i])
 	}

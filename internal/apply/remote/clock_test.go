@@ -12,14 +12,14 @@ func TestClock(t *testing.T) {
 		if got := l.Skew - ahead; got.Abs() > time.Minute {
 			t.Errorf("its clock is %v ahead, and not %v", l.Skew, ahead)
 		}
-		is, took, err := l.Host("s", nil).Runs.Clock(t.Context())
+		skew, took, err := l.Host("s", nil).Runs.Clock(t.Context())
 		must(t, err)
-		if (is-ahead).Abs() > time.Minute || took <= 0 || took > time.Minute {
-			t.Errorf("asked again, its clock is %v ahead, and not %v; it took %v", is, ahead, took)
+		if (skew-ahead).Abs() > time.Minute || took <= 0 || took > time.Minute {
+			t.Errorf("asked again, its clock is %v ahead, and not %v; it took %v", skew, ahead, took)
 		}
 		l.Close()
-		if is, _, err := l.Host("s", nil).Runs.Clock(t.Context()); err == nil {
-			t.Errorf("of a host that is gone, the clock is %v ahead", is)
+		if offset, _, err := l.Host("s", nil).Runs.Clock(t.Context()); err == nil {
+			t.Errorf("of a host that is gone, the clock is %v ahead", offset)
 		}
 	}
 }

@@ -31,9 +31,9 @@ type Bench interface {
 	Measure(ctx context.Context, x Experiment, tell func(string), to io.Writer) error
 }
 
-// lettingGo is how long a host may take to end an experiment that its caller wants no more: its
+// endTimeout is how long a host may take to end an experiment that its caller wants no more: its
 // nodes are taken down, and what was measured is sent.
-var lettingGo = 5 * time.Minute // but in tests
+var endTimeout = 5 * time.Minute // but in tests
 
 // Measure lets the host do an experiment. When ctx ends, the host is to end the run, and what was
 // measured still comes. An error of tell, or of whoever is written to, ends the talk.
@@ -52,13 +52,13 @@ func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) erro
 	})
 	if m := (*mute)(nil); errors.As(err, &m) && ctx.Err() != nil {
 		return problem.New(problem.Interrupted, "interrupted; within %v the host has not said that the run is over",
-			lettingGo).At("host " + l.name).Try("orrery ls on that host shows whether orrery-lab is still there")
+			endTimeout).At("host " + l.name).Try("orrery ls on that host shows whether orrery-lab is still there")
 	}
 	return err
 }
 
 var experimentMethod = method[Experiment, none]{
-	name: "experiment", traits: traits{long: true, displayed: true, stop: &lettingGo},
+	name: "experiment", traits: traits{long: true, displayed: true, stop: &endTimeout},
 	answer: func(ctx context.Context, c *received, x Experiment) (none, error) {
 		bench, ok := c.helper.machine.(Bench)
 		if !ok {

@@ -4,7 +4,7 @@ import "time"
 
 // LetGo shortens how long a host may take to end an experiment, until it is given back.
 func LetGo(d time.Duration) (back func()) {
-	was := lettingGo
-	lettingGo = d
-	return func() { lettingGo = was }
+	old := endTimeout
+	endTimeout = d
+	return func() { endTimeout = old }
 }

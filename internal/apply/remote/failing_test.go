@@ -30,10 +30,10 @@ func (f failing) Talk(_ context.Context, about string, with *rpc.Caller) error {
 }
 
 // toHelper connects to a helper.
-func toHelper(t *testing.T, is host.Runner) *Link {
+func toHelper(t *testing.T, runner host.Runner) *Link {
 	t.Helper()
 	near, far := net.Pipe()
-	go rpc.Serve(context.Background(), far, is) //nolint:errcheck // it ends with the connection
+	go rpc.Serve(context.Background(), far, runner) //nolint:errcheck // it ends with the connection
 	l, err := Open(t.Context(), "sv2", near, "1", func(err error) error { return err })
 	if err != nil {
 		t.Fatal(err)

@@ -208,8 +208,8 @@ var forgetMethod = method[none, []string]{
 
 // List returns the nodes that are there.
 func (f nodeHost) List(ctx context.Context) ([]observe.Node, error) {
-	there, err := f.WithOwner(ctx, apply.Closely)
-	return there.Nodes, err
+	present, err := f.WithOwner(ctx, apply.Closely)
+	return present.Nodes, err
 }
 
 // WithOwner returns the nodes and which site owns them, as the host says along with them.

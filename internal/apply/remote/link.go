@@ -21,8 +21,8 @@ import (
 // How often a helper is asked for a sign of life, and how long nothing may come from it: a
 // connection that stalls is given up within ten seconds.
 const (
-	pulse    = 2 * time.Second
-	patience = 7 * time.Second
+	keepAliveInterval = 2 * time.Second
+	keepAliveTimeout  = 7 * time.Second
 )
 
 // A Link is a connection to a helper.
@@ -54,7 +54,7 @@ func Open(ctx context.Context, name string, conn io.ReadWriteCloser, version str
 		}
 		return nil, why(err)
 	}
-	client.Demand(pulse, patience)
+	client.Demand(keepAliveInterval, keepAliveTimeout)
 	l := &Link{name: name, client: client, why: why}
 	asked := time.Now()
 	if l.Greeting, err = greetMethod.ask(ctx, l, place{}, none{}, nil); err != nil {
@@ -72,11 +72,11 @@ func Open(ctx context.Context, name string, conn io.ReadWriteCloser, version str
 
 // other says that a helper is of another version, which happens where the program of another
 // architecture is another's.
-func other(name, has, version string) *problem.Problem {
+func other(name, actual, version string) *problem.Problem {
 	p := problem.New(problem.Unable, "host %s: the helper there is of another version than this program, which is %s",
 		name, version)
-	if has != "" {
-		p = problem.New(problem.Unable, "host %s: the helper there is of version %s, and this program of %s", name, has,
+	if actual != "" {
+		p = problem.New(problem.Unable, "host %s: the helper there is of version %s, and this program of %s", name, actual,
 			version)
 	}
 	return p.Try("put the program of its architecture beside this one, of one build (make dist)")

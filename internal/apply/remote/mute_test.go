@@ -151,12 +151,12 @@ func (endless) Write(p []byte) (int, error) { return len(p), nil }
 // shorten makes a host be given up soon, for a test.
 func shorten(t *testing.T, answer, stop, notice time.Duration) {
 	t.Helper()
-	old := []time.Duration{answerTimeout, stopTimeout, noticeInterval, lettingGo}
-	answerTimeout, stopTimeout, noticeInterval, lettingGo = answer, stop, notice, stop
-	t.Cleanup(func() { answerTimeout, stopTimeout, noticeInterval, lettingGo = old[0], old[1], old[2], old[3] })
+	old := []time.Duration{answerTimeout, stopTimeout, noticeInterval, endTimeout}
+	answerTimeout, stopTimeout, noticeInterval, endTimeout = answer, stop, notice, stop
+	t.Cleanup(func() { answerTimeout, stopTimeout, noticeInterval, endTimeout = old[0], old[1], old[2], old[3] })
 }
 
-const soon = 20 * time.Second // on a busy machine
+const timeout = 20 * time.Second // on a busy machine
 
 // TestEndsWithContext: whatever a host is asked, and whatever it says on the way, the call ends
 // soon after its context.
@@ -197,7 +197,7 @@ func TestEndsWithContext(t *testing.T) {
 					if err == nil && (what != "details" || !slices.Contains(begun, name)) {
 						t.Error("it has succeeded")
 					}
-				case <-time.After(soon):
+				case <-time.After(timeout):
 					t.Error("it goes on")
 				}
 			})
@@ -230,7 +230,7 @@ func TestAnswersInTime(t *testing.T) {
 					if !strings.Contains(text, "still waiting for host sv2: "+about+", ") {
 						t.Errorf("the user is told %q", text)
 					}
-				case <-time.After(soon):
+				case <-time.After(timeout):
 					t.Errorf("nobody is told that %q is waited for", about)
 				}
 			}
@@ -243,7 +243,7 @@ func TestAnswersInTime(t *testing.T) {
 					!strings.Contains(err.Error(), `"`+about+`"`) || !errors.Is(err, ErrLost) {
 					t.Errorf("it ended with %v", err)
 				}
-			case <-time.After(soon):
+			case <-time.After(timeout):
 				t.Errorf("%q is waited for without end", about)
 			}
 			if _, err := l.Inspect(t.Context()); !errors.Is(err, ErrLost) {
@@ -314,7 +314,7 @@ func TestHalfCalls(t *testing.T) {
 		go func() { do(); close(done) }()
 		select {
 		case <-done:
-		case <-time.After(soon):
+		case <-time.After(timeout):
 			t.Errorf("%s goes on", what)
 		}
 	}

@@ -25,11 +25,11 @@ var leapMethod = method[int, string]{
 // TestNewQuestion: a question to a host is one declaration, and an entry in the list of methods.
 // Its errors arrive as they are, and its limits hold.
 func TestNewQuestion(t *testing.T) {
-	here, there := net.Pipe()
+	here, peer := net.Pipe()
 	h := newHelper(nil, Greeting{Version: "1"})
 	h.methods[leapMethod.name] = &leapMethod
 	served := make(chan error, 1)
-	go func() { served <- rpc.Serve(t.Context(), there, h) }()
+	go func() { served <- rpc.Serve(t.Context(), peer, h) }()
 	l, err := Open(t.Context(), "sv2", here, "1", func(err error) error { return err })
 	if err != nil {
 		t.Fatal(err)

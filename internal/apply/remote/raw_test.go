@@ -94,8 +94,8 @@ func TestNothingRaw(t *testing.T) {
 				t.Logf("%s refuses it: %v", name, err)
 				continue
 			}
-			for _, is := range out {
-				text, err := json.Marshal(is.Interface())
+			for _, value := range out {
+				text, err := json.Marshal(value.Interface())
 				if err != nil {
 					continue // a stream
 				}

@@ -276,12 +276,12 @@ func TestSteps(t *testing.T) {
 		t.Fatalf("the nodes are %+v", nodes)
 	}
 	must(t, p.far.State.SetSiteID(t.Context(), "a1"))
-	there, err := p.far.Nodes.WithOwner(t.Context(), apply.Closely)
+	present, err := p.far.Nodes.WithOwner(t.Context(), apply.Closely)
 	must(t, err)
 	here, err := p.near.Worker.Nodes.WithOwner(t.Context(), apply.Closely)
 	must(t, err)
-	if same(t, there, here); there.Origin != "a1" || len(there.Nodes) != 3 {
-		t.Errorf("present are %+v", there)
+	if same(t, present, here); present.Origin != "a1" || len(present.Nodes) != 3 {
+		t.Errorf("present are %+v", present)
 	}
 	nodes[0].Drift = []observe.Drift{{Kind: "old"}}
 	wanted := append([]observe.Node(nil), nodes...)

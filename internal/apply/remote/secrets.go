@@ -122,9 +122,9 @@ type borrowed struct {
 // Value returns the value of a secret.
 func (b *borrowed) Value(ctx context.Context, name string) (string, error) {
 	b.mutex.Lock()
-	v, has := b.values[name]
+	v, ok := b.values[name]
 	b.mutex.Unlock()
-	if has {
+	if ok {
 		return v, nil
 	}
 	g, err := ask(ctx, want{Secret: name})

@@ -40,31 +40,31 @@ type (
 // What a host may say of a snapshot. It says it of its own nodes only, and gets no more back than
 // what it has said.
 const (
-	mostSnapshots = 10_000
-	mostInOne     = 100_000
-	mostText      = 4096
+	maxSnapshots   = 10_000
+	maxPerSnapshot = 100_000
+	maxTextBytes   = 4096
 )
 
 // List returns the parts that the host has.
 func (f snapshotHost) List(ctx context.Context) ([]*snapshot.Snapshot, []string, error) {
-	has, err := snapshotsMethod.call(ctx, f.far, none{})
+	held, err := snapshotsMethod.call(ctx, f.far, none{})
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(has.Kept) > mostSnapshots || len(has.Ready) > mostSnapshots {
+	if len(held.Kept) > maxSnapshots || len(held.Ready) > maxSnapshots {
 		return nil, nil, f.no("has too many snapshots")
 	}
-	for _, s := range has.Kept {
+	for _, s := range held.Kept {
 		if err := f.fit(s); err != nil {
 			return nil, nil, err
 		}
 	}
-	for _, id := range has.Ready {
+	for _, id := range held.Ready {
 		if !snapshot.FitID(id) {
 			return nil, nil, f.no("has a snapshot of a name that none has")
 		}
 	}
-	return has.Kept, has.Ready, nil
+	return held.Kept, held.Ready, nil
 }
 
 var snapshotsMethod = method[none, shelf]{
@@ -82,8 +82,8 @@ func (f *far) no(what string) error {
 
 // fit makes of what a host says of a snapshot what may be shown, or says that it is none.
 func (f *far) fit(s *snapshot.Snapshot) error {
-	if s == nil || !snapshot.FitID(s.ID) || len(s.Nodes) > mostInOne || len(s.Volumes) > mostInOne ||
-		len(s.Omitted) > mostInOne || len(s.Left) > mostInOne || len(s.Hosts) > mostInOne {
+	if s == nil || !snapshot.FitID(s.ID) || len(s.Nodes) > maxPerSnapshot || len(s.Volumes) > maxPerSnapshot ||
+		len(s.Omitted) > maxPerSnapshot || len(s.Left) > maxPerSnapshot || len(s.Hosts) > maxPerSnapshot {
 		return f.no("has a snapshot that is none")
 	}
 	for _, n := range s.Nodes {
@@ -106,7 +106,7 @@ func (f *far) fit(s *snapshot.Snapshot) error {
 }
 
 // shown makes text that a host has written fit for a line.
-func shown(text string) string { return sanitize.Line(text[:min(len(text), mostText)]) }
+func shown(text string) string { return sanitize.Line(text[:min(len(text), maxTextBytes)]) }
 
 // Size returns how large a part is.
 func (f snapshotHost) Size(ctx context.Context, id string) (size volume.Size, err error) {
@@ -123,7 +123,7 @@ var snapshotSizeMethod = method[string, volume.Size]{
 // Restoring returns the snapshot whose restoring was cut short.
 func (f snapshotHost) Restoring(ctx context.Context) (string, []string, error) {
 	c, err := restoringMethod.call(ctx, f.far, none{})
-	if err == nil && (c.ID != "" && !snapshot.FitID(c.ID) || len(c.Nodes) > mostInOne) {
+	if err == nil && (c.ID != "" && !snapshot.FitID(c.ID) || len(c.Nodes) > maxPerSnapshot) {
 		err = f.no("has restored a snapshot of a name that none has")
 	}
 	for i := range c.Nodes {
@@ -213,7 +213,7 @@ func (f snapshotHost) Restore(ctx context.Context, id string, nodes []string, th
 		}
 		asked = true
 		b := *w.Progress.Back
-		if len(b.Left) > mostInOne || len(b.Lost) > mostInOne {
+		if len(b.Left) > maxPerSnapshot || len(b.Lost) > maxPerSnapshot {
 			b = apply.Back{Left: []string{"it says too much"}}
 		}
 		for _, texts := range [][]string{b.Left, b.Lost} {

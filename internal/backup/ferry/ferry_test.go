@@ -158,7 +158,7 @@ func TestHostileHost(t *testing.T) {
 				Path: "/etc"}}))
 		},
 		"a block that is none": func(h hostile) { h.must(h.say(ofBlock, []byte("rubbish"))) },
-		"a block of any size":  func(h hostile) { h.must(h.say(ofBlock, make([]byte, vault.MostSent+1))) },
+		"a block of any size":  func(h hostile) { h.must(h.say(ofBlock, make([]byte, vault.MaxSentBytes+1))) },
 		"secrets of others": func(h hostile) {
 			h.must(h.tell(ofSecrets, vault.Secrets{"keys/b/ssh_host_ed25519_key": nil}))
 		},

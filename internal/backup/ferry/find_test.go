@@ -44,7 +44,7 @@ func TestHostileSearch(t *testing.T) {
 		if wrong := pack.Close(); wrong != nil {
 			t.Fatal(wrong)
 		}
-		if has := pack.Has(wanted); has != (err == nil) && err == nil {
+		if found := pack.Has(wanted); found != (err == nil) && err == nil {
 			t.Error("what came is not there")
 		}
 		return err

@@ -242,7 +242,7 @@ func (g *giving) tellSecrets() error {
 
 // ofThese reports whether a path is that of a secret that is no node's, or one of these nodes'.
 func ofThese(nodes []nodedir.Record, path string) bool {
-	node, is := nodeOfKey(path)
+	node, ok := nodeOfKey(path)
 	return vault.SecretPath(path) && path != "keys/known_hosts" &&
-		(!is || slices.ContainsFunc(nodes, func(n nodedir.Record) bool { return n.Name == node }))
+		(!ok || slices.ContainsFunc(nodes, func(n nodedir.Record) bool { return n.Name == node }))
 }

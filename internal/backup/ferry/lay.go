@@ -77,8 +77,8 @@ func Send(ctx context.Context, p *Parcel, from backup.Contents, saw func(int64),
 			laid := &Laid{}
 			return laid, jsonlimit.Unmarshal(content, laid)
 		}
-		t, has := p.Manifest.Tree(string(content))
-		if kind != ofAsk || !has || sent[t.Name] || t.Kind == vault.LayerTree && !p.Trust {
+		t, ok := p.Manifest.Tree(string(content))
+		if kind != ofAsk || !ok || sent[t.Name] || t.Kind == vault.LayerTree && !p.Trust {
 			return nil, errStrange
 		}
 		sent[t.Name] = true
@@ -187,24 +187,24 @@ func (p *Parcel) SnapshotID() string { return p.Node + "-" + p.ID }
 
 // ready sees whether a part may be laid down, and whether it is.
 func ready(at Place, r *backup.Restore) (lies bool, err error) {
-	was, err := backup.OpenPart(at.Dirs, r.Store, at.Key)
+	old, err := backup.OpenPart(at.Dirs, r.Store, at.Key)
 	if err != nil {
 		return false, err
 	}
-	if was != nil {
-		if was.Lies(r) {
+	if old != nil {
+		if old.Lies(r) {
 			return true, nil
 		}
-		if was.Going() {
-			return false, problem.New(problem.Left, "a restore of %s from %s was interrupted", at.Key, was.Title).
-				Try("orrery restore %s", was.Title)
+		if old.Going() {
+			return false, problem.New(problem.Left, "a restore of %s from %s was interrupted", at.Key, old.Title).
+				Try("orrery restore %s", old.Title)
 		}
-		if err := was.Clear(); err != nil {
+		if err := old.Clear(); err != nil {
 			return false, err
 		}
 	}
-	if there := r.InTheWay(); len(there) > 0 && !r.Replace {
-		return false, problem.New(problem.Refused, "this host already has: %s; nothing was done", humanize.List(there, 8)).
+	if existing := r.InTheWay(); len(existing) > 0 && !r.Replace {
+		return false, problem.New(problem.Refused, "this host already has: %s; nothing was done", humanize.List(existing, 8)).
 			Try("replace it with --replace")
 	}
 	return false, nil

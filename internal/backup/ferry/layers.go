@@ -53,8 +53,8 @@ func (t *Taking) share(ctx context.Context, content []byte) error {
 	if err := jsonlimit.Unmarshal(content, &held); err != nil {
 		return err
 	}
-	for digest, is := range held {
-		if !image.IsDigest(digest) || !image.IsDigest(is) {
+	for digest, sum := range held {
+		if !image.IsDigest(digest) || !image.IsDigest(sum) {
 			return vault.Illegal("layer", digest)
 		}
 	}

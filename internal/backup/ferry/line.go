@@ -29,15 +29,15 @@ const (
 	ofDone    = 'd'
 )
 
-// mostIn bounds a message of each kind.
-func mostIn(kind byte) int {
+// maxBytesOf bounds a message of each kind.
+func maxBytesOf(kind byte) int {
 	switch kind {
 	case ofNodes, ofOrder:
-		return vault.MostManifest
+		return vault.MaxManifestBytes
 	case ofParcel, ofEntry:
-		return vault.MostParcel
+		return vault.MaxParcelBytes
 	case ofBlock:
-		return vault.MostSent
+		return vault.MaxSentBytes
 	case ofList, ofPiece, ofLayers, ofWanted:
 		return vault.PieceSize
 	case ofSecrets:
@@ -89,7 +89,7 @@ var errStrange = errors.New("this is no part of a backup")
 // hear returns the next message.
 func (l *line) hear() (kind byte, content []byte, err error) {
 	kind, size, err := frame.ReadHead(l.from)
-	if err == nil && int64(size) > int64(mostIn(kind)) {
+	if err == nil && int64(size) > int64(maxBytesOf(kind)) {
 		err = fmt.Errorf("a message %q of %d bytes: %w", kind, size, vault.ErrBounds)
 	}
 	if err == nil {
@@ -100,11 +100,11 @@ func (l *line) hear() (kind byte, content []byte, err error) {
 
 // hearOf wants a message of a kind, which is a value.
 func (l *line) hearOf(kind byte, into any) error {
-	is, content, err := l.hear()
+	got, content, err := l.hear()
 	if err != nil {
 		return err
 	}
-	if is != kind {
+	if got != kind {
 		return errStrange
 	}
 	return jsonlimit.Unmarshal(content, into)

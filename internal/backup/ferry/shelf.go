@@ -39,8 +39,8 @@ type part struct {
 	to   map[string]string // hosts, by the directories in the part that come to them: nodes/ID, volumes/NAME/NODE
 }
 
-// mostBook bounds what a part says of itself.
-const mostBook = 32 << 20
+// maxBookBytes bounds what a part says of itself.
+const maxBookBytes = 32 << 20
 
 // OpenShelf reads what the snapshots in a backup say of themselves. Home gives the host to which
 // what a host kept of a node comes; "": to none.
@@ -53,14 +53,14 @@ func OpenShelf(from *vault.Pieces, m *vault.Manifest, home func(node string, id 
 			continue
 		}
 		id := t.SnapshotName()
-		is, err := s.read(t)
+		snap, err := s.read(t)
 		if err == nil {
-			err = backup.WellFormed(is, id, m.Key)
+			err = backup.WellFormed(snap, id, m.Key)
 		}
 		if err != nil {
 			return nil, from.Damaged(t.Name, err)
 		}
-		p := &part{tree: t, is: is, to: map[string]string{}}
+		p := &part{tree: t, is: snap, to: map[string]string{}}
 		s.lend(p, home)
 		s.books[id] = append(s.books[id], p)
 	}
@@ -74,7 +74,7 @@ func (s *Shelf) read(t *vault.Tree) (*snapshot.Snapshot, error) {
 		if e.Name != snapshotFile {
 			return nil
 		}
-		if !e.IsFile() || e.Size > mostBook {
+		if !e.IsFile() || e.Size > maxBookBytes {
 			return vault.ErrBounds
 		}
 		text = make([]byte, e.Size)
@@ -96,8 +96,8 @@ func (s *Shelf) read(t *vault.Tree) (*snapshot.Snapshot, error) {
 	if err != nil && !errors.Is(err, vault.ErrFound) {
 		return nil, err
 	}
-	is := &snapshot.Snapshot{}
-	return is, jsonlimit.Unmarshal(text, is)
+	snap := &snapshot.Snapshot{}
+	return snap, jsonlimit.Unmarshal(text, snap)
 }
 
 const snapshotFile = "snapshot.json"
@@ -230,7 +230,7 @@ func (l *Lot) describe(name string, s *snapshot.Snapshot) error {
 
 // Get returns the content of a piece.
 func (l *Lot) Get(d vault.Digest) ([]byte, error) {
-	if text, has := l.texts[d]; has {
+	if text, ok := l.texts[d]; ok {
 		return text, nil
 	}
 	return l.Pieces.Get(d)
@@ -238,8 +238,8 @@ func (l *Lot) Get(d vault.Digest) ([]byte, error) {
 
 // Each reads the entries of a tree: of a snapshot, those that the host gets of all its parts, in their order.
 func (l *Lot) Each(t *vault.Tree, visit func(*vault.Entry) error) error {
-	parts, is := l.parts[t.Name]
-	if !is {
+	parts, ok := l.parts[t.Name]
+	if !ok {
 		return l.Pieces.Each(t, visit)
 	}
 	last := ""

@@ -40,9 +40,9 @@ type bound struct {
 }
 
 // add adds what a host kept, with what is in it.
-func (b *bound) add(host string, is *snapshot.Snapshot, paths ...string) {
+func (b *bound) add(host string, snap *snapshot.Snapshot, paths ...string) {
 	b.Helper()
-	text, err := json.Marshal(is)
+	text, err := json.Marshal(snap)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func (b *bound) shelf(homes map[string]string) (*Shelf, error) {
 }
 
 // gets returns what comes to a host of the snapshot.
-func (b *bound) gets(s *Shelf, host string) (paths []string, is *snapshot.Snapshot, err error) {
+func (b *bound) gets(s *Shelf, host string) (paths []string, snap *snapshot.Snapshot, err error) {
 	b.Helper()
 	l, err := s.Of(host)
 	if err != nil || len(l.Trees) == 0 {
@@ -111,12 +111,12 @@ func (b *bound) gets(s *Shelf, host string) (paths []string, is *snapshot.Snapsh
 			if err != nil {
 				return err
 			}
-			is = &snapshot.Snapshot{}
-			return json.Unmarshal(text, is)
+			snap = &snapshot.Snapshot{}
+			return json.Unmarshal(text, snap)
 		}
 		return nil
 	})
-	return paths, is, err
+	return paths, snap, err
 }
 
 // TestShelf: each host gets of a snapshot what is of its nodes, whichever host kept it, in order,
@@ -141,13 +141,13 @@ func TestShelf(t *testing.T) {
 		"sv2": ". nodes nodes/12 nodes/12/upper snapshot.json volumes volumes/both volumes/both/@all volumes/both/@all/sv1 volumes/own volumes/own/b",
 		"sv3": "",
 	} {
-		paths, is, err := b.gets(s, host)
+		paths, snap, err := b.gets(s, host)
 		if got := strings.Join(paths, " "); err != nil || got != want {
 			t.Errorf("%s gets %s: %v", host, got, err)
 		}
-		if is != nil && (!slices.Equal(is.Hosts, []string{"sv1", "sv2"}) ||
-			len(is.Nodes) != strings.Count(want, " nodes/")/2 || len(is.Volumes) != len(is.Nodes)+1) {
-			t.Errorf("%s is told %+v", host, is)
+		if snap != nil && (!slices.Equal(snap.Hosts, []string{"sv1", "sv2"}) ||
+			len(snap.Nodes) != strings.Count(want, " nodes/")/2 || len(snap.Volumes) != len(snap.Nodes)+1) {
+			t.Errorf("%s is told %+v", host, snap)
 		}
 	}
 }

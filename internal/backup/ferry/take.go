@@ -45,8 +45,8 @@ type Taking struct {
 }
 
 const (
-	mostTrees = 100_000
-	mostLeft  = 10_000
+	maxTrees = 100_000
+	maxLeft  = 10_000
 )
 
 // Run does it.
@@ -146,11 +146,11 @@ func (t *Taking) hear(ctx context.Context, kind byte, content []byte) error {
 		t.Nodes, t.Layers = r.Nodes, r.Layers
 		return t.leave(r.Left)
 	case ofTree:
-		var is branch
-		if err := jsonlimit.Unmarshal(content, &is); err != nil {
+		var b branch
+		if err := jsonlimit.Unmarshal(content, &b); err != nil {
 			return err
 		}
-		return t.take(&is)
+		return t.take(&b)
 	case ofSecrets:
 		return t.takeSecrets(content)
 	}
@@ -159,12 +159,12 @@ func (t *Taking) hear(ctx context.Context, kind byte, content []byte) error {
 
 // leave notes what is not in the backup.
 func (t *Taking) leave(all []string) error {
-	const mostText = 4096
+	const maxTextBytes = 4096
 	for _, what := range all {
-		if len(t.Left) == mostLeft {
+		if len(t.Left) == maxLeft {
 			return vault.ErrBounds
 		}
-		what = sanitize.Line(what[:min(len(what), mostText)])
+		what = sanitize.Line(what[:min(len(what), maxTextBytes)])
 		if t.Host != "" {
 			what = "host " + t.Host + ": " + what
 		}
@@ -176,15 +176,15 @@ func (t *Taking) leave(all []string) error {
 // take takes in a tree. It may name only pieces that the host has given: whoever lists a piece gets
 // it when the site is restored.
 func (t *Taking) take(of *branch) error {
-	if t.trees++; t.trees > mostTrees {
+	if t.trees++; t.trees > maxTrees {
 		return vault.ErrBounds
 	}
-	is := vault.Tree{Name: of.Name, Kind: of.Kind, Node: of.Node, ID: of.ID, Volume: of.Volume, Path: of.Path,
+	tree := vault.Tree{Name: of.Name, Kind: of.Kind, Node: of.Node, ID: of.ID, Volume: of.Volume, Path: of.Path,
 		Layer: of.Layer, Host: t.Host}
-	if err := t.mayHave(&is); err != nil {
+	if err := t.mayHave(&tree); err != nil {
 		return err
 	}
-	if err := t.leave(prefixed(is.Title()+": ", of.Lacks)); err != nil {
+	if err := t.leave(prefixed(tree.Title()+": ", of.Lacks)); err != nil {
 		return err
 	}
 	var text bytes.Buffer
@@ -194,7 +194,7 @@ func (t *Taking) take(of *branch) error {
 			if err != nil {
 				return err
 			}
-			is.List = append(is.List, pieces...)
+			tree.List = append(tree.List, pieces...)
 		}
 		return nil
 	}
@@ -209,15 +209,15 @@ func (t *Taking) take(of *branch) error {
 			return err
 		}
 		text.Write(line)
-		is.Entries++
-		is.Bytes += e.Size
+		tree.Entries++
+		tree.Bytes += e.Size
 		return pack(vault.PieceSize)
 	})
 	if err == nil {
 		err = pack(0)
 	}
 	if err == nil {
-		t.Into.Tree(is)
+		t.Into.Tree(tree)
 	}
 	return err
 }
@@ -231,28 +231,28 @@ func prefixed(with string, all []string) (texts []string) {
 
 // mayHave refuses a tree that the host cannot have: of a node that it does not give, or a volume
 // where the site file does not say.
-func (t *Taking) mayHave(is *vault.Tree) error {
-	switch is.Kind {
+func (t *Taking) mayHave(tree *vault.Tree) error {
+	switch tree.Kind {
 	case vault.PrivateTree:
-		if !slices.ContainsFunc(t.Nodes, func(n nodedir.Record) bool { return n.ID == is.ID && n.Name == is.Node }) {
+		if !slices.ContainsFunc(t.Nodes, func(n nodedir.Record) bool { return n.ID == tree.ID && n.Name == tree.Node }) {
 			return errStrange
 		}
 		return nil
 	case vault.LayerTree:
-		return t.mayGive(is.Layer)
+		return t.mayGive(tree.Layer)
 	case vault.SnapshotTree:
-		id := strings.TrimPrefix(is.Name, "snapshot/")
+		id := strings.TrimPrefix(tree.Name, "snapshot/")
 		if !t.Order.Snapshots || !check.Word(id) {
 			return errStrange
 		}
 		if t.Host != "" {
-			is.Name += "/" + t.Host // others have parts of the same one
+			tree.Name += "/" + t.Host // others have parts of the same one
 		}
 		return nil
 	case vault.VolumeTree:
-		if is.Path != "" && t.Site.Volume(is.Volume).Path != is.Path {
+		if tree.Path != "" && t.Site.Volume(tree.Volume).Path != tree.Path {
 			return problem.New(problem.Surprise, "host %s says that volume %s is at %s, and the site file does not", t.Host,
-				sanitize.Line(is.Volume), sanitize.Line(is.Path)).
+				sanitize.Line(tree.Volume), sanitize.Line(tree.Path)).
 				Try("orrery up makes the host as the site file says; --without %s leaves it out", t.Host)
 		}
 		return nil
@@ -309,8 +309,8 @@ func knownAs(name, host string) string {
 }
 
 // nodeOfKey returns the node of which a path has a host key.
-func nodeOfKey(path string) (node string, is bool) {
-	rest, is := strings.CutPrefix(path, "keys/")
+func nodeOfKey(path string) (node string, ok bool) {
+	rest, ok := strings.CutPrefix(path, "keys/")
 	node, _, deeper := strings.Cut(rest, "/")
-	return node, is && deeper
+	return node, ok && deeper
 }

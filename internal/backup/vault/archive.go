@@ -292,9 +292,9 @@ func (a *Archive) member(raw []byte) (member, error) {
 	}
 	m := member{h.Name, a.end + tarBlock, h.Size}
 	_, isBlock, err := a.named(m)
-	most := int64(MostManifest)
+	most := int64(MaxManifestBytes)
 	if isBlock {
-		most = mostBlock
+		most = maxBlockBytes
 	}
 	if err == nil && (m.size < 0 || m.size > most) {
 		err = Damaged(a, m.name, ErrBounds)

@@ -14,10 +14,12 @@ const (
 	PieceSize = 1 << 20 // at most
 	blockSize = 4 << 20 // about, before compression
 
-	mostContent = blockSize + PieceSize // before compression: a block is closed by the piece with which it has blockSize
-	mostHead    = 64 << 20
-	mostBlock   = 8 + mostHead + mostContent + mostContent>>7 // what does not compress grows a little
-	mostPieces  = 1 << 16                                     // that are put in one block; formerly any number was
+	// before compression: a block is closed by the piece with which it has blockSize
+	maxContentBytes = blockSize + PieceSize
+	maxHeadBytes    = 64 << 20
+	maxBlockBytes   = 8 + maxHeadBytes + maxContentBytes + maxContentBytes>>7 // what does not compress grows a little
+	// that are put in one block; formerly any number was
+	maxPieces = 1 << 16
 
 	skippable = 0x184D2A5E
 	pieceLine = len(Digest{}) + 4
@@ -37,7 +39,7 @@ var (
 	// smaller by 61% instead of 64%.
 	packing, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(workers),
 		zstd.WithEncoderCRC(false)) //nolint:errcheck // the options are right
-	unpacking, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(mostContent))
+	unpacking, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(maxContentBytes))
 )
 
 // seal makes a block of pieces, in the room of a former one.
@@ -58,7 +60,7 @@ func headSize(first []byte) (int, error) {
 		return 0, errBlock
 	}
 	size := int(binary.LittleEndian.Uint32(first[4:]))
-	if size%pieceLine != 0 || size > mostHead {
+	if size%pieceLine != 0 || size > maxHeadBytes {
 		return 0, errBlock
 	}
 	return 8 + size, nil
@@ -86,7 +88,7 @@ func sound(pieces []piece) error {
 	seen := make(map[Digest]bool, min(len(pieces), 1<<10))
 	sum := int64(0)
 	for _, p := range pieces {
-		if sum += int64(p.size); p.size == 0 || p.size > PieceSize || sum > mostContent || seen[p.digest] {
+		if sum += int64(p.size); p.size == 0 || p.size > PieceSize || sum > maxContentBytes || seen[p.digest] {
 			return errBlock
 		}
 		seen[p.digest] = true

@@ -36,7 +36,7 @@ func (s *blockStore) list() error {
 		return Damaged(s.directory, "blocks", problem.Reason(err))
 	}
 	defer blocks.Close()
-	err = blocks.Walk(context.Background(), tree.Bounds{Depth: 2, Names: MostNames, All: tree.Ample.All},
+	err = blocks.Walk(context.Background(), tree.Bounds{Depth: 2, Names: MaxNames, All: tree.Ample.All},
 		func(e *tree.Entry) error {
 			part, name, inner := strings.Cut(e.Path, "/")
 			if !inner {
@@ -58,7 +58,7 @@ func (s *blockStore) list() error {
 }
 
 func (s *blockStore) block(name Digest) ([]byte, error) {
-	stored, err := s.root.ReadFile(blockName(name), mostBlock)
+	stored, err := s.root.ReadFile(blockName(name), maxBlockBytes)
 	if err != nil {
 		return nil, Damaged(s.directory, blockName(name), problem.Reason(err))
 	}
@@ -104,6 +104,6 @@ func (s *blockStore) has() *index { return s.index }
 
 // Holds reports whether a piece is in it.
 func (s *blockStore) Holds(d Digest) bool {
-	_, has := s.index.find(d)
-	return has
+	_, ok := s.index.find(d)
+	return ok
 }

@@ -16,9 +16,9 @@ type bounded[T any] []T
 
 // Bounds of a list, far beyond what a backup has.
 const (
-	mostElements = 1 << 18
-	mostElement  = 8 << 20   // bytes of JSON; an extent may have more
-	mostInMemory = 128 << 20 // bytes that elements take before what they refer to
+	maxElements     = 1 << 18
+	maxElementBytes = 8 << 20   // bytes of JSON; an extent may have more
+	maxMemoryBytes  = 128 << 20 // bytes that elements take before what they refer to
 )
 
 // UnmarshalJSON reads a list.
@@ -27,7 +27,7 @@ func (l *bounded[T]) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
 	}
-	most := min(mostElements, mostInMemory/int(reflect.TypeFor[T]().Size()))
+	most := min(maxElements, maxMemoryBytes/int(reflect.TypeFor[T]().Size()))
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
 		return errors.New("it is no list")
@@ -38,7 +38,7 @@ func (l *bounded[T]) UnmarshalJSON(text []byte) error {
 		if err := d.Decode(&x); err != nil {
 			return err
 		}
-		if _, extent := any(x).(Extent); !extent && d.InputOffset()-before > mostElement {
+		if _, extent := any(x).(Extent); !extent && d.InputOffset()-before > maxElementBytes {
 			return fmt.Errorf("one of %d bytes: %w", d.InputOffset()-before, ErrBounds)
 		}
 		if len(*l) >= most {

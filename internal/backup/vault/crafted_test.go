@@ -233,14 +233,14 @@ func filledWith(t *testing.T, v Vault, content string) Digest {
 func TestIndexesAreMerged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "v")
 	var all []Digest
-	for n := range 2*mostIndexes + 3 {
+	for n := range 2*maxIndexes + 3 {
 		r, err := WriteRepository(dir)
 		wanted(t, err)
 		all = append(all, filledWith(t, r, fmt.Sprint("content ", n)))
 		wanted(t, r.Settle())
 		names, err := r.indexes.names()
 		wanted(t, err)
-		if len(names) > mostIndexes {
+		if len(names) > maxIndexes {
 			t.Fatalf("after %d backups there are %d index files", n+1, len(names))
 		}
 		known := 0

@@ -41,7 +41,7 @@ func (d *directory) clear() error {
 		return err
 	}
 	for dir, begins := range map[string]string{".": "." + markName, "backups": ".", "index": "."} {
-		names, err := d.root.Names(dir, MostNames)
+		names, err := d.root.Names(dir, MaxNames)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

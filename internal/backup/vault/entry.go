@@ -40,15 +40,15 @@ func WriteList(entries []Entry) ([]byte, error) {
 		if err := lines.Encode(&entries[i]); err != nil {
 			return nil, err
 		}
-		if b.Len()-before > mostLine {
+		if b.Len()-before > maxLineBytes {
 			return nil, problem.New(problem.Unable, "%s is too large to be kept: %d MiB", entries[i].Name, entries[i].Size>>20)
 		}
 	}
 	return b.Bytes(), nil
 }
 
-// mostLine bounds a line of a list. A file of 1.9 TiB has one that long.
-const mostLine = 128 << 20
+// maxLineBytes bounds a line of a list. A file of 1.9 TiB has one that long.
+const maxLineBytes = 128 << 20
 
 // ErrBounds says that there is more of something than any backup has.
 var ErrBounds = errors.New("there is more of it than in any backup")
@@ -86,8 +86,8 @@ func eachEntry(from io.Reader, visit func(*Entry) error) error {
 func readLine(from *bufio.Reader, room []byte) ([]byte, error) {
 	for {
 		part, err := from.ReadSlice('\n')
-		if len(room)+len(part) > mostLine {
-			return nil, fmt.Errorf("a line of more than %d MiB: %w", mostLine>>20, ErrBounds)
+		if len(room)+len(part) > maxLineBytes {
+			return nil, fmt.Errorf("a line of more than %d MiB: %w", maxLineBytes>>20, ErrBounds)
 		}
 		room = append(room, part...)
 		switch {
@@ -146,13 +146,14 @@ func (e *Entry) TooMuch() string {
 		size += len(name) + len(value)
 	}
 	switch {
-	case size > mostAttributes && e.Name != ".":
+	case size > maxAttributesBytes && e.Name != ".":
 		return fmt.Sprintf("%d bytes of extended attributes", size)
-	case len(e.Data) > mostElements:
+	case len(e.Data) > maxElements:
 		return fmt.Sprintf("a file of %d parts with holes between them", len(e.Data))
 	}
 	return ""
 }
 
-// mostAttributes is how many bytes of extended attributes a file may have; half of what a list is read with.
-const mostAttributes = 1 << 20
+// maxAttributesBytes is how many bytes of extended attributes a file may have; half of what a list
+// is read with.
+const maxAttributesBytes = 1 << 20

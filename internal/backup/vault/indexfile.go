@@ -48,7 +48,7 @@ func blocksOf(from io.Reader) (map[Digest][]piece, error) {
 			return nil, err
 		}
 		n := int(binary.LittleEndian.Uint32(head[len(Digest{}):]))
-		if n > mostHead/pieceLine || count+n > tree.Ample.All {
+		if n > maxHeadBytes/pieceLine || count+n > tree.Ample.All {
 			return nil, ErrBounds
 		}
 		count += n
@@ -71,14 +71,14 @@ func blocksOf(from io.Reader) (map[Digest][]piece, error) {
 
 // names returns the names of the index files.
 func (x indexFiles) names() ([]string, error) {
-	names, err := x.root.Names("index", MostNames)
+	names, err := x.root.Names("index", MaxNames)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
 		var d Digest
-		digest, is := strings.CutSuffix(name, ".idx")
-		return !is || d.UnmarshalText([]byte(digest)) != nil
+		digest, ok := strings.CutSuffix(name, ".idx")
+		return !ok || d.UnmarshalText([]byte(digest)) != nil
 	}), err
 }
 
@@ -100,21 +100,21 @@ func (x indexFiles) save(index *index) error {
 	defer index.mu.RUnlock()
 	fresh := map[Digest][]piece{}
 	for block, pieces := range index.blocks {
-		if !known[block] || len(names) >= mostIndexes {
+		if !known[block] || len(names) >= maxIndexes {
 			fresh[block] = pieces
 		}
 	}
 	if len(fresh) == 0 {
 		return nil
 	}
-	if err := x.add(fresh); err != nil || len(names) < mostIndexes {
+	if err := x.add(fresh); err != nil || len(names) < maxIndexes {
 		return err
 	}
 	return x.remove(names)
 }
 
-// mostIndexes is how many index files there are before they are made one.
-const mostIndexes = 32
+// maxIndexes is how many index files there are before they are made one.
+const maxIndexes = 32
 
 func (x indexFiles) add(blocks map[Digest][]piece) error {
 	var b bytes.Buffer

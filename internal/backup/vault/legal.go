@@ -94,7 +94,7 @@ func Illegal(what, name string) error {
 	return fmt.Errorf("%s %q is none that Orrery writes", what, name)
 }
 
-const mostRelease = 9999
+const maxRelease = 9999
 
 // derived returns the name that a tree has by its kind and what it is of; not ok: there is no such thing.
 func (t *Tree) derived() (name string, ok bool) {
@@ -110,7 +110,7 @@ func (t *Tree) derived() (name string, ok bool) {
 		}
 		return name, check.Word(t.Volume) && (t.Node == "" || check.Label(t.Node)) && (t.Path == "" || legalPath(t.Path))
 	case ReleaseTree:
-		return "release/" + strconv.Itoa(t.Number), t.Number > 0 && t.Number <= mostRelease
+		return "release/" + strconv.Itoa(t.Number), t.Number > 0 && t.Number <= maxRelease
 	case SnapshotTree:
 		name = "snapshot/" + t.SnapshotName()
 		if t.Host != "" { // each host has its part
@@ -147,12 +147,12 @@ func (m *Manifest) ReadReleases() (observe.Releases, error) {
 		return r, err
 	}
 	for node, number := range r.Active {
-		if !check.Label(node) || number < 0 || number > mostRelease {
+		if !check.Label(node) || number < 0 || number > maxRelease {
 			return r, Illegal("release of node", node)
 		}
 	}
 	for _, number := range r.Confirmed {
-		if number < 0 || number > mostRelease {
+		if number < 0 || number > maxRelease {
 			return r, Illegal("release", strconv.Itoa(number))
 		}
 	}

@@ -125,7 +125,7 @@ func spell(m *Manifest) (text []byte, id string, err error) {
 		return nil, "", err
 	}
 	text = append(text, '\n')
-	if len(text) > MostManifest {
+	if len(text) > MaxManifestBytes {
 		return nil, "", problem.New(problem.Unable,
 			"the site is too large for one backup: what is in it takes %d MiB to tell", len(text)>>20).
 			Try("choose some of the nodes")
@@ -137,8 +137,8 @@ func nameOf(m *Manifest, text []byte) string {
 	return m.Time.UTC().Format(nameTime) + "-" + digestOf(text).String()[:16]
 }
 
-// MostManifest bounds a manifest; that of 32 nodes has half a MiB.
-const MostManifest = 64 << 20
+// MaxManifestBytes bounds a manifest; that of 32 nodes has half a MiB.
+const MaxManifestBytes = 64 << 20
 
 // manifestName is that of a manifest's file: the time of the backup, and half a digest.
 var manifestName = pattern.New(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{16}\.json$`)
@@ -177,7 +177,7 @@ func (all manifests) Backups() ([]string, error) {
 
 // names returns the names of the backups, in no order.
 func (all manifests) names() ([]string, error) {
-	names, err := all.root.Names("backups", MostNames)
+	names, err := all.root.Names("backups", MaxNames)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -196,7 +196,7 @@ func (all manifests) Manifest(id string) (*Manifest, error) {
 	if !isManifest(id + ".json") {
 		return nil, missing
 	}
-	text, err := all.root.ReadFile("backups/"+id+".json", MostManifest)
+	text, err := all.root.ReadFile("backups/"+id+".json", MaxManifestBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, missing
 	}

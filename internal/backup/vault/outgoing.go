@@ -20,11 +20,11 @@ func NewOutgoing(send func(block []byte) error) *Outgoing {
 	return &Outgoing{send, newIndex()}
 }
 
-// MostSent is how many bytes a block has at most that was sent.
-const MostSent = 8 + mostPieces*pieceLine + mostContent + mostContent>>7
+// MaxSentBytes is how many bytes a block has at most that was sent.
+const MaxSentBytes = 8 + maxPieces*pieceLine + maxContentBytes + maxContentBytes>>7
 
-// MostParcel is how many bytes an entry of a list has at most, and a part of a manifest with secrets.
-const MostParcel = max(mostLine, MostManifest+mostSecrets)
+// MaxParcelBytes is how many bytes an entry of a list has at most, and a part of a manifest with secrets.
+const MaxParcelBytes = max(maxLineBytes, MaxManifestBytes+maxSecretsBytes)
 
 // Unpack passes the pieces of a received block to each, with the digest that each really has,
 // whatever the block says.

@@ -79,7 +79,7 @@ func (p *Packer) Add(content []byte) (Digest, error) {
 	}
 	p.pieces = append(p.pieces, piece{d, uint32(len(content))})
 	p.content = append(p.content, content...)
-	if len(p.content) >= blockSize || len(p.pieces) >= mostPieces {
+	if len(p.content) >= blockSize || len(p.pieces) >= maxPieces {
 		p.send()
 	}
 	return d, nil
@@ -87,14 +87,14 @@ func (p *Packer) Add(content []byte) (Digest, error) {
 
 // Has reports whether a piece is in the vault, in a block that may be reused.
 func (p *Packer) Has(d Digest) bool {
-	block, has := p.Block(d)
-	return has && p.vault.Sound(block)
+	block, ok := p.Block(d)
+	return ok && p.vault.Sound(block)
 }
 
 // Block returns the block of the vault that a piece is in.
 func (p *Packer) Block(d Digest) (Digest, bool) {
-	at, has := p.known.find(d)
-	return at.block, has
+	at, ok := p.known.find(d)
+	return at.block, ok
 }
 
 // Written tells how many bytes of blocks were written.

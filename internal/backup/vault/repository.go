@@ -46,8 +46,8 @@ const markName = "orrery-backup"
 // mark is what a repository and an archive begin with.
 func mark() []byte { return fmt.Appendf(nil, "orrery backup %d\n", Format) }
 
-// MostNames is how many names there may be in one directory of a repository.
-const MostNames = 1 << 20
+// MaxNames is how many names there may be in one directory of a repository.
+const MaxNames = 1 << 20
 
 // OpenRepository opens a repository for reading.
 func OpenRepository(dir string) (*Repository, error) {
@@ -120,9 +120,9 @@ func begin(dir string) error {
 		return problem.New(problem.Usage, "the directory for backups cannot be read").At(dir).Because(problem.Reason(err))
 	}
 	at := filepath.Join(dir, markName)
-	is, err := tree.ReadFile(at, 1<<10)
+	content, err := tree.ReadFile(at, 1<<10)
 	if err == nil {
-		if string(is) != string(mark()) {
+		if string(content) != string(mark()) {
 			return problem.New(problem.Unable, "the backups in this directory are of another format").At(dir).
 				Try("name another directory")
 		}
@@ -136,7 +136,7 @@ func begin(dir string) error {
 		return problem.New(problem.Failed, "the directory for backups cannot be made").At(dir).Because(problem.Reason(err))
 	}
 	err = host.WriteFile(host.File{Path: at, Content: mark(), Mode: 0o600})
-	if is, other := tree.ReadFile(at, 1<<10); err != nil && other == nil && string(is) == string(mark()) {
+	if current, other := tree.ReadFile(at, 1<<10); err != nil && other == nil && string(current) == string(mark()) {
 		return nil // another run was here first, and has cleared our part away
 	}
 	return err

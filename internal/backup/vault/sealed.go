@@ -62,7 +62,7 @@ func Unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 		return nil, err
 	}
 	all := Secrets{}
-	r := tar.NewReader(io.LimitReader(plain, mostSecrets))
+	r := tar.NewReader(io.LimitReader(plain, maxSecretsBytes))
 	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -83,8 +83,8 @@ func Unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 	}
 }
 
-// mostSecrets bounds what all secrets of a site take.
-const mostSecrets = 256 << 20
+// maxSecretsBytes bounds what all secrets of a site take.
+const maxSecretsBytes = 256 << 20
 
 // Recipients reads for whom secrets are encrypted: age's public keys, or the passphrase in a file.
 func Recipients(keys []string, passphraseFile string) ([]age.Recipient, error) {

@@ -150,9 +150,9 @@ func (s *blockStore) doubt(block Digest) {
 
 // Of what is reused, a part is read at each backup: at least and at most so many bytes.
 const (
-	sampled    = 128 // one of so many bytes
-	leastRead  = 4 << 20
-	mostReread = 256 << 20
+	sampled        = 128 // one of so many bytes
+	leastRead      = 4 << 20
+	maxRereadBytes = 256 << 20
 )
 
 // Sample reads some of the blocks that are to be reused: those that were read longest ago, so that
@@ -175,7 +175,7 @@ func (s *blockStore) Sample(ctx context.Context, used []Digest) error {
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	slices.SortStableFunc(all, func(a, b one) int { return cmp.Compare(a.read, b.read) })
 	var some []Digest
-	for left := min(max(total/sampled, leastRead), mostReread); left > 0 && len(some) < len(all); {
+	for left := min(max(total/sampled, leastRead), maxRereadBytes); left > 0 && len(some) < len(all); {
 		left -= all[len(some)].size
 		some = append(some, all[len(some)].block)
 	}
@@ -217,8 +217,8 @@ func (s *blockStore) Checked() Checked {
 // replaced reports whether all that was in a block is in others.
 func (s *blockStore) replaced(b *Rotten) bool {
 	return b.pieces != nil && !slices.ContainsFunc(b.pieces, func(p piece) bool {
-		_, has := s.index.find(p.digest)
-		return !has
+		_, ok := s.index.find(p.digest)
+		return !ok
 	})
 }
 
@@ -305,20 +305,20 @@ func (s *blockStore) remember() error {
 
 // recall reads what remember wrote. It is only a shortcut: without it, each block is read before it is reused.
 func (s *blockStore) recall() {
-	text, err := s.root.ReadFile(readName, int64(len(s.files)+MostNames)*int64(blockLine)+sha256.Size)
+	text, err := s.root.ReadFile(readName, int64(len(s.files)+MaxNames)*int64(blockLine)+sha256.Size)
 	if err != nil || len(text) < sha256.Size {
 		return
 	}
 	text, sum := text[:len(text)-sha256.Size], text[len(text)-sha256.Size:]
-	if is := sha256.Sum256(text); !bytes.Equal(is[:], sum) || len(text)%blockLine != 0 {
+	if got := sha256.Sum256(text); !bytes.Equal(got[:], sum) || len(text)%blockLine != 0 {
 		return
 	}
 	now := time.Now().Unix()
 	for ; len(text) > 0; text = text[blockLine:] {
 		number := func(n int) uint64 { return binary.LittleEndian.Uint64(text[len(Digest{})+8*n:]) }
-		was := blockFile{size: int64(number(0)), inode: number(1), changed: int64(number(2)), read: int64(number(3))}
-		if file := s.files[Digest(text)]; file != nil && file.is(&was) {
-			file.read = min(was.read, now) // the clock may have been ahead
+		old := blockFile{size: int64(number(0)), inode: number(1), changed: int64(number(2)), read: int64(number(3))}
+		if file := s.files[Digest(text)]; file != nil && file.is(&old) {
+			file.read = min(old.read, now) // the clock may have been ahead
 		}
 	}
 }

@@ -25,7 +25,7 @@ func FuzzIndex(f *testing.F) {
 				wanted(t, x.add(block, pieces))
 			}
 		}
-		if content, err := contentOf(text); err == nil && len(content) > mostContent {
+		if content, err := contentOf(text); err == nil && len(content) > maxContentBytes {
 			t.Errorf("%d bytes", len(content))
 		}
 	})
@@ -71,15 +71,15 @@ func TestIndexOfStrangers(t *testing.T) {
 
 // TestSecretsOfStrangers: only what is named like a secret comes out.
 func TestSecretsOfStrangers(t *testing.T) {
-	for path, is := range map[string]bool{
+	for path, want := range map[string]bool{
 		"secrets/token": true, "keys/n1/ssh_host_ed25519_key": true, "keys/n1/ssh_host_ed25519_key.pub": true,
 		"keys/known_hosts": true,
 		"secrets/../../x":  false, "secrets/a/b": false, "secrets/.x": false, "keys/../n1/ssh_host_x": false,
 		"keys/n1/authorized_keys": false, "x": false,
 		"secrets/": false, "keys/N/ssh_host_x": false, "secrets/a\nb": false,
 	} {
-		if isSecret(path) != is {
-			t.Errorf("%q: %v", path, !is)
+		if isSecret(path) != want {
+			t.Errorf("%q: %v", path, !want)
 		}
 	}
 }

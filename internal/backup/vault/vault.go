@@ -140,8 +140,8 @@ func (p *Pieces) Each(t *Tree, visit func(*Entry) error) error {
 
 // Block returns the block in which a piece is.
 func (p *Pieces) Block(d Digest) (Digest, bool) {
-	at, has := p.vault.has().find(d)
-	return at.block, has
+	at, ok := p.vault.has().find(d)
+	return at.block, ok
 }
 
 // Where names the vault.
@@ -152,9 +152,9 @@ func (p *Pieces) Damaged(what string, err error) error { return Damaged(p.vault,
 
 // Doubt lets blocks be read before they are reused, since what is in these pieces cannot be understood.
 func (p *Pieces) Doubt(all []Digest) {
-	r, is := p.vault.(*Repository)
+	r, ok := p.vault.(*Repository)
 	for _, d := range all {
-		if block, has := p.Block(d); is && has {
+		if block, found := p.Block(d); ok && found {
 			r.doubt(block)
 		}
 	}

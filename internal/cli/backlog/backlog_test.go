@@ -127,11 +127,11 @@ func TestInterrupted(t *testing.T) {
 func TestBrokenStream(t *testing.T) {
 	p := newPair(t)
 	p.reader.Close()
-	for tries := 0; ; tries++ {
+	for attempt := 0; ; attempt++ {
 		if _, err := p.Write(line); err != nil {
 			break
 		}
-		if p.Flush(); tries > 1 {
+		if p.Flush(); attempt > 1 {
 			t.Fatal("writes to nobody succeed")
 		}
 	}

@@ -29,8 +29,8 @@ func TestPathsIn(t *testing.T) {
 			got[i] = strings.TrimPrefix(got[i], dir)
 		}
 		slices.Sort(got)
-		if is := strings.Join(got, " "); is != want {
-			t.Errorf("%s: %q, want %q", begin, is, want)
+		if joined := strings.Join(got, " "); joined != want {
+			t.Errorf("%s: %q, want %q", begin, joined, want)
 		}
 	}
 }

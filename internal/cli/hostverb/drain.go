@@ -63,11 +63,11 @@ func hostUndrain(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "undrain HOST", Short: "Let nodes come to a host again that was drained", Args: cobra.ExactArgs(1),
 		RunE: call.OnHosts(func(ctx context.Context, s *site.Site, args []string) error {
-			was, err := roster.Undrain(ctx, call.Session, s, args[0])
+			drained, err := roster.Undrain(ctx, call.Session, s, args[0])
 			switch {
 			case err != nil:
 				return err
-			case was:
+			case drained:
 				fmt.Fprintf(call.Out, "Nodes may come to %s again; orrery rebalance moves some there.\n", args[0])
 			default:
 				fmt.Fprintf(call.Out, "%s was not drained.\n", args[0])

@@ -98,16 +98,16 @@ func releaseDiff(call *verb.Call) *cobra.Command {
 	return &cobra.Command{
 		Use: "diff A B [SELECTOR...]", Short: "How two releases differ, node by node", Args: cobra.MinimumNArgs(2),
 		RunE: call.OnSite(func(ctx context.Context, s *site.Site, args []string) error {
-			was, err := contents(ctx, call.Session, s, args[0], args[2:])
+			before, err := contents(ctx, call.Session, s, args[0], args[2:])
 			if err != nil {
 				return err
 			}
-			is, err := contents(ctx, call.Session, s, args[1], args[2:])
+			after, err := contents(ctx, call.Session, s, args[1], args[2:])
 			if err != nil {
 				return err
 			}
 			var t table.Told // once what differs in the same way on several nodes
-			for _, d := range releases.Differences(was, is) {
+			for _, d := range releases.Differences(before, after) {
 				t.Add(d.Node, differenceText(&d))
 			}
 			t.Print(call.Out)

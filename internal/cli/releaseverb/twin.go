@@ -150,7 +150,7 @@ func twinList(call *verb.Call) *cobra.Command {
 					expires := "-"
 					if !t.Expires.IsZero() {
 						expires = table.Minute(t.Expires)
-						if _, so := overdue.Forgotten(call.Session, t.Key()); so {
+						if _, ok := overdue.Forgotten(call.Session, t.Key()); ok {
 							expires += " (nobody waits for it)"
 						}
 					}

@@ -111,8 +111,8 @@ func (r *Reply) Finish(err error) {
 
 // Wanted reports whether what is printed is for programs (--json).
 func Wanted(w io.Writer) bool {
-	_, are := w.(*Reply)
-	return are
+	_, ok := w.(*Reply)
+	return ok
 }
 
 // Result returns where a verb writes its result as JSON.

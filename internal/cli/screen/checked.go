@@ -20,7 +20,7 @@ type Checked struct {
 
 // Check returns a way to a file or a pipe that remembers errors. Other streams are returned as they are.
 func Check(stream io.Writer) io.Writer {
-	if f, is := stream.(*os.File); is && !host.IsTerminal(f) {
+	if f, ok := stream.(*os.File); ok && !host.IsTerminal(f) {
 		return &Checked{to: f}
 	}
 	return stream
@@ -38,8 +38,8 @@ func (c *Checked) Write(p []byte) (n int, err error) {
 
 // Lost returns a problem if not all that was written to a stream has come there.
 func Lost(stream io.Writer) error {
-	c, is := stream.(*Checked)
-	if !is {
+	c, ok := stream.(*Checked)
+	if !ok {
 		return nil
 	}
 	c.mutex.Lock()

@@ -61,8 +61,8 @@ func (l *Experiment) Renewing(n int) {
 
 // Waiting is called while others use the host. On a terminal the line changes; otherwise it is told
 // once for each round.
-func (l *Experiment) Waiting(why string, patience time.Duration) {
-	text := fmt.Sprintf("waiting for a quiet host: %s; at most %s more in all", why, roughly(patience))
+func (l *Experiment) Waiting(why string, timeout time.Duration) {
+	text := fmt.Sprintf("waiting for a quiet host: %s; at most %s more in all", why, roughly(timeout))
 	switch {
 	case l.live != nil:
 		fmt.Fprintf(l.live, "\r\033[K%s", text)

@@ -40,9 +40,9 @@ func TestProgressOnScreen(t *testing.T) {
 
 // Colours of our own stay colours.
 func TestPaint(t *testing.T) {
-	was := color.NoColor
+	before := color.NoColor
 	color.NoColor = false
-	defer func() { color.NoColor = was }()
+	defer func() { color.NoColor = before }()
 	sent := need.OnScreen(t, func(terminal *os.File) {
 		w := Shown(terminal)
 		Paint(w, "red\x1b[2J", color.FgRed)

@@ -22,8 +22,8 @@ import (
 // longestLine is how much of a line without an end is kept for each node.
 const longestLine = 256 << 10
 
-// mostKept is how much is kept of what a node prints, where it is shown at its end only.
-const mostKept = 1 << 20
+// maxKeptBytes is how much is kept of what a node prints, where it is shown at its end only.
+const maxKeptBytes = 1 << 20
 
 // prefixed shows each line behind the name of its node.
 type prefixed struct {
@@ -80,7 +80,7 @@ func (v *voice) line(line []byte) error {
 		_, err := fmt.Fprintf(v.speech.lines, "%s%s", v.prefix, line)
 		return err
 	}
-	if v.over > 0 || v.kept.Len()+len(line) > mostKept {
+	if v.over > 0 || v.kept.Len()+len(line) > maxKeptBytes {
 		v.over += len(line)
 		return nil
 	}
@@ -123,7 +123,7 @@ type reported struct {
 }
 
 func (r *reported) Of(int) nodes.Speaker {
-	return &recording{list: r, said: reply.Beginning{Most: mostKept}, erring: reply.Beginning{Most: mostKept}}
+	return &recording{list: r, said: reply.Beginning{Most: maxKeptBytes}, erring: reply.Beginning{Most: maxKeptBytes}}
 }
 
 func (r *reported) Close() error {

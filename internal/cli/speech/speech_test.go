@@ -37,7 +37,7 @@ func three() *nodes.Crowd {
 		Runners: map[string]host.Runner{
 			"a": doer{do: says},
 			"b": doer{do: func(_ context.Context, c host.Command) error {
-				_, err := c.Stdout.Write(bytes.Repeat([]byte("much\n"), mostKept))
+				_, err := c.Stdout.Write(bytes.Repeat([]byte("much\n"), maxKeptBytes))
 				return errors.Join(err, &host.RunError{Place: "b", Status: 3})
 			}},
 			"c": doer{do: func(ctx context.Context, _ host.Command) error {
@@ -70,7 +70,7 @@ func TestReported(t *testing.T) {
 	if one := of["a"]; one.Status != 0 || one.Output != "one\ntwo\n" || one.Cut || one.Error != "" {
 		t.Errorf("a: %+v", one)
 	}
-	if one := of["b"]; one.Status != 3 || len(one.Output) != mostKept || !one.Cut {
+	if one := of["b"]; one.Status != 3 || len(one.Output) != maxKeptBytes || !one.Cut {
 		t.Errorf("b: status %d, %d bytes, cut: %v", one.Status, len(one.Output), one.Cut)
 	}
 	if one := of["c"]; one.Status != -1 || one.Error != "not done within 1s" {
@@ -96,7 +96,7 @@ func TestGrouped(t *testing.T) {
 	if _, err := c.Speak(t.Context(), Prefixed(&out, &errs, c.Nodes, true), prints); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "a | one\na | two\n") || out.Len() > mostKept+1<<10 {
+	if !strings.Contains(out.String(), "a | one\na | two\n") || out.Len() > maxKeptBytes+1<<10 {
 		t.Errorf("%d bytes are printed: %.200s", out.Len(), out.String())
 	}
 	if !regexp.MustCompile(`b \| … and \d+ bytes more, which are left out\nb \| exit status 3\n`).MatchString(

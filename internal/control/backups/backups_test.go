@@ -91,9 +91,9 @@ func (y *yard) take(t *testing.T) Backup {
 	if err != nil {
 		t.Fatal(err)
 	}
-	is := described(into.Where(), r.ID, r.Manifest)
-	is.found(r)
-	return is
+	taken := described(into.Where(), r.ID, r.Manifest)
+	taken.found(r)
+	return taken
 }
 
 // blocks returns the files of the blocks that are kept.
@@ -145,7 +145,7 @@ func TestList(t *testing.T) {
 // damaged is taken from a copy again.
 func TestVerifyAndRepair(t *testing.T) {
 	y := newYard(t)
-	is := y.take(t)
+	taken := y.take(t)
 	verify := func() (whole, damaged []string) {
 		t.Helper()
 		err := Verify(t.Context(), y.Session, y.at, func(id string, damage error) {
@@ -160,7 +160,7 @@ func TestVerifyAndRepair(t *testing.T) {
 		}
 		return whole, damaged
 	}
-	if whole, damaged := verify(); !slices.Equal(whole, []string{is.ID}) || len(damaged) > 0 || y.bytes == 0 {
+	if whole, damaged := verify(); !slices.Equal(whole, []string{taken.ID}) || len(damaged) > 0 || y.bytes == 0 {
 		t.Fatalf("%v are whole and %v damaged", whole, damaged)
 	}
 	copied := filepath.Join(t.TempDir(), "copy")
@@ -172,7 +172,7 @@ func TestVerifyAndRepair(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if whole, damaged := verify(); len(whole) > 0 || !slices.Equal(damaged, []string{is.ID}) {
+	if whole, damaged := verify(); len(whole) > 0 || !slices.Equal(damaged, []string{taken.ID}) {
 		t.Fatalf("%v are whole and %v damaged", whole, damaged)
 	}
 	done, err := repair(t.Context(), y.Session, y.at, nil, ofNone)

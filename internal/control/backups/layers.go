@@ -41,11 +41,11 @@ func share(f *apply.Fleet, gave func(layer string) string) *sharing {
 // arrive says which layers a host has, and returns those that it gives once all have said so.
 func (s *sharing) arrive(ctx context.Context, host string, held map[string]string) ([]string, error) {
 	s.mutex.Lock()
-	for digest, is := range held {
+	for digest, content := range held {
 		if s.held[digest] == nil {
 			s.held[digest] = map[string]string{}
 		}
-		s.held[digest][host] = is
+		s.held[digest][host] = content
 	}
 	at := s.turns[s.turn[host]]
 	s.turn[host]++
@@ -84,11 +84,11 @@ func (s *sharing) decide() error {
 		var said []string
 		own := -1
 		for _, h := range s.fleet.All {
-			if is, has := s.held[digest][h.Name]; has {
+			if content, ok := s.held[digest][h.Name]; ok {
 				if h.Local() {
 					own = len(said)
 				}
-				of, said = append(of, h.Name), append(said, is)
+				of, said = append(of, h.Name), append(said, content)
 			}
 		}
 		believed, one := image.Believed(said, own), ""
@@ -113,12 +113,12 @@ func (p *pace) Layers(ctx context.Context, held map[string]string) ([]string, er
 // mergeLayers puts into the manifest what is known of layers: of each, what the host says that gave it.
 func (t *together) mergeLayers() {
 	m := t.into.Manifest
-	gave, has := map[string]string{}, map[string]bool{}
+	gave, listed := map[string]string{}, map[string]bool{}
 	for _, p := range t.parts {
 		for i := range p.Layers {
 			if l := &p.Layers[i]; p.Gave[l.Digest] {
 				gave[l.Digest] = l.Content
-				m.Layers, has[l.Digest] = append(m.Layers, *l), true
+				m.Layers, listed[l.Digest] = append(m.Layers, *l), true
 			}
 		}
 	}
@@ -126,8 +126,8 @@ func (t *together) mergeLayers() {
 	for _, p := range t.parts {
 		for i := range p.Layers {
 			l := &p.Layers[i]
-			if !has[l.Digest] {
-				m.Layers, has[l.Digest] = append(m.Layers, *l), true
+			if !listed[l.Digest] {
+				m.Layers, listed[l.Digest] = append(m.Layers, *l), true
 			}
 			switch content, given := gave[l.Digest]; {
 			case !t.order.Layers:
@@ -153,9 +153,9 @@ func (h *homes) layers(nodes []nodedir.Record) (records []image.Record, trees []
 		}
 	}
 	for _, l := range h.manifest.Layers {
-		if tree, has := h.manifest.Tree("layer/" + l.Digest); needs[l.Digest] || h.only() != "" {
+		if tree, ok := h.manifest.Tree("layer/" + l.Digest); needs[l.Digest] || h.only() != "" {
 			records = append(records, l)
-			if has {
+			if ok {
 				t := *tree
 				t.Host = ""
 				trees = append(trees, t)

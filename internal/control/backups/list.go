@@ -90,10 +90,10 @@ func Prune(dir string, keep int) (gone []string, freed int64, err error) {
 
 // writable opens a directory of backups that is one already.
 func writable(dir string) (*vault.Repository, error) {
-	was, err := vault.OpenRepository(dir) // a directory that is none does not become one
+	existing, err := vault.OpenRepository(dir) // a directory that is none does not become one
 	if err != nil {
 		return nil, err
 	}
-	was.Close() //nolint:errcheck // it was only read
+	existing.Close() //nolint:errcheck // it was only read
 	return vault.WriteRepository(dir)
 }

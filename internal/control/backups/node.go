@@ -115,7 +115,7 @@ func ofNode(m *vault.Manifest, s *site.Site, name string) *vault.Manifest {
 	part.Format, part.Hosts, part.Trees, part.Nodes, part.Secrets, part.Releases, part.Left, part.Layers = vault.Format,
 		nil, nil, nil, nil, nil, nil, nil
 	part.Key, part.Twin = s.Key(), s.Twin
-	was := ""
+	host := ""
 	for i := range m.Nodes {
 		if n := &m.Nodes[i]; n.Name == name {
 			part.Nodes = append(part.Nodes, *n)
@@ -123,11 +123,11 @@ func ofNode(m *vault.Manifest, s *site.Site, name string) *vault.Manifest {
 	}
 	for i := range m.Trees {
 		if t := &m.Trees[i]; t.Kind == vault.PrivateTree && t.Node == name {
-			was = t.Host
+			host = t.Host
 		}
 	}
 	for _, t := range m.Trees {
-		if t.Node == name && t.Host == was && (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) {
+		if t.Node == name && t.Host == host && (t.Kind == vault.PrivateTree || t.Kind == vault.VolumeTree) {
 			t.Host = ""
 			part.Trees = append(part.Trees, t)
 		}

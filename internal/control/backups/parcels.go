@@ -24,17 +24,17 @@ type homes struct {
 // findHomes chooses the host of each node of the backup: where the site file says, else where it
 // was, else where there is room.
 func findHomes(s *site.Site, m *vault.Manifest, f *apply.Fleet, seen []observe.Host) (*homes, error) {
-	were := map[string]string{}
+	former := map[string]string{}
 	for i := range m.Trees {
 		if t := &m.Trees[i]; t.Kind == vault.PrivateTree {
-			were[t.Node] = t.Host
+			former[t.Node] = t.Host
 		}
 	}
 	empty := slices.Clone(seen)
 	for i := range empty {
 		h := &empty[i]
 		h.Nodes, h.Given, h.Arrivals, h.Restoring = nil, nil, nil, &observe.Restoring{}
-		for node, host := range were {
+		for node, host := range former {
 			if host == h.Name && h.Drained == nil {
 				h.Restoring.Nodes = append(h.Restoring.Nodes, node)
 			}
@@ -78,7 +78,7 @@ func (h *homes) of(t *vault.Tree) string {
 			}
 		}
 	}
-	if _, has := h.fleet.Host(t.Host); has && len(h.fleet.Unknown) == 0 {
+	if _, ok := h.fleet.Host(t.Host); ok && len(h.fleet.Unknown) == 0 {
 		return t.Host
 	}
 	return ""

@@ -55,8 +55,8 @@ func pickFiles(ctx context.Context, p *backup.Pick, o PickOptions) (all []string
 		dir = "."
 	}
 	for _, file := range o.Files {
-		node, path, is := strings.Cut(file, ":")
-		if !is || !strings.HasPrefix(path, "/") {
+		node, path, ok := strings.Cut(file, ":")
+		if !ok || !strings.HasPrefix(path, "/") {
 			return all, problem.New(problem.Usage, "%q does not name a file on a node", file).Try("--file NODE:/PATH")
 		}
 		at, err := p.File(ctx, node, path, dir)

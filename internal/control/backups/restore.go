@@ -257,12 +257,12 @@ func (r *restoring) agree(ctx context.Context, seen []observe.Host) error {
 		nodes, volumes = nodes+len(seen[i].Nodes), volumes+len(seen[i].Volumes)
 	}
 	if r.was = nodes+volumes > 0 || r.known && r.record.Volumes != r.begins(); r.was {
-		there := fmt.Sprintf("%s and %s of %s", humanize.Count(nodes, "node"), humanize.Count(volumes, "volume"), r.key())
+		existing := fmt.Sprintf("%s and %s of %s", humanize.Count(nodes, "node"), humanize.Count(volumes, "volume"), r.key())
 		if !r.o.Replace {
-			return problem.New(problem.Refused, "its hosts already have: %s; nothing was done", there).
+			return problem.New(problem.Refused, "its hosts already have: %s; nothing was done", existing).
 				Try("restore a twin beside it with --to NAME, or replace it with --replace")
 		}
-		why := fmt.Sprintf("The hosts already have: %s. Their data would be deleted permanently.", there)
+		why := fmt.Sprintf("The hosts already have: %s. Their data would be deleted permanently.", existing)
 		if missing := r.manifest.Missing(); len(missing) > 0 {
 			why += fmt.Sprintf(" The backup has nothing of host %s, which was left out.", humanize.List(missing, 12))
 		}

@@ -17,14 +17,14 @@ func (r *restoring) shelve(from *vault.Pieces) (*ferry.Shelf, error) {
 	if r.twin != "" {
 		m.Trees = nil // they tell of the original's directories
 	}
-	had := map[int]*vault.Tree{}
+	trees := map[int]*vault.Tree{}
 	for i := range m.Trees {
 		if t := &m.Trees[i]; t.Kind == vault.PrivateTree {
-			had[t.ID] = t
+			trees[t.ID] = t
 		}
 	}
 	shelf, err := ferry.OpenShelf(from, &m, func(node string, id int, kept string) string {
-		if t := had[id]; t == nil || t.Node != node || t.Host != kept {
+		if t := trees[id]; t == nil || t.Node != node || t.Host != kept {
 			return ""
 		}
 		return r.homes.nodes[node]

@@ -105,7 +105,7 @@ func setIn(c *control.Session, s *site.Site, names map[string]bool, target strin
 
 // patiently does something that takes the lock of a site, and waits for whoever has it.
 func patiently(ctx context.Context, do func() error) error {
-	deadline := time.Now().Add(lockPatience)
+	deadline := time.Now().Add(lockTimeout)
 	return waits.For(ctx, "the site", func() (waits.Held, error) {
 		err := do()
 		if time.Now().After(deadline) {
@@ -115,5 +115,5 @@ func patiently(ctx context.Context, do func() error) error {
 	})
 }
 
-// lockPatience is how long a backup waits for somebody who changes the site.
-const lockPatience = 2 * time.Minute
+// lockTimeout is how long a backup waits for somebody who changes the site.
+const lockTimeout = 2 * time.Minute

@@ -149,7 +149,7 @@ func (t *together) merge() error {
 			m.Nodes = append(m.Nodes, *n)
 		}
 		for path, value := range p.Secrets {
-			if was, has := t.into.Secrets[path]; has && string(was) != string(value) {
+			if existing, ok := t.into.Secrets[path]; ok && string(existing) != string(value) {
 				return problem.New(problem.Surprise, "host %s keeps another value of %s than others", p.Host, path).
 					Try("decide which is right, and remove it from the state directory of the other; --without leaves one out until then")
 			}
@@ -228,18 +228,18 @@ type turn struct {
 // take waits for whoever changes the site now.
 func (l *turn) take(ctx context.Context, c *control.Session, f *apply.Fleet) error {
 	l.done = make(chan error, 1)
-	has := make(chan bool)
+	locked := make(chan bool)
 	go func() {
 		l.done <- patiently(ctx, func() error {
 			return c.LockedOn(ctx, f.Site(), f, func(*control.Account) error {
-				close(has)
+				close(locked)
 				<-l.over
 				return nil
 			})
 		})
 	}()
 	select {
-	case <-has:
+	case <-locked:
 		return nil
 	case err := <-l.done:
 		l.done <- nil // it is told

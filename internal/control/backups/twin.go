@@ -18,10 +18,10 @@ import (
 func (r *restoring) asTwin(ctx context.Context) error {
 	r.original = r.site
 	var record twin.Record
-	is, err := r.Session.Call(r.original).Twins().One(ctx, r.twin)
+	existing, err := r.Session.Call(r.original).Twins().One(ctx, r.twin)
 	switch {
 	case err == nil:
-		record, r.known = is.Record, true
+		record, r.known = existing.Record, true
 	case problem.Is(err, problem.Mistake): // there is none
 		record = twin.Record{
 			Site: r.original.Name, Dir: r.files.Path, Options: twin.Options{Name: r.twin, Owner: control.Who()},

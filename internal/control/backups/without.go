@@ -25,10 +25,10 @@ func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 		return err
 	}
 	silent := humanize.List(r.fleet.Unknown, 12)
-	there, has := observe.Whereabouts(seen, r.site.Stage), nodesIn(r.manifest)
+	present, nodes := observe.Whereabouts(seen, r.site.Stage), nodesIn(r.manifest)
 	var stay []string
-	for _, name := range slices.Sorted(maps.Keys(there)) {
-		if _, answers := r.fleet.Host(r.homes.nodes[name]); !answers || !slices.Contains(has, name) {
+	for _, name := range slices.Sorted(maps.Keys(present)) {
+		if _, answers := r.fleet.Host(r.homes.nodes[name]); !answers || !slices.Contains(nodes, name) {
 			stay = append(stay, name)
 		}
 	}
@@ -38,13 +38,13 @@ func (r *restoring) spare(ctx context.Context, seen []observe.Host) error {
 			silent, humanize.List(stay, 12)).At(r.title).
 			Try("restore single nodes with --node NAME --replace, or the site when all hosts answer")
 	}
-	for _, name := range has {
-		if len(there[name]) == 0 {
+	for _, name := range nodes {
+		if len(present[name]) == 0 {
 			delete(r.homes.nodes, name)
 			r.spared = append(r.spared, name)
 		}
 	}
-	if len(r.spared) == len(has) {
+	if len(r.spared) == len(nodes) {
 		return problem.New(problem.Refused,
 			"no node of the backup is on a host that answers, and none is made that may be on %s; nothing was done", silent).
 			At(r.title).

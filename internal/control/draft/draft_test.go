@@ -112,11 +112,11 @@ func TestImported(t *testing.T) {
 
 // TestNotWritten: a site that is there stays as it is, and what cannot be read or written is told.
 func TestNotWritten(t *testing.T) {
-	there := t.TempDir()
-	if err := os.WriteFile(filepath.Join(there, sitefile.Name), []byte("mine\n"), 0o600); err != nil {
+	siteDir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(siteDir, sitefile.Name), []byte("mine\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(there, "file")
+	file := filepath.Join(siteDir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -130,10 +130,10 @@ func TestNotWritten(t *testing.T) {
 		kind problem.Kind
 		word string
 	}{
-		"a site is there":              {small(there), problem.Usage, "already a site"},
-		"a site is there, of a stream": {imported(there, stream, database), problem.Usage, "already a site"},
+		"a site is there":              {small(siteDir), problem.Usage, "already a site"},
+		"a site is there, of a stream": {imported(siteDir, stream, database), problem.Usage, "already a site"},
 		"a file is in the way":         {small(file), problem.Failed, "cannot be written"},
-		"no such database": {imported(t.TempDir(), filepath.Join(there, "none.ini"), ""), problem.Usage,
+		"no such database": {imported(t.TempDir(), filepath.Join(siteDir, "none.ini"), ""), problem.Usage,
 			"cannot be read"},
 		"no database":           {imported(t.TempDir(), stream, "[web1\n"), problem.Mistake, "INI"},
 		"no room for an import": {imported(file, stream, database), problem.Failed, "cannot be written"},
@@ -142,7 +142,7 @@ func TestNotWritten(t *testing.T) {
 			t.Errorf("%s: %v", what, c.err)
 		}
 	}
-	if text := read(t, there, sitefile.Name); text != "mine\n" {
+	if text := read(t, siteDir, sitefile.Name); text != "mine\n" {
 		t.Errorf("the site that was there is %q", text)
 	}
 }

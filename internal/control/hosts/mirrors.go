@@ -21,8 +21,8 @@ func Directories(s *site.Site, mirrors []volume.Mirror) ([][]apply.Directory, er
 		}
 		for _, m := range spelt.Mounts {
 			d := apply.Directory{Node: spelt.Name, Mount: m}
-			is := by[[2]string{m.Volume, d.Name()}]
-			d.Mirror, d.Every = is.To, is.Every
+			mirror := by[[2]string{m.Volume, d.Name()}]
+			d.Mirror, d.Every = mirror.To, mirror.Every
 			all[i] = append(all[i], d)
 		}
 	}

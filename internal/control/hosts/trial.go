@@ -77,21 +77,21 @@ func (c *Call) TellTrial(ctx context.Context, f *apply.Fleet, r observe.Releases
 
 // Unconfirmed lets the trial go on where a host could not be told that it is over: each host goes
 // back by itself then, and so must all.
-func Unconfirmed(ctx context.Context, f *apply.Fleet, key string, cause error, was observe.Releases) error {
+func Unconfirmed(ctx context.Context, f *apply.Fleet, key string, cause error, before observe.Releases) error {
 	if len(f.All) == 1 {
 		return cause
 	}
 	ctx = context.WithoutCancel(ctx) // else all hosts but one would have it confirmed
 	left := f.Each(func(_ int, h *apply.Steered) error {
-		is, err := h.Releases.Read(ctx)
-		if err != nil || is.State() == was.State() {
+		current, err := h.Releases.Read(ctx)
+		if err != nil || current.State() == before.State() {
 			return err
 		}
-		return h.Releases.Copy(ctx, was)
+		return h.Releases.Copy(ctx, before)
 	})
 	return problem.New(problem.HalfWay,
-		"release %d could not be confirmed on all hosts; unless it still is by %s, each host goes back", was.Trial.Release,
-		humanize.Clock(was.Trial.Until)).At(key).
+		"release %d could not be confirmed on all hosts; unless it still is by %s, each host goes back", before.Trial.Release,
+		humanize.Clock(before.Trial.Until)).At(key).
 		Because(errors.Join(cause, left)).Try("when all hosts answer, orrery confirm or orrery rollback")
 }
 

@@ -50,16 +50,16 @@ func (t Twins) All(ctx context.Context) (all []*Twin, silent, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	has := make([][]twin.Record, len(f.All))
+	records := make([][]twin.Record, len(f.All))
 	if err := f.Each(func(i int, h *apply.Steered) (err error) {
-		has[i], err = h.Twins.List(ctx)
+		records[i], err = h.Twins.List(ctx)
 		return err
 	}); err != nil {
 		return nil, nil, err
 	}
 	known := map[string]*Twin{}
 	for i, h := range f.All {
-		for _, r := range has[i] {
+		for _, r := range records[i] {
 			if r.Site != t.call.Site.Name || twin.Legal(r.Options.Name) != nil {
 				continue // of another site, or what no program of ours has written
 			}
@@ -153,14 +153,14 @@ func (t Twins) Create(ctx context.Context, s *site.Site, r twin.Record) error {
 	if silent != nil {
 		return silent
 	}
-	for _, was := range all {
-		if was.Options.Name == r.Options.Name {
+	for _, existing := range all {
+		if existing.Options.Name == r.Options.Name {
 			on := ""
-			if len(was.On) > 0 {
-				on = " on " + strings.Join(was.On, " and ")
+			if len(existing.On) > 0 {
+				on = " on " + strings.Join(existing.On, " and ")
 			}
 			return problem.New(problem.Mistake, "site %s already has a twin %s%s, which belongs to %s", r.Site, r.Options.Name,
-				on, was.Options.Owner).
+				on, existing.Options.Owner).
 				Try("orrery --twin %s up brings it up; orrery twin destroy %[1]s ends it", r.Options.Name)
 		}
 	}
@@ -179,11 +179,14 @@ func (c *Call) RecordTwin(ctx context.Context, r twin.Record) error {
 	}
 	fresh := make([]bool, len(f.All))
 	err = f.Each(func(i int, h *apply.Steered) error {
-		has, err := h.Twins.List(ctx)
-		if err != nil || slices.ContainsFunc(has, func(is twin.Record) bool { return is.Key() == r.Key() && same(is, r) }) {
+		records, err := h.Twins.List(ctx)
+		if err != nil || slices.ContainsFunc(records, func(old twin.Record) bool {
+			return old.Key() == r.Key() &&
+				same(old, r)
+		}) {
 			return err
 		}
-		fresh[i] = !slices.ContainsFunc(has, func(is twin.Record) bool { return is.Key() == r.Key() })
+		fresh[i] = !slices.ContainsFunc(records, func(old twin.Record) bool { return old.Key() == r.Key() })
 		return h.Twins.Save(ctx, r)
 	})
 	if err == nil {

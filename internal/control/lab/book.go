@@ -46,10 +46,10 @@ func (b *book) facts(now known, former json.RawMessage) error {
 	}
 	for _, p := range now.Programs {
 		for _, q := range then.Programs {
-			is, was := p.Digests[experiment.Bare], q.Digests[experiment.Bare]
-			if p.Name == q.Name && is != was {
+			current, previous := p.Digests[experiment.Bare], q.Digests[experiment.Bare]
+			if p.Name == q.Name && current != previous {
 				return problem.New(problem.Surprise,
-					"%s is another program than in the rounds so far: SHA-256 %.12s then, %.12s now", p.Name, was, is).
+					"%s is another program than in the rounds so far: SHA-256 %.12s then, %.12s now", p.Name, previous, current).
 					At(b.Dir()).Try("orrery lab run --fresh starts again")
 			}
 		}
@@ -66,14 +66,15 @@ func settings(e *experiment.Experiment) []bundle.Setting {
 	}
 	stand := setting.New(e, "", nil)
 	for _, s := range e.Settings {
-		is := bundle.Setting{Name: s.Name, About: setting.About(s), Emulated: s.Emulated, Again: s.Again, Missing: s.Missing}
+		entry := bundle.Setting{Name: s.Name, About: setting.About(s), Emulated: s.Emulated, Again: s.Again,
+			Missing: s.Missing}
 		if s.Again != "" {
-			is.About = s.Again + " once more: what a container differs by from itself"
+			entry.About = s.Again + " once more: what a container differs by from itself"
 		}
 		if s.Missing == "" {
-			is.Nodes = stand.Nodes(s)
+			entry.Nodes = stand.Nodes(s)
 		}
-		all = append(all, is)
+		all = append(all, entry)
 	}
 	return all
 }

@@ -61,8 +61,8 @@ func (t teller) Failed(test, setting string, err error) {
 	t.say(event{Kind: aFailure, Test: test, Setting: setting, Text: err.Error()})
 }
 func (t teller) Renewing(n int) { t.say(event{Kind: renewing, N: n}) }
-func (t teller) Waiting(why string, patience time.Duration) {
-	t.say(event{Kind: waiting, Text: why, For: patience})
+func (t teller) Waiting(why string, timeout time.Duration) {
+	t.say(event{Kind: waiting, Text: why, For: timeout})
 }
 func (t teller) Resumed(dir string, rounds int) { t.say(event{Kind: aResume, Text: dir, N: rounds}) }
 func (t teller) Apart(dir, why string)          { t.say(event{Kind: apart, Text: dir + "\n" + why}) }
@@ -119,8 +119,8 @@ func (nothing) Close()    {}
 
 // What a host may tell of a run at most. No run tells as much: a host that does is not heard to its end.
 const (
-	mostLines = 20_000
-	longest   = 1000 // letters of what it says
+	maxLines       = 20_000
+	maxTextLetters = 1000 // letters of what it says
 )
 
 // A hearing tells a Watcher of a run that goes on at another host, as far as that can be: of the
@@ -158,7 +158,7 @@ func (h *hearing) hear(text string) error {
 	known := slices.Contains(h.units, e.Test) && slices.Contains(h.places, e.Setting)
 	switch e.Kind {
 	case aLine, aResume, apart, watched:
-		if h.lines++; h.lines > mostLines {
+		if h.lines++; h.lines > maxLines {
 			return h.refuse("it tells more of the run than there is")
 		}
 	}
@@ -172,7 +172,7 @@ func (h *hearing) hear(text string) error {
 		h.Apart(h.host+":"+shown(dir), shown(why))
 	case e.Kind == watched:
 		h.Watched(e.Share)
-	case e.Kind == aRound && e.N > h.round && e.N <= mostRounds && e.Of <= mostRounds:
+	case e.Kind == aRound && e.N > h.round && e.N <= maxRoundsTold && e.Of <= maxRoundsTold:
 		h.round = e.N
 		h.Round(e.N, e.Of)
 	case e.Kind == aTrial && known:
@@ -189,10 +189,10 @@ func (h *hearing) hear(text string) error {
 }
 
 // shown returns what a host says as it may be shown.
-func shown(text string) string { return problem.Short(sanitize.Line(text), longest) }
+func shown(text string) string { return problem.Short(sanitize.Line(text), maxTextLetters) }
 
-// mostRounds is how many rounds an experiment has at most.
-const mostRounds = 1000
+// maxRoundsTold is how many rounds an experiment has at most.
+const maxRoundsTold = 1000
 
 func (h *hearing) refuse(why string) error {
 	return problem.New(problem.Failed, "%s", why).At("host " + h.host).

@@ -114,7 +114,7 @@ func TestHostile(t *testing.T) {
 		t.Errorf("what is no JSON: %v", err)
 	}
 	lines := 1 // that it resumes
-	for ; lines < mostLines; lines++ {
+	for ; lines < maxLines; lines++ {
 		if err := hear(`{"kind":"line","text":"x"}`); err != nil {
 			t.Fatalf("line %d: %v", lines, err)
 		}

@@ -180,8 +180,8 @@ func (f *far) take(ctx context.Context, came string) (string, error) {
 // vacant refuses a directory with anything in it but what came before of a run of this experiment
 // on this host that is not done.
 func (f *far) vacant(dir string) error {
-	there, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(there) == 0 {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil
 	}
 	if err == nil {

@@ -47,14 +47,14 @@ func (p *pursuit) follow(ctx context.Context, in host.Runner, c host.Command) er
 	if p.live == nil {
 		return unlessOver(ctx, in.Run(ctx, c))
 	}
-	was, err := p.live(ctx)
+	last, err := p.live(ctx)
 	for again := c; err == nil; {
-		seen, next := p.until(ctx, was, func(ctx context.Context) error { err = in.Run(ctx, again); return err })
-		if next == was || ctx.Err() != nil {
+		seen, next := p.until(ctx, last, func(ctx context.Context) error { err = in.Run(ctx, again); return err })
+		if next == last || ctx.Err() != nil {
 			break
 		}
 		p.moved(next.release)
-		was = next
+		last = next
 		if in, err = p.way(); err == nil {
 			again.Args = append(slices.Clone(c.Args), "--lines=all", fmt.Sprintf("--since=@%d", seen.Unix()))
 		}
@@ -64,7 +64,7 @@ func (p *pursuit) follow(ctx context.Context, in host.Runner, c host.Command) er
 
 // until does something until another instance is live, and returns that and when the former was last
 // seen to be; or the same if it ends before, or the host is lost.
-func (p *pursuit) until(ctx context.Context, was instance, do func(context.Context) error) (seen time.Time,
+func (p *pursuit) until(ctx context.Context, last instance, do func(context.Context) error) (seen time.Time,
 	next instance) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -81,22 +81,22 @@ func (p *pursuit) until(ctx context.Context, was instance, do func(context.Conte
 		select {
 		case <-over: // it may be that it ended because another takes its place
 			if lost {
-				return seen, was
+				return seen, last
 			}
 			over, late = nil, time.After(p.most)
 		case <-late:
-			return seen, was
+			return seen, last
 		case <-tick.C:
 		}
 		now, err := p.live(ctx)
 		switch {
-		case err == nil && now != was:
+		case err == nil && now != last:
 			stop()
 			<-ended
 			return seen, now
 		case err == nil && over == nil || ctx.Err() != nil: // it is there, and nothing is to be read of it
 			<-ended
-			return seen, was
+			return seen, last
 		case err == nil:
 			seen = time.Now()
 		}

@@ -88,9 +88,9 @@ func (r *relayed) read(name string) string {
 	return string(text)
 }
 
-func (r *relayed) eventually(so func() bool) {
+func (r *relayed) eventually(condition func() bool) {
 	r.Helper()
-	for began := time.Now(); !so(); time.Sleep(5 * time.Millisecond) {
+	for began := time.Now(); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Since(began) > time.Minute {
 			r.Fatal("not within a minute")
 		}
@@ -100,8 +100,8 @@ func (r *relayed) eventually(so func() bool) {
 // goesOn wants that the call does.
 func (r *relayed) goesOn() {
 	r.Helper()
-	was := r.read("count")
-	r.eventually(func() bool { now := r.read("count"); return now != was && now != "" })
+	before := r.read("count")
+	r.eventually(func() bool { now := r.read("count"); return now != before && now != "" })
 }
 
 // TestRelay: whatever stops the relay, its call goes on; signals that end reach it, and what it

@@ -51,16 +51,16 @@ func thereOf(ctx context.Context, c *control.Session, s *site.Site, name string)
 	if err != nil {
 		return nil, nil, err
 	}
-	for on, there := range all {
-		i := slices.IndexFunc(there, func(n observe.Node) bool { return n.Name == name && control.Meant(c, &n) })
+	for on, nodes := range all {
+		i := slices.IndexFunc(nodes, func(n observe.Node) bool { return n.Name == name && control.Meant(c, &n) })
 		if i < 0 {
 			continue
 		}
-		if control.Barred(c, &there[i]) {
+		if control.Barred(c, &nodes[i]) {
 			return nil, nil, problem.New(problem.Refused, "node %s is privileged; nothing was done", name).
 				Try("ask whoever administers this host")
 		}
-		return f.All[on], &there[i], nil
+		return f.All[on], &nodes[i], nil
 	}
 	return nil, nil, way.NotRunning(name)
 }

@@ -104,7 +104,7 @@ func WaitAgain(ctx context.Context, c *control.Session) {
 }
 
 // Forgotten returns when a twin expires, if nothing waits for that.
-func Forgotten(c *control.Session, key string) (at time.Time, so bool) {
+func Forgotten(c *control.Session, key string) (at time.Time, ok bool) {
 	if !strings.Contains(key, ".") {
 		return at, false
 	}

@@ -21,7 +21,7 @@ func UnderWay(ctx context.Context, c *control.Session, s *site.Site) error {
 
 // UnderWayOn tells the same by hosts that were reached just now.
 func UnderWayOn(ctx context.Context, c *control.Session, s *site.Site, f *apply.Fleet) error {
-	if at, so := Forgotten(c, s.Key()); so {
+	if at, ok := Forgotten(c, s.Key()); ok {
 		c.Notice(s.Key(), "twin %s is to end at %s, but the process that waited for that has ended (orrery resume, and whatever changes a site here, sees to it)",
 			s.Twin, humanize.Clock(at))
 	}

@@ -33,8 +33,8 @@ func digestOf(path string) (string, error) {
 
 // intact reports whether a file is there and has a digest.
 func intact(path, digest string) (bool, error) {
-	is, err := digestOf(path)
-	return is != "" && is == digest, err
+	actual, err := digestOf(path)
+	return actual != "" && actual == digest, err
 }
 
 // taken begins the names of files that are being taken.

@@ -33,13 +33,13 @@ func readDebs(archive string) (*debs, error) {
 		return nil, err
 	}
 	for _, file := range indexes {
-		text, err := tree.ReadFile(file, mostIndex)
+		text, err := tree.ReadFile(file, maxIndexBytes)
 		if err != nil {
 			return nil, err
 		}
 		suite := strings.Split(strings.TrimPrefix(file, filepath.Join(archive, "dists")+"/"), "/")[0]
-		for is, p := range offers(string(text), architecture()) {
-			d.add(suite, is, p)
+		for pkg, p := range offers(string(text), architecture()) {
+			d.add(suite, pkg, p)
 		}
 	}
 	files, err := filepath.Glob(filepath.Join(archive, "indices", "override.*"))
@@ -47,7 +47,7 @@ func readDebs(archive string) (*debs, error) {
 		return nil, err
 	}
 	for _, file := range files {
-		text, err := tree.ReadFile(file, mostIndex)
+		text, err := tree.ReadFile(file, maxIndexBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -56,19 +56,19 @@ func readDebs(archive string) (*debs, error) {
 	return d, nil
 }
 
-func (d *debs) add(suite string, is Package, p paragraph) {
+func (d *debs) add(suite string, pkg Package, p paragraph) {
 	if d.known[suite] == nil {
 		d.known[suite] = map[Package]paragraph{}
 	}
-	d.known[suite][is] = p
+	d.known[suite][pkg] = p
 }
 
 // missing returns the packages that the mirror lacks or has in another state than its index says. A
 // damaged file is removed.
 func (d *debs) missing(suite string, packages []Package) ([]Package, error) {
 	var lacks []Package
-	for _, is := range packages {
-		p, known := d.known[suite][is]
+	for _, pkg := range packages {
+		p, known := d.known[suite][pkg]
 		if known {
 			whole, err := intact(filepath.Join(d.archive, filepath.Clean("/"+p["filename"])), p["sha256"])
 			if err != nil {
@@ -77,9 +77,9 @@ func (d *debs) missing(suite string, packages []Package) ([]Package, error) {
 			if whole {
 				continue
 			}
-			delete(d.known[suite], is)
+			delete(d.known[suite], pkg)
 		}
-		lacks = append(lacks, is)
+		lacks = append(lacks, pkg)
 	}
 	return lacks, nil
 }
@@ -97,23 +97,23 @@ func (r *run) supplyDebs(ctx context.Context, in host.Runner, n need, missing []
 	}
 	offered := offers(string(text), architecture())
 	var fetch []string
-	for _, is := range missing {
-		p, ok := offered[is]
+	for _, pkg := range missing {
+		p, ok := offered[pkg]
 		if !ok {
-			p, ok = r.kept(ctx, n.layer.Suite, is)
+			p, ok = r.kept(ctx, n.layer.Suite, pkg)
 		}
 		if !ok {
 			if !n.layer.Imported {
-				lost = append(lost, is.String())
+				lost = append(lost, pkg.String())
 			}
 			continue
 		}
-		placed, err := r.place(n.layer.Suite, is, p)
+		placed, err := r.place(n.layer.Suite, pkg, p)
 		if err != nil {
 			return nil, err
 		}
 		if !placed {
-			fetch = append(fetch, is.String())
+			fetch = append(fetch, pkg.String())
 		}
 	}
 	if len(fetch) == 0 {
@@ -124,8 +124,8 @@ func (r *run) supplyDebs(ctx context.Context, in host.Runner, n need, missing []
 	}
 	for _, text := range fetch {
 		name, version, _ := strings.Cut(text, "=")
-		is := Package{name, version}
-		if placed, err := r.place(n.layer.Suite, is, offered[is]); err != nil || !placed {
+		pkg := Package{name, version}
+		if placed, err := r.place(n.layer.Suite, pkg, offered[pkg]); err != nil || !placed {
 			lost = append(lost, text)
 			if err != nil {
 				return lost, err
@@ -136,15 +136,15 @@ func (r *run) supplyDebs(ctx context.Context, in host.Runner, n need, missing []
 }
 
 // place puts a package into the pool if it is here and as the archive says.
-func (r *run) place(suite string, is Package, p paragraph) (bool, error) {
+func (r *run) place(suite string, pkg Package, p paragraph) (bool, error) {
 	arch := p["architecture"]
-	inPool := poolPath(suite, is.Name, is.Version, arch)
+	inPool := poolPath(suite, pkg.Name, pkg.Version, arch)
 	to := filepath.Join(r.apt(), inPool)
 	whole, err := intact(to, p["sha256"])
 	if err != nil || p["sha256"] == "" || !architectureName().MatchString(arch) {
 		return false, err
 	}
-	file := cacheName(is.Name, is.Version, arch)
+	file := cacheName(pkg.Name, pkg.Version, arch)
 	for _, source := range []struct {
 		dir   string
 		count *int
@@ -162,9 +162,9 @@ func (r *run) place(suite string, is Package, p paragraph) (bool, error) {
 		}
 	}
 	if whole {
-		there := maps.Clone(p)
-		there["filename"] = inPool
-		r.debs.note(suite, is, there)
+		entry := maps.Clone(p)
+		entry["filename"] = inPool
+		r.debs.note(suite, pkg, entry)
 	}
 	return whole, nil
 }
@@ -187,30 +187,30 @@ func (m *Mirror) takeFrom(dir, file, to, digest string) (int64, error) {
 }
 
 // note takes a package that is in the pool into the index to be.
-func (d *debs) note(suite string, is Package, p paragraph) {
-	d.add(suite, is, p)
+func (d *debs) note(suite string, pkg Package, p paragraph) {
+	d.add(suite, pkg, p)
 	d.changed = true
 	if d.overrides[suite] == nil {
 		d.overrides[suite] = map[string]override{}
 	}
 	if p["priority"] != "" && p["section"] != "" {
-		d.overrides[suite][is.Name] = override{p["priority"], p["section"]}
+		d.overrides[suite][pkg.Name] = override{p["priority"], p["section"]}
 	}
 }
 
 // kept looks among what the builders or a run before have kept for a package that has left its
 // archive. apt checked it when it was fetched; now only itself can tell whether it is whole.
-func (m *Mirror) kept(ctx context.Context, suite string, is Package) (paragraph, bool) {
+func (m *Mirror) kept(ctx context.Context, suite string, pkg Package) (paragraph, bool) {
 	for _, arch := range []string{architecture(), "all"} {
 		for _, file := range []string{
-			filepath.Join(m.apt(), poolPath(suite, is.Name, is.Version, arch)),
-			m.Store.Cache.Archive(cacheName(is.Name, is.Version, arch)),
+			filepath.Join(m.apt(), poolPath(suite, pkg.Name, pkg.Version, arch)),
+			m.Store.Cache.Archive(cacheName(pkg.Name, pkg.Version, arch)),
 		} {
 			digest, err := digestOf(file)
 			if err != nil || digest == "" {
 				continue
 			}
-			if own := paragraphs(fieldsOf(ctx, file)); len(own) == 1 && own[0].is() == is {
+			if own := paragraphs(fieldsOf(ctx, file)); len(own) == 1 && own[0].is() == pkg {
 				p := own[0].paragraph
 				p["sha256"] = digest
 				return p, true
@@ -236,23 +236,23 @@ func fieldsOf(ctx context.Context, file string) string {
 		return ""
 	}
 	text, err := host.Output(ctx, host.Unprivileged{},
-		host.Command{Args: []string{"dpkg-deb", "--field", "-"}, Stdin: from}, mostFields)
+		host.Command{Args: []string{"dpkg-deb", "--field", "-"}, Stdin: from}, maxFieldsBytes)
 	if err != nil {
 		return ""
 	}
 	return string(text)
 }
 
-// mostFields bounds what a package says of itself.
-const mostFields = 1 << 20
+// maxFieldsBytes bounds what a package says of itself.
+const maxFieldsBytes = 1 << 20
 
 // prune decides which packages no layer needs.
 func (d *debs) prune(layers []*Layer) {
 	d.keep = map[string]bool{}
 	for _, n := range needs(layers) {
-		for _, is := range n.debian {
-			if p, ok := d.known[n.layer.Suite][is]; ok {
-				d.keep[poolPath(n.layer.Suite, is.Name, is.Version, p["architecture"])] = true
+		for _, pkg := range n.debian {
+			if p, ok := d.known[n.layer.Suite][pkg]; ok {
+				d.keep[poolPath(n.layer.Suite, pkg.Name, pkg.Version, p["architecture"])] = true
 			}
 		}
 	}

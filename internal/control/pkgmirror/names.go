@@ -21,7 +21,7 @@ func fileOf(file string) (p Package, ok bool) {
 		return Package{pins.Normal(parts[0]), parts[1]}, true
 	}
 	for _, end := range sdists {
-		if stem, is := strings.CutSuffix(file, end); is {
+		if stem, sdist := strings.CutSuffix(file, end); sdist {
 			dash := strings.LastIndexByte(stem, '-')
 			if dash < 1 {
 				return p, false

@@ -70,12 +70,12 @@ func (d *debs) inPool(wanted map[string][]string) (map[string][]string, error) {
 		return nil, err
 	}
 	for _, dir := range dirs {
-		had, err := filepath.Glob(filepath.Join(d.archive, "dists", dir.Name(), "*", "binary-*"))
+		existing, err := filepath.Glob(filepath.Join(d.archive, "dists", dir.Name(), "*", "binary-*"))
 		if err != nil {
 			return nil, err
 		}
 		components := append([]string{"main"}, all[dir.Name()]...)
-		for _, path := range had {
+		for _, path := range existing {
 			components = append(components, filepath.Base(filepath.Dir(path)))
 		}
 		slices.Sort(components)
@@ -209,11 +209,11 @@ func keepParts(former, fresh string, since time.Time) error {
 
 // tool runs a program of this host in a directory and gives its output.
 func tool(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	return host.Output(ctx, in{dir: dir}, host.Command{Args: args}, mostIndex)
+	return host.Output(ctx, in{dir: dir}, host.Command{Args: args}, maxIndexBytes)
 }
 
-// mostIndex is the size of an index of the archive at most.
-const mostIndex = 512 << 20
+// maxIndexBytes is the size of an index of the archive at most.
+const maxIndexBytes = 512 << 20
 
 // in is a directory of this host as the place of a command.
 type in struct {

@@ -33,7 +33,7 @@ func readWheels(simple string) (*wheels, error) {
 		return nil, err
 	}
 	for _, page := range pages {
-		text, err := tree.ReadFile(page, mostIndex)
+		text, err := tree.ReadFile(page, maxIndexBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -49,8 +49,8 @@ func (w *wheels) missing(python string, packages []Package) ([]Package, error) {
 	for _, p := range packages {
 		found := false
 		for file, digest := range w.known[p.Name] {
-			is, ok := fileOf(file)
-			if !ok || !same(is.Version, p.Version) || !fits(file, python, machine()) {
+			pkg, ok := fileOf(file)
+			if !ok || !same(pkg.Version, p.Version) || !fits(file, python, machine()) {
 				continue
 			}
 			whole, err := intact(filepath.Join(w.simple, p.Name, file), digest)
@@ -159,7 +159,7 @@ func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
 		return err
 	}
 	defer incoming.Close()
-	files, err := incoming.Names("wheels", mostWheels)
+	files, err := incoming.Names("wheels", maxWheels)
 	if err != nil || !slices.ContainsFunc(files, isSource) {
 		return err
 	}
@@ -180,8 +180,8 @@ func (m *Mirror) needsOfSources(ctx context.Context, in host.Runner) error {
 	return nil
 }
 
-// mostWheels is how many files pip may have downloaded.
-const mostWheels = 1 << 16
+// maxWheels is how many files pip may have downloaded.
+const maxWheels = 1 << 16
 
 // placeWheels puts what pip has downloaded into the index to be. Programs of packages ran where it lies.
 func (r *run) placeWheels() error {
@@ -191,16 +191,16 @@ func (r *run) placeWheels() error {
 	}
 	defer in.Close()
 	for _, dir := range []string{"wheels", "for-builds"} {
-		files, err := in.Names(dir, mostWheels)
+		files, err := in.Names(dir, maxWheels)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		for _, file := range files {
-			is, ok := fileOf(file)
-			if !ok || !legalPython(is) {
+			pkg, ok := fileOf(file)
+			if !ok || !legalPython(pkg) {
 				continue
 			}
-			bytes, err := r.placeWheel(in, dir, file, is.Name)
+			bytes, err := r.placeWheel(in, dir, file, pkg.Name)
 			if err != nil {
 				return err
 			}
@@ -261,8 +261,10 @@ func (w *wheels) prune(layers []*Layer, forBuilds []string) {
 }
 
 func needed(layers []*Layer, file string) bool {
-	is, ok := fileOf(file)
+	pkg, ok := fileOf(file)
 	return ok && slices.ContainsFunc(needs(layers), func(n need) bool {
-		return slices.ContainsFunc(n.python, func(p Package) bool { return p.Name == is.Name && same(p.Version, is.Version) })
+		return slices.ContainsFunc(n.python, func(p Package) bool {
+			return p.Name == pkg.Name && same(p.Version, pkg.Version)
+		})
 	})
 }

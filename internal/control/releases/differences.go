@@ -27,14 +27,14 @@ func (d *Difference) Same() bool {
 
 // Differences returns how nodes differ in two releases: those of the second in their order, then
 // those that it has not.
-func Differences(was, is []Contents) []Difference {
+func Differences(former, current []Contents) []Difference {
 	before := map[string]*Contents{}
-	for i := range was {
-		before[was[i].Node] = &was[i]
+	for i := range former {
+		before[former[i].Node] = &former[i]
 	}
 	var all []Difference
-	for i := range is {
-		n := &is[i]
+	for i := range current {
+		n := &current[i]
 		if old := before[n.Node]; old != nil {
 			all = append(all, difference(old, n))
 		} else {
@@ -48,15 +48,15 @@ func Differences(was, is []Contents) []Difference {
 	return all
 }
 
-func difference(was, is *Contents) Difference {
-	d := Difference{Node: is.Node}
-	if !slices.Equal(was.Content, is.Content) {
-		d.Was, d.Is = was.Content, is.Content
+func difference(former, current *Contents) Difference {
+	d := Difference{Node: current.Node}
+	if !slices.Equal(former.Content, current.Content) {
+		d.Was, d.Is = former.Content, current.Content
 	}
 	for _, kind := range []struct {
 		name    string
 		was, is map[string]string
-	}{{"Debian", was.Packages, is.Packages}, {"Python", was.Python, is.Python}} {
+	}{{"Debian", former.Packages, current.Packages}, {"Python", former.Python, current.Python}} {
 		names := slices.Collect(maps.Keys(kind.was))
 		names = slices.AppendSeq(names, maps.Keys(kind.is))
 		slices.Sort(names)

@@ -6,13 +6,13 @@ import (
 )
 
 func TestDifferences(t *testing.T) {
-	was := []Contents{
+	before := []Contents{
 		{Node: "gone"},
 		{Node: "same", Content: []string{"l1"}, Packages: map[string]string{"nginx": "1"}},
 		{Node: "changed", Content: []string{"l1"}, Packages: map[string]string{"nginx": "1", "old": "3"},
 			Python: map[string]string{"numpy": "2"}},
 	}
-	is := []Contents{
+	after := []Contents{
 		{Node: "changed", Content: []string{"l2"}, Packages: map[string]string{"nginx": "2", "zoo": "1"},
 			Python: map[string]string{"numpy": "2"}},
 		{Node: "same", Content: []string{"l1"}, Packages: map[string]string{"nginx": "1"}},
@@ -25,7 +25,7 @@ func TestDifferences(t *testing.T) {
 		{Node: "new", Added: true},
 		{Node: "gone", Removed: true},
 	}
-	got := Differences(was, is)
+	got := Differences(before, after)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

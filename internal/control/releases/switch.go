@@ -108,12 +108,12 @@ func switchTo(ctx context.Context, c *control.Session, s *site.Site, selectors [
 	if err != nil {
 		return nil, err
 	}
-	there, err := t.instances(ctx, number)
+	present, err := t.instances(ctx, number)
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range of.Nodes {
-		if chosen[n.Name] || chosen == nil && there[n.Name] {
+		if chosen[n.Name] || chosen == nil && present[n.Name] {
 			t.to[n.Name] = number
 		}
 	}

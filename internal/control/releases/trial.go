@@ -33,14 +33,14 @@ func Confirm(ctx context.Context, c *control.Session, s *site.Site, why string) 
 	if r.Trial == nil {
 		return hosts.Verdict(s, r)
 	}
-	number, was := r.Trial.Release, r
+	number, before := r.Trial.Release, r
 	if err := hosts.MayConfirm(ctx, t.hosts, s.Key(), r.Trial); err != nil {
 		return nil, err
 	}
 	r.Confirm(number)
 	r.Ended, r.Trial = trial.End(r.Trial, observe.Confirmed, why), nil
 	if err := t.hosts.Records().Write(ctx, r); err != nil {
-		return nil, hosts.Unconfirmed(ctx, t.hosts, s.Key(), err, was)
+		return nil, hosts.Unconfirmed(ctx, t.hosts, s.Key(), err, before)
 	}
 	hosts.Settle(ctx, t.hosts, r)
 	control.TellTrialEnd(ctx, c, s, number, observe.Confirmed, why)

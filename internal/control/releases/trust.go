@@ -223,17 +223,17 @@ func lines(before, after []byte) (all []string) {
 	if !utf8.Valid(before) || !utf8.Valid(after) {
 		return nil
 	}
-	was, is := split(before), split(after)
-	for len(was) > 0 && len(is) > 0 && was[0] == is[0] {
-		was, is = was[1:], is[1:]
+	removed, added := split(before), split(after)
+	for len(removed) > 0 && len(added) > 0 && removed[0] == added[0] {
+		removed, added = removed[1:], added[1:]
 	}
-	for len(was) > 0 && len(is) > 0 && was[len(was)-1] == is[len(is)-1] {
-		was, is = was[:len(was)-1], is[:len(is)-1]
+	for len(removed) > 0 && len(added) > 0 && removed[len(removed)-1] == added[len(added)-1] {
+		removed, added = removed[:len(removed)-1], added[:len(added)-1]
 	}
-	for _, line := range was {
+	for _, line := range removed {
 		all = append(all, "-"+line)
 	}
-	for _, line := range is {
+	for _, line := range added {
 		all = append(all, "+"+line)
 	}
 	return all

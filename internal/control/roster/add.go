@@ -45,14 +45,14 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 	if err != nil {
 		return nil, err
 	}
-	was, added := s, &Added{Host: name, Address: address, Installed: []string{}}
+	original, added := s, &Added{Host: name, Address: address, Installed: []string{}}
 	var file *sitefile.Edit
-	switch h, there := s.Host(name); {
-	case there && h.Address != address:
+	switch h, ok := s.Host(name); {
+	case ok && h.Address != address:
 		return nil, problem.New(problem.Mistake, "host %s is at %s by the site file, and not at %s", name, h.Address,
 			address).At(sitefile.Name).
 			Try("give the new one another name; or, if it is the same machine, change its address there")
-	case there:
+	case ok:
 		added.Written = true
 	default:
 		if file, err = sitefile.AddHost(dir, name, address); err != nil {
@@ -64,7 +64,7 @@ func Add(ctx context.Context, c *control.Session, name, address string) (*Added,
 		return nil, err
 	}
 	if file != nil {
-		if err := vouchOwn(ctx, c, was); problem.Is(err, problem.Unable) {
+		if err := vouchOwn(ctx, c, original); problem.Is(err, problem.Unable) {
 			// then each release has to be accepted: orrery release trust
 			c.Watcher.Tell(control.Event{Kind: control.Trouble, Site: s.Key(), Text: err.Error(), Err: err})
 		} else if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // Undrain lets nodes come to a host again. It tells whether they were kept away.
-func Undrain(ctx context.Context, c *control.Session, s *site.Site, name string) (was bool, err error) {
+func Undrain(ctx context.Context, c *control.Session, s *site.Site, name string) (drained bool, err error) {
 	h, f, err := only(ctx, c, s, name)
 	if err != nil {
 		return false, err
@@ -79,8 +79,8 @@ func (d Drain) Run(ctx context.Context, c *control.Session, s *site.Site) (*Move
 			Try("leave --without out")
 	}
 	mark := func() error {
-		is, err := h.State.Cordoned(ctx)
-		if err != nil || is != nil { // it says who has drained it first
+		current, err := h.State.Cordoned(ctx)
+		if err != nil || current != nil { // it says who has drained it first
 			return err
 		}
 		return h.State.SetCordoned(ctx, &observe.Drain{Who: control.Who(), Since: time.Now().UTC().Truncate(time.Second)})

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// mostWait is how long the nodes of a host stand still for others that do not yet.
-const mostWait = 30 * time.Second
+// maxWait is how long the nodes of a host stand still for others that do not yet.
+const maxWait = 30 * time.Second
 
 // A Tempo is that of hosts that take a snapshot together.
 type Tempo struct {
@@ -51,7 +51,7 @@ func (p *pace) Copied(ctx context.Context) (time.Time, error) {
 
 // Stood waits until the nodes of all hosts stand still.
 func (p *pace) Stood(ctx context.Context, _ engine.Pause) error {
-	return p.stood.Arrive(ctx, p.host.Name, mostWait)
+	return p.stood.Arrive(ctx, p.host.Name, maxWait)
 }
 
 // Went notes how long the nodes of a host stood still, and returns how it was on all of them.

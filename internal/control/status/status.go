@@ -82,7 +82,7 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 		*observe.Node
 		host string // a move that was cut short may have left it on another one than what is live
 	}
-	there, beside, on := map[string]*observe.Node{}, map[string][]instance{}, map[string]string{}
+	live, beside, on := map[string]*observe.Node{}, map[string][]instance{}, map[string]string{}
 	lists, err := f.Present(ctx, apply.Closely)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 			} else if n.Staged {
 				beside[n.Name] = append(beside[n.Name], instance{n, h.Name})
 			} else {
-				there[n.Name], on[n.Name] = n, h.Name
+				live[n.Name], on[n.Name] = n, h.Name
 			}
 		}
 	}
@@ -109,11 +109,11 @@ func Of(ctx context.Context, f *apply.Fleet, nodes []*site.Node) (*Status, error
 		if makers[of] == nil {
 			makers[of] = spec.NewMaker(of)
 		}
-		r := newRow(makers[of], n, whereabouts(f, n, on[n.Name]), there[n.Name])
-		if there[n.Name] == nil && len(f.Unknown) > 0 {
+		r := newRow(makers[of], n, whereabouts(f, n, on[n.Name]), live[n.Name])
+		if live[n.Name] == nil && len(f.Unknown) > 0 {
 			r.State = Unknown
 		}
-		all.add(r, there[n.Name], n)
+		all.add(r, live[n.Name], n)
 		for _, other := range beside[n.Name] {
 			row := quarantined(r, other.Node)
 			row.Host = other.host
@@ -144,8 +144,8 @@ func (all *Status) Unknown() []string { return all.Fleet.Unknown }
 // Declared returns the node as it is declared of which instance i is.
 func (all *Status) Declared(i int) *site.Node { return all.declared[i] }
 
-func (all *Status) add(r Node, there *observe.Node, declared *site.Node) {
-	all.Nodes, all.there, all.declared = append(all.Nodes, r), append(all.there, there), append(all.declared, declared)
+func (all *Status) add(r Node, actual *observe.Node, declared *site.Node) {
+	all.Nodes, all.there, all.declared = append(all.Nodes, r), append(all.there, actual), append(all.declared, declared)
 }
 
 // CheckHealth tries the health checks of live nodes now.
@@ -310,38 +310,38 @@ func (r *Node) observed(n *observe.Node) {
 	r.Unlinked, r.Outdated, r.Doubt = n.Unlinked, n.Outdated, n.Doubt
 }
 
-func newRow(maker *spec.Maker, n *site.Node, hostName string, has *observe.Node) Node {
+func newRow(maker *spec.Maker, n *site.Node, hostName string, actual *observe.Node) Node {
 	r := Node{Node: n.Name, ID: n.FullID(), Release: n.Release, Host: hostName, State: Absent, Health: "-",
 		Roles: n.Roles, Addresses: map[string]string{}}
 	for _, nic := range n.NICs {
 		r.Networks = append(r.Networks, nic.Network)
 		r.Addresses[nic.Network] = nic.Address.String()
 	}
-	if has == nil {
+	if actual == nil {
 		return r
 	}
-	r.State = string(has.State)
-	r.observed(has)
-	r.ID, r.Release = has.ID, has.Release // others than declared, if a switch was interrupted
-	if has.Proven != "" {
-		r.ProvenAt = has.ProvenAt
+	r.State = string(actual.State)
+	r.observed(actual)
+	r.ID, r.Release = actual.ID, actual.Release // others than declared, if a switch was interrupted
+	if actual.Proven != "" {
+		r.ProvenAt = actual.ProvenAt
 	}
 	wanted, err := maker.Node(n)
 	switch {
-	case has.State == observe.Stopped && !n.Autostart:
+	case actual.State == observe.Stopped && !n.Autostart:
 		r.Health = "off"
-	case has.State != observe.Running:
-	case has.Rootless:
+	case actual.State != observe.Running:
+	case actual.Rootless:
 		r.Health = Unhealthy
-	case !has.Configured:
+	case !actual.Configured:
 		r.Health = "not configured"
-	case err == nil && wanted.Config.Health != "" && has.Proven == "":
+	case err == nil && wanted.Config.Health != "" && actual.Proven == "":
 		r.Health = "not proven"
 	case err == nil && wanted.Config.Health == "":
 		r.Health = "-"
 	default:
 		r.Health = Healthy
-		r.recall(has.Sick)
+		r.recall(actual.Sick)
 	}
 	return r
 }

@@ -149,8 +149,8 @@ func (h *Host) holder() host.Holder { return host.NewHolder("root", h.command())
 
 // keyed returns as much of a site, or of a twin, as its key says.
 func keyed(key string) (*site.Site, error) {
-	name, twin, is := strings.Cut(key, ".")
-	if !check.Label(name) || is && !check.Label(twin) {
+	name, twin, ok := strings.Cut(key, ".")
+	if !check.Label(name) || ok && !check.Label(twin) {
 		return nil, problem.New(problem.Usage, "%q is not the key of a site", key)
 	}
 	return &site.Site{Name: name, Twin: twin}, nil

@@ -49,11 +49,11 @@ func Lapses(ctx context.Context, m here.Machine, dirs host.Dirs, just time.Durat
 		return nil
 	}
 	for _, planned := range apply.Unattended(dirs, "*") {
-		l, so, err := lapsed(ctx, &Host{Machine: m, Dirs: dirs, Key: planned.Key}, planned.Trigger)
+		l, ok, err := lapsed(ctx, &Host{Machine: m, Dirs: dirs, Key: planned.Key}, planned.Trigger)
 		switch {
 		case err != nil:
 			trouble(planned.Key, err)
-		case !so || !l.watched && l.Overdue() && time.Since(l.At) < just:
+		case !ok || !l.watched && l.Overdue() && time.Since(l.At) < just:
 		case l.watched || !slices.ContainsFunc(pending, func(p schedule.Pending) bool { return p.Name == l.job.Name }):
 			all = append(all, l)
 		}
@@ -62,7 +62,7 @@ func Lapses(ctx context.Context, m here.Machine, dirs host.Dirs, just time.Durat
 }
 
 // lapsed reports whether nothing watches for a plan, or may not wait for its time.
-func lapsed(ctx context.Context, h *Host, trigger string) (l Lapse, so bool, err error) {
+func lapsed(ctx context.Context, h *Host, trigger string) (l Lapse, ok bool, err error) {
 	t, awaited := find(trigger).(Awaited)
 	if !awaited { // or of another version
 		return l, false, nil

@@ -79,9 +79,9 @@ func (lost) Run(ctx context.Context, h *Host, _ string) error {
 // TestNewTrigger adds a trigger to the list. Nothing else has to know it, and yet a host that is given a plan
 // for it has a process watch, again if that has ended, which does the steps, until the plan is taken back.
 func TestNewTrigger(t *testing.T) {
-	was := Triggers
-	Triggers = append(slices.Clone(was), lost{})
-	t.Cleanup(func() { Triggers = was })
+	before := Triggers
+	Triggers = append(slices.Clone(before), lost{})
+	t.Cleanup(func() { Triggers = before })
 	m, h := newMachine(t)
 	step, err := plan.Encode(&plan.Step{Kind: plan.WriteNames, Host: "sv1", Subject: "sv1", Names: "10.0.0.1 web",
 		Packed: plan.Packed{Tell: &inventory.Names{}}})
@@ -126,7 +126,7 @@ func TestNewTrigger(t *testing.T) {
 	if err := h.Run(t.Context(), "lost-host", ""); !problem.Is(err, problem.Failed) {
 		t.Errorf("without a plan: %v", err)
 	}
-	Triggers = was
+	Triggers = before
 	if err := h.Run(t.Context(), "lost-host", ""); !problem.Is(err, problem.Usage) {
 		t.Errorf("of another version: %v", err)
 	}

@@ -309,12 +309,12 @@ func (o *ordeal) goBack(ctx context.Context, why string) error {
 	}
 	for _, s := range steps {
 		if s.Kind == plan.CommitSwitch { // of what is here, and of what other hosts will have here
-			is := *s.Releases
-			is.Staged, is.ID, is.Past = r.Staged, r.ID, r.Past
+			records := *s.Releases
+			records.Staged, records.ID, records.Past = r.Staged, r.ID, r.Past
 			if o.plan.Dir != "" { // else all hosts say the same
-				is.Ended = watching.End(r.Trial, observe.Reverted, why)
+				records.Ended = watching.End(r.Trial, observe.Reverted, why)
 			}
-			s.Releases = &is
+			s.Releases = &records
 		}
 	}
 	if err := o.do(ctx, steps); err != nil {

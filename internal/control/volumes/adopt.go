@@ -42,11 +42,11 @@ func Adopt(ctx context.Context, c *control.Session, former, heir string, named [
 		return nil, err
 	}
 	a := &adoption{Session: c, site: s, fleet: f, of: apply.Heritage{Former: former, Named: named}}
-	is, err := spec.NewMaker(s).Node(n)
+	node, err := spec.NewMaker(s).Node(n)
 	if err != nil {
 		return nil, err
 	}
-	a.of.Heir = *is
+	a.of.Heir = *node
 	var done []Adopted
 	err = c.LockedOn(ctx, s, f, func(r *control.Account) error {
 		done, err = a.run(ctx, r)
@@ -106,26 +106,29 @@ func (a *adoption) where(ctx context.Context, seen []observe.Host) (*apply.Steer
 		return nil
 	})
 	n, _ := a.site.Node(a.of.Heir.Name)
-	home, has := n.Host, -1
+	home, holder := n.Host, -1
 	for i := range a.fleet.All {
 		if errs[i] != nil && !problem.Is(errs[i], problem.Usage) {
 			return nil, errs[i]
 		}
-		there := slices.ContainsFunc(seen[i].Nodes, func(is observe.Node) bool { return is.Name == n.Name && !is.Staged })
-		if there {
+		present := slices.ContainsFunc(seen[i].Nodes, func(node observe.Node) bool {
+			return node.Name == n.Name &&
+				!node.Staged
+		})
+		if present {
 			home = a.fleet.All[i].Name
 		}
-		if errs[i] == nil && (has < 0 || there) {
-			has = i
+		if errs[i] == nil && (holder < 0 || present) {
+			holder = i
 		}
 	}
-	if has < 0 {
+	if holder < 0 {
 		return nil, errs[0]
 	}
-	h := a.fleet.All[has]
+	h := a.fleet.All[holder]
 	switch {
 	case len(a.fleet.All)+len(a.fleet.Unknown) == 1, home == h.Name:
-		a.all = all[has]
+		a.all = all[holder]
 		return h, nil
 	case home == "":
 		return nil, problem.New(problem.Unable,

@@ -114,8 +114,8 @@ func TestAdoptionRefuses(t *testing.T) {
 		!strings.Contains(err.Error(), "node db uses volume ledger itself") {
 		t.Errorf("of a node that is declared: %v", err)
 	}
-	there := observe.Node{Node: *heir, State: observe.Stopped}
-	hosts := []observe.Host{{Name: "local", Nodes: []observe.Node{there}}}
+	node := observe.Node{Node: *heir, State: observe.Stopped}
+	hosts := []observe.Host{{Name: "local", Nodes: []observe.Node{node}}}
 	if steps, err := a.ending(hosts); steps != nil || err != nil || len(asker.asked) > 0 {
 		t.Errorf("a node that is declared ends: %v, %v", steps, err)
 	}

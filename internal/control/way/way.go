@@ -45,12 +45,12 @@ func Call(ctx context.Context, c *control.Session, s *site.Site) (*Roll, error) 
 	if err != nil {
 		return nil, err
 	}
-	there, err := f.Present(ctx, apply.Glance)
+	present, err := f.Present(ctx, apply.Glance)
 	if err != nil {
 		return nil, err
 	}
 	r := &Roll{session: c, site: s, hosts: f, on: make([]sighting, len(f.All))}
-	for i, nodes := range there {
+	for i, nodes := range present {
 		r.on[i].nodes, r.on[i].at = nodes, time.Now()
 	}
 	return r, nil
@@ -64,11 +64,11 @@ func (r *Roll) look(ctx context.Context, i int) ([]observe.Node, error) {
 	if !on.at.IsZero() && time.Since(on.at) < fresh {
 		return on.nodes, nil
 	}
-	there, err := r.hosts.All[i].Nodes.WithOwner(ctx, apply.Glance)
+	present, err := r.hosts.All[i].Nodes.WithOwner(ctx, apply.Glance)
 	if err != nil {
 		return nil, err
 	}
-	on.nodes, on.at = there.Nodes, time.Now()
+	on.nodes, on.at = present.Nodes, time.Now()
 	return on.nodes, nil
 }
 
@@ -226,11 +226,11 @@ func (r *Roll) Log(ctx context.Context, name string) (io.ReadCloser, error) {
 		}
 	}
 	if len(seats) > 0 {
-		there, err := r.sits(name, seats)
+		chosen, err := r.sits(name, seats)
 		if err != nil {
 			return nil, err
 		}
-		return there.host.Nodes.Log(ctx, name)
+		return chosen.host.Nodes.Log(ctx, name)
 	}
 	for _, h := range r.hosts.All { // it was on one of them, if it was at all
 		if log, err := h.Nodes.Log(ctx, name); !errors.Is(err, fs.ErrNotExist) {

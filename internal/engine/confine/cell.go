@@ -102,21 +102,21 @@ func raiseLocked(bytes int64) (lowered func(), err error) {
 		return func() {}, nil
 	}
 	raising.Lock()
-	var was unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &was); err != nil {
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &before); err != nil {
 		raising.Unlock()
 		return nil, os.NewSyscallError("getrlimit", err)
 	}
-	if was.Max >= uint64(bytes) {
+	if before.Max >= uint64(bytes) {
 		raising.Unlock()
 		return func() {}, nil
 	}
-	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: was.Cur, Max: uint64(bytes)}); err != nil {
+	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: before.Cur, Max: uint64(bytes)}); err != nil {
 		raising.Unlock()
 		return nil, os.NewSyscallError("setrlimit", err)
 	}
 	return func() {
-		_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &was)
+		_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &before)
 		raising.Unlock()
 	}, nil
 }

@@ -80,10 +80,10 @@ func status(t *testing.T, pid int) map[string]string {
 
 func wantStatus(t *testing.T, pid int, want map[string]string) {
 	t.Helper()
-	has := status(t, pid)
+	got := status(t, pid)
 	for key, value := range want {
-		if has[key] != value {
-			t.Errorf("%s is %q, not %q", key, has[key], value)
+		if got[key] != value {
+			t.Errorf("%s is %q, not %q", key, got[key], value)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// mostSaid bounds what confined programs may print, in bytes: a guest can make them do so.
-const mostSaid = 64 << 10
+// maxStderrBytes bounds what confined programs may print, in bytes: a guest can make them do so.
+const maxStderrBytes = 64 << 10
 
 // Scrap is a file in memory that cannot grow, for what a program prints.
 func Scrap(name string) (*os.File, error) {
@@ -20,7 +20,7 @@ func Scrap(name string) (*os.File, error) {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
 	f := os.NewFile(uintptr(fd), name)
-	if err := f.Truncate(mostSaid); err != nil {
+	if err := f.Truncate(maxStderrBytes); err != nil {
 		f.Close() //nolint:errcheck // nothing was written
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func Scrap(name string) (*os.File, error) {
 
 // SaidOn returns what a program has printed on a scrap.
 func SaidOn(f *os.File) string {
-	text := make([]byte, mostSaid)
+	text := make([]byte, maxStderrBytes)
 	n, _ := f.ReadAt(text, 0)
 	if end := bytes.IndexByte(text[:n], 0); end >= 0 {
 		n = end

@@ -23,7 +23,7 @@ func TestScrap(t *testing.T) {
 	if said := SaidOn(f); !strings.HasPrefix(said, "cannot ") || strings.Contains(said, "\x1b") {
 		t.Errorf("%q", said)
 	}
-	if _, err := f.Write(make([]byte, mostSaid)); err == nil {
+	if _, err := f.Write(make([]byte, maxStderrBytes)); err == nil {
 		t.Error("it has grown")
 	}
 }

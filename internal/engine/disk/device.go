@@ -33,22 +33,22 @@ func (d *Disk) PrepareRoot(ctx context.Context, dir string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	has, err := d.content(ctx)
+	content, err := d.content(ctx)
 	if err != nil {
 		return err
 	}
 	mark := filepath.Join(dir, deviceMark)
 	switch id, err := tree.ReadFile(mark, 100); {
-	case err == nil && string(id) == has["UUID"]:
+	case err == nil && string(id) == content["UUID"]:
 		return nil
 	case err == nil:
-		return d.refused("no longer has what node %s wrote on it, but %s", d.Node, told(has)).
+		return d.refused("no longer has what node %s wrote on it, but %s", d.Node, told(content)).
 			Try("correct the path, or make the node anew: orrery down %s, orrery up", d.Node)
 	case !errors.Is(err, fs.ErrNotExist):
 		return d.failed(err, "cannot be told from others")
 	}
-	if len(has) > 0 && has["LABEL"] != site.RootDisk {
-		return problem.New(problem.Mistake, "node %s: the device is not empty, but has %s", d.Node, told(has)).At(d.Path).
+	if len(content) > 0 && content["LABEL"] != site.RootDisk {
+		return problem.New(problem.Mistake, "node %s: the device is not empty, but has %s", d.Node, told(content)).At(d.Path).
 			Try("correct the path; if nothing on it is needed: wipefs -a %s", d.Path)
 	}
 	id := newUUID()
@@ -65,8 +65,8 @@ func (d *Disk) Leave(ctx context.Context, dir string) error {
 	if err != nil {
 		return nil // it never came to have it
 	}
-	has, err := d.content(ctx)
-	if err != nil || has["UUID"] != string(id) {
+	content, err := d.content(ctx)
+	if err != nil || content["UUID"] != string(id) {
 		return nil // it is not there, or another's
 	}
 	if err := ours(ctx, wipefs, "-q", "-a", d.Path); err != nil {
@@ -101,15 +101,15 @@ func (d *Disk) content(ctx context.Context) (map[string]string, error) {
 }
 
 // told says what is on a device.
-func told(has map[string]string) string {
-	kind := has["TYPE"]
+func told(content map[string]string) string {
+	kind := content["TYPE"]
 	if kind == "" {
-		kind = has["PTTYPE"]
+		kind = content["PTTYPE"]
 	}
 	if kind == "" {
 		return "something else"
 	}
-	if label := has["LABEL"]; label != "" {
+	if label := content["LABEL"]; label != "" {
 		kind += " " + label
 	}
 	return sanitize.Line(kind)

@@ -63,7 +63,7 @@ const madeSuffix = ".made"
 // to the guest, an empty disk in its place would look as if it had never written anything.
 func (d *Disk) Provide(ctx context.Context, filesystem bool) error {
 	mark := d.Path + madeSuffix
-	there, err := exists(d.Path)
+	existing, err := exists(d.Path)
 	if err != nil {
 		return d.failed(err, "cannot be looked at")
 	}
@@ -71,10 +71,10 @@ func (d *Disk) Provide(ctx context.Context, filesystem bool) error {
 	switch {
 	case err != nil:
 		return d.failed(err, "cannot be looked at")
-	case !there && made:
+	case !existing && made:
 		return d.refused("is gone, though it was made").
 			Try("put the file back, or orrery snapshot restore; for an empty disk instead, remove %s", mark)
-	case !there:
+	case !existing:
 		if err := d.makeWhole(ctx, filesystem); err != nil {
 			return err
 		}

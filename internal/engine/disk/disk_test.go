@@ -246,15 +246,16 @@ func TestDevices(t *testing.T) {
 		t.Errorf("a file system of somebody else: %v", err)
 	}
 	must(t, d.Leave(t.Context(), dir))
-	if has, err := d.content(t.Context()); err != nil || has["LABEL"] != "precious" {
-		t.Errorf("it has %v, %v", has, err)
+	if content, err := d.content(t.Context()); err != nil || content["LABEL"] != "precious" {
+		t.Errorf("it has %v, %v", content, err)
 	}
 	must(t, exec.Command("wipefs", "-qa", device).Run()) //nolint:gosec // a test
 	must(t, d.PrepareRoot(t.Context(), dir))
-	has, err := d.content(t.Context())
+	first, err := d.content(t.Context())
 	must(t, err)
 	must(t, d.PrepareRoot(t.Context(), dir))
-	if again, err := d.content(t.Context()); err != nil || again["UUID"] != has["UUID"] || has["LABEL"] != site.RootDisk {
+	if again, err := d.content(t.Context()); err != nil || again["UUID"] != first["UUID"] ||
+		first["LABEL"] != site.RootDisk {
 		t.Errorf("it was formatted again: %v, %v", again, err)
 	}
 
@@ -266,8 +267,8 @@ func TestDevices(t *testing.T) {
 	}
 	must(t, f.Close())
 	must(t, d.Leave(t.Context(), dir))
-	if has, err := d.content(t.Context()); err != nil || len(has) > 0 {
-		t.Errorf("left is %v, %v", has, err)
+	if content, err := d.content(t.Context()); err != nil || len(content) > 0 {
+		t.Errorf("left is %v, %v", content, err)
 	}
 }
 

@@ -53,7 +53,7 @@ func (d *Disk) look(f *os.File) error {
 	case d.Drive.Disk == site.RawFile:
 		return d.grow(f, st.Size)
 	}
-	is, err := foreign.Inspect("disk.qcow2", f, st.Size)
+	disk, err := foreign.Inspect("disk.qcow2", f, st.Size)
 	var refused *foreign.Refusal
 	switch {
 	case errors.As(err, &refused):
@@ -62,7 +62,7 @@ func (d *Disk) look(f *os.File) error {
 	case err != nil:
 		return d.failed(err, "cannot be read")
 	}
-	return d.notLess(is.Size)
+	return d.notLess(disk.Size)
 }
 
 // Short reports whether an image that is open has less room than it is to have: QEMU gives it that.
@@ -74,16 +74,16 @@ func (d *Disk) Short(f *os.File) (bool, error) {
 	if err != nil {
 		return false, d.failed(err, "cannot be looked at")
 	}
-	is, err := foreign.Inspect("disk.qcow2", f, info.Size())
+	disk, err := foreign.Inspect("disk.qcow2", f, info.Size())
 	if err != nil {
 		return false, d.failed(err, "cannot be read")
 	}
-	return is.Size < d.Drive.Size, nil
+	return disk.Size < d.Drive.Size, nil
 }
 
 // grow grows a raw file to its declared size.
-func (d *Disk) grow(f *os.File, has int64) error {
-	if err := d.notLess(has); err != nil || has == d.Drive.Size {
+func (d *Disk) grow(f *os.File, size int64) error {
+	if err := d.notLess(size); err != nil || size == d.Drive.Size {
 		return err
 	}
 	if err := f.Truncate(d.Drive.Size); err != nil {
@@ -93,10 +93,10 @@ func (d *Disk) grow(f *os.File, has int64) error {
 }
 
 // notLess refuses to take from a disk what the guest has.
-func (d *Disk) notLess(has int64) error {
-	if has <= d.Drive.Size {
+func (d *Disk) notLess(size int64) error {
+	if size <= d.Drive.Size {
 		return nil
 	}
-	what, cure := d.Drive.NoSmaller(d.Node, has)
+	what, cure := d.Drive.NoSmaller(d.Node, size)
 	return problem.New(problem.Mistake, "%s", what).At(d.Path).Try("%s", cure)
 }

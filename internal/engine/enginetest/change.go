@@ -111,15 +111,15 @@ func reshape(s *suite) {
 }
 
 func reshapeRunning(s *suite, n *spec.Node) {
-	was := n.NICs[0].MAC
+	before := n.NICs[0].MAC
 	changed := *n
 	changed.NICs = slices.Clone(n.NICs)
 	changed.NICs[0].MAC = site.MAC(n.Site, "somebody else", n.NICs[0].Network)
 	if err := s.Engine.Change(s.Context(), &changed); problem.Exit(err) != int(problem.Surprise) {
 		s.Errorf("changing an interface of a running node is no Surprise: %v", err)
 	}
-	s.want("listed hardware address", s.listed(n).NICs[0].MAC, was)
-	s.want("hardware address", s.ask(n, "cat", "/sys/class/net/"+n.NICs[0].Name+"/address"), was)
+	s.want("listed hardware address", s.listed(n).NICs[0].MAC, before)
+	s.want("hardware address", s.ask(n, "cat", "/sys/class/net/"+n.NICs[0].Name+"/address"), before)
 }
 
 // unprivileged: root of a node is nobody on the host, unless asked for otherwise.

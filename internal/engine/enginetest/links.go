@@ -27,7 +27,7 @@ func moveNIC(s *suite) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.runner(n).Run(ctx, commandOf("sleep", "3600")) }()
 
-	was := n.NICs[0].Bridge
+	before := n.NICs[0].Bridge
 	n.NICs[0].Bridge, n.Staged = s.Bridge, true
 	for range 2 {
 		s.must(s.Engine.Change(s.Context(), n))
@@ -40,7 +40,7 @@ func moveNIC(s *suite) {
 	wantReach(s, n, far, near)
 	wantReach(s, near, nil, n)
 	wantIdentity(s, n)
-	n.NICs[0].Bridge, n.Staged = was, false
+	n.NICs[0].Bridge, n.Staged = before, false
 	s.must(s.Engine.Change(s.Context(), n))
 	wantReach(s, n, near, far)
 	select {
@@ -61,14 +61,14 @@ func moveNowhere(s *suite, n *spec.Node) {
 	if !s.Engine.Capabilities().MoveNIC || !s.Kernel {
 		s.Skip("the engine does not move interfaces between bridges of a kernel")
 	}
-	was := n.NICs[0].Bridge
+	before := n.NICs[0].Bridge
 	changed := *n
 	changed.NICs = slices.Clone(n.NICs)
 	changed.NICs[0].Bridge = site.BridgeName(n.Site, "no such network")
 	if err := s.Engine.Change(s.Context(), &changed); err == nil {
 		s.Error("a link can be moved to a bridge that is not there")
 	}
-	s.want("listed bridge", s.listed(n).NICs[0].Bridge, was)
+	s.want("listed bridge", s.listed(n).NICs[0].Bridge, before)
 }
 
 // wantReach asks whether a node reaches one peer and not the other.

@@ -44,8 +44,8 @@ func (e *Engine) OnDisk(dirs host.Dirs) *Disk {
 func (d *Disk) runs(ref engine.Ref) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n, there := d.nodes[ref]
-	return there && n.running()
+	n, ok := d.nodes[ref]
+	return ok && n.running()
 }
 
 // place returns the directory in which a node keeps a path, and the path in there.
@@ -125,10 +125,10 @@ func (d *Disk) Sweep(_ context.Context, site string) error { return d.dirs.Sweep
 // then brings the record of a node up to date with what has become of it, whether that has failed or not.
 func (d *Disk) then(err error, ref engine.Ref) error {
 	d.mu.Lock()
-	n, there := d.nodes[ref]
+	n, ok := d.nodes[ref]
 	d.mu.Unlock()
 	r, unread := d.dirs.Dir(ref).Read()
-	if !there || unread != nil {
+	if !ok || unread != nil {
 		return err
 	}
 	d.mu.Lock()

@@ -136,7 +136,7 @@ func (e *Engine) Create(ctx context.Context, n *spec.Node) error {
 	}
 	ref := engine.RefOf(n)
 	e.mu.Lock()
-	if _, there := e.nodes[ref]; there {
+	if _, ok := e.nodes[ref]; ok {
 		e.mu.Unlock()
 		return problem.New(problem.Surprise, "node %s is there already", n.Name)
 	}
@@ -162,39 +162,40 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	halfway := what.halfway(ctx)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	there, err := e.find(engine.RefOf(n))
+	existing, err := e.find(engine.RefOf(n))
 	if err != nil {
 		return err
 	}
-	if there.state != observe.Stopped && !sameShape(e.Can, &there.spec, n) {
-		return problem.New(problem.Surprise, "node %s is %s: only a stopped node can be reshaped", n.Name, there.state)
+	if existing.state != observe.Stopped && !sameShape(e.Can, &existing.spec, n) {
+		return problem.New(problem.Surprise, "node %s is %s: only a stopped node can be reshaped", n.Name, existing.state)
 	}
-	if there.running() {
+	if existing.running() {
 		if err := alone(e.nodes, n); err != nil {
 			return err
 		}
 	}
 	if halfway != nil {
-		there.spec.NICs, there.spec.MachineID = slices.Clone(n.NICs), n.MachineID
+		existing.spec.NICs, existing.spec.MachineID = slices.Clone(n.NICs), n.MachineID
 		return halfway
 	}
 	changed := copyOf(n)
-	changed.Base, changed.Kernel, changed.Layer = there.spec.Base, there.spec.Kernel, there.spec.Layer
-	changed.Below, changed.Parts = there.spec.Below, there.spec.Parts
-	there.spec = changed
+	changed.Base, changed.Kernel, changed.Layer = existing.spec.Base, existing.spec.Kernel, existing.spec.Layer
+	changed.Below, changed.Parts = existing.spec.Below, existing.spec.Parts
+	existing.spec = changed
 	e.volumes.make(n)
 	return nil
 }
 
 // sameShape reports whether a running node can become as specified: links and limits if the engine
 // can change these.
-func sameShape(can observe.Capabilities, was, is *spec.Node) bool {
-	if !can.MoveNIC && !slices.Equal(was.NICs, is.NICs) || !can.LiveLimits &&
-		spec.Digest(was.Limits) != spec.Digest(is.Limits) {
+func sameShape(can observe.Capabilities, old, next *spec.Node) bool {
+	if !can.MoveNIC && !slices.Equal(old.NICs, next.NICs) || !can.LiveLimits &&
+		spec.Digest(old.Limits) != spec.Digest(next.Limits) {
 		return false
 	}
-	return was.Privileged == is.Privileged && slices.Equal(was.Syscalls, is.Syscalls) && was.MachineID == is.MachineID &&
-		(can.PlugNIC || slices.Equal(spec.Linked(was), spec.Linked(is))) && slices.Equal(was.Mounts, is.Mounts)
+	return old.Privileged == next.Privileged && slices.Equal(old.Syscalls, next.Syscalls) &&
+		old.MachineID == next.MachineID &&
+		(can.PlugNIC || slices.Equal(spec.Linked(old), spec.Linked(next))) && slices.Equal(old.Mounts, next.Mounts)
 }
 
 // Start boots a node.
@@ -296,7 +297,7 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 		return what.err
 	}
 	e.mu.Lock()
-	if n, there := e.nodes[ref]; there {
+	if n, ok := e.nodes[ref]; ok {
 		n.halt()
 		n.state = observe.Broken
 	}

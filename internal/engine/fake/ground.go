@@ -52,10 +52,10 @@ func (l Layers) Add(layers map[string]bool) {
 func (l Layers) BuildBase(ctx context.Context, layer *spec.Layer, _ site.Mirror, _ func(string)) error {
 	if content := layer.Image.Content(); content != "" && !filepath.IsAbs(layer.Image.File()) {
 		l.h.lock.Lock()
-		has := l.h.files[content]
+		ok := l.h.files[content]
 		delete(l.h.files, content)
 		l.h.lock.Unlock()
-		if !has {
+		if !ok {
 			return fmt.Errorf("layer %s: the file %s has not come", layer.Title, layer.Image.Import)
 		}
 	}

@@ -85,11 +85,11 @@ func (h *Host) Present(networks []spec.Network, layers map[string]bool, nodes ..
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, n := range nodes {
-		there := newNode(n)
-		there.state, there.mark = observe.Running,
+		existing := newNode(n)
+		existing.state, existing.mark = observe.Running,
 			engine.Mark{Configured: true, Config: n.Config, Proven: n.Config.Health, Active: holder(n)}
-		there.boot()
-		h.nodes[engine.RefOf(n)] = there
+		existing.boot()
+		h.nodes[engine.RefOf(n)] = existing
 		h.volumes.make(n)
 	}
 }

@@ -28,8 +28,8 @@ func (h *Host) there(name string) error {
 // interfaces reports why a network cannot be made: its interface is not there or has been taken, or
 // nodes are on what it is now.
 func (h *Host) interfaces(made spec.Network) error {
-	was, found := h.networks[made.Bridge]
-	changes := found && (was.Kind != made.Kind || was.Parent != made.Parent || was.Ends != made.Ends)
+	old, found := h.networks[made.Bridge]
+	changes := found && (old.Kind != made.Kind || old.Parent != made.Parent || old.Ends != made.Ends)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, n := range h.nodes {
@@ -37,7 +37,7 @@ func (h *Host) interfaces(made spec.Network) error {
 			continue
 		}
 		for _, nic := range n.spec.NICs {
-			if changes && (nic.Bridge == made.Bridge || n.spec.KindOf(nic) == nic.Kind && was.Joins(nic.Parent)) {
+			if changes && (nic.Bridge == made.Bridge || n.spec.KindOf(nic) == nic.Kind && old.Joins(nic.Parent)) {
 				return fmt.Errorf("network %s: it becomes another while node %s runs on it", made.Name, n.spec.Name)
 			}
 			if n.spec.Takes(nic) && nic.Parent == made.Parent {

@@ -134,8 +134,8 @@ func (w Networks) MoveLinks(ctx context.Context, moves []network.Move, _ ...stri
 	defer h.lock.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	was := map[*node][]spec.NIC{}
-	err := h.relink(moves, was)
+	before := map[*node][]spec.NIC{}
+	err := h.relink(moves, before)
 	if err == nil && halfway != nil {
 		if h.moved++; h.moved%2 == 0 { // the kernel had moved them
 			return halfway
@@ -143,7 +143,7 @@ func (w Networks) MoveLinks(ctx context.Context, moves []network.Move, _ ...stri
 		err = halfway
 	}
 	if err != nil {
-		for n, nics := range was {
+		for n, nics := range before {
 			n.spec.NICs = nics
 		}
 	}
@@ -151,7 +151,7 @@ func (w Networks) MoveLinks(ctx context.Context, moves []network.Move, _ ...stri
 }
 
 // relink moves links, and notes of the nodes that it changes what they were.
-func (h *Host) relink(moves []network.Move, was map[*node][]spec.NIC) error {
+func (h *Host) relink(moves []network.Move, before map[*node][]spec.NIC) error {
 	for _, m := range moves {
 		n, i := h.linked(m.Link)
 		if n == nil {
@@ -160,13 +160,13 @@ func (h *Host) relink(moves []network.Move, was map[*node][]spec.NIC) error {
 		if _, ok := h.networks[m.Bridge]; !ok {
 			return fmt.Errorf("node %s (id %d): there is no bridge %s", n.spec.Name, n.spec.ID, m.Bridge)
 		}
-		if was[n] == nil {
-			was[n] = n.spec.NICs
+		if before[n] == nil {
+			before[n] = n.spec.NICs
 			n.spec.NICs = slices.Clone(n.spec.NICs)
 		}
 		n.spec.NICs[i].Bridge = m.Bridge
 	}
-	for n := range was {
+	for n := range before {
 		if err := alone(h.nodes, &n.spec); err != nil {
 			return err
 		}

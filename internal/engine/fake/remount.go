@@ -19,27 +19,27 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	halfway := what.halfway(ctx)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	there, err := e.find(engine.RefOf(n))
+	existing, err := e.find(engine.RefOf(n))
 	if err != nil {
 		return err
 	}
-	if !there.running() {
+	if !existing.running() {
 		return engine.NotRunning(engine.RefOf(n))
 	}
-	if (!e.Can.Remount || n.VM.Disk != "") && !slices.Equal(there.spec.Mounts, n.Mounts) {
+	if (!e.Can.Remount || n.VM.Disk != "") && !slices.Equal(existing.spec.Mounts, n.Mounts) {
 		return problem.New(problem.Unable, "node %s runs: the engine cannot change its volumes", n.Name)
 	}
-	shall := there.spec
+	shall := existing.spec
 	shall.Mounts = slices.Clone(n.Mounts)
 	if err := alone(e.nodes, &shall); err != nil {
 		return err
 	}
 	e.volumes.make(n)
 	if halfway != nil {
-		rest := slices.DeleteFunc(there.spec.Mounts, func(m spec.Mount) bool { return slices.Contains(n.Mounts, m) })
-		there.spec.Mounts = append(rest, n.Mounts...)
+		rest := slices.DeleteFunc(existing.spec.Mounts, func(m spec.Mount) bool { return slices.Contains(n.Mounts, m) })
+		existing.spec.Mounts = append(rest, n.Mounts...)
 		return halfway
 	}
-	there.spec = shall
+	existing.spec = shall
 	return nil
 }

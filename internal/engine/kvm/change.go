@@ -16,20 +16,20 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 
 // changeRunning moves the links that are not where they shall be, all or none. What a guest has
 // been shown of processors and memory stays.
-func changeRunning(ctx context.Context, g *guests, is *spec.Node) error {
-	was, err := g.nodes.Record(engine.RefOf(is))
+func changeRunning(ctx context.Context, g *guests, node *spec.Node) error {
+	old, err := g.nodes.Record(engine.RefOf(node))
 	if err != nil {
 		return err
 	}
-	if spec.Digest(was.Limits) != spec.Digest(is.Limits) || spec.Digest(was.VM.Fixed()) != spec.Digest(is.VM.Fixed()) {
+	if spec.Digest(old.Limits) != spec.Digest(node.Limits) || spec.Digest(old.VM.Fixed()) != spec.Digest(node.VM.Fixed()) {
 		return problem.New(problem.Surprise, "node %s runs: the processors and the memory of its machine cannot be changed",
-			is.Name).At(g.nodes.Dir(engine.RefOf(is)).Path()).Try("plan again")
+			node.Name).At(g.nodes.Dir(engine.RefOf(node)).Path()).Try("plan again")
 	}
-	if err := replug(ctx, g, was, is.VM); err != nil {
+	if err := replug(ctx, g, old, node.VM); err != nil {
 		return err
 	}
-	if err := rewire(ctx, g, was, is); err != nil {
+	if err := rewire(ctx, g, old, node); err != nil {
 		return err
 	}
-	return vm.MoveLinks(ctx, is, g.Runner(engine.RefOf(is)))
+	return vm.MoveLinks(ctx, node, g.Runner(engine.RefOf(node)))
 }

@@ -61,30 +61,31 @@ func TestDisks(t *testing.T) {
 	}
 
 	// Disks come, go, become larger and are bounded while it runs.
-	is := *n
-	is.VM.Size = 2 << 30
-	is.VM.Disks = []site.Drive{{Name: "data", Disk: site.RawFile, Size: 128 << 20, Manner: site.Manner{Write: 64 << 20}},
+	changed := *n
+	changed.VM.Size = 2 << 30
+	changed.VM.Disks = []site.Drive{{Name: "data", Disk: site.RawFile, Size: 128 << 20,
+		Manner: site.Manner{Write: 64 << 20}},
 		{Name: "more", Disk: site.QCow2, Size: 64 << 20}}
-	must(t, g.Change(t.Context(), &is))
+	must(t, g.Change(t.Context(), &changed))
 	if got := in("sleep 1; cat /sys/block/vdc/serial; echo; cat /sys/block/vdb/size /sys/block/vda/size"); got != "more\n262144\n4194304" {
 		t.Errorf("a disk that was plugged, one that is larger: %q", got)
 	}
-	is.VM.Disks = is.VM.Disks[:1]
+	changed.VM.Disks = changed.VM.Disks[:1]
 	in("mkfs.ext4 -q /dev/vdc; mkdir /srv/more; mount /dev/vdc /srv/more; echo unwritten >/srv/more/file")
-	if err := g.Change(t.Context(), &is); err == nil ||
+	if err := g.Change(t.Context(), &changed); err == nil ||
 		!strings.Contains(err.Error(), "disk more is in use by what is mounted at /srv/more") {
 		t.Errorf("a disk that is mounted is unplugged: %v", err)
 	}
 	if got := in("cat /srv/more/file; umount /srv/more; cat /sys/block/vdc/serial"); got != "unwritten\nmore" {
 		t.Errorf("of the disk that was mounted is left: %q", got)
 	}
-	must(t, g.Change(t.Context(), &is))
+	must(t, g.Change(t.Context(), &changed))
 	if got := in("ls /sys/block | grep vd | tr '\\n' ' '"); got != "vda vdb" {
 		t.Errorf("a disk that was unplugged: it has %s", got)
 	}
-	g.wires(t, &is)
+	g.wires(t, &changed)
 	g.frees(t, ref)
-	g.unlinked(t, &is)
+	g.unlinked(t, &changed)
 	must(t, g.Stop(t.Context(), ref))
 
 	// It does not start on empty disks in the place of its own.

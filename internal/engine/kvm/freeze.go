@@ -75,8 +75,8 @@ func (m machine) pause(ctx context.Context) error {
 		if err := q.Do(ctx, "stop", nil, nil); err != nil {
 			return err // it may do it yet
 		}
-		is, err := q.Status(ctx)
-		if err == nil && is != qmp.Paused {
+		status, err := q.Status(ctx)
+		if err == nil && status != qmp.Paused {
 			return os.Remove(m.halted())
 		}
 		return err

@@ -62,10 +62,10 @@ func (m *monitored) wants(t *testing.T, marked bool, told ...string) {
 // whether they do; one that nobody could tell anything, or that stood still before for want of
 // room, is not, so that nobody lets it go on for that.
 func TestPause(t *testing.T) {
-	state := func(is string) func(string) string {
+	state := func(status string) func(string) string {
 		return func(command string) string {
 			if command == "query-status" {
-				return `{"status":"` + is + `","running":false}`
+				return `{"status":"` + status + `","running":false}`
 			}
 			return "{}"
 		}

@@ -49,7 +49,7 @@ func (g *guests) await(ctx context.Context, m machine, accel string) error {
 	if m.HasDisk() {
 		return g.logins.await(ctx, m, accel)
 	}
-	return g.agents.Await(ctx, m.Machine, patience(accel), m.awaitOff)
+	return g.agents.Await(ctx, m.Machine, bootTimeouts(accel), m.awaitOff)
 }
 
 // askOff asks a guest to shut down, for as long as its machine runs. It does not matter whether an

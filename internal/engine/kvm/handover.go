@@ -142,8 +142,8 @@ func (t *takeover) sent(ctx context.Context) bool {
 		return false
 	}
 	defer heir.Close() //nolint:errcheck // it has answered
-	is, err := heir.Status(ctx)
-	return err == nil && is == qmp.Running
+	status, err := heir.Status(ctx)
+	return err == nil && status == qmp.Running
 }
 
 // asked connects to the monitor of a machine that may have ended.

@@ -48,10 +48,11 @@ func (h headers) restore(qemu int) error {
 // set restores the header sizes of taps.
 func (h headers) set(taps taps) (err error) {
 	for _, tap := range taps {
-		was, known := h[tapOf(tap)]
-		if is, unread := unix.IoctlGetInt(int(tap.Fd()), unix.TUNGETVNETHDRSZ); known && (unread != nil || is != was) {
+		size, known := h[tapOf(tap)]
+		if current, unread := unix.IoctlGetInt(int(tap.Fd()), unix.TUNGETVNETHDRSZ); known &&
+			(unread != nil || current != size) {
 			err = errors.Join(err, os.NewSyscallError("TUNSETVNETHDRSZ",
-				unix.IoctlSetPointerInt(int(tap.Fd()), unix.TUNSETVNETHDRSZ, was)))
+				unix.IoctlSetPointerInt(int(tap.Fd()), unix.TUNSETVNETHDRSZ, size)))
 		}
 	}
 	return err

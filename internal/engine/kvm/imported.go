@@ -25,12 +25,12 @@ import (
 // written, what its firmware keeps, and its seed.
 func (l *launch) image() error {
 	r, line, open := l.r, l.line, l.open
-	base, is, err := l.nodes.Store.OpenDisk(r.Base)
+	base, disk, err := l.nodes.Store.OpenDisk(r.Base)
 	if err != nil {
 		return err
 	}
 	open[argv.Base] = base
-	line.Disk.Format, line.Disk.Seed, line.Disk.Code = is.Format, r.Disk.Guest == site.CloudInit, nodedir.FirmwareCode
+	line.Disk.Format, line.Disk.Seed, line.Disk.Code = disk.Format, r.Disk.Guest == site.CloudInit, nodedir.FirmwareCode
 	if err := open.add(argv.Overlay, l.m.OpenDisk); err != nil {
 		return err
 	}

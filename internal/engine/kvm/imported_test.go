@@ -146,12 +146,12 @@ func TestDiskWithoutGuest(t *testing.T) {
 func (e *Engine) goesOver(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	m := e.machine(ref)
-	was := m.qemu()
+	before := m.qemu()
 	how, err := e.Renew(t.Context(), ref)
 	must(t, err)
 	t.Logf("downtime %v, altogether %v, %d bytes", how.Downtime, how.Took, how.Bytes)
-	if m.qemu() == was || len(recorder.Others(m.Group())) != 1 || recorder.Of(m.Group()) == 0 {
-		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
+	if m.qemu() == before || len(recorder.Others(m.Group())) != 1 || recorder.Of(m.Group()) == 0 {
+		t.Errorf("QEMU was %d and is %d of %v", before, m.qemu(), m.Group().Processes())
 	}
 	counts(t, m)
 	memory, disk := filepath.Join(t.TempDir(), "memory"), filepath.Join(e.Private(ref), "disk.qcow2")
@@ -174,13 +174,13 @@ func (e *Engine) goesOver(t *testing.T, ref engine.Ref) {
 // counts waits until a machine has counted on, and wants that it finds its disk as it left it.
 func counts(t *testing.T, m machine) {
 	t.Helper()
-	was := strings.Count(printed(t, m), ".")
+	before := strings.Count(printed(t, m), ".")
 	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		text := printed(t, m)
 		if strings.ContainsAny(text, "XE") {
 			t.Fatalf("it does not find what it has written: %q", text)
 		}
-		if strings.Count(text, ".") > was+3 {
+		if strings.Count(text, ".") > before+3 {
 			return
 		}
 		if time.Since(begun) > time.Minute {
@@ -215,12 +215,12 @@ func awaitPrinted(t *testing.T, m machine, want string) {
 // is as it was.
 func (e *Engine) keepsVariables(t *testing.T, n *spec.Node) {
 	t.Helper()
-	was, err := os.ReadFile("/usr/share/OVMF/OVMF_VARS_4M.fd")
+	template, err := os.ReadFile("/usr/share/OVMF/OVMF_VARS_4M.fd")
 	must(t, err)
-	is, err := os.ReadFile(filepath.Join(e.Private(engine.RefOf(n)), "vars.fd"))
+	vars, err := os.ReadFile(filepath.Join(e.Private(engine.RefOf(n)), "vars.fd"))
 	must(t, err)
-	if len(is) != len(was) || bytes.Equal(is, was) {
-		t.Errorf("of %d bytes it has kept %d, and nothing of what it boots", len(was), len(is))
+	if len(vars) != len(template) || bytes.Equal(vars, template) {
+		t.Errorf("of %d bytes it has kept %d, and nothing of what it boots", len(template), len(vars))
 	}
 }
 

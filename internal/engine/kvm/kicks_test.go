@@ -37,10 +37,10 @@ func TestKicks(t *testing.T) {
 		q, err := qmp.Dial(t.Context(), filepath.Join(run, monitor))
 		must(t, err)
 		defer q.Close()
-		is, err := likeness.Of(t.Context(), q)
+		traits, err := likeness.Of(t.Context(), q)
 		must(t, err)
 		line := &argv.Machine{Node: &spec.Node{}, Boot: &kernel.Boot{}}
-		must(t, is.Take(line))
+		must(t, traits.Take(line))
 		args, _, err := line.Line()
 		must(t, err)
 		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasSuffix(a, want) }) {

@@ -118,16 +118,16 @@ func TestKilledRemount(t *testing.T) {
 	n.Mounts = []spec.Mount{a, c}
 	must(t, g.Create(t.Context(), n))
 	must(t, g.Start(t.Context(), v.m.Ref))
-	was, is := []spec.Mount{a, c}, []spec.Mount{b, kept("c", "/srv/data/in")}
-	after := [][]spec.Mount{is, was, nil}
+	old, next := []spec.Mount{a, c}, []spec.Mount{b, kept("c", "/srv/data/in")}
+	after := [][]spec.Mount{next, old, nil}
 	begun := time.Now()
 	for i, p := range points {
-		v.to(was)
+		v.to(old)
 		r, err := v.m.Read()
 		must(t, err)
-		must(t, v.m.WriteMounts(r, append([]spec.Mount{a}, is...))) // what goes, and what comes
+		must(t, v.m.WriteMounts(r, append([]spec.Mount{a}, next...))) // what goes, and what comes
 		s := &remounting{nodes: g.Nodes, m: v.m, agent: g.minder(v.m), ids: r.IDs(), sharer: v.m.sharer()}
-		wanted := g.Volumes(n, is)
+		wanted := g.Volumes(n, next)
 		table, err := s.table()
 		must(t, err)
 		doomed, err := doomed(table, wanted)

@@ -44,10 +44,10 @@ func (g ground) reboot(t *testing.T, ref engine.Ref) {
 			Stdout: &out})
 		return out.String()
 	}
-	was := boot()
+	before := boot()
 	_ = g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"systemctl", "--no-block", "reboot"}})
 	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		if now := boot(); now != "" && now != was {
+		if now := boot(); now != "" && now != before {
 			return
 		}
 		if time.Since(begun) > 6*time.Minute {

@@ -53,8 +53,8 @@ func (g ground) bounded(t *testing.T, n *spec.Node) {
 	t.Helper()
 	ref := engine.RefOf(n)
 	m := g.machine(ref)
-	if has, ok := m.Group().Holds(bounds(n, 1)); !ok {
-		t.Errorf("its limits are %+v", has)
+	if held, ok := m.Group().Holds(bounds(n, 1)); !ok {
+		t.Errorf("its limits are %+v", held)
 	}
 	look := exec.Command("head", "-c1", "/dev/zero")
 	must(t, host.Apart(func() error { return m.Group().Start(look) }))

@@ -58,7 +58,7 @@ func (e *Engine) look(n *observe.Node) {
 			n.Unlinked = append(n.Unlinked, n.NICs[i].Network)
 		}
 	}
-	if has, ok := m.Group().Holds(bounds(&n.Node, 1)); !ok {
-		n.Limits.Cpus, n.Limits.Pin = has.Cpus, has.Pin // somebody changed them behind our back
+	if held, ok := m.Group().Holds(bounds(&n.Node, 1)); !ok {
+		n.Limits.Cpus, n.Limits.Pin = held.Cpus, held.Pin // somebody changed them behind our back
 	}
 }

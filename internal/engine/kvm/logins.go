@@ -107,11 +107,11 @@ const settingUp = 5 * time.Minute
 
 // await waits until the guest lets us in.
 func (l *logins) await(ctx context.Context, m machine, accel string) error {
-	patience := settingUp
+	timeout := settingUp
 	if accel != observe.KVM {
-		patience *= emulated
+		timeout *= emulated
 	}
-	waiting, cancel := context.WithTimeout(ctx, patience)
+	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	waiting, fail := context.WithCancelCause(waiting)
 	defer fail(nil)
@@ -125,7 +125,7 @@ func (l *logins) await(ctx context.Context, m machine, accel string) error {
 	case err == nil:
 		return nil
 	case errors.Is(waiting.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("its SSH server has not let us in within %v: %w", patience, err)
+		return fmt.Errorf("its SSH server has not let us in within %v: %w", timeout, err)
 	case waiting.Err() != nil:
 		return context.Cause(waiting)
 	}

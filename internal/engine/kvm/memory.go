@@ -44,11 +44,11 @@ func (s states) Remember(ctx context.Context, ref engine.Ref, file string) error
 
 // remember writes the state that QEMU sends: no more than there can be of it.
 func remember(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string) (err error) {
-	is, err := likeness.Of(ctx, q)
+	traits, err := likeness.Of(ctx, q)
 	if err != nil {
 		return err
 	}
-	first, err := json.Marshal(is)
+	first, err := json.Marshal(traits)
 	if err != nil {
 		return err
 	}
@@ -114,11 +114,11 @@ func (l *launch) recall() (s *state, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var is likeness.Likeness
-	if err := json.Unmarshal(first, &is); err != nil {
+	var traits likeness.Likeness
+	if err := json.Unmarshal(first, &traits); err != nil {
 		return nil, err
 	}
-	return s, is.Take(l.line)
+	return s, traits.Take(l.line)
 }
 
 func (s *state) close() {
@@ -148,11 +148,11 @@ func (s *state) into(ctx context.Context, m machine) error {
 			to.Close()               //nolint:errcheck // nobody reads it any more
 		}()
 		for {
-			is, err := q.Status(ctx)
+			status, err := q.Status(ctx)
 			if err != nil {
 				return fmt.Errorf("QEMU does not take the state: %w", err)
 			}
-			if is != qmp.Awaits {
+			if status != qmp.Awaits {
 				break
 			}
 			if err := host.Pause(ctx, 20*time.Millisecond); err != nil {

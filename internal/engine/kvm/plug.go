@@ -21,21 +21,21 @@ type replugging struct {
 }
 
 // replug changes the disks of a running machine: none, if something goes wrong, but those that came before it.
-func replug(ctx context.Context, g *guests, was *nodedir.Record, is site.VM) error {
-	change, live := was.VM.Replug(is)
+func replug(ctx context.Context, g *guests, old *nodedir.Record, vm site.VM) error {
+	change, live := old.VM.Replug(vm)
 	if !live {
-		return problem.New(problem.Surprise, "node %s runs: its disks cannot be changed so", was.Name).At(was.Site).
+		return problem.New(problem.Surprise, "node %s runs: its disks cannot be changed so", old.Name).At(old.Site).
 			Try("plan again")
 	}
 	if change.String() == "" {
 		return nil
 	}
-	m := machineOf(g.nodes, engine.RefOf(&was.Node))
+	m := machineOf(g.nodes, engine.RefOf(&old.Node))
 	return m.ask(ctx, func(q *qmp.Client) error {
 		if err := g.agents.Unused(ctx, m.Machine, change.Out); err != nil {
 			return err
 		}
-		return (&replugging{m, q, was}).do(ctx, change)
+		return (&replugging{m, q, old}).do(ctx, change)
 	})
 }
 
@@ -66,8 +66,8 @@ func (p *replugging) do(ctx context.Context, change site.Replug) error {
 // been killed before it recorded that.
 func (p *replugging) plug(ctx context.Context, drive site.Drive) error {
 	m := p.m
-	at, there, err := slot.Free(ctx, p.q, argv.DriveID(drive))
-	if err != nil || there {
+	at, plugged, err := slot.Free(ctx, p.q, argv.DriveID(drive))
+	if err != nil || plugged {
 		return err
 	}
 	if at == "" {

@@ -81,13 +81,13 @@ func outdated(pids []int) (names []string) {
 
 // run reports whether those of some processes that bear a name run a program of this host, as it is now.
 func run(pids []int, comm, program string) bool {
-	is, err := os.Stat(program)
+	info, err := os.Stat(program)
 	for _, pid := range pids {
 		name, _ := os.ReadFile(process.Host.File(pid, "comm"))
 		if !strings.HasPrefix(string(name), comm) {
 			continue
 		}
-		if its, missing := os.Stat(process.Host.File(pid, "exe")); err == nil && missing == nil && !os.SameFile(its, is) {
+		if its, missing := os.Stat(process.Host.File(pid, "exe")); err == nil && missing == nil && !os.SameFile(its, info) {
 			return false
 		}
 	}

@@ -23,26 +23,26 @@ func programsOf(dirs host.Dirs) *programs {
 
 // Capabilities says what machines can do here, if they can run.
 func (p *programs) Capabilities() observe.Capabilities {
-	able := capable
+	caps := capable
 	if lack := qemu.Lacks(); lack != nil {
-		able.Unable = vm.LackOf(lack)
+		caps.Unable = vm.LackOf(lack)
 	}
-	return able
+	return caps
 }
 
 var capable = observe.Capabilities{MoveNIC: true, Remount: true, PlugDisk: true, PlugNIC: true, Keep: true, Move: true}
 
 // Try says what runs machines here, and whether QEMU is too old for that.
 func (p *programs) Try(ctx context.Context) observe.Capabilities {
-	able := capable
+	caps := capable
 	if lack := p.versions.Lacks(ctx); lack != nil {
-		able.Unable = vm.LackOf(lack)
-		return able
+		caps.Unable = vm.LackOf(lack)
+		return caps
 	}
 	if lack := p.versions.Stuck(ctx); lack != nil {
-		able.Stuck = vm.LackOf(lack)
+		caps.Stuck = vm.LackOf(lack)
 	}
-	able.Accel, _ = p.accel()
-	able.Models = p.versions.Models(ctx)
-	return able
+	caps.Accel, _ = p.accel()
+	caps.Models = p.versions.Models(ctx)
+	return caps
 }

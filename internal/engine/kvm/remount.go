@@ -47,8 +47,8 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	was := r.Mounts
-	rest := slices.DeleteFunc(slices.Clone(was), func(m spec.Mount) bool { return slices.Contains(n.Mounts, m) })
+	old := r.Mounts
+	rest := slices.DeleteFunc(slices.Clone(old), func(m spec.Mount) bool { return slices.Contains(n.Mounts, m) })
 	if err := m.WriteMounts(r, append(rest, n.Mounts...)); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	if err := s.to(ctx, e.Volumes(n, n.Mounts)); err != nil {
 		back := s.to(context.WithoutCancel(ctx), before)
 		if back == nil {
-			back = m.WriteMounts(r, was)
+			back = m.WriteMounts(r, old)
 		}
 		return errors.Join(err, back)
 	}

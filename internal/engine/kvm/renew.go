@@ -87,8 +87,8 @@ func (s states) goOver(ctx context.Context, over *takeover, r *nodedir.Record) (
 		return nil, err
 	}
 	defer old.Close() //nolint:errcheck // it has answered
-	if is, err := old.Status(ctx); err != nil || is != qmp.Running {
-		return nil, errors.Join(fmt.Errorf("its machine is %s", is), err)
+	if status, err := old.Status(ctx); err != nil || status != qmp.Running {
+		return nil, errors.Join(fmt.Errorf("its machine is %s", status), err)
 	}
 	if err := next.resemble(ctx, old); err != nil {
 		return nil, err
@@ -147,11 +147,11 @@ func (l *launch) resemble(ctx context.Context, old *qmp.Client) (err error) {
 			return err
 		}
 	}
-	is, err := likeness.Of(ctx, old)
+	traits, err := likeness.Of(ctx, old)
 	if err != nil {
 		return err
 	}
-	return is.Take(l.line)
+	return traits.Take(l.line)
 }
 
 // succeed starts virtiofsd and QEMU of a machine that takes over from another. It has the same

@@ -115,15 +115,15 @@ func renews(t *testing.T, vm site.VM, data string) {
 	g.says(t, ref, "cat", "/etc/orrery/.nics.json")
 	must(t, tell(g.Dirs, ref, n.NICs)) // puts another file in its place: the guest remembers one that has no path any more
 
-	was := m.qemu()
+	before := m.qemu()
 	how, err := g.Renew(t.Context(), ref)
 	must(t, err)
 	t.Logf("downtime %v, altogether %v, %d bytes", how.Downtime, how.Took, how.Bytes)
-	if m.qemu() == was || len(recorder.Others(m.Group())) != 3 {
-		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
+	if m.qemu() == before || len(recorder.Others(m.Group())) != 3 {
+		t.Errorf("QEMU was %d and is %d of %v", before, m.qemu(), m.Group().Processes())
 	}
-	if has, ok := m.Group().Holds(bounds(n, 1)); !ok {
-		t.Errorf("its limits are %+v", has)
+	if held, ok := m.Group().Holds(bounds(n, 1)); !ok {
+		t.Errorf("its limits are %+v", held)
 	}
 	c.goOn(t, &last)
 	if now := g.says(t, ref, "cat", "/proc/sys/kernel/random/boot_id"); now != booted {
@@ -147,7 +147,7 @@ func renews(t *testing.T, vm site.VM, data string) {
 	// killed after it has, where it went.
 	r, err := g.Record(ref)
 	must(t, err)
-	was = m.qemu()
+	before = m.qemu()
 	over, err := takeOver(g.guests, m)
 	must(t, err)
 	old, err := m.monitor(t.Context())
@@ -161,22 +161,22 @@ func renews(t *testing.T, vm site.VM, data string) {
 		t.Errorf("its processes are %v", m.Group().Processes())
 	}
 	must(t, g.Sweep(t.Context(), testSite))
-	if m.qemu() != was || len(recorder.Others(m.Group())) != 3 {
-		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
+	if m.qemu() != before || len(recorder.Others(m.Group())) != 3 {
+		t.Errorf("QEMU was %d and is %d of %v", before, m.qemu(), m.Group().Processes())
 	}
-	if is := g.status(t, ref); is != qmp.Running {
-		t.Errorf("it is %s", is)
+	if status := g.status(t, ref); status != qmp.Running {
+		t.Errorf("it is %s", status)
 	}
 	c.goOn(t, &last)
 	must(t, over.note())
 	_, err = g.goOver(t.Context(), over, r)
 	must(t, err)
 	must(t, g.Sweep(t.Context(), testSite))
-	if m.qemu() == was || len(recorder.Others(m.Group())) != 3 {
-		t.Errorf("QEMU was %d and is %d of %v", was, m.qemu(), m.Group().Processes())
+	if m.qemu() == before || len(recorder.Others(m.Group())) != 3 {
+		t.Errorf("QEMU was %d and is %d of %v", before, m.qemu(), m.Group().Processes())
 	}
-	if has, ok := m.Group().Holds(bounds(n, 1)); !ok {
-		t.Errorf("its limits are %+v", has)
+	if held, ok := m.Group().Holds(bounds(n, 1)); !ok {
+		t.Errorf("its limits are %+v", held)
 	}
 	c.goOn(t, &last)
 	if now := g.says(t, ref, "cat", "/proc/sys/kernel/random/boot_id"); now != booted {
@@ -199,7 +199,7 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks boo
 	g.says(t, ref, "sh", "-c", "setsid sleep 100000 >/dev/null 2>&1 & echo $! >/root/asleep")
 	must(t, g.Freeze(t.Context(), ref))
 	must(t, g.Remember(t.Context(), ref, file))
-	if is := g.status(t, ref); is == qmp.Running {
+	if status := g.status(t, ref); status == qmp.Running {
 		t.Error("it does not stand still until it is told to go on")
 	}
 	then := filepath.Join(t.TempDir(), "disks")
@@ -215,8 +215,8 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks boo
 	if disks {
 		g.says(t, ref, "sh", "-c", "printf after! | dd of=/dev/vdb conv=fsync status=none; rm /root/file; sync")
 	}
-	if is := g.says(t, ref, "sh", "-c", alive); is != booted {
-		t.Errorf("it does not go on after its memory was kept: %q", is)
+	if got := g.says(t, ref, "sh", "-c", alive); got != booted {
+		t.Errorf("it does not go on after its memory was kept: %q", got)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Error(info, err)
@@ -224,8 +224,8 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks boo
 	must(t, g.Freeze(t.Context(), ref))
 	must(t, m.halt(t.Context(), func(*qmp.Client) error { return nil })) // and whoever halted it is killed
 	must(t, g.Sweep(t.Context(), testSite))
-	if is := g.status(t, ref); is != qmp.Running {
-		t.Errorf("it is %s", is)
+	if status := g.status(t, ref); status != qmp.Running {
+		t.Errorf("it is %s", status)
 	}
 	must(t, m.Group().Kill(t.Context()))
 	if disks {
@@ -236,12 +236,12 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks boo
 	must(t, g.Start(t.Context(), ref))
 	if disks {
 		const look = "sync; echo 3 >/proc/sys/vm/drop_caches; cat /root/file; head -c6 /dev/vdb; dmesg | grep -c 'EXT4-fs error' || true"
-		if is := g.says(t, ref, "sh", "-c", look); is != "before\nbefore0" {
-			t.Errorf("its disks are not those of its memory: %q", is)
+		if got := g.says(t, ref, "sh", "-c", look); got != "before\nbefore0" {
+			t.Errorf("its disks are not those of its memory: %q", got)
 		}
 	}
-	if is := g.says(t, ref, "sh", "-c", alive); is != booted {
-		t.Errorf("it does not go on from its memory: %q", is)
+	if got := g.says(t, ref, "sh", "-c", alive); got != booted {
+		t.Errorf("it does not go on from its memory: %q", got)
 	}
 	if _, err := os.Lstat(m.Memory()); err == nil {
 		t.Error("what it went on from is left")
@@ -256,7 +256,7 @@ func (g ground) status(t *testing.T, ref engine.Ref) string {
 	q, err := g.machine(ref).monitor(t.Context())
 	must(t, err)
 	defer q.Close()
-	is, err := q.Status(t.Context())
+	status, err := q.Status(t.Context())
 	must(t, err)
-	return is
+	return status
 }

@@ -33,25 +33,25 @@ type rewiring struct {
 // record as being in doubt before anything is done, with links that may be there, until it is done;
 // whatever a run that was killed has left of them, the next takes away. What the guest finds when
 // it boots anew never names an interface that the machine lacks: it would not boot.
-func rewire(ctx context.Context, g *guests, was *nodedir.Record, is *spec.Node) error {
-	change, live := was.Rewire(is, was.Doubt)
-	m := machineOf(g.nodes, engine.RefOf(is))
+func rewire(ctx context.Context, g *guests, old *nodedir.Record, node *spec.Node) error {
+	change, live := old.Rewire(node, old.Doubt)
+	m := machineOf(g.nodes, engine.RefOf(node))
 	switch {
 	case !live:
-		return problem.New(problem.Surprise, "node %s runs: its interfaces cannot be changed so", is.Name).At(m.Path()).
+		return problem.New(problem.Surprise, "node %s runs: its interfaces cannot be changed so", node.Name).At(m.Path()).
 			Try("plan again")
 	case change.IsZero():
 		return nil
 	case m.Group().Frozen():
-		return problem.New(problem.Failed, "node %s stands still: its networks cannot be changed", is.Name).At(is.Site).
-			Try("orrery start %s", is.Name)
+		return problem.New(problem.Failed, "node %s stands still: its networks cannot be changed", node.Name).At(node.Site).
+			Try("orrery start %s", node.Name)
 	case !tree.Exists(vm.Told(g.nodes.Dirs, m.Ref, boot.NICsFile)):
 		return problem.New(problem.Failed,
-			"node %s was started by an earlier version of Orrery: its networks cannot be changed while it runs", is.Name).
-			At(is.Site).Try("orrery restart %s", is.Name)
+			"node %s was started by an earlier version of Orrery: its networks cannot be changed while it runs", node.Name).
+			At(node.Site).Try("orrery restart %s", node.Name)
 	}
 	return m.ask(ctx, func(q *qmp.Client) error {
-		w := &rewiring{m, q, was, g}
+		w := &rewiring{m, q, old, g}
 		if err := w.take(ctx, change.Out); err != nil {
 			return err
 		}
@@ -98,16 +98,16 @@ func (w *rewiring) give(ctx context.Context, nics []spec.NIC) error {
 	if len(nics) == 0 {
 		return nil
 	}
-	m, has := w.m, w.r.NICs
-	served := len(has) == 0 || tree.Exists(m.served())
-	if err := doubt(m.Dir, w.r, slices.Concat(has, nics), nics); err != nil {
+	m, current := w.m, w.r.NICs
+	served := len(current) == 0 || tree.Exists(m.served())
+	if err := doubt(m.Dir, w.r, slices.Concat(current, nics), nics); err != nil {
 		return err
 	}
 	for i, nic := range nics {
 		if err := w.giveCard(ctx, nic, served); err != nil {
 			return err
 		}
-		if err := tell(w.guests.nodes.Dirs, m.Ref, slices.Concat(has, nics[:i+1])); err != nil {
+		if err := tell(w.guests.nodes.Dirs, m.Ref, slices.Concat(current, nics[:i+1])); err != nil {
 			return err
 		}
 	}

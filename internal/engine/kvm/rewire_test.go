@@ -63,12 +63,12 @@ func (c *cards) do(command string, of map[string]any) (answer, event string, las
 	case "getfd":
 		c.handed = append(c.handed, text("fdname"))
 	case "netdev_add":
-		if _, there := c.netdevs[id]; there || !slices.Contains(c.handed, text("fd")) {
+		if _, ok := c.netdevs[id]; ok || !slices.Contains(c.handed, text("fd")) {
 			return refuse("GenericError", "Duplicate ID or no such file "+id)
 		}
 		c.netdevs[id] = text("fd")
 	case "device_add":
-		if _, there := c.netdevs[id]; !there || c.slots[id] != "" {
+		if _, ok := c.netdevs[id]; !ok || c.slots[id] != "" {
 			return refuse("GenericError", "Device needs netdev "+id)
 		}
 		c.slots[id] = text("bus")
@@ -80,7 +80,7 @@ func (c *cards) do(command string, of map[string]any) (answer, event string, las
 		event = `{"event":"DEVICE_DELETED","data":{"path":"/machine/peripheral/` + id + `/virtio-backend"}}` + "\n" +
 			`{"event":"DEVICE_DELETED","data":{"device":"` + id + `"}}` + "\n"
 	case "netdev_del":
-		if _, there := c.netdevs[id]; !there {
+		if _, ok := c.netdevs[id]; !ok {
 			return refuse("DeviceNotFound", "Device '"+id+"' not found")
 		}
 		delete(c.netdevs, id)
@@ -150,9 +150,9 @@ func TestCards(t *testing.T) {
 	must(t, err)
 	defer q.Close()
 	nic := spec.NIC{Network: "data", MAC: "02:00:00:00:00:02"}
-	at, there, err := slot.Free(t.Context(), q, argv.CardID(nic))
-	if err != nil || at != "slot1" || there {
-		t.Fatal(at, there, err)
+	at, plugged, err := slot.Free(t.Context(), q, argv.CardID(nic))
+	if err != nil || at != "slot1" || plugged {
+		t.Fatal(at, plugged, err)
 	}
 	card := argv.CardOf(&spec.Node{}, nic, at, false)
 	if err := slot.PlugCard(t.Context(), q, card); err == nil {
@@ -208,15 +208,15 @@ func TestRewireKilled(t *testing.T) {
 	c.netdevs["card-lan"], c.slots["card-lan"] = "tap lan 0", "slot0"
 
 	// change is what Change does to a node that runs; a guest without an agent does not take what comes.
-	change := func(is *spec.Node) error {
+	change := func(node *spec.Node) error {
 		t.Helper()
-		was, err := e.Record(ref)
+		old, err := e.Record(ref)
 		must(t, err)
-		err = rewire(t.Context(), e.guests, was, is)
+		err = rewire(t.Context(), e.guests, old, node)
 		if err != nil && !strings.Contains(err.Error(), "its guest does not take it") {
 			return err
 		}
-		return m.Write(&nodedir.Record{Node: *is})
+		return m.Write(&nodedir.Record{Node: *node})
 	}
 	sound := func() {
 		t.Helper()
@@ -240,18 +240,18 @@ func TestRewireKilled(t *testing.T) {
 			t.Errorf("it is said to have two interfaces, and has %s; its guest is told of %+v", c.has(), tells)
 		}
 	}
-	whole := func(is *spec.Node) {
+	whole := func(node *spec.Node) {
 		t.Helper()
 		c.until(0)
-		must(t, change(is))
+		must(t, change(node))
 		sound()
 		want := "map[card-lan:tap lan 0] map[card-lan:slot0]"
-		if len(is.NICs) == 2 {
+		if len(node.NICs) == 2 {
 			want = "map[card-data:tap data 0 card-lan:tap lan 0] map[card-data:slot1 card-lan:slot0]"
 		} else if _, err := os.Lstat("/sys/class/net/orvdata"); err == nil {
 			t.Error("the link is left")
 		}
-		if r, err := e.Record(ref); err != nil || len(r.NICs) != len(is.NICs) || len(r.Doubt) > 0 || c.has() != want {
+		if r, err := e.Record(ref); err != nil || len(r.NICs) != len(node.NICs) || len(r.Doubt) > 0 || c.has() != want {
 			t.Errorf("%+v, %v; the machine has %s", r, err, c.has())
 		}
 	}

@@ -24,27 +24,27 @@ func (g ground) wires(t *testing.T, n *spec.Node) {
 		MAC:     site.MAC(testSite, n.Name, "data"),
 		Address: netip.MustParsePrefix(dataAddress), MTU: 1400,
 	}
-	is := *n
-	is.NICs = append(slices.Clone(n.NICs), nic)
-	has := func() string {
+	changed := *n
+	changed.NICs = append(slices.Clone(n.NICs), nic)
+	interfaces := func() string {
 		return g.says(t, ref, "sh", "-c",
 			"for i in eth0 eth1; do cat /sys/class/net/$i/address /sys/class/net/$i/mtu; ip -4 -br address show $i | awk '{ print $3 }'; done 2>/dev/null")
 	}
 	less := strings.Join([]string{n.NICs[0].MAC, "1500", n.NICs[0].Address.String()}, "\n")
 	more := less + "\n" + strings.Join([]string{nic.MAC, "1400", nic.Address.String()}, "\n")
-	must(t, g.Change(t.Context(), &is))
-	if got := has(); got != more {
+	must(t, g.Change(t.Context(), &changed))
+	if got := interfaces(); got != more {
 		t.Errorf("with a network that was plugged, it has %q", got)
 	}
 	if on := ends.BridgeOf(nic.HostEnd); on != nic.Bridge {
 		t.Errorf("its link is on %q", on)
 	}
 	g.reboot(t, ref)
-	if got := has(); got != more {
+	if got := interfaces(); got != more {
 		t.Errorf("when it has rebooted, it has %q", got)
 	}
 	must(t, g.Change(t.Context(), n))
-	if got := has(); got != less {
+	if got := interfaces(); got != less {
 		t.Errorf("with a network that was unplugged, it has %q", got)
 	}
 	if _, err := os.Lstat("/sys/class/net/" + nic.HostEnd); err == nil {
@@ -57,7 +57,7 @@ func (g ground) wires(t *testing.T, n *spec.Node) {
 	q, err := g.machine(ref).monitor(t.Context())
 	must(t, err)
 	w := &rewiring{g.machine(ref), q, r, g.guests}
-	must(t, doubt(w.m.Dir, r, is.NICs, []spec.NIC{nic}))
+	must(t, doubt(w.m.Dir, r, changed.NICs, []spec.NIC{nic}))
 	must(t, w.giveCard(t.Context(), nic, false))
 	must(t, q.Close())
 	nodes, err := g.List(t.Context(), testSite)
@@ -67,7 +67,7 @@ func (g ground) wires(t *testing.T, n *spec.Node) {
 		t.Errorf("it is listed as %+v", nodes[i])
 	}
 	must(t, g.Change(t.Context(), n))
-	if got := has(); got != less {
+	if got := interfaces(); got != less {
 		t.Errorf("with a network that was in doubt, it has %q", got)
 	}
 }

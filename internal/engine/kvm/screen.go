@@ -25,22 +25,22 @@ func (s screen) Picture(ctx context.Context) ([]byte, error) {
 }
 
 // onScreen does something with the screen of a machine.
-func onScreen[T any](ctx context.Context, m machine, do func(context.Context, *qmp.Client) (T, error)) (is T,
+func onScreen[T any](ctx context.Context, m machine, do func(context.Context, *qmp.Client) (T, error)) (result T,
 	err error) {
 	switch {
 	case !m.HasDisk():
-		return is, problem.New(problem.Unable, "node %s has no screen, as its system is made for none", m.Ref.Name).
+		return result, problem.New(problem.Unable, "node %s has no screen, as its system is made for none", m.Ref.Name).
 			At(m.Ref.Site).Try("orrery console %s", m.Ref.Name)
 	case !m.running():
-		return is, engine.NotRunning(m.Ref)
+		return result, engine.NotRunning(m.Ref)
 	case m.Group().Frozen():
-		return is, problem.New(problem.Failed, "node %s stands still, and so does its screen", m.Ref.Name).At(m.Ref.Site).
+		return result, problem.New(problem.Failed, "node %s stands still, and so does its screen", m.Ref.Name).At(m.Ref.Site).
 			Try("orrery start %s", m.Ref.Name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answering)
 	defer cancel()
 	err = m.ask(ctx, func(q *qmp.Client) (err error) {
-		is, err = do(ctx, q)
+		result, err = do(ctx, q)
 		return err
 	})
 	if err != nil {
@@ -48,5 +48,5 @@ func onScreen[T any](ctx context.Context, m machine, do func(context.Context, *q
 			Try("orrery status; a machine that an earlier version of Orrery has started has none until orrery restart %s",
 				m.Ref.Name)
 	}
-	return is, err
+	return result, err
 }

@@ -47,9 +47,9 @@ func (e *Engine) shows(t *testing.T, ref engine.Ref) {
 			t.Fatalf("%v", result)
 		}
 		say("\x01") // others may see it, too
-		is := hear(24)
-		width, height := binary.BigEndian.Uint16(is), binary.BigEndian.Uint16(is[2:])
-		name := string(hear(int(binary.BigEndian.Uint32(is[20:]))))
+		header := hear(24)
+		width, height := binary.BigEndian.Uint16(header), binary.BigEndian.Uint16(header[2:])
+		name := string(hear(int(binary.BigEndian.Uint32(header[20:]))))
 		if width < 320 || height < 200 || !strings.Contains(name, ref.Site+"/"+ref.Name) {
 			t.Errorf("%q has %d by %d pixels", name, width, height)
 		}

@@ -18,8 +18,8 @@ import (
 // in which only the host writes then: by path, when and how long a file is.
 type seen map[string]string
 
-// mostSeen bounds it, in files.
-const mostSeen = 1 << 14
+// maxFiles bounds it, in files.
+const maxFiles = 1 << 14
 
 // tellStack tells such a guest what is newer in its root than on its disk, and what is mounted
 // there. What it is shown now is to be kept when it has started.
@@ -28,11 +28,11 @@ func (l *launch) tellStack(ctx context.Context) (seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	was, err := host.ReadJSON[seen](filepath.Join(l.m.Disks(), vm.SeenFile))
+	before, err := host.ReadJSON[seen](filepath.Join(l.m.Disks(), vm.SeenFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	s := boot.Stack{Start: rand.Text(), Fresh: now.after(was)}
+	s := boot.Stack{Start: rand.Text(), Fresh: now.after(before)}
 	mounts, err := l.nodes.Mounts(l.r)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func survey(ctx context.Context, private string) (seen, error) {
 	defer root.Close()
 	all := seen{}
 	bounds := tree.Ample
-	bounds.All = mostSeen
+	bounds.All = maxFiles
 	err = root.Walk(ctx, bounds, func(e *tree.Entry) error {
 		switch {
 		case e.Path == vm.Hold:
@@ -71,10 +71,10 @@ func survey(ctx context.Context, private string) (seen, error) {
 }
 
 // after returns the paths that are otherwise than they were, in order.
-func (s seen) after(was seen) []string {
+func (s seen) after(before seen) []string {
 	var all []string
 	for path, how := range s {
-		if was[path] != how {
+		if before[path] != how {
 			all = append(all, path)
 		}
 	}

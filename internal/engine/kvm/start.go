@@ -95,12 +95,12 @@ func drives(n *spec.Node, from *kernel.Boot) error {
 		Try(`write model = "virtio"`)
 }
 
-// patience is how long a guest may take to come up.
-func patience(accel string) vm.Patience {
+// bootTimeouts is how long a guest may take to come up.
+func bootTimeouts(accel string) vm.Timeouts {
 	if accel != observe.KVM || qemu.Nested() {
-		return vm.Patience{Agent: emulated * booting, Orders: emulated * ordering}
+		return vm.Timeouts{Agent: emulated * booting, Orders: emulated * ordering}
 	}
-	return vm.Patience{Agent: booting, Orders: ordering}
+	return vm.Timeouts{Agent: booting, Orders: ordering}
 }
 
 // haltInterval is how often QEMU is asked whether a machine that boots stands still.

@@ -15,8 +15,8 @@ import (
 // next run of any verb.
 func TestSweepLent(t *testing.T) {
 	dir := t.TempDir()
-	was := pci.Here
-	defer func() { pci.Here = was }()
+	old := pci.Here
+	defer func() { pci.Here = old }()
 	pci.Here.Sys, pci.Here.Loans = filepath.Join(dir, "sys"), filepath.Join(dir, "run")
 	given := ""
 	pci.Here.Order = func(file, _ string) error { given = file; return nil }

@@ -65,9 +65,9 @@ func (t taps) close() {
 
 // tapOf returns the name of the tap that a file is an end of.
 func tapOf(f *os.File) string {
-	var is unix.Ifreq
-	if err := unix.IoctlIfreq(int(f.Fd()), unix.TUNGETIFF, &is); err != nil {
+	var ifreq unix.Ifreq
+	if err := unix.IoctlIfreq(int(f.Fd()), unix.TUNGETIFF, &ifreq); err != nil {
 		return ""
 	}
-	return is.Name()
+	return ifreq.Name()
 }

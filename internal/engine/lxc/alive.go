@@ -44,7 +44,7 @@ func (s start) checkAlive(ctx context.Context) error {
 // survives reports whether the node's init runs. A node that reboots has none for a moment, nor has
 // one whose monitor is about to end.
 func (p processes) survives(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	for !p.running() {
 		if p.monitor() == 0 || host.Pause(ctx, 5*time.Millisecond) != nil {

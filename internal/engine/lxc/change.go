@@ -15,19 +15,19 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 }
 
 // changeRunning moves the links that are not where they shall be, all or none, and applies limits.
-func (c container) changeRunning(ctx context.Context, is *spec.Node) error {
-	if moves := network.MovesOf(is); len(moves) > 0 {
+func (c container) changeRunning(ctx context.Context, node *spec.Node) error {
+	if moves := network.MovesOf(node); len(moves) > 0 {
 		if err := network.MoveLinks(ctx, moves); err != nil {
 			return err
 		}
 	}
-	if at := c.space(); at != "" && !is.Staged {
+	if at := c.space(); at != "" && !node.Staged {
 		// its links may have been moved out of quarantine, in one batch with others
 		if err := network.ForgetNeighbours(at); err != nil {
 			return err
 		}
 	}
-	return c.group().Limit(c.ref.Name, is.Limits)
+	return c.group().Limit(c.ref.Name, node.Limits)
 }
 
 // Space returns the file of a node's network namespace.

@@ -37,9 +37,9 @@ func TestFrozenByItself(t *testing.T) {
 			<-done
 		}
 	}
-	stop := func(patience time.Duration) func() error {
+	stop := func(timeout time.Duration) func() error {
 		return func() error {
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := context.WithTimeout(context.Background(), timeout)
 			defer cancel()
 			return g.Stop(ctx, r.c.ref)
 		}

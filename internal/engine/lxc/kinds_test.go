@@ -63,13 +63,13 @@ func onto(_ *testing.T, n *spec.Node, kind string) {
 func (g ground) reboot(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	c := g.container(ref)
-	was := c.init()
+	before := c.init()
 	_ = g.Runner(ref).Run(t.Context(), host.Command{Args: []string{"systemctl", "--no-block", "reboot"}})
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		record, err := g.Record(ref)
 		must(t, err)
 		// LXC forks the process first, and then moves the links to it.
-		if now := c.init(); now != 0 && now != was && interfaces(now)[record.NICs[0].Name] {
+		if now := c.init(); now != 0 && now != before && interfaces(now)[record.NICs[0].Name] {
 			c.awaitOrders(t.Context(), record)
 			return
 		}

@@ -32,7 +32,7 @@ func (e *Engine) look(n *observe.Node) {
 	}
 	c := e.container(engine.RefOf(&n.Node))
 	c.observeLinks(n)
-	if has, ok := c.group().Holds(n.Limits); !ok {
-		n.Limits = has // somebody changed them behind our back
+	if limits, ok := c.group().Holds(n.Limits); !ok {
+		n.Limits = limits // somebody changed them behind our back
 	}
 }

@@ -27,8 +27,8 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	was := r.Mounts
-	rest := slices.DeleteFunc(slices.Clone(was), func(m spec.Mount) bool { return slices.Contains(n.Mounts, m) })
+	old := r.Mounts
+	rest := slices.DeleteFunc(slices.Clone(old), func(m spec.Mount) bool { return slices.Contains(n.Mounts, m) })
 	if err := c.WriteMounts(r, append(rest, n.Mounts...)); err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	if err := change.to(e.Volumes(n, n.Mounts)); err != nil {
 		back := change.to(before)
 		if back == nil {
-			back = c.WriteMounts(r, was)
+			back = c.WriteMounts(r, old)
 		}
 		return errors.Join(err, back)
 	}

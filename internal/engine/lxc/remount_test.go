@@ -296,7 +296,7 @@ func remountBusyElsewhere(t *testing.T, g ground, n *spec.Node) {
 			r.sh("systemd-run --collect --unit=user -p " + space + " sh -c '" + run + "'")
 			// Before it is the program that holds the volume, it is systemd's and the shell.
 			for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
-				if is := r.sh("cat /proc/$(systemctl show -p MainPID --value user)/comm"); is == "sleep" || is == "dozer" {
+				if comm := r.sh("cat /proc/$(systemctl show -p MainPID --value user)/comm"); comm == "sleep" || comm == "dozer" {
 					break
 				}
 			}

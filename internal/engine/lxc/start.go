@@ -71,8 +71,8 @@ func (s start) run(ctx context.Context) error {
 		return errors.Join(err, s.links.giveBack(ctx))
 	}
 	cgroup.Weigh(s.ref.Site) // LXC made the group
-	if has, ok := s.group().Holds(s.r.Limits); !ok {
-		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", s.r.Name, has, s.r.Limits).
+	if limits, ok := s.group().Holds(s.r.Limits); !ok {
+		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", s.r.Name, limits, s.r.Limits).
 			At(s.group().Name()).
 			Try("orrery doctor tells which limits this host can set")
 	}
@@ -134,7 +134,7 @@ func calls(r *nodedir.Record) seccomp.Policy {
 // again and again from inside. A node that does not come so far is the business of whoever gives it
 // orders.
 func (p processes) awaitOrders(ctx context.Context, r *nodedir.Record) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	init, err := p.awaitInit(ctx, r)
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"orrery/internal/tree"
 )
 
-// patience is how long what a killed run has begun may take to end.
-const patience = 30 * time.Second
+// sweepTimeout is how long what a killed run has begun may take to end.
+const sweepTimeout = 30 * time.Second
 
 // Sweep lets nodes go on that a killed run froze, waits for starts and stops that it left under
 // way, kills its commands, and removes what it left beside the nodes.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, problem.New(problem.Failed,
+	ctx, cancel := context.WithTimeoutCause(ctx, sweepTimeout, problem.New(problem.Failed,
 		"processes of a run of site %s that was killed are still at work", site).
 		Try("end those processes and run the same command again"))
 	defer cancel()

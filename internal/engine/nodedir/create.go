@@ -102,18 +102,18 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 	if err != nil {
 		return err
 	}
-	was := r.Node
+	old := r.Node
 	r.Node = *s
-	r.Base, r.Kernel, r.Layer, r.Below, r.Parts, r.Config = was.Base, was.Kernel, was.Layer, was.Below, was.Parts,
-		was.Config
+	r.Base, r.Kernel, r.Layer, r.Below, r.Parts, r.Config = old.Base, old.Kernel, old.Layer, old.Below, old.Parts,
+		old.Config
 	runs := n.Running(ref)
 	switch {
-	case runs && (reshaped(&was, s) || rewired(&was, s) && !n.PlugsNIC):
+	case runs && (reshaped(&old, s) || rewired(&old, s) && !n.PlugsNIC):
 		return problem.New(problem.Surprise, "node %s runs: its interfaces, mounts and privileges cannot be changed",
 			s.Name).At(d.Path()).Try("plan again")
 	case runs:
 		err = running()
-	case (reshaped(&was, s) || rewired(&was, s)) && !s.Imported(): // who boots a disk is told as it boots
+	case (reshaped(&old, s) || rewired(&old, s)) && !s.Imported(): // who boots a disk is told as it boots
 		// It is made this one once more as the node sees its root: the node has written there itself.
 		err = within(d, n.Store, r, func(root stopped) error { return root.personalise(n.Dirs, s) })
 		if err != nil {
@@ -126,17 +126,17 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 		return err
 	}
 	r.Doubt = nil
-	if err := d.Write(r); err != nil || was.Privileged == s.Privileged {
+	if err := d.Write(r); err != nil || old.Privileged == s.Privileged {
 		return err
 	}
 	return d.enclose(r)
 }
 
 // reshaped reports whether two specifications differ in what only a stopped node can change.
-func reshaped(was, is *spec.Node) bool {
-	return was.Privileged != is.Privileged || !slices.Equal(was.Syscalls, is.Syscalls) ||
-		was.MachineID != is.MachineID || !slices.Equal(was.Mounts, is.Mounts)
+func reshaped(old, next *spec.Node) bool {
+	return old.Privileged != next.Privileged || !slices.Equal(old.Syscalls, next.Syscalls) ||
+		old.MachineID != next.MachineID || !slices.Equal(old.Mounts, next.Mounts)
 }
 
 // rewired reports whether they differ in interfaces, but for the bridges on which these are.
-func rewired(was, is *spec.Node) bool { return !slices.Equal(spec.Linked(was), spec.Linked(is)) }
+func rewired(old, next *spec.Node) bool { return !slices.Equal(spec.Linked(old), spec.Linked(next)) }

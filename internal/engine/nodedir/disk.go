@@ -30,14 +30,14 @@ const (
 
 // beginDisk makes an overlay in which nothing is yet, over the image in the store.
 func (m making) beginDisk() error {
-	base, is, err := m.of.Store.OpenDisk(m.r.Base)
+	base, disk, err := m.of.Store.OpenDisk(m.r.Base)
 	if err != nil {
 		return err
 	}
 	defer base.Close()
-	blank := func(f *os.File) error { return foreign.Blank(f, is.Size) }
+	blank := func(f *os.File) error { return foreign.Blank(f, disk.Size) }
 	if m.of.ByHeader {
-		blank = func(f *os.File) error { return foreign.Over(f, is.Size, is.Format) }
+		blank = func(f *os.File) error { return foreign.Over(f, disk.Size, disk.Format) }
 	}
 	if err := makeFile(m.own(overlay), blank); err != nil {
 		return err

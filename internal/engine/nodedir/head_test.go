@@ -24,10 +24,10 @@ func TestHead(t *testing.T) {
 		[]spec.Mount{{Volume: "data"}}
 	d := Dir{path: t.TempDir()}
 	must(t, d.Write(&whole))
-	is, err := d.readHead()
+	got, err := d.readHead()
 	must(t, err)
-	if !reflect.DeepEqual(is, want) {
-		t.Errorf("%+v, want %+v", is, want)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 	var h head
 	for f := range reflect.TypeOf(h).Fields() {

@@ -15,14 +15,14 @@ import (
 func (n *Nodes) Replace(_ context.Context, s *spec.Node) error {
 	ref := engine.RefOf(s)
 	d := n.Dir(ref)
-	was, err := n.Record(ref)
+	old, err := n.Record(ref)
 	if err != nil {
 		return err
 	}
 	if err := n.mayBeReplaced(ref); err != nil {
 		return err
 	}
-	fresh := making{d.beside("new"), &Record{Node: *s, Slot: was.Slot}, n}
+	fresh := making{d.beside("new"), &Record{Node: *s, Slot: old.Slot}, n}
 	if err := fresh.make(); err != nil {
 		return err
 	}

@@ -100,11 +100,11 @@ func TestLife(t *testing.T) {
 // neither replaced nor restored.
 func TestKept(t *testing.T) {
 	mayChown(t)
-	n, was, is := nodesIn(t.TempDir()), privileged(2, "one"), privileged(2, "two")
-	ref := engine.RefOf(was)
-	must(t, n.Create(t.Context(), was))
+	n, old, next := nodesIn(t.TempDir()), privileged(2, "one"), privileged(2, "two")
+	ref := engine.RefOf(old)
+	must(t, n.Create(t.Context(), old))
 	wrote(t, n, ref, "former")
-	must(t, n.Replace(t.Context(), is))
+	must(t, n.Replace(t.Context(), next))
 	if r, err := n.Record(ref); err != nil || r.Base != "two" || reads(n, ref) != "" {
 		t.Errorf("replaced by %+v with %q: %v", r, reads(n, ref), err)
 	}
@@ -115,7 +115,7 @@ func TestKept(t *testing.T) {
 	if err := n.Restore(t.Context(), ref); err == nil {
 		t.Error("restored twice")
 	}
-	must(t, n.Replace(t.Context(), is))
+	must(t, n.Replace(t.Context(), next))
 	if got := beside(t, n); !slices.Equal(got, []string{".2-former", "2"}) {
 		t.Errorf("before it is settled: %v", got)
 	}
@@ -125,7 +125,7 @@ func TestKept(t *testing.T) {
 	}
 	n.Running = func(engine.Ref) bool { return true }
 	for what, err := range map[string]error{
-		"replaced": n.Replace(t.Context(), was), "restored": n.Restore(t.Context(), ref),
+		"replaced": n.Replace(t.Context(), old), "restored": n.Restore(t.Context(), ref),
 		"injected": n.Inject(t.Context(), ref),
 		"reshaped": n.Change(&spec.Node{Site: "s", Name: "a", ID: 2, MachineID: "other"}, nil),
 	} {
@@ -196,14 +196,14 @@ func TestChangeInterfaces(t *testing.T) {
 	ref := engine.RefOf(s)
 	must(t, n.Create(t.Context(), s))
 	n.Running = func(engine.Ref) bool { return true }
-	is := *s
-	is.NICs = []spec.NIC{{Name: "eth0", Network: "lan", MAC: "02:00:00:00:00:01"}}
+	changed := *s
+	changed.NICs = []spec.NIC{{Name: "eth0", Network: "lan", MAC: "02:00:00:00:00:01"}}
 	fails := func() error { return errors.New("the guest does not take it") }
-	if err := n.Change(&is, fails); problem.Exit(err) != int(problem.Surprise) {
+	if err := n.Change(&changed, fails); problem.Exit(err) != int(problem.Surprise) {
 		t.Error(err)
 	}
 	n.PlugsNIC = true
-	if err := n.Change(&is, fails); err == nil || !strings.Contains(err.Error(), "does not take it") {
+	if err := n.Change(&changed, fails); err == nil || !strings.Contains(err.Error(), "does not take it") {
 		t.Error(err)
 	}
 	if r, err := n.Record(ref); err != nil || len(r.NICs) != 0 {
@@ -217,7 +217,7 @@ func TestChangeInterfaces(t *testing.T) {
 	if err != nil || len(listed) != 1 || !slices.Equal(listed[0].Doubt, r.Doubt) {
 		t.Errorf("%+v, %v", listed, err)
 	}
-	must(t, n.Change(&is, func() error { return nil }))
+	must(t, n.Change(&changed, func() error { return nil }))
 	if r, err := n.Record(ref); err != nil || len(r.NICs) != 1 || len(r.Doubt) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -59,16 +59,16 @@ func files(t *testing.T, all []byte) map[string]string {
 func TestImage(t *testing.T) {
 	all, err := some().Image()
 	must(t, err)
-	has := files(t, all)
+	got := files(t, all)
 	var user struct {
 		Hostname string
 		Users    []map[string]any
 		Keys     map[string]string   `json:"ssh_keys"`
 		Write    []map[string]string `json:"write_files"`
 	}
-	text, ok := strings.CutPrefix(has["user-data"], "#cloud-config\n")
+	text, ok := strings.CutPrefix(got["user-data"], "#cloud-config\n")
 	if !ok {
-		t.Error(has["user-data"])
+		t.Error(got["user-data"])
 	}
 	must(t, json.Unmarshal([]byte(text), &user))
 	if strings.Contains(text, "[]") || strings.Contains(text, "null") {
@@ -87,20 +87,20 @@ func TestImage(t *testing.T) {
 			AcceptRA  *bool `json:"accept-ra"`
 		}
 	}
-	must(t, json.Unmarshal([]byte(has["network-config"]), &network))
+	must(t, json.Unmarshal([]byte(got["network-config"]), &network))
 	if e := network.Ethernets; e["eth0"].Match.MACAddress != "02:00:00:00:00:01" ||
 		e["eth0"].Routes[0]["via"] != "10.1.0.1" || e["eth1"].MTU != 9000 || e["eth1"].Routes != nil ||
 		e["eth2"].Addresses[0] != "169.254.77.15/24" {
-		t.Error(has["network-config"])
+		t.Error(got["network-config"])
 	}
 	if ra := network.Ethernets["eth0"].AcceptRA; ra == nil || *ra {
-		t.Error("it would believe router advertisements: " + has["network-config"])
+		t.Error("it would believe router advertisements: " + got["network-config"])
 	}
-	if strings.Contains(has["network-config"], "null") || strings.Contains(has["user-data"], "null") {
+	if strings.Contains(got["network-config"], "null") || strings.Contains(got["user-data"], "null") {
 		t.Error("there is a null, on which cloud-init fails")
 	}
-	if !strings.Contains(has["meta-data"], `"instance-id":"orrery-0123"`) {
-		t.Error(has["meta-data"])
+	if !strings.Contains(got["meta-data"], `"instance-id":"orrery-0123"`) {
+		t.Error(got["meta-data"])
 	}
 }
 

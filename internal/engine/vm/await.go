@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Patience is how long a guest may take until its agent answers, and then until its systemd takes orders.
-type Patience struct{ Agent, Orders time.Duration }
+// Timeouts is how long a guest may take until its agent answers, and then until its systemd takes orders.
+type Timeouts struct{ Agent, Orders time.Duration }
 
 // Await waits until the agent of a machine that was started answers and the guest's systemd listens
 // to systemctl(1). A guest that does not come so far is the business of whoever sends it orders.
 // One that is off is not waited for: off waits for that.
-func (a *Agents) Await(ctx context.Context, m Machine, bound Patience, off func(context.Context) error) error {
+func (a *Agents) Await(ctx context.Context, m Machine, bound Timeouts, off func(context.Context) error) error {
 	waiting, cancel := context.WithTimeoutCause(ctx, bound.Agent,
 		fmt.Errorf("its agent has not answered within %v", bound.Agent))
 	defer cancel()

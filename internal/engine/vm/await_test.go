@@ -72,7 +72,7 @@ func TestAwaitDying(t *testing.T) {
 	}
 	a := &Agents{Nodes: &nodedir.Nodes{Running: func(engine.Ref) bool { return !isOff.Load() }}}
 	m := Machine{Ref: engine.Ref{Site: "s", Name: "n", ID: 1}, Run: dir}
-	err = a.Await(t.Context(), m, Patience{Agent: time.Minute, Orders: time.Minute}, off)
+	err = a.Await(t.Context(), m, Timeouts{Agent: time.Minute, Orders: time.Minute}, off)
 	if err == nil || !strings.Contains(err.Error(), "switched off before its init was up") {
 		t.Error(err)
 	}

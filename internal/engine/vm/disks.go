@@ -103,8 +103,8 @@ func (m Machine) DiskProblem(d site.Drive, what string, err error) *problem.Prob
 // What may be in a machine's directory of disks: files, and bytes of what its guest has been shown,
 // which is read as a whole.
 const (
-	mostFiles = 1000
-	mostShown = 128 << 20
+	maxFiles      = 1000
+	maxShownBytes = 128 << 20
 )
 
 // TakeDisks looks at what has come of a machine's disks from another host, in a private layer:
@@ -124,7 +124,7 @@ func TakeDisks(node, layer string) error {
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return strange(node, layer, Hold)
 	}
-	names, err := root.Names(Hold, mostFiles)
+	names, err := root.Names(Hold, maxFiles)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func TakeDisks(node, layer string) error {
 		case kind != "."+site.QCow2 && kind != "."+site.RawFile && name != SeenFile:
 			// marks of disks are made at the next start
 			err = root.RemoveAll(at)
-		case st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1 || name == SeenFile && st.Size > mostShown:
+		case st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1 || name == SeenFile && st.Size > maxShownBytes:
 			err = strange(node, layer, at)
 		default:
 			err = root.Own(at, 0, 0, 0o600)

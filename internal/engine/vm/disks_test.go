@@ -44,7 +44,7 @@ func TestTakeDisks(t *testing.T) {
 		}, SeenFile, nil},
 		"more shown than there is": {func(_, hold string) error {
 			at := filepath.Join(hold, SeenFile)
-			return cmp.Or(os.WriteFile(at, nil, 0o600), os.Truncate(at, mostShown+1))
+			return cmp.Or(os.WriteFile(at, nil, 0o600), os.Truncate(at, maxShownBytes+1))
 		}, SeenFile, nil},
 		"a directory": {func(_, hold string) error { return os.Mkdir(filepath.Join(hold, "more.raw"), 0o700) }, "more.raw",
 			nil},

@@ -54,7 +54,7 @@ func TestAwait(t *testing.T) {
 		"given up": {given, time.Hour, on, "enough"},
 	} {
 		n := nodes(t, true)
-		err := (&Agents{Nodes: n}).Await(c.ctx, Of(n, db), Patience{c.bound, time.Hour}, c.off)
+		err := (&Agents{Nodes: n}).Await(c.ctx, Of(n, db), Timeouts{c.bound, time.Hour}, c.off)
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v", name, err)
 		}

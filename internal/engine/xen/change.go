@@ -16,17 +16,17 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 
 // changeRunning moves the links that are not where they shall be, all or none. What Xen has been
 // told of processors, memory and disks stays.
-func (e *Engine) changeRunning(ctx context.Context, is *spec.Node) error {
-	ref := engine.RefOf(is)
-	was, err := e.Record(ref)
+func (e *Engine) changeRunning(ctx context.Context, node *spec.Node) error {
+	ref := engine.RefOf(node)
+	old, err := e.Record(ref)
 	if err != nil {
 		return err
 	}
-	if spec.Digest(was.Limits) != spec.Digest(is.Limits) || was.Xen != is.Xen ||
-		spec.Digest(was.VM) != spec.Digest(is.VM) {
+	if spec.Digest(old.Limits) != spec.Digest(node.Limits) || old.Xen != node.Xen ||
+		spec.Digest(old.VM) != spec.Digest(node.VM) {
 		return problem.New(problem.Surprise,
-			"node %s runs: the type, the processors, the memory and the disks of its domain cannot be changed", is.Name).
+			"node %s runs: the type, the processors, the memory and the disks of its domain cannot be changed", node.Name).
 			At(e.Dir(ref).Path()).Try("plan again")
 	}
-	return vm.MoveLinks(ctx, is, e.Runner(ref))
+	return vm.MoveLinks(ctx, node, e.Runner(ref))
 }

@@ -104,8 +104,8 @@ func (d *domain) link(i int) string { return d.run + "/link" + strconv.Itoa(i) }
 // plain is a path that the toolstack takes as it is: it has no way to write others in lists.
 var plain = pattern.New(`^/[A-Za-z0-9._/+@:-]*$`)
 
-// mostPath is how long the path of a socket may be (sun_path of unix(7)).
-const mostPath = 107
+// maxPathBytes is how long the path of a socket may be (sun_path of unix(7)).
+const maxPathBytes = 107
 
 // sound wants that nothing in the configuration means something else there.
 func (d *domain) sound(string) error {
@@ -122,16 +122,16 @@ func (d *domain) sound(string) error {
 				Try("set ORRERY_STATE and ORRERY_RUN to directories whose names have letters, digits and dashes only")
 		}
 	}
-	if len(d.run)+1+len(rpc.Socket(ports)) > mostPath {
+	if len(d.run)+1+len(rpc.Socket(ports)) > maxPathBytes {
 		return problem.New(problem.Unable, "the path of the sockets of %s is too long", d.name).At(d.run).
 			Try("set ORRERY_RUN to a shorter one")
 	}
 	return nil
 }
 
-// mostLine is how much of a kernel's command line a guest of the type PV gets; the rest would be
+// maxLineBytes is how much of a kernel's command line a guest of the type PV gets; the rest would be
 // cut off (MAX_GUEST_CMDLINE of Xen's public/xen.h).
-const mostLine = 1023
+const maxLineBytes = 1023
 
 // kernelLine is the command line of the guest's kernel (kernel-parameters.txt), with what
 // orrery-guest is to know.
@@ -151,10 +151,10 @@ func (d *domain) kernelLine(n *spec.Node) (string, error) {
 	// Names of cards are given by orrery-guest. Nobody logs in at a console, and there is no screen.
 	line := strings.Join([]string{"console=hvc0", "quiet", "net.ifnames=0", "systemd.getty_auto=no",
 		"systemd.mask=getty@tty1.service", word}, " ")
-	if n.Xen.Kind() == site.PV && len(line) > mostLine {
+	if n.Xen.Kind() == site.PV && len(line) > maxLineBytes {
 		return "", problem.New(problem.Mistake,
 			"node %s: a guest of the type pv is told of its networks and volumes in %d bytes, and takes %d", n.Name, len(line),
-			mostLine).
+			maxLineBytes).
 			Try(`write xen.type = "pvh", or take some networks or volumes out`)
 	}
 	return line, nil

@@ -162,16 +162,16 @@ exec xenstore-write "$XENBUS_PATH/hotplug-status" connected
 
 // TestBackendTravels: what the toolstack's child reads is what was planned.
 func TestBackendTravels(t *testing.T) {
-	is := &foundation{}
-	is.backend.At, is.backend.User, is.backend.Shares, is.backend.Devices, is.backend.Program = "/cell", 65536,
+	f := &foundation{}
+	f.backend.At, f.backend.User, f.backend.Shares, f.backend.Devices, f.backend.Program = "/cell", 65536,
 		[]string{"/a"}, []string{"xen/privcmd"}, "/usr/libexec/xen-qemu-system-i386"
-	text, err := json.Marshal(is.backend)
+	text, err := json.Marshal(f.backend)
 	if err != nil {
 		t.Fatal(err)
 	}
-	was := is.backend
-	is = &foundation{}
-	if err := json.Unmarshal(text, &is.backend); err != nil || spec.Digest(is.backend) != spec.Digest(was) {
+	want := f.backend
+	f = &foundation{}
+	if err := json.Unmarshal(text, &f.backend); err != nil || spec.Digest(f.backend) != spec.Digest(want) {
 		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -71,15 +71,15 @@ func (t terminal) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// mostPrinted is how much is told of what a guest has printed, in bytes.
-const mostPrinted = 1 << 20
+// maxPrintedBytes is how much is told of what a guest has printed, in bytes.
+const maxPrintedBytes = 1 << 20
 
 // Printed returns what Xen's daemon has recorded, if it is told to record: of all domains that the
 // node ever was.
 func (c console) Printed() ([]byte, error) { return printed(consoles + c.m.domain() + ".log") }
 
 func printed(path string) ([]byte, error) {
-	text, err := last(path, mostPrinted)
+	text, err := last(path, maxPrintedBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return []byte("(What was printed before is not kept: XENCONSOLED_TRACE=guest in /etc/default/xen has that done.)\n"),
 			nil

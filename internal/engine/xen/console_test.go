@@ -83,8 +83,8 @@ func TestPrinted(t *testing.T) {
 	if text, err := printed(path); err != nil || !strings.Contains(string(text), "XENCONSOLED_TRACE=guest") {
 		t.Errorf("%q, %v", text, err)
 	}
-	must(t, os.WriteFile(path, []byte("old"+strings.Repeat("x", mostPrinted-1)+"\n"), 0o600))
-	if text, err := printed(path); err != nil || len(text) != mostPrinted || !strings.HasSuffix(string(text), "x\n") ||
+	must(t, os.WriteFile(path, []byte("old"+strings.Repeat("x", maxPrintedBytes-1)+"\n"), 0o600))
+	if text, err := printed(path); err != nil || len(text) != maxPrintedBytes || !strings.HasSuffix(string(text), "x\n") ||
 		strings.HasPrefix(string(text), "o") {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}

@@ -62,16 +62,16 @@ func (f *foundation) addDisks(m machine, r *nodedir.Record) error {
 		if err = errors.Join(err, file.Close()); err != nil {
 			return err
 		}
-		is := drive{deviceOf(i), confine.InSet(firstSet + i), one.Disk}
+		entry := drive{deviceOf(i), confine.InSet(firstSet + i), one.Disk}
 		if one.IsDevice() {
-			is.format = ""
-			if is.path, err = filepath.EvalSymlinks(one.Disk); err != nil {
+			entry.format = ""
+			if entry.path, err = filepath.EvalSymlinks(one.Disk); err != nil {
 				return err
 			}
 		} else {
 			f.backend.Files = append(f.backend.Files, confine.Opened{Path: d.Path, Set: firstSet + i, Writes: true})
 		}
-		f.drives = append(f.drives, is)
+		f.drives = append(f.drives, entry)
 		if short {
 			f.short = append(f.short, i)
 		}

@@ -182,15 +182,15 @@ func disksOfGuests(t *testing.T, w world) {
 	w.reboot(t, ref)
 	wantHanded(t, m, "data.qcow2", "log.raw")
 
-	is := *n
-	is.VM.Disks = is.VM.Disks[1:]
-	if err := w.Change(t.Context(), &is); problem.Exit(err) != int(problem.Surprise) {
+	changed := *n
+	changed.VM.Disks = changed.VM.Disks[1:]
+	if err := w.Change(t.Context(), &changed); problem.Exit(err) != int(problem.Surprise) {
 		t.Errorf("they change while it runs: %v", err)
 	}
 	must(t, w.Stop(t.Context(), ref))
 	must(t, os.WriteFile(filepath.Join(m.Disks(), "log.raw"), []byte("kept"), 0o600))
-	is.VM.Disks[0].Size = 128 << 20
-	must(t, w.Change(t.Context(), &is))
+	changed.VM.Disks[0].Size = 128 << 20
+	must(t, w.Change(t.Context(), &changed))
 	must(t, w.Start(t.Context(), ref))
 	wantHanded(t, m, "log.raw")
 	text, err := os.ReadFile(filepath.Join(m.Disks(), "log.raw"))

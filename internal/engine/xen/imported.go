@@ -19,12 +19,12 @@ import (
 // root, its QEMU gets the directory with what the node has written to that, and finds the image in
 // the store open.
 func foundImported(nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundation, error) {
-	base, is, err := nodes.Store.OpenDisk(r.Base)
+	base, disk, err := nodes.Store.OpenDisk(r.Base)
 	if err != nil {
 		return nil, err
 	}
 	defer base.Close()
-	if err := m.CheckDisk(is.Format); err != nil {
+	if err := m.CheckDisk(disk.Format); err != nil {
 		return nil, err
 	}
 	f, err := newFoundation(m, r, &rootfs.Overlay{Upper: m.Private(), Target: m.Root(), IDs: r.IDs()})

@@ -91,8 +91,8 @@ func TestWithoutXen(t *testing.T) {
 	lack := problem.New(problem.Unable, "this host does not run on Xen").Try("boot Xen")
 	e.lacks = func() error { return lack }
 	e.dom0 = e.lacks
-	if able := e.Capabilities(); able.Unable != (observe.Lack{What: lack.What, Cure: lack.Cure}) || able.Accel != "" {
-		t.Errorf("%+v", able)
+	if caps := e.Capabilities(); caps.Unable != (observe.Lack{What: lack.What, Cure: lack.Cure}) || caps.Accel != "" {
+		t.Errorf("%+v", caps)
 	}
 	if err := e.Start(t.Context(), m.Ref); problem.Exit(err) != int(problem.Unable) {
 		t.Errorf("it starts: %v", err)

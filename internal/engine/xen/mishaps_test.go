@@ -87,7 +87,7 @@ func createHalf(t *testing.T, w world, n *spec.Node) {
 // createHangs: who gives up waiting leaves nothing.
 func createHangs(t *testing.T, w world, n *spec.Node) {
 	w.dom0.order(t, "create", "hang")
-	if err := w.Start(soon(t), engine.RefOf(n)); err == nil || !strings.Contains(words(err), "deadline") {
+	if err := w.Start(within(t), engine.RefOf(n)); err == nil || !strings.Contains(words(err), "deadline") {
 		t.Errorf("start: %v", err)
 	}
 	w.dom0.order(t, "create", "")
@@ -99,7 +99,7 @@ func createHangs(t *testing.T, w world, n *spec.Node) {
 func pauseHangs(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	w.dom0.order(t, "pause", "hang")
-	w.wantFailed(t, "freeze", w.Freeze(soon(t), engine.RefOf(n)), "does not stand still")
+	w.wantFailed(t, "freeze", w.Freeze(within(t), engine.RefOf(n)), "does not stand still")
 	w.dom0.order(t, "pause", "")
 	if got := w.state(t, n); got != string(observe.Running) {
 		t.Errorf("it is %s", got)
@@ -154,12 +154,12 @@ func guestPowersOff(t *testing.T, w world, n *spec.Node) {
 // backendDies: without QEMU a guest is as good as dead. It does not go on beside one that is started then.
 func backendDies(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
-	was := w.domainOf(t, n)
-	must(t, unix.Kill(was.Backend, unix.SIGKILL))
+	before := w.domainOf(t, n)
+	must(t, unix.Kill(before.Backend, unix.SIGKILL))
 	eventually(t, "stopped", func() bool { return w.state(t, n) == string(observe.Stopped) })
 	w.runs(t, n)
-	if is := w.domainOf(t, n); is.ID == was.ID || unix.Kill(was.Guest, 0) == nil {
-		t.Errorf("domain %d goes on; the new one is %d", was.ID, is.ID)
+	if after := w.domainOf(t, n); after.ID == before.ID || unix.Kill(before.Guest, 0) == nil {
+		t.Errorf("domain %d goes on; the new one is %d", before.ID, after.ID)
 	}
 	must(t, unix.Kill(w.domainOf(t, n).Backend, unix.SIGKILL))
 	eventually(t, "stopped", func() bool { return w.state(t, n) == string(observe.Stopped) })
@@ -183,7 +183,7 @@ func nobodyWatches(t *testing.T, w world, n *spec.Node) {
 func deafGuest(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	must(t, w.domainOf(t, n).group().SetFrozen(true))
-	if err := w.Stop(soon(t), engine.RefOf(n)); err != nil {
+	if err := w.Stop(within(t), engine.RefOf(n)); err != nil {
 		t.Errorf("stop: %v", err)
 	}
 	w.wantNothing(t, n)
@@ -196,10 +196,11 @@ func toolstackGone(t *testing.T, w world, n *spec.Node) {
 	path := os.Getenv("PATH")
 	must(t, os.Setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"))
 	err := w.Destroy(t.Context(), engine.RefOf(n))
-	was := w.state(t, n)
+	state := w.state(t, n)
 	must(t, os.Setenv("PATH", path))
-	if problem.Exit(err) == 0 || !strings.Contains(words(err), "xl, is not installed") || was != string(observe.Running) {
-		t.Errorf("destroy: %v; the node is %q", err, was)
+	if problem.Exit(err) == 0 || !strings.Contains(words(err), "xl, is not installed") ||
+		state != string(observe.Running) {
+		t.Errorf("destroy: %v; the node is %q", err, state)
 	}
 	w.gone(t, n)
 }

@@ -242,9 +242,9 @@ func (d dom0) take(name, config string) (one guestDomain, err error) {
 }
 
 // eventually waits until something is so.
-func eventually(t *testing.T, what string, so func() bool) {
+func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for begun := time.Now(); !so(); time.Sleep(10 * time.Millisecond) {
+	for begun := time.Now(); !condition(); time.Sleep(10 * time.Millisecond) {
 		if time.Since(begun) > time.Minute {
 			t.Fatalf("%s: not within a minute", what)
 		}

@@ -14,13 +14,13 @@ import (
 	"orrery/internal/observe"
 )
 
-// patience is how long a guest may take to come up, by what runs it: on an emulated processor, Xen
+// bootTimeouts is how long a guest may take to come up, by what runs it: on an emulated processor, Xen
 // emulates once more. One that gives up is not waited for.
-func patience(accel string) vm.Patience {
+func bootTimeouts(accel string) vm.Timeouts {
 	if accel == observe.TCG {
-		return vm.Patience{Agent: 20 * time.Minute, Orders: 10 * time.Minute}
+		return vm.Timeouts{Agent: 20 * time.Minute, Orders: 10 * time.Minute}
 	}
-	return vm.Patience{Agent: 2 * time.Minute, Orders: time.Minute}
+	return vm.Timeouts{Agent: 2 * time.Minute, Orders: time.Minute}
 }
 
 // Start boots a node.
@@ -69,7 +69,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 	if err := f.growImages(ctx, m, r.VM.Drives()); err != nil {
 		return err
 	}
-	if err := e.agents.Await(ctx, m.Machine, patience(accel()), m.awaitOff); err != nil {
+	if err := e.agents.Await(ctx, m.Machine, bootTimeouts(accel()), m.awaitOff); err != nil {
 		return m.StartProblem(err, lastWords(m.domain()))
 	}
 	return ctx.Err()

@@ -65,13 +65,13 @@ func lacks() error {
 
 // Capabilities says what guests of Xen can do here, if they can run.
 func (e *Engine) Capabilities() observe.Capabilities {
-	able := observe.Capabilities{MoveNIC: true, Keep: true}
+	caps := observe.Capabilities{MoveNIC: true, Keep: true}
 	if err := e.lacks(); err != nil {
-		able.Unable = vm.LackOf(err)
-		return able
+		caps.Unable = vm.LackOf(err)
+		return caps
 	}
-	able.Accel = accel()
-	return able
+	caps.Accel = accel()
+	return caps
 }
 
 // accel says what runs guests: Xen, by the processor, unless Xen itself runs in emulation.

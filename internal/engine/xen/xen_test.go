@@ -48,12 +48,12 @@ func newWorld(t *testing.T) world {
 func (w world) reboot(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	domain := w.machine(ref).domain()
-	was, err := w.dom0.domain(domain)
+	before, err := w.dom0.domain(domain)
 	must(t, err)
 	_ = w.Runner(ref).Run(t.Context(), host.Command{Args: []string{"kill", "-s", fmt.Sprint(int(reboots)), "1"}})
 	eventually(t, "another domain", func() bool {
-		is, err := w.dom0.domain(domain)
-		return err == nil && is.ID != was.ID
+		after, err := w.dom0.domain(domain)
+		return err == nil && after.ID != before.ID
 	})
 	eventually(t, "an agent", func() bool {
 		return w.Runner(ref).Run(t.Context(), host.Command{Args: []string{"true"}}) == nil
@@ -120,8 +120,8 @@ func words(err error) string {
 	return strings.TrimSpace(err.Error())
 }
 
-// soon is a context that ends in a moment.
-func soon(t *testing.T) context.Context {
+// within is a context that ends in a moment.
+func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	t.Cleanup(cancel)
 	return ctx

@@ -29,20 +29,20 @@ func (place) Await(ctx context.Context, path string) error {
 	stop := context.AfterFunc(ctx, func() { _, _ = theirs.Write([]byte{0}) })
 	defer stop()
 	for {
-		there, err := awaitChange(path, mounts, int(ours.Fd()))
+		exists, err := awaitChange(path, mounts, int(ours.Fd()))
 		switch {
 		case err != nil:
 			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case there:
+		case exists:
 			return nil
 		}
 	}
 }
 
 // awaitChange waits until something may have changed at a path, if there is nothing now.
-func awaitChange(path string, mounts, over int) (there bool, err error) {
+func awaitChange(path string, mounts, over int) (exists bool, err error) {
 	made, err := unix.InotifyInit1(unix.IN_CLOEXEC)
 	if err != nil {
 		return false, os.NewSyscallError("inotify_init1", err)

@@ -44,13 +44,13 @@ func withSerial(sys, serial string) (names []string) {
 
 // unused checks one disk by its name. Programs such as udev open a disk for a moment, so it tries again.
 func unused(ctx context.Context, name string) error {
-	for tries := 1; ; tries++ {
+	for attempt := 1; ; attempt++ {
 		by, err := diskUsers(name)
 		var used *rpc.InUse
 		if !errors.As(err, &used) && len(by) == 0 {
 			return err
 		}
-		if tries == forgetting {
+		if attempt == forgetting {
 			return &rpc.InUse{By: strings.Join(by, ", ")}
 		}
 		if err := host.Pause(ctx, meanwhile); err != nil {
@@ -78,7 +78,7 @@ func diskUsers(name string) (by []string, err error) {
 		by = append(by, layersOn(part)...)
 		by = append(by, users("/dev/"+filepath.Base(part))...)
 	}
-	return by[:min(len(by), mostUsers)], err
+	return by[:min(len(by), maxUsers)], err
 }
 
 // parts returns the directories in /sys of a disk and its partitions.

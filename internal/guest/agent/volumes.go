@@ -31,7 +31,7 @@ var ( // but in tests
 const (
 	forgetting = 10                     // is how often it is tried to let go of one
 	meanwhile  = 100 * time.Millisecond // is what is between two tries
-	mostUsers  = 5                      // is how many are named who use a place
+	maxUsers   = 5                      // is how many are named who use a place
 )
 
 // Forget unmounts, in the namespace of init and in all that services have, what the host has
@@ -56,12 +56,12 @@ func (place) Find(ctx context.Context, places []string) error {
 }
 
 func forget(ctx context.Context, path string) error {
-	for tries := 1; ; tries++ {
+	for attempt := 1; ; attempt++ {
 		gone, err := unmount(path)
 		if gone || err != nil {
 			return err
 		}
-		if who := users(path); len(who) > 0 || tries == forgetting {
+		if who := users(path); len(who) > 0 || attempt == forgetting {
 			return &rpc.InUse{By: strings.Join(who, ", ")}
 		}
 		if err := host.Pause(ctx, meanwhile); err != nil {
@@ -81,8 +81,8 @@ func unmount(path string) (gone bool, err error) {
 				if err != nil {
 					return err
 				}
-				top, there := at(path, all)
-				if !there {
+				top, ok := at(path, all)
+				if !ok {
 					return nil
 				}
 				if !volume(top) {
@@ -106,13 +106,13 @@ func unmount(path string) (gone bool, err error) {
 }
 
 // at returns what is mounted last at a place, if a volume is among it.
-func at(path string, table []rootfs.Mounted) (top rootfs.Mounted, there bool) {
+func at(path string, table []rootfs.Mounted) (top rootfs.Mounted, ok bool) {
 	for _, m := range table {
 		if m.At == path {
-			top, there = m, there || volume(m)
+			top, ok = m, ok || volume(m)
 		}
 	}
-	return top, there
+	return top, ok
 }
 
 // volume reports whether something that is mounted is a volume as a whole, not a part of one that
@@ -151,7 +151,7 @@ func users(path string) (all []string) {
 			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 			all = append(all, fmt.Sprintf("%s (process %d) with %s", strings.TrimSpace(string(name)), pid, file))
 		}
-		if len(all) == mostUsers {
+		if len(all) == maxUsers {
 			break
 		}
 	}
@@ -177,7 +177,7 @@ func used(pid int, path string) string {
 }
 
 func find(ctx context.Context, path string) error {
-	for tries := 1; ; tries++ {
+	for attempt := 1; ; attempt++ {
 		dir, err := os.Open(path + "/.") // its being opened as a directory lets the kernel mount it
 		if err == nil {
 			err = dir.Close()
@@ -186,10 +186,10 @@ func find(ctx context.Context, path string) error {
 		if unread != nil {
 			return unread
 		}
-		if top, there := at(path, table); there && volume(top) {
+		if top, ok := at(path, table); ok && volume(top) {
 			return nil
 		}
-		if tries == finding {
+		if attempt == finding {
 			return errors.Join(fmt.Errorf("no volume is seen at %s", path), err)
 		}
 		if err := dropCaches(); err != nil {

@@ -61,9 +61,9 @@ const NICsFile = "etc/orrery/.nics.json"
 // key is the word of the kernel's command line that has the Config.
 const key = "orrery.config="
 
-// mostEncoded bounds that word: the kernel takes 2,048 bytes on x86 and cuts off what is more
+// maxEncodedBytes bounds that word: the kernel takes 2,048 bytes on x86 and cuts off what is more
 // (COMMAND_LINE_SIZE), and other words must fit, too.
-const mostEncoded = 1800
+const maxEncodedBytes = 1800
 
 // Encode returns the word of the kernel's command line by which the guest is told.
 func (c *Config) Encode() (string, error) {
@@ -72,10 +72,10 @@ func (c *Config) Encode() (string, error) {
 		return "", err
 	}
 	word := key + base64.RawURLEncoding.EncodeToString(text)
-	if len(word) > mostEncoded {
+	if len(word) > maxEncodedBytes {
 		return "", problem.New(problem.Mistake,
 			"%d network interfaces take %d bytes on the command line of the machine's kernel; there is room for %d",
-			len(c.NICs), len(word), mostEncoded).
+			len(c.NICs), len(word), maxEncodedBytes).
 			Try("give the node fewer interfaces")
 	}
 	return word, nil

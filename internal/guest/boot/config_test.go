@@ -23,17 +23,17 @@ func aConfig(nics int) *Config {
 
 func TestConfigComesBack(t *testing.T) {
 	for _, n := range []int{0, 1, 8} {
-		is := aConfig(n)
-		word, err := is.Encode()
+		want := aConfig(n)
+		word, err := want.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.ContainsAny(word, " \"'\n") || len(word) > mostEncoded {
+		if strings.ContainsAny(word, " \"'\n") || len(word) > maxEncodedBytes {
 			t.Errorf("%d interfaces make %q", n, word)
 		}
 		back, err := Decode("quiet " + word + " console=ttyS0\n")
-		if err != nil || !reflect.DeepEqual(is, back) {
-			t.Errorf("%+v came back as %+v, %v", is, back, err)
+		if err != nil || !reflect.DeepEqual(want, back) {
+			t.Errorf("%+v came back as %+v, %v", want, back, err)
 		}
 	}
 }

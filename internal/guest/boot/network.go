@@ -35,8 +35,8 @@ func (c *Config) join() error {
 	return nil
 }
 
-// mostTold bounds what is read of them, in bytes.
-const mostTold = 1 << 20
+// maxReplyBytes bounds what is read of them, in bytes.
+const maxReplyBytes = 1 << 20
 
 // told reads which interfaces a machine has, in its root.
 func told(root string) (nics []NIC, err error) {
@@ -45,7 +45,7 @@ func told(root string) (nics []NIC, err error) {
 		return nil, fmt.Errorf("what the host says of the network interfaces: %w", err)
 	}
 	defer f.Close()
-	if err := json.NewDecoder(io.LimitReader(f, mostTold)).Decode(&nics); err != nil {
+	if err := json.NewDecoder(io.LimitReader(f, maxReplyBytes)).Decode(&nics); err != nil {
 		return nil, fmt.Errorf("what the host says of the network interfaces, /%s: %w", NICsFile, err)
 	}
 	return nics, nil
@@ -127,20 +127,20 @@ func refuseRouters(name string) {
 }
 
 func (n *NIC) among(links []netlink.Link) (netlink.Link, error) {
-	var there []string
+	var macs []string
 	for _, l := range links {
 		mac := l.Attrs().HardwareAddr.String()
 		if strings.EqualFold(mac, n.MAC) {
 			return l, nil
 		}
 		if mac != "" {
-			there = append(there, mac)
+			macs = append(macs, mac)
 		}
 	}
-	if len(there) == 0 {
+	if len(macs) == 0 {
 		return nil, fmt.Errorf("the machine has none, or the image's kernel has no driver for it")
 	}
-	return nil, fmt.Errorf("the machine has only %s", strings.Join(there, ", "))
+	return nil, fmt.Errorf("the machine has only %s", strings.Join(macs, ", "))
 }
 
 // name renames the interface. The kernel numbers interfaces as it finds them, so another may have

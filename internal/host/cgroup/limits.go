@@ -124,8 +124,8 @@ func (g Group) Limit(node string, l site.Limits) error {
 				At(path(f)).Because(errors.Unwrap(err)).Try("a limit below what the node uses now cannot be set while it runs")
 		}
 	}
-	if has, ok := g.Holds(l); !ok {
-		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", node, has, g.at.settable(l)).
+	if held, ok := g.Holds(l); !ok {
+		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", node, held, g.at.settable(l)).
 			At(filepath.Join(string(g.at), g.name))
 	}
 	return nil
@@ -134,16 +134,16 @@ func (g Group) Limit(node string, l site.Limits) error {
 // Holds reports whether limits are in force, so far as this host can limit, and returns those that
 // are: a share of the processors that the kernel rounds to the same, and a pin to the same ones, as
 // they are in l.
-func (g Group) Holds(l site.Limits) (has site.Limits, ok bool) {
-	has = g.Limits()
-	ok = equal(has, g.at.settable(l))
-	if sameCpus(has.Cpus, l.Cpus) {
-		has.Cpus = l.Cpus
+func (g Group) Holds(l site.Limits) (held site.Limits, ok bool) {
+	held = g.Limits()
+	ok = equal(held, g.at.settable(l))
+	if sameCpus(held.Cpus, l.Cpus) {
+		held.Cpus = l.Cpus
 	}
-	if samePin(has.Pin, l.Pin) {
-		has.Pin = l.Pin
+	if samePin(held.Pin, l.Pin) {
+		held.Pin = l.Pin
 	}
-	return has, ok
+	return held, ok
 }
 
 // settable drops what this host cannot limit: version 1 counts memory and swap together, and so

@@ -94,7 +94,7 @@ func (b branch) make() error {
 // for all at once, then, if the kernel refuses one, for each: whoever sets a limit is told that
 // there is no file for it.
 func delegate(root, group string) error {
-	has, err := rawfile.ReadFile(filepath.Join(root, "cgroup.controllers"))
+	offered, err := rawfile.ReadFile(filepath.Join(root, "cgroup.controllers"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -103,7 +103,7 @@ func delegate(root, group string) error {
 	}
 	var want []string
 	for _, c := range []string{"cpuset", "cpu", "io", "memory", "pids"} {
-		if strings.Contains(" "+strings.TrimSpace(string(has))+" ", " "+c+" ") {
+		if strings.Contains(" "+strings.TrimSpace(string(offered))+" ", " "+c+" ") {
 			want = append(want, "+"+c)
 		}
 	}

@@ -159,8 +159,8 @@ func TestLimit(t *testing.T) {
 	must(t, g.Make())
 	for _, limits := range []site.Limits{{Cpus: 0.5, Memory: 64 << 20, Pids: 20, Pin: "0"}, {Memory: 128 << 20}, {}} {
 		must(t, g.Limit("a", limits))
-		if has, ok := g.Holds(limits); !ok {
-			t.Errorf("limits are %+v instead of %+v", has, limits)
+		if held, ok := g.Holds(limits); !ok {
+			t.Errorf("limits are %+v instead of %+v", held, limits)
 		}
 	}
 }

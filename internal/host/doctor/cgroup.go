@@ -66,20 +66,20 @@ func (h hierarchy) version() Fact {
 }
 
 func (h hierarchy) controllers() Fact {
-	var has, lacks []string
+	var present, lacks []string
 	for _, name := range controllers {
 		switch at, one := h.v1[name]; {
 		case one:
-			has = append(has, fmt.Sprintf("%s (%s)", name, at))
+			present = append(present, fmt.Sprintf("%s (%s)", name, at))
 		case h.v2[name] && name != "freezer":
-			has = append(has, fmt.Sprintf("%s (%s)", name, h.at))
+			present = append(present, fmt.Sprintf("%s (%s)", name, h.at))
 		case h.v2[name]:
-			has = append(has, name)
+			present = append(present, name)
 		default:
 			lacks = append(lacks, name)
 		}
 	}
-	f := Fact{"cgroup controllers", len(lacks) == 0, Wanted, strings.Join(has, ", "), ""}
+	f := Fact{"cgroup controllers", len(lacks) == 0, Wanted, strings.Join(present, ", "), ""}
 	if !f.OK {
 		f.Value = strings.TrimPrefix(f.Value+"; not "+strings.Join(lacks, ", "), "; ")
 		f.Fix = "nodes cannot have the limits of these controllers"

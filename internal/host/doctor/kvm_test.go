@@ -9,12 +9,12 @@ import (
 // TestKVM: what a trial has come to is told with what it costs and with a cure.
 func TestKVM(t *testing.T) {
 	plain := fakeMachine(t, map[string]string{"proc/cpuinfo": "flags\t\t: fpu sse2\n"})
-	able := fakeMachine(t, map[string]string{"proc/cpuinfo": "flags\t\t: fpu svm\n"})
+	capable := fakeMachine(t, map[string]string{"proc/cpuinfo": "flags\t\t: fpu svm\n"})
 	expectFact(t, plain.kvm(nil), true, "run")
 	expectFact(t, plain.kvm(&fs.PathError{Op: "open", Path: "/dev/kvm", Err: fs.ErrNotExist}), false, "software emulation")
 	expectFact(t, plain.kvm(&fs.PathError{Op: "open", Path: "/dev/kvm", Err: fs.ErrPermission}), false, "/dev/kvm")
 	expectFact(t, plain.kvm(errors.New("real mode: it stands still")), false, "real mode")
-	if a, b := plain.kvm(errors.New("x")).Fix, able.kvm(errors.New("x")).Fix; a == b {
+	if a, b := plain.kvm(errors.New("x")).Fix, capable.kvm(errors.New("x")).Fix; a == b {
 		t.Errorf("the same cure for both: %s", a)
 	}
 }

@@ -54,15 +54,15 @@ func (m machine) confinement() Facts {
 
 // programs says which programs are installed.
 func programs() Facts {
-	var has []string
+	var installed []string
 	var all Facts
 	for _, tool := range tools {
 		if _, err := exec.LookPath(tool.program); err == nil {
-			has = append(has, tool.program)
+			installed = append(installed, tool.program)
 			continue
 		}
 		all = append(all, Fact{tool.program, false, tool.level, "not installed: " + tool.without,
 			"apt-get install " + tool.pkg})
 	}
-	return append(all, Fact{"programs", true, Info, strings.Join(has, ", "), ""})
+	return append(all, Fact{"programs", true, Info, strings.Join(installed, ", "), ""})
 }

@@ -63,7 +63,7 @@ func deadlined(far net.Conn) (net.Conn, error) {
 	})
 	both.Go(func() {
 		_, _ = io.Copy(far, inner)
-		if half, able := far.(interface{ CloseWrite() error }); able {
+		if half, ok := far.(interface{ CloseWrite() error }); ok {
 			_ = half.CloseWrite()
 		}
 	})

@@ -24,10 +24,10 @@ func TestKnock(t *testing.T) {
 	must(t, err)
 	must(t, c.Close())
 	d.Host = key(t, filepath.Join(t.TempDir(), "another")).PublicKey()
-	was := tried
+	before := tried
 	var p *problem.Problem
-	if _, err := d.Knock(t.Context()); !errors.As(err, &p) || tried != was+1 {
-		t.Errorf("after %d attempts: %v", tried-was, err)
+	if _, err := d.Knock(t.Context()); !errors.As(err, &p) || tried != before+1 {
+		t.Errorf("after %d attempts: %v", tried-before, err)
 	}
 }
 

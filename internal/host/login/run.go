@@ -18,9 +18,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// linger is how long is waited for the end of a command that was ended, and for the output of one
+// endGrace is how long is waited for the end of a command that was ended, and for the output of one
 // that has left something behind.
-const linger = 2 * time.Second
+const endGrace = 2 * time.Second
 
 // Run runs a command in the machine.
 func (c *Client) Run(ctx context.Context, cmd host.Command) error {
@@ -201,7 +201,7 @@ func (e *ear) listen(ctx context.Context, c *Client, s *session) error {
 			case <-heard:
 			case <-ctx.Done():
 				continue
-			case <-time.After(linger): // something that is left behind holds its output
+			case <-time.After(endGrace): // something that is left behind holds its output
 				e.shut()
 			}
 			select {
@@ -241,14 +241,14 @@ func (e *ear) stop(c *Client, s *session, begun <-chan int, heard <-chan struct{
 	_ = s.Close()
 	select {
 	case <-heard:
-	case <-time.After(linger):
+	case <-time.After(endGrace):
 	}
 	e.shut()
 }
 
 // kill ends the process group of a command.
 func (c *Client) kill(pid int) {
-	ctx, cancel := context.WithTimeout(context.Background(), linger)
+	ctx, cancel := context.WithTimeout(context.Background(), endGrace)
 	defer cancel()
 	s, err := c.open(ctx)
 	if err != nil {

@@ -501,7 +501,7 @@ func TestOnWhatIsThere(t *testing.T) {
 				dir := t.TempDir()
 				at := filepath.Join(dir, "at")
 				mustDo(t, c.make(at))
-				was, _ := os.Lstat(at)
+				before, _ := os.Lstat(at)
 				to := way[1]
 				to.Path = at
 				err := Transfer(t.Context(), way[0], to, false)
@@ -513,8 +513,8 @@ func TestOnWhatIsThere(t *testing.T) {
 				} else if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v", err)
 				}
-				if is, err := os.Lstat(at); err != nil || is.Mode() != was.Mode() {
-					t.Errorf("it was %v, and is %v: %v", was.Mode(), is.Mode(), err)
+				if after, err := os.Lstat(at); err != nil || after.Mode() != before.Mode() {
+					t.Errorf("it was %v, and is %v: %v", before.Mode(), after.Mode(), err)
 				}
 				if left, _ := filepath.Glob(filepath.Join(dir, ".orrery*")); len(left) > 0 {
 					t.Errorf("%q are left", left)

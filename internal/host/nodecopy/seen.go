@@ -66,11 +66,11 @@ func (s *seen) lay(ctx context.Context, in, name string, moved func(bytes int64)
 
 // unchanged wants the file to be what it was, as tar does.
 func (s *seen) unchanged() error {
-	var is unix.Stat_t
-	if err := unix.Fstat(int(s.Fd()), &is); err != nil {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(s.Fd()), &stat); err != nil {
 		return err
 	}
-	if is.Size != s.was.Size || is.Ctim != s.was.Ctim {
+	if stat.Size != s.was.Size || stat.Ctim != s.was.Ctim {
 		return errors.New("it changed while it was read")
 	}
 	return nil

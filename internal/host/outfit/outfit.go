@@ -86,8 +86,8 @@ func (m Machine) missing(engines []string) (all []need) {
 	return all
 }
 
-// lockPatience is how long apt waits for another one, such as that which a new system starts by itself.
-const lockPatience = 120 * time.Second
+// lockTimeout is how long apt waits for another one, such as that which a new system starts by itself.
+const lockTimeout = 120 * time.Second
 
 // Install installs what nodes of some engines need and the machine does not have, and says what it
 // does. It returns the packages that it named; none: nothing was missing. What an earlier one has
@@ -121,7 +121,7 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 	if err := apt("finishing what dpkg has left undone", "dpkg", "--configure", "-a", "--force-confold"); err != nil {
 		return nil, failed(ctx, "dpkg --configure -a", err)
 	}
-	wait := fmt.Sprintf("-oDPkg::Lock::Timeout=%d", int(lockPatience.Seconds()))
+	wait := fmt.Sprintf("-oDPkg::Lock::Timeout=%d", int(lockTimeout.Seconds()))
 	// Without this option, archives that were not reached are no error to apt.
 	unreached := apt("asking the archives for their packages", "apt-get", wait, "-oDpkg::Use-Pty=0",
 		"-oAPT::Update::Error-Mode=any", "update")
@@ -194,8 +194,8 @@ func packagesOf(all []need) string {
 
 // Bounds of what a program prints while it installs.
 const (
-	mostOfALine = 4 << 10
-	lastLines   = 5
+	maxLineBytes = 4 << 10
+	lastLines    = 5
 )
 
 // run runs a program. When it is to end early, it is asked to: dpkg that is killed leaves a package half there.
@@ -209,7 +209,7 @@ func run(ctx context.Context, line func(string), args ...string) error {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		lines := bufio.NewReaderSize(out, mostOfALine)
+		lines := bufio.NewReaderSize(out, maxLineBytes)
 		for {
 			text, _, err := lines.ReadLine()
 			if err != nil {

@@ -150,10 +150,10 @@ func TestRun(t *testing.T) {
 // machine's own stays, and one that a killed run has left goes.
 func TestQuiet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy-rc.d")
-	for what, was := range map[string]string{"none": "", "own": "#!/bin/sh\nexit 0\n", "left": still} {
+	for what, before := range map[string]string{"none": "", "own": "#!/bin/sh\nexit 0\n", "left": still} {
 		_ = os.Remove(path)
-		if was != "" {
-			if err := os.WriteFile(path, []byte(was), 0o755); err != nil {
+		if before != "" {
+			if err := os.WriteFile(path, []byte(before), 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -166,7 +166,7 @@ func TestQuiet(t *testing.T) {
 		after, _ := os.ReadFile(path)
 		want, then := still, ""
 		if what == "own" {
-			want, then = was, was
+			want, then = before, before
 		}
 		if string(during) != want || string(after) != then {
 			t.Errorf("%s: %q, then %q", what, during, after)

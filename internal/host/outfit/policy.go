@@ -17,7 +17,7 @@ const still = "#!/bin/sh\n# orrery has put this here while it installs packages\
 // quiet lets packages start no services of their own, until it is ended: LXC's has a bridge that
 // nobody needs here. A policy that the machine has is left as it is.
 func quiet(path string) (end func(), err error) {
-	if was, err := os.ReadFile(path); err == nil && bytes.Equal(was, []byte(still)) { // of a run that was killed
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, []byte(still)) { // of a run that was killed
 		if err := os.Remove(path); err != nil {
 			return nil, err
 		}

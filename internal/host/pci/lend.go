@@ -116,8 +116,8 @@ func (b Bus) bind(address, driver string) error {
 	if _, err := os.Stat(device); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	is := b.link(address, "driver")
-	if is == driver && driver == vfio {
+	current := b.link(address, "driver")
+	if current == driver && driver == vfio {
 		return nil
 	}
 	override := "\n" // none: whichever driver wants it
@@ -127,10 +127,10 @@ func (b Bus) bind(address, driver string) error {
 	if err := b.Order(filepath.Join(device, "driver_override"), override); err != nil {
 		return err
 	}
-	if is == driver {
+	if current == driver {
 		return nil
 	}
-	if is != "" {
+	if current != "" {
 		if err := b.Order(filepath.Join(device, "driver", "unbind"), address); err != nil {
 			return err
 		}
@@ -145,8 +145,8 @@ func (b Bus) bind(address, driver string) error {
 	if err := b.Order(probe, address); err != nil {
 		return err
 	}
-	if is := b.link(address, "driver"); is != driver {
-		return fmt.Errorf("its driver is %q then", is)
+	if bound := b.link(address, "driver"); bound != driver {
+		return fmt.Errorf("its driver is %q then", bound)
 	}
 	return nil
 }

@@ -45,27 +45,27 @@ func (v Versions) Models(ctx context.Context) []string {
 // told returns one of the known properties of a program, and asks the program if it is not known yet.
 func (v Versions) told(ctx context.Context, program string, of func(*known) *string,
 	ask func(context.Context, string) (string, error)) (string, error) {
-	is, err := identity(program)
+	current, err := identity(program)
 	if err != nil {
 		return "", err
 	}
 	all, _ := host.ReadJSON[map[string]known](v.File) // whatever is wrong with it, it is written anew
-	if was, ok := all[program]; ok && was.same(is) {
-		is = was
+	if stored, ok := all[program]; ok && stored.same(current) {
+		current = stored
 	}
-	if answer := *of(&is); answer != "" {
+	if answer := *of(&current); answer != "" {
 		return answer, nil
 	}
-	if *of(&is), err = ask(ctx, program); err != nil {
+	if *of(&current), err = ask(ctx, program); err != nil {
 		return "", err
 	}
 	all = maps.Clone(all)
 	if all == nil {
 		all = map[string]known{}
 	}
-	all[program] = is
+	all[program] = current
 	_ = host.WriteJSON(v.File, 0o600, all) // where it cannot be, programs are asked each time
-	return *of(&is), nil
+	return *of(&current), nil
 }
 
 // same reports whether it is the program that was asked.
@@ -116,6 +116,7 @@ func identity(program string) (known, error) {
 	if err := unix.Stat(program, &st); err != nil {
 		return known{}, &os.PathError{Op: "stat", Path: program, Err: err}
 	}
-	return known{Device: uint64(st.Dev), Inode: st.Ino, Bytes: st.Size, Changed: st.Ctim.Nano()}, //nolint:unconvert // not on every architecture
+	return known{Device: uint64(st.Dev), Inode: st.Ino, Bytes: st.Size,
+			Changed: st.Ctim.Nano()}, //nolint:unconvert // not on every architecture
 		nil
 }

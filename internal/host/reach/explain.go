@@ -107,7 +107,7 @@ func (f Far) explain(err error, l *Line) error {
 func (l *Line) ran() (ran bool, status int) {
 	select {
 	case <-l.gone:
-	case <-time.After(parting):
+	case <-time.After(endGrace):
 		return false, 0
 	}
 	return l.status >= 0 && l.status != sshFails, l.status

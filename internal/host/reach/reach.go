@@ -296,14 +296,14 @@ func (l *Line) push(arms []arm, of []string) error {
 	return fmt.Errorf("it wants the program of %q", of)
 }
 
-// mostNoise is what a login may print before the host says something: greetings of its shell.
-const mostNoise = 1 << 20
+// maxNoiseBytes is what a login may print before the host says something: greetings of its shell.
+const maxNoiseBytes = 1 << 20
 
 var errNoise = errors.New("its shell prints much, and nothing that was asked")
 
 // word waits for what the host says. What its shell prints before is no part of it.
 func (l *Line) word() ([]string, error) {
-	for noise := 0; noise < mostNoise; {
+	for noise := 0; noise < maxNoiseBytes; {
 		text, err := l.from.ReadSlice('\n')
 		noise += len(text)
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
@@ -325,8 +325,8 @@ func (l *Line) Read(p []byte) (int, error) { return l.from.Read(p) }
 // Write says something to it.
 func (l *Line) Write(p []byte) (int, error) { return l.ends.to.Write(p) }
 
-// parting is how long ssh may take to end by itself once nobody says anything any more.
-const parting = time.Second
+// endGrace is how long ssh may take to end by itself once nobody says anything any more.
+const endGrace = time.Second
 
 // Close ends the connection. The program over there sees that, and ends what it has called.
 func (l *Line) Close() error {
@@ -348,7 +348,7 @@ func (l *Line) Close() error {
 func (l *Line) silent() {
 	select {
 	case <-l.ended:
-	case <-time.After(parting):
+	case <-time.After(endGrace):
 	}
 }
 

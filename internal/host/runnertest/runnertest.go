@@ -13,8 +13,8 @@ import (
 	"orrery/internal/host"
 )
 
-// patience is how long a command may take that takes no time.
-const patience = time.Minute
+// timeout is how long a command may take that takes no time.
+const timeout = time.Minute
 
 // A Fixture is a place to be tested.
 type Fixture struct {
@@ -40,7 +40,7 @@ func Run(t *testing.T, f Fixture) {
 
 func (f Fixture) run(t *testing.T, c host.Command) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return f.Runner.Run(ctx, c)
 }
@@ -165,10 +165,10 @@ func (f Fixture) interrupted(t *testing.T) {
 	if !errors.As(err, &e) || e.Status != -1 || !errors.Is(err, why) {
 		t.Errorf("%#v", err)
 	}
-	if took := time.Since(began); took > patience {
+	if took := time.Since(began); took > timeout {
 		t.Errorf("it took %s", took)
 	}
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(timeout); ; time.Sleep(20 * time.Millisecond) {
 		left := f.print(t, fmt.Sprintf("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -c '[s]leep %s' || :",
 			strings.Replace(mark, ".", "[.]", 1)))
 		if strings.TrimSpace(left) == "0" {
@@ -212,7 +212,7 @@ func (refusing) Write([]byte) (int, error) { return 0, errors.New("no more") }
 func (f Fixture) files(t *testing.T) {
 	put := func(files ...host.File) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		if err := f.Runner.Put(ctx, files...); err != nil {
 			t.Fatal(err)

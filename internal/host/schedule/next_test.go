@@ -23,8 +23,8 @@ func TestNextOf(t *testing.T) {
 		"21 13 * * 0":    "22 13:21",
 		"never * * * * ": "01 00:00",
 	} {
-		if is := nextOf(when, now).Format("02 15:04"); is != want {
-			t.Errorf("%q: %s, want %s", when, is, want)
+		if got := nextOf(when, now).Format("02 15:04"); got != want {
+			t.Errorf("%q: %s, want %s", when, got, want)
 		}
 	}
 }
@@ -34,9 +34,9 @@ func TestNextRun(t *testing.T) {
 	if host.SystemdRuns() {
 		t.Skip("systemd runs this machine: scenarios/metal tries its timers")
 	}
-	was := etc
+	old := etc
 	etc = t.TempDir()
-	t.Cleanup(func() { etc = was })
+	t.Cleanup(func() { etc = old })
 	now := time.Now()
 	timers := func(all ...Timer) Timers {
 		return Timers{Key: "karoo", Program: "/bin/orrery", Dirs: host.Dirs{State: "/x", Run: "/y"}, All: all}

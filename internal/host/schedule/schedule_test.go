@@ -177,9 +177,9 @@ func TestLaterUnit(t *testing.T) {
 }
 
 func systemd(t *testing.T, runs bool) {
-	was := systemdRuns
+	old := systemdRuns
 	systemdRuns = func() bool { return runs }
-	t.Cleanup(func() { systemdRuns = was })
+	t.Cleanup(func() { systemdRuns = old })
 }
 
 func await(t *testing.T, path string) string {

@@ -30,13 +30,13 @@ func TestCronTime(t *testing.T) {
 		{200 * time.Hour, 168 * time.Hour, "M H * * D"},
 	} {
 		when, really := cronTime(c.every, "karoo archive")
-		is, want := strings.Fields(when), strings.Fields(c.when)
+		got, want := strings.Fields(when), strings.Fields(c.when)
 		for i, field := range want {
 			if strings.Contains("MHD", field) {
-				want[i] = is[i]
+				want[i] = got[i]
 			}
 		}
-		if really != c.really || strings.Join(is, " ") != strings.Join(want, " ") {
+		if really != c.really || strings.Join(got, " ") != strings.Join(want, " ") {
 			t.Errorf("every %s: %q, which is every %s; want %q, %s", c.every, when, really, c.when, c.really)
 		}
 	}
@@ -53,9 +53,9 @@ func mirrors(every map[string]time.Duration) (all []Timer) {
 // TestTimers makes, changes and removes timers, with cron and with systemd.
 func TestTimers(t *testing.T) {
 	dir := t.TempDir()
-	was := etc
+	old := etc
 	etc = dir
-	t.Cleanup(func() { etc = was })
+	t.Cleanup(func() { etc = old })
 	s := Timers{
 		Key: "karoo", Program: "/opt/100%/orrery", Dirs: host.Dirs{State: "/var/lib/orrery", Run: "/run/orrery"},
 		All: mirrors(map[string]time.Duration{"archive": time.Hour, "db": 7 * time.Minute}),
@@ -104,9 +104,9 @@ func TestTimers(t *testing.T) {
 // TestTimerUnits applies them with a systemctl that notes what it is asked for.
 func TestTimerUnits(t *testing.T) {
 	dir := t.TempDir()
-	was := etc
+	old := etc
 	etc = dir
-	t.Cleanup(func() { etc = was })
+	t.Cleanup(func() { etc = old })
 	script := `#!/bin/sh
 cd "${0%/*}"; echo $* >> log; mkdir -p systemd/system/timers.target.wants; cd systemd/system/timers.target.wants
 case "$*" in

@@ -139,7 +139,7 @@ func Terminal(ctx context.Context, domain string) (string, error) {
 		return "", err
 	}
 	said, err := host.Output(ctx, host.Local{Name: "xenstore"},
-		host.Command{Args: []string{"xenstore-read", fmt.Sprintf("/local/domain/%d/console/tty", id)}}, mostSaid)
+		host.Command{Args: []string{"xenstore-read", fmt.Sprintf("/local/domain/%d/console/tty", id)}}, maxOutputBytes)
 	if err != nil {
 		return "", problem.New(problem.Failed, "xenstore does not say where the console of %s is", domain).Because(err)
 	}

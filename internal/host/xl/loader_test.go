@@ -11,8 +11,8 @@ import (
 
 // TestLoader: a boot loader that is not there is told, with the package that has it.
 func TestLoader(t *testing.T) {
-	was := Loaders["pv"]
-	defer func() { Loaders["pv"] = was }()
+	old := Loaders["pv"]
+	defer func() { Loaders["pv"] = old }()
 	Loaders["pv"] = filepath.Join(t.TempDir(), "grub")
 	if _, err := Loader("pv"); problem.Exit(err) != int(problem.Unable) ||
 		!strings.Contains(err.Error(), "grub-xen-host") {

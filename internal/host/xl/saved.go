@@ -34,8 +34,8 @@ const (
 	savedStream2
 )
 
-// mostConfig bounds what a file may say that the domain was made from, in bytes.
-const mostConfig = 1 << 20
+// maxConfigBytes bounds what a file may say that the domain was made from, in bytes.
+const maxConfigBytes = 1 << 20
 
 // ParseSaved tells whose state a file has that `xl save` has written: what that begins with is
 // there, and understood.
@@ -52,7 +52,7 @@ func ParseSaved(in io.Reader) (*Details, error) {
 		return nil, fmt.Errorf("it was saved by a version of xl that is not known (%#x)", h.Mandatory)
 	case h.Mandatory&savedStream2 == 0 || h.Mandatory&savedJSON == 0:
 		return nil, errors.New("it was saved by a version of xl that is too old")
-	case h.Length < 4 || h.Length > mostConfig:
+	case h.Length < 4 || h.Length > maxConfigBytes:
 		return nil, bad
 	}
 	text := make([]byte, h.Length)

@@ -21,11 +21,11 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// mostSaid bounds what a call of xl may print, in bytes; and patience how long one may take that
+// maxOutputBytes bounds what a call of xl may print, in bytes; and patience how long one may take that
 // does not wait for a guest.
 const (
-	mostSaid = 16 << 20
-	patience = 2 * time.Minute
+	maxOutputBytes = 16 << 20
+	xlTimeout      = 2 * time.Minute
 )
 
 // Program finds xl.
@@ -62,8 +62,8 @@ func dom0(root string) error {
 		return problem.New(problem.Unable, "this host does not run on Xen").
 			Try("apt-get install xen-system-amd64, and choose Xen when it boots")
 	}
-	able, _ := os.ReadFile(filepath.Join(root, "proc/xen/capabilities"))
-	if !strings.Contains(string(able), "control_d") {
+	capabilities, _ := os.ReadFile(filepath.Join(root, "proc/xen/capabilities"))
+	if !strings.Contains(string(capabilities), "control_d") {
 		return problem.New(problem.Unable, "this host is a guest of Xen and not its Dom0, or /proc/xen is not mounted").
 			Try("run orrery in Dom0; there, systemctl start xen-init-dom0")
 	}
@@ -100,9 +100,10 @@ func Ask(ctx context.Context, args ...string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it has not ended within %v", patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, xlTimeout, fmt.Errorf("it has not ended within %v", xlTimeout))
 	defer cancel()
-	said, err := host.Output(ctx, host.Local{Name: "xl"}, host.Command{Args: append([]string{program}, args...)}, mostSaid)
+	said, err := host.Output(ctx, host.Local{Name: "xl"}, host.Command{Args: append([]string{program}, args...)},
+		maxOutputBytes)
 	if err == nil {
 		return said, nil
 	}
@@ -132,8 +133,8 @@ func Failed(args []string, said string, err error) error {
 	return problem.New(problem.Failed, "%s has failed", verb).Because(err)
 }
 
-// mostLines is how many lines of xl's are told.
-const mostLines = 4
+// maxLines is how many lines of xl's are told.
+const maxLines = 4
 
 // Words returns the last lines that tell what went wrong, without what libxl writes before them for
 // who looks for the place in its source.
@@ -144,7 +145,7 @@ func Words(said string) string {
 			lines = append(lines, told(line))
 		}
 	}
-	return sanitize.Line(strings.Join(lines[max(0, len(lines)-mostLines):], "; "))
+	return sanitize.Line(strings.Join(lines[max(0, len(lines)-maxLines):], "; "))
 }
 
 // told returns what a line tells: "libxl: error: libxl_dm.c:2938:device_model_spawn_outcome: Domain

@@ -68,8 +68,8 @@ func Copied(from []distro.Source) []distro.Source {
 	return all
 }
 
-// mostKey bounds a key that is beside an archive.
-const mostKey = 1 << 20
+// maxKeyBytes bounds a key that is beside an archive.
+const maxKeyBytes = 1 << 20
 
 // Settle returns a mirror with all that follows from what was declared: the key of one on this host
 // lies in it, and what it has of security updates is taken from it.
@@ -82,7 +82,7 @@ func Settle(m site.Mirror) (site.Mirror, error) {
 		return m, problem.New(problem.Mistake, "[mirror] apt = %q: no archive is there", m.Apt).At("site.toml").Because(err).
 			Try("orrery mirror pull makes one")
 	}
-	if key, err := tree.ReadFile(filepath.Join(dir, MirrorKey), mostKey); err == nil && len(m.Key) == 0 {
+	if key, err := tree.ReadFile(filepath.Join(dir, MirrorKey), maxKeyBytes); err == nil && len(m.Key) == 0 {
 		m.Key = key
 	}
 	if pockets, _ := filepath.Glob(filepath.Join(dir, "dists", "*-security")); len(pockets) > 0 && m.Security == "" {
@@ -119,11 +119,11 @@ func Bring(m site.Mirror) (site.Mirror, []Nearby, error) {
 		}
 		text := []byte(dir)
 		for _, release := range releases {
-			is, err := tree.ReadFile(release, 16<<20)
+			content, err := tree.ReadFile(release, 16<<20)
 			if err != nil {
 				return err
 			}
-			text = append(text, is...)
+			text = append(text, content...)
 		}
 		n := Nearby{dir, "mirror-" + spec.DigestBytes(text)}
 		if !seen[n.Name] {

@@ -20,9 +20,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// mostJSON bounds an index, a manifest or a configuration of an image; the specification wants
+// maxJSONBytes bounds an index, a manifest or a configuration of an image; the specification wants
 // registries to take 4 MiB.
-const mostJSON = 4 << 20
+const maxJSONBytes = 4 << 20
 
 // Images are in a directory, as an OCI layout or what `docker save` wrote, unpacked. Anybody may
 // have written it: every blob is compared with its digest.
@@ -58,7 +58,7 @@ type packed struct {
 
 // layout returns the layers of the image in an OCI layout.
 func (in *imagesIn) layout() ([]packed, error) {
-	text, err := in.root.ReadFile("index.json", mostJSON)
+	text, err := in.root.ReadFile("index.json", maxJSONBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (in *imagesIn) blob(d v1.Hash) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := in.root.ReadFile(name, mostJSON)
+	text, err := in.root.ReadFile(name, maxJSONBytes)
 	if err == nil && digestOfBytes(text) != d.Hex {
 		err = errOther(name)
 	}
@@ -166,7 +166,7 @@ func orNone(words []string) string {
 
 // saved returns the layers of the image in what `docker save` writes.
 func (in *imagesIn) saved() ([]packed, error) {
-	text, err := in.root.ReadFile("manifest.json", mostJSON)
+	text, err := in.root.ReadFile("manifest.json", maxJSONBytes)
 	if err != nil {
 		return nil, fmt.Errorf("no image: %w", err)
 	}
@@ -181,7 +181,7 @@ func (in *imagesIn) saved() ([]packed, error) {
 		return nil, severalImages(len(manifests))
 	}
 	m := manifests[0]
-	if text, err = in.root.ReadFile(m.Config, mostJSON); err != nil {
+	if text, err = in.root.ReadFile(m.Config, maxJSONBytes); err != nil {
 		return nil, err
 	}
 	config, err := v1.ParseConfigFile(bytes.NewReader(text))
@@ -241,10 +241,10 @@ func (in *imagesIn) layer(ctx context.Context, l packed, x *extractor, b *bounds
 	if err != nil {
 		return err
 	}
-	if is := sum(file); l.digest != "" && is != l.digest {
+	if got := sum(file); l.digest != "" && got != l.digest {
 		return errOther(l.digest)
 	}
-	if is := sum(plain); l.plain != "" && is != l.plain {
+	if got := sum(plain); l.plain != "" && got != l.plain {
 		return errOther(l.plain)
 	}
 	return nil

@@ -172,8 +172,8 @@ func TestLayers(t *testing.T) {
 				t.Fatal(err)
 			}
 			for at, want := range test.want {
-				if is := found(filepath.Join(tree, at)); is != want {
-					t.Errorf("%s is %q, not %q", at, is, want)
+				if got := found(filepath.Join(tree, at)); got != want {
+					t.Errorf("%s is %q, not %q", at, got, want)
 				}
 			}
 		})
@@ -188,8 +188,8 @@ func TestMarksWithoutName(t *testing.T) {
 		if problem.Exit(err) != int(problem.Mistake) || !strings.Contains(err.Error(), "opt/a/"+mark) {
 			t.Errorf("%s: %v", mark, err)
 		}
-		if is := found(filepath.Join(tree, "opt/a/x")); is != "1" {
-			t.Errorf("%s: opt/a/x is %q", mark, is)
+		if got := found(filepath.Join(tree, "opt/a/x")); got != "1" {
+			t.Errorf("%s: opt/a/x is %q", mark, got)
 		}
 	}
 }

@@ -110,14 +110,15 @@ func sameHoles(t *testing.T, want, got string) {
 	b, err := os.Open(got)
 	must(t, err)
 	defer b.Close()
-	var is, was syscall.Stat_t
-	must(t, errors.Join(syscall.Fstat(int(a.Fd()), &was), syscall.Fstat(int(b.Fd()), &is)))
-	if is.Size != was.Size || is.Blocks > was.Blocks+16 {
-		t.Errorf("%.40s has %d bytes in %d blocks, not %d in %d", filepath.Base(got), is.Size, is.Blocks, was.Size,
-			was.Blocks)
+	var gotStat, wantStat syscall.Stat_t
+	must(t, errors.Join(syscall.Fstat(int(a.Fd()), &wantStat), syscall.Fstat(int(b.Fd()), &gotStat)))
+	if gotStat.Size != wantStat.Size || gotStat.Blocks > wantStat.Blocks+16 {
+		t.Errorf("%.40s has %d bytes in %d blocks, not %d in %d", filepath.Base(got), gotStat.Size, gotStat.Blocks,
+			wantStat.Size,
+			wantStat.Blocks)
 	}
 	for _, data := range []*os.File{a, b} {
-		must(t, tree.EachData(int(data.Fd()), was.Size, func(at, end int64) error {
+		must(t, tree.EachData(int(data.Fd()), wantStat.Size, func(at, end int64) error {
 			one, other := make([]byte, end-at), make([]byte, end-at)
 			_, err1 := a.ReadAt(one, at)
 			_, err2 := b.ReadAt(other, at)

@@ -21,7 +21,7 @@ func dial(ctx context.Context, place string, up Upstream) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	direct := &net.Dialer{Timeout: dialPatience}
+	direct := &net.Dialer{Timeout: dialTimeout}
 	if by == nil {
 		return direct.DialContext(ctx, "tcp", place)
 	}

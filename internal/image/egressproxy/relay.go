@@ -37,8 +37,8 @@ type Relay struct {
 // the namespace must not use up the files of this process.
 const maxConnections = 128
 
-// dialPatience is how long a place has to take a connection.
-const dialPatience = 30 * time.Second
+// dialTimeout is how long a place has to take a connection.
+const dialTimeout = 30 * time.Second
 
 // New returns a relay to places, HOST:PORT, which listens nowhere yet.
 func New(places []string) *Relay {
@@ -78,9 +78,9 @@ func (r *Relay) Listen(space *os.File, address string, up Upstream) error {
 func (r *Relay) serve(l net.Listener, up Upstream) {
 	transport := &http.Transport{
 		Proxy: func(q *http.Request) (*url.URL, error) { return up(q.URL) },
-		DialContext: (&net.Dialer{Timeout: dialPatience}).
+		DialContext: (&net.Dialer{Timeout: dialTimeout}).
 			DialContext, DisableCompression: true, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute,
-		TLSHandshakeTimeout: dialPatience, ResponseHeaderTimeout: 2 * time.Minute,
+		TLSHandshakeTimeout: dialTimeout, ResponseHeaderTimeout: 2 * time.Minute,
 	}
 	plain := &httputil.ReverseProxy{
 		Rewrite: func(*httputil.ProxyRequest) {}, Transport: transport, FlushInterval: -1,
@@ -90,7 +90,7 @@ func (r *Relay) serve(l net.Listener, up Upstream) {
 		},
 	}
 	server := &http.Server{
-		ReadHeaderTimeout: dialPatience, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ReadHeaderTimeout: dialTimeout, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			if q.Method == http.MethodConnect {
@@ -146,14 +146,14 @@ func (r *Relay) connect(w http.ResponseWriter, q *http.Request, up Upstream) {
 	if !r.passes(w, place) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(q.Context(), dialPatience)
+	ctx, cancel := context.WithTimeout(q.Context(), dialTimeout)
 	defer cancel()
-	there, err := dial(ctx, place, up)
+	remote, err := dial(ctx, place, up)
 	if err != nil {
 		http.Error(w, "orrery: "+err.Error(), http.StatusBadGateway)
 		return
 	}
-	defer there.Close() //nolint:errcheck // nothing of it is kept
+	defer remote.Close() //nolint:errcheck // nothing of it is kept
 	hijacker, ok := w.(http.Hijacker)
 	if !ok {
 		http.Error(w, "orrery: HTTP/1.1 is needed", http.StatusHTTPVersionNotSupported)
@@ -167,18 +167,18 @@ func (r *Relay) connect(w http.ResponseWriter, q *http.Request, up Upstream) {
 	if _, err := io.WriteString(here, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	splice(here, early, there)
+	splice(here, early, remote)
 }
 
 // splice carries what either side says to the other until one has ended.
-func splice(here net.Conn, early io.Reader, there net.Conn) {
+func splice(here net.Conn, early io.Reader, remote net.Conn) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = io.Copy(there, early)
-		half(there)
+		_, _ = io.Copy(remote, early)
+		half(remote)
 	}()
-	_, _ = io.Copy(here, there)
+	_, _ = io.Copy(here, remote)
 	half(here)
 	select {
 	case <-done:

@@ -73,11 +73,11 @@ func Inspect(name string, f io.ReaderAt, bytesIn int64) (*Disk, error) {
 			return nil, refuse(o.cure, "it is %s", o.name)
 		}
 	}
-	is := bytes.HasPrefix(head, []byte(magic))
+	qcow2 := bytes.HasPrefix(head, []byte(magic))
 	switch {
-	case is && strings.HasSuffix(name, ".raw"):
+	case qcow2 && strings.HasSuffix(name, ".raw"):
 		return nil, refuse("call it .qcow2, if that is what it is", "it is called .raw, and begins as a qcow2 image does")
-	case is:
+	case qcow2:
 		return inspectQCow2(f, bytesIn, "")
 	case strings.HasSuffix(name, ".qcow2"):
 		return nil, refuse(again, "it is no qcow2 image")

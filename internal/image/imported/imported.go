@@ -97,13 +97,13 @@ var calm = 2 * time.Second // but in tests
 
 // Digest returns the digest of a file, or of a directory in OCI's layout.
 func (m Memory) Digest(ctx context.Context, path string) (string, error) {
-	was, last, err := state(ctx, path)
+	before, last, err := state(ctx, path)
 	if err != nil {
 		return "", err
 	}
 	at := filepath.Join(string(m), DigestOf([]byte(path))+".json")
 	if m != "" {
-		if digest := host.Recall(at, was); digest != "" {
+		if digest := host.Recall(at, before); digest != "" {
 			return digest, nil
 		}
 	}
@@ -111,17 +111,17 @@ func (m Memory) Digest(ctx context.Context, path string) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	is, _, err := state(ctx, path)
+	after, _, err := state(ctx, path)
 	switch {
 	case err != nil:
 		return "", err
-	case is != was:
+	case after != before:
 		return "", Changed(path) // which may be why it could not be read
 	case failed != nil:
 		return "", failed
 	}
 	if m != "" && time.Since(last) >= calm {
-		host.Remember(at, was, digest)
+		host.Remember(at, before, digest)
 	}
 	return digest, nil
 }

@@ -51,9 +51,9 @@ func TestDigest(t *testing.T) {
 
 // settle says how long a file must have been left alone.
 func settle(t *testing.T, d time.Duration) {
-	was := calm
+	old := calm
 	calm = d
-	t.Cleanup(func() { calm = was })
+	t.Cleanup(func() { calm = old })
 }
 
 // TestRemembered: of a file that nobody writes to any more, the digest is kept; what is kept of
@@ -62,7 +62,7 @@ func TestRemembered(t *testing.T) {
 	settle(t, -time.Hour)
 	m, target := Memory(t.TempDir()), filepath.Join(t.TempDir(), "a.tar")
 	must(t, os.WriteFile(target, []byte("one"), 0o600))
-	is, err := m.Digest(t.Context(), target)
+	digest, err := m.Digest(t.Context(), target)
 	must(t, err)
 	kept, err := filepath.Glob(string(m) + "/*.json")
 	if err != nil || len(kept) != 1 {
@@ -71,14 +71,14 @@ func TestRemembered(t *testing.T) {
 	text, err := os.ReadFile(kept[0])
 	must(t, err)
 	forged := strings.Repeat("0", 64)
-	must(t, os.WriteFile(kept[0], bytes.Replace(text, []byte(is), []byte(forged), 1), 0o600))
+	must(t, os.WriteFile(kept[0], bytes.Replace(text, []byte(digest), []byte(forged), 1), 0o600))
 	if again, err := m.Digest(t.Context(), target); err != nil || again != forged {
 		t.Errorf("it was read again: %s, %v", again, err)
 	}
-	for _, damaged := range []string{"", "{}", string(bytes.Replace(text, []byte(is), []byte("../x"), 1)),
+	for _, damaged := range []string{"", "{}", string(bytes.Replace(text, []byte(digest), []byte("../x"), 1)),
 		string(bytes.Replace(text, []byte(`"state": "`), []byte(`"state": "0`), 1))} {
 		must(t, os.WriteFile(kept[0], []byte(damaged), 0o600))
-		if again, err := m.Digest(t.Context(), target); err != nil || again != is {
+		if again, err := m.Digest(t.Context(), target); err != nil || again != digest {
 			t.Errorf("%q: %s, %v", damaged, again, err)
 		}
 	}
@@ -135,8 +135,8 @@ func TestTransfer(t *testing.T) {
 				path, digest, err = Receive(t.Context(), to, "x", rw)
 				return err
 			}))
-		if is, err := Memory("").Digest(t.Context(), path); err != nil || digest != want || is != want {
-			t.Errorf("%s: %s has come as %s, and is %s: %v", name, want, digest, is, err)
+		if stored, err := Memory("").Digest(t.Context(), path); err != nil || digest != want || stored != want {
+			t.Errorf("%s: %s has come as %s, and is %s: %v", name, want, digest, stored, err)
 		}
 		files := 0
 		must(t, filepath.WalkDir(to.Dir+"/trees", func(_ string, e os.DirEntry, err error) error {

@@ -49,7 +49,7 @@ func Receive(ctx context.Context, to treesync.Receiver, name string, rw io.ReadW
 	if err != nil {
 		return "", "", err
 	}
-	if has, err := to.Read(); err != nil || !has.Whole {
+	if received, err := to.Read(); err != nil || !received.Whole {
 		return "", "", io.ErrUnexpectedEOF
 	}
 	if tree.Exists(to.Tree(directoryTree)) {

@@ -62,7 +62,7 @@ func files(ctx context.Context, top, dir, guest string) (*Boot, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := tree.ReadFile(guest, mostGuest)
+	program, err := tree.ReadFile(guest, maxGuestBytes)
 	if err != nil {
 		return nil, problem.New(problem.Unable, "the program that virtual machines boot with cannot be read").At(guest).
 			Because(err).Try("make bin/orrery-guest")
@@ -96,10 +96,10 @@ func files(ctx context.Context, top, dir, guest string) (*Boot, error) {
 
 // What is read is bounded: kernels, modules and programs are smaller than this.
 const (
-	mostKernel = 512 << 20
-	mostGuest  = 64 << 20
-	mostModule = 64 << 20
-	mostList   = 16 << 20
+	maxKernelBytes = 512 << 20
+	maxGuestBytes  = 64 << 20
+	maxModuleBytes = 64 << 20
+	maxListBytes   = 16 << 20
 )
 
 // layout is part of the name of each initramfs: another one makes them anew.

@@ -51,14 +51,14 @@ func uncompressed(ctx context.Context, bzImage []byte) ([]byte, error) {
 func unpack(ctx context.Context, payload []byte) ([]byte, error) {
 	end := len(payload) - 4
 	want := binary.LittleEndian.Uint32(payload[end:])
-	if want > mostKernel {
+	if want > maxKernelBytes {
 		return nil, fmt.Errorf("the kernel would be %d bytes", want)
 	}
 	packed := payload[:end]
 	if bytes.HasPrefix(packed, gzipped) {
 		packed = payload
 	}
-	kernel, err := decompress(ctx, packed, mostKernel)
+	kernel, err := decompress(ctx, packed, maxKernelBytes)
 	if err != nil {
 		return nil, fmt.Errorf("the kernel cannot be unpacked: %w", err)
 	}

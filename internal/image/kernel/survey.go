@@ -57,12 +57,12 @@ func survey(in *tree.Root) (*kept, error) {
 	if s.release == "" {
 		return nil, errors.New("it has no kernel")
 	}
-	list, err := in.ReadFile(path.Join(s.dir, "modules.dep"), mostList)
+	list, err := in.ReadFile(path.Join(s.dir, "modules.dep"), maxListBytes)
 	if err != nil {
 		return nil, err
 	}
 	s.needs = readNeeds(string(list))
-	if list, err = in.ReadFile(path.Join(s.dir, "modules.alias"), mostList); err != nil {
+	if list, err = in.ReadFile(path.Join(s.dir, "modules.alias"), maxListBytes); err != nil {
 		return nil, err
 	}
 	s.aliases = readAliases(string(list))
@@ -141,11 +141,11 @@ func (s *kept) wanted() []boot.Module {
 
 // module reads a module, uncompressed.
 func (s *kept) module(ctx context.Context, file string) ([]byte, error) {
-	text, err := s.in.ReadFile(path.Join(s.dir, file), mostModule)
+	text, err := s.in.ReadFile(path.Join(s.dir, file), maxModuleBytes)
 	if err != nil || bytes.HasPrefix(text, []byte("\x7fELF")) {
 		return text, err
 	}
-	text, err = decompress(ctx, text, mostModule)
+	text, err = decompress(ctx, text, maxModuleBytes)
 	if err != nil {
 		return nil, fmt.Errorf("module %s: %w", file, err)
 	}
@@ -155,7 +155,7 @@ func (s *kept) module(ctx context.Context, file string) ([]byte, error) {
 // kernel reads the kernel.
 func (s *kept) kernel(ctx context.Context) ([]byte, error) {
 	for _, name := range []string{"boot/vmlinuz-" + s.release, path.Join(s.dir, "vmlinuz")} {
-		text, err := s.in.ReadFile(name, mostKernel)
+		text, err := s.in.ReadFile(name, maxKernelBytes)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

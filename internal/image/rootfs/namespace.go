@@ -43,14 +43,14 @@ func actAs(user int) error {
 		return os.NewSyscallError("setresuid", err)
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var has [2]unix.CapUserData // of this thread
-	if err := unix.Capget(&header, &has[0]); err != nil {
+	var caps [2]unix.CapUserData // of this thread
+	if err := unix.Capget(&header, &caps[0]); err != nil {
 		return os.NewSyscallError("capget", err)
 	}
-	for n := range has {
-		has[n].Effective = has[n].Permitted
+	for n := range caps {
+		caps[n].Effective = caps[n].Permitted
 	}
-	return os.NewSyscallError("capset", unix.Capset(&header, &has[0]))
+	return os.NewSyscallError("capset", unix.Capset(&header, &caps[0]))
 }
 
 // showNamespace lets what is spawned find a user namespace of the overlay's ids at a file.

@@ -55,9 +55,9 @@ func TestOf(t *testing.T) {
 		text, err := os.ReadFile(f.Name())
 		must(t, err)
 		read := int64(0)
-		is, err := Of(t.Context(), f, func(n int64) { read += n })
-		if err != nil || is != sha(text) || read != int64(len(text)) {
-			t.Errorf("%s: %s of %d bytes, %v", name, is, read, err)
+		digest, err := Of(t.Context(), f, func(n int64) { read += n })
+		if err != nil || digest != sha(text) || read != int64(len(text)) {
+			t.Errorf("%s: %s of %d bytes, %v", name, digest, read, err)
 		}
 		var want []string
 		for piece := range slices.Chunk(text, Piece) {
@@ -74,20 +74,20 @@ func TestLarge(t *testing.T) {
 	const size = 10<<40 + 512
 	begun := time.Now()
 	digest := func(size int64, data map[int64][]byte) string {
-		is, err := Of(t.Context(), file(t, size, data), nil)
+		sum, err := Of(t.Context(), file(t, size, data), nil)
 		must(t, err)
-		return is
+		return sum
 	}
 	text := map[int64][]byte{3 << 40: []byte("text")}
-	is := digest(size, text)
+	original := digest(size, text)
 	if other := digest(size, map[int64][]byte{3 << 40: []byte("text"), 5<<40 - 1<<20: make([]byte, 3<<20),
-		size - 2: make([]byte, 2)}); other != is {
+		size - 2: make([]byte, 2)}); other != original {
 		t.Error("a copy with fewer holes has another digest")
 	}
-	others := []string{is, digest(size, nil), digest(size+1, text),
+	others := []string{original, digest(size, nil), digest(size+1, text),
 		digest(size, map[int64][]byte{3<<40 + 1: []byte("text")}), digest(1<<40, nil)}
 	slices.Sort(others)
-	if len(slices.Compact(others)) != 5 || !slices.Contains(others, is) {
+	if len(slices.Compact(others)) != 5 || !slices.Contains(others, original) {
 		t.Errorf("other files have the same digest: %v", others)
 	}
 	if took := time.Since(begun); took > time.Minute {

@@ -10,16 +10,16 @@ import (
 
 // What a bundle may hold at most. A run leaves far less; who sends one may have written anything.
 const (
-	mostHead       = 4 << 20
-	mostFacts      = 1 << 20
-	mostExperiment = 1 << 20
-	mostRounds     = 1000
-	mostSettings   = 256
-	mostTests      = 10_000
-	mostFigures    = 20_000    // of all tests
-	mostValues     = 2_000_000 // figures × settings × rounds
-	mostSteps      = 100_000   // of a series
-	mostDamaged    = 1000      // after so many, no more is read
+	maxHeadBytes       = 4 << 20
+	maxFactsBytes      = 1 << 20
+	maxExperimentBytes = 1 << 20
+	maxRounds          = 1000
+	maxSettings        = 256
+	maxTests           = 10_000
+	maxFigures         = 20_000    // of all tests
+	maxValues          = 2_000_000 // figures × settings × rounds
+	maxSteps           = 100_000   // of a series
+	maxDamaged         = 1000      // after so many, no more is read
 )
 
 // lineBounds are of a file of lines.
@@ -29,13 +29,13 @@ type lineBounds struct {
 }
 
 var (
-	mostTrials  = lineBounds{128 << 20, 500_000}
-	mostSeconds = lineBounds{256 << 20, 500_000}
+	maxTrials  = lineBounds{128 << 20, 500_000}
+	maxSeconds = lineBounds{256 << 20, 500_000}
 )
 
 // legal reports a head that no run writes.
 func (h *Head) legal() error {
-	if len(h.Settings) > mostSettings || len(h.Tests) > mostTests || h.figures() > mostFigures {
+	if len(h.Settings) > maxSettings || len(h.Tests) > maxTests || h.figures() > maxFigures {
 		return fmt.Errorf("it has %d settings, %d tests and %d figures, more than any run", len(h.Settings), len(h.Tests),
 			h.figures())
 	}
@@ -51,11 +51,11 @@ func (h *Head) figures() (n int) {
 
 // legal reports a trial that no run writes.
 func (t *Trial) legal() error {
-	if t.Round < 0 || t.Round > mostRounds || t.Copy < 0 || t.Slot < 0 || t.Instance < 0 {
+	if t.Round < 0 || t.Round > maxRounds || t.Copy < 0 || t.Slot < 0 || t.Instance < 0 {
 		return fmt.Errorf("round %d, slot %d, copy %d, instance %d cannot be", t.Round, t.Slot, t.Copy, t.Instance)
 	}
 	for _, s := range t.Series {
-		if !(s.Step > 0 && s.Step <= 1e6) || len(s.Values) > mostSteps {
+		if !(s.Step > 0 && s.Step <= 1e6) || len(s.Values) > maxSteps {
 			return fmt.Errorf("a series of %d values, one in %g s, cannot be", len(s.Values), s.Step)
 		}
 	}
@@ -68,7 +68,7 @@ func (c *Contents) within() error {
 	for _, t := range c.Trials {
 		last = max(last, t.Round)
 	}
-	if n := c.Head.figures() * len(c.Head.Settings) * last; n > mostValues {
+	if n := c.Head.figures() * len(c.Head.Settings) * last; n > maxValues {
 		return problem.New(problem.Failed, "the bundle has %d figures, %d settings and %d rounds: too much for one report",
 			c.Head.figures(),
 			len(c.Head.Settings), last).At(c.Dir).Try("is it what orrery lab run left?")

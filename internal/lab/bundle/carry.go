@@ -21,10 +21,10 @@ var carried = []struct {
 	name string
 	most int64
 }{
-	{HeadFile, mostHead},
-	{FactsFile, mostFacts},
-	{SecondsFile, mostSeconds.bytes},
-	{TrialsFile, mostTrials.bytes},
+	{HeadFile, maxHeadBytes},
+	{FactsFile, maxFactsBytes},
+	{SecondsFile, maxSeconds.bytes},
+	{TrialsFile, maxTrials.bytes},
 }
 
 // Pack writes what another host needs of a bundle that nobody is writing.

@@ -52,7 +52,7 @@ func TestHostileCarry(t *testing.T) {
 		"a hard link": {{Name: TrialsFile, Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}},
 		"a directory": {{Name: TrialsFile, Typeflag: tar.TypeDir}},
 		"a device":    {{Name: FactsFile, Typeflag: tar.TypeChar}},
-		"too large":   {{Name: HeadFile, Typeflag: tar.TypeReg, Size: mostHead + 1}},
+		"too large":   {{Name: HeadFile, Typeflag: tar.TypeReg, Size: maxHeadBytes + 1}},
 		"cut short":   {{Name: HeadFile, Typeflag: tar.TypeReg, Size: 100}},
 	} {
 		dir := t.TempDir()

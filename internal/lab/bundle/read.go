@@ -47,15 +47,15 @@ func Read(dir string) (*Contents, error) {
 		h.ID = sanitize.Line(filepath.Base(path))
 	}
 	c := &Contents{Dir: dir, Head: h, root: root}
-	c.Experiment = c.file(ExperimentFile, mostExperiment)
-	if facts := c.file(FactsFile, mostFacts); facts != nil {
+	c.Experiment = c.file(ExperimentFile, maxExperimentBytes)
+	if facts := c.file(FactsFile, maxFactsBytes); facts != nil {
 		if json.Valid(facts) {
 			c.Facts = facts
 		} else {
 			c.damaged(FactsFile, errors.New("it is not JSON"))
 		}
 	}
-	c.each(TrialsFile, mostTrials, func(line []byte) error {
+	c.each(TrialsFile, maxTrials, func(line []byte) error {
 		var t Trial
 		err := jsonlimit.Unmarshal(line, &t)
 		if err == nil {
@@ -66,7 +66,7 @@ func Read(dir string) (*Contents, error) {
 		}
 		return err
 	})
-	c.each(SecondsFile, mostSeconds, func(line []byte) error {
+	c.each(SecondsFile, maxSeconds, func(line []byte) error {
 		if !json.Valid(line) {
 			return errors.New("it is not JSON")
 		}
@@ -148,7 +148,7 @@ func listed(dir string) (Head, error) {
 // readHead reads bundle.json. A run that was killed could not say so: it is Interrupted.
 func readHead(root *tree.Root) (Head, error) {
 	dir, path := root.Name(), filepath.Join(root.Name(), HeadFile)
-	text, err := root.ReadFile(HeadFile, mostHead)
+	text, err := root.ReadFile(HeadFile, maxHeadBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Head{}, problem.New(problem.Failed, "this is not a bundle: it has no %s", HeadFile).At(dir).
 			Try("orrery lab ls lists the bundles")
@@ -199,7 +199,7 @@ func (c *Contents) each(name string, most lineBounds, take func(line []byte) err
 	text := c.file(name, most.bytes)
 	for n := 1; ; n++ {
 		line, rest, whole := bytes.Cut(text, []byte("\n"))
-		if !whole || len(c.Damaged) >= mostDamaged {
+		if !whole || len(c.Damaged) >= maxDamaged {
 			return
 		}
 		if n > most.lines {

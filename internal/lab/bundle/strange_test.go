@@ -16,7 +16,7 @@ func TestSeries(t *testing.T) {
 		{test.Series{Step: 1, Values: []float64{1, 2}}, true},
 		{test.Series{Step: 0, Values: []float64{1, 2}}, false},
 		{test.Series{Step: -1}, false},
-		{test.Series{Step: 1, Values: make([]float64, mostSteps+1)}, false},
+		{test.Series{Step: 1, Values: make([]float64, maxSteps+1)}, false},
 	} {
 		trial := Trial{Series: []test.Series{c.series}}
 		if err := trial.legal(); (err == nil) != c.legal {

@@ -26,8 +26,8 @@ type Writer struct {
 
 // Create makes a bundle in a directory that is not there yet, or is empty.
 func Create(ctx context.Context, dir string, h Head) (*Writer, error) {
-	there, err := os.ReadDir(dir)
-	if err == nil && len(there) > 0 {
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) > 0 {
 		return nil, problem.New(problem.Failed, "the directory for the bundle is not empty").At(dir).
 			Try("name another one, or remove it")
 	}

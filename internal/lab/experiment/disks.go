@@ -98,7 +98,7 @@ func (s Setting) Most() int {
 	case s.Disk == Partition:
 		return len(s.Devices)
 	}
-	return mostCopies
+	return maxCopies
 }
 
 // lacks says of a setting why there can be no more of its nodes at once.

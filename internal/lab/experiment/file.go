@@ -17,7 +17,7 @@ type file struct {
 	Rounds      *int         `toml:"rounds"`
 	Most        *int         `toml:"most"`
 	PerInstance *perInstance `toml:"rounds_per_instance"`
-	Quiet       *patience    `toml:"quiet"`
+	Quiet       *waitTimeout `toml:"quiet"`
 	Disturbed   *float64     `toml:"disturbed"`
 	Again       *string      `toml:"again"`
 	Width       *float64     `toml:"width"`
@@ -57,8 +57,8 @@ type testTable struct {
 	Source string         `toml:"source"`
 }
 
-// mostCopies bounds how many copies of a test run at once: each is a node.
-const mostCopies = 64
+// maxCopies bounds how many copies of a test run at once: each is a node.
+const maxCopies = 64
 
 // copies is written as a number or as a list of numbers.
 type copies []int
@@ -77,8 +77,8 @@ func (c *copies) Parse(value any) *problem.Problem {
 		switch {
 		case !ok:
 			return mistake("%s is not a number of copies", strict.Say(item)).Try("write copies = 8 or copies = [1, 8]")
-		case n < 1 || n > mostCopies:
-			return mistake("%d copies are not from 1 to %d", n, mostCopies).Try("write copies = 8 or copies = [1, 8]")
+		case n < 1 || n > maxCopies:
+			return mistake("%d copies are not from 1 to %d", n, maxCopies).Try("write copies = 8 or copies = [1, 8]")
 		}
 		for _, before := range *c {
 			if before == int(n) {

@@ -19,12 +19,12 @@ const (
 	defaultSuite  = "bookworm"
 
 	leastRounds = 5 // fewer give no interval
-	mostRounds  = 1000
+	maxRounds   = 1000
 	leastWidth  = 0.001
-	mostWidth   = 2
+	maxWidth    = 2
 
 	defaultQuiet = 2 * time.Minute
-	mostQuiet    = 24 * time.Hour
+	maxQuiet     = 24 * time.Hour
 )
 
 // suite is the name of a release of Debian, as package site/check has it.
@@ -44,15 +44,16 @@ func (r *reading) head() {
 	e.Components, e.Packages = f.Components, f.Packages
 	e.Most = valueOf(f.Most, max(defaultMost, e.Rounds))
 	e.PerInstance = int(valueOf(f.PerInstance, 0))
-	e.Quiet, e.Disturbed = time.Duration(valueOf(f.Quiet, patience(defaultQuiet))), valueOf(f.Disturbed, DefaultDisturbed)
-	r.must("rounds", e.Rounds >= leastRounds && e.Rounds <= mostRounds,
-		mistake("rounds = %d is not from %d to %d", e.Rounds, leastRounds, mostRounds).
+	e.Quiet, e.Disturbed = time.Duration(valueOf(f.Quiet, waitTimeout(defaultQuiet))),
+		valueOf(f.Disturbed, DefaultDisturbed)
+	r.must("rounds", e.Rounds >= leastRounds && e.Rounds <= maxRounds,
+		mistake("rounds = %d is not from %d to %d", e.Rounds, leastRounds, maxRounds).
 			Try("fewer give no interval; %d are usual", defaultRounds))
-	r.must("most", e.Most >= e.Rounds && e.Most <= mostRounds || r.bad[r.root.At("rounds")],
-		mistake("most = %d is not from rounds = %d to %d", e.Most, e.Rounds, mostRounds).
+	r.must("most", e.Most >= e.Rounds && e.Most <= maxRounds || r.bad[r.root.At("rounds")],
+		mistake("most = %d is not from rounds = %d to %d", e.Most, e.Rounds, maxRounds).
 			Try("write most = %d for no more rounds than that", e.Rounds))
-	r.must("rounds_per_instance", e.PerInstance <= mostRounds || e.PerInstance == Once,
-		mistake("rounds_per_instance = %d is more than %d", e.PerInstance, mostRounds).Try(`write "auto", or leave it out`))
+	r.must("rounds_per_instance", e.PerInstance <= maxRounds || e.PerInstance == Once,
+		mistake("rounds_per_instance = %d is more than %d", e.PerInstance, maxRounds).Try(`write "auto", or leave it out`))
 	r.must("rounds_per_instance", e.Decides() || r.bad[r.root.At("most")] || r.bad[r.root.At("rounds")],
 		mistake("rounds_per_instance = %d: most = %d rounds are fewer than %d instances, and decide nothing", e.PerInstance,
 			e.Most, stats.Enough).
@@ -60,8 +61,8 @@ func (r *reading) head() {
 	r.must("disturbed", e.Disturbed > 0 && e.Disturbed <= 1,
 		mistake("disturbed = %v is no share above 0, up to 1", e.Disturbed).
 			Try("%v is the default; 1: figures are judged however the host was disturbed", DefaultDisturbed))
-	r.must("width", e.Width >= leastWidth && e.Width <= mostWidth,
-		mistake("width = %v is not from %v to %v", e.Width, leastWidth, mostWidth).
+	r.must("width", e.Width >= leastWidth && e.Width <= maxWidth,
+		mistake("width = %v is not from %v to %v", e.Width, leastWidth, maxWidth).
 			Try("0.1 is an interval such as 0.95 to 1.05"))
 	r.must("suite", suite().MatchString(e.Suite),
 		mistake("suite %q is none of Debian", e.Suite).Try(`write suite = "bookworm"`))

@@ -44,8 +44,8 @@ func (r *reading) settings() {
 	r.limits()
 }
 
-// mostTables bounds settings, each of which has a network of its own, and tests.
-const mostTables = 100
+// maxTables bounds settings, each of which has a network of its own, and tests.
+const maxTables = 100
 
 // tables returns the names of the tables within one, which may not have been written.
 func (r *reading) tables(at *strict.Node, what, example string) []string {
@@ -56,8 +56,8 @@ func (r *reading) tables(at *strict.Node, what, example string) []string {
 		r.wrong(at, mistake("%s must be tables, not %s", what, strict.Say(at.Value)).Try("write %s", example))
 		return nil
 	}
-	if len(at.Order) > mostTables {
-		r.wrong(at, mistake("%d %ss are more than %d", len(at.Order), what, mostTables).Try("make several experiments of it"))
+	if len(at.Order) > maxTables {
+		r.wrong(at, mistake("%d %ss are more than %d", len(at.Order), what, maxTables).Try("make several experiments of it"))
 		return nil
 	}
 	var names []string
@@ -102,13 +102,13 @@ func (r *reading) setting(key string, at *strict.Node, t *settingTable) Setting 
 }
 
 func (r *reading) engine(at *strict.Node, s *Setting) {
-	there := missingEngines()
-	switch what, known := there[s.Engine]; {
+	missing := missingEngines()
+	switch what, known := missing[s.Engine]; {
 	case slices.Contains(site.Engines, s.Engine) || r.bad[at.At("engine")]:
 	case known:
 		s.Missing = "this Orrery has no engine for " + what + " yet"
 	default:
-		all := append(slices.Sorted(maps.Keys(there)), site.Engines...)
+		all := append(slices.Sorted(maps.Keys(missing)), site.Engines...)
 		r.wrong(at.At("engine"), choose(mistake("engine %q is not known", s.Engine), s.Engine, all))
 	}
 }

@@ -35,20 +35,20 @@ func (p *perInstance) Parse(value any) *problem.Problem {
 		Try("1: nodes are made anew for every round; \"auto\": as often as it is worth; \"none\": never, and nothing is decided")
 }
 
-// patience is written as a duration or as "none", which is 0.
-type patience time.Duration
+// waitTimeout is written as a duration or as "none", which is 0.
+type waitTimeout time.Duration
 
 // Parse takes both forms.
-func (p *patience) Parse(value any) *problem.Problem {
+func (p *waitTimeout) Parse(value any) *problem.Problem {
 	text, _ := value.(string)
 	d, err := time.ParseDuration(text)
 	switch {
 	case text == "none":
 		d = 0
-	case err != nil || d <= 0 || d > mostQuiet:
-		return mistake("%s is neither \"none\" nor a time up to %v", strict.Say(value), mostQuiet).
+	case err != nil || d <= 0 || d > maxQuiet:
+		return mistake("%s is neither \"none\" nor a time up to %v", strict.Say(value), maxQuiet).
 			Try("such as \"2m\": how long a run waits in all for others to leave the host alone")
 	}
-	*p = patience(d)
+	*p = waitTimeout(d)
 	return nil
 }

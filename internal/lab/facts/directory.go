@@ -32,14 +32,14 @@ func (h host) directory(dir string) *Directory {
 		return nil
 	}
 	d := &Directory{Path: dir}
-	there := dir
-	for !h.has(there) && filepath.Dir(there) != there {
-		there = filepath.Dir(there)
+	existing := dir
+	for !h.has(existing) && filepath.Dir(existing) != existing {
+		existing = filepath.Dir(existing)
 	}
-	if real, err := filepath.EvalSymlinks(there); err == nil && h.live {
-		there = real
+	if real, err := filepath.EvalSymlinks(existing); err == nil && h.live {
+		existing = real
 	}
-	if m := h.mountOf(there); m != nil {
+	if m := h.mountOf(existing); m != nil {
 		d.Mount, d.Source, d.Type, d.Options = m.MountPoint, m.Source, m.FSType, options(m)
 		d.Block = h.blockOf(m.MajorMinorVer)
 	}
@@ -47,10 +47,10 @@ func (h host) directory(dir string) *Directory {
 		return d
 	}
 	var fs unix.Statfs_t
-	if unix.Statfs(there, &fs) == nil {
+	if unix.Statfs(existing, &fs) == nil {
 		d.Size, d.Free = int64(fs.Blocks)*fs.Bsize, int64(fs.Bavail)*fs.Bsize
 	}
-	if err := TryDirect(there); err != nil {
+	if err := TryDirect(existing); err != nil {
 		d.Why = err.Error()
 	} else {
 		d.Direct = true

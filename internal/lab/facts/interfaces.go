@@ -37,10 +37,10 @@ type Queues struct {
 
 // A Ring is in packets.
 type Ring struct {
-	Receive     uint32 `json:"rx"`
-	MostReceive uint32 `json:"rx_most"`
-	Send        uint32 `json:"tx"`
-	MostSend    uint32 `json:"tx_most"`
+	Receive    uint32 `json:"rx"`
+	MaxReceive uint32 `json:"rx_most"`
+	Send       uint32 `json:"tx"`
+	MaxSend    uint32 `json:"tx_most"`
 }
 
 // Has reports whether an offload is on.

@@ -3,13 +3,14 @@ package facts
 import "testing"
 
 func TestUnlike(t *testing.T) {
-	is := Facts{Host: "a", Kernel: Kernel{Release: "6.1", Version: "#1"}, Processors: Processors{Model: "X", Threads: 4}}
-	expect(t, "the same", is.Unlike(is), nil)
-	expect(t, "untold", is.Unlike(Facts{}), nil)
-	other := is
+	current := Facts{Host: "a", Kernel: Kernel{Release: "6.1", Version: "#1"},
+		Processors: Processors{Model: "X", Threads: 4}}
+	expect(t, "the same", current.Unlike(current), nil)
+	expect(t, "untold", current.Unlike(Facts{}), nil)
+	other := current
 	other.Load, other.Processors.Clock = []float64{1}, 3e9
-	expect(t, "what changes all the time", is.Unlike(other), nil)
+	expect(t, "what changes all the time", current.Unlike(other), nil)
 	other.Host, other.Kernel.Release, other.Processors.Threads = "b", "5.10", 8
-	expect(t, "another", is.Unlike(other), []string{"host: b then, a now", "kernel: 5.10 then, 6.1 now",
+	expect(t, "another", current.Unlike(other), []string{"host: b then, a now", "kernel: 5.10 then, 6.1 now",
 		"number of processors: 8 then, 4 now"})
 }

@@ -92,9 +92,9 @@ func (c *cgroup) read() (now spent, ok bool) {
 	for len(text) > 0 {
 		var l []byte
 		l, text = line(text)
-		if rest, is := after(l, "user_usec "); is {
+		if rest, matched := after(l, "user_usec "); matched {
 			now.user, found = number(rest)*1000, true
-		} else if rest, is := after(l, "system_usec "); is {
+		} else if rest, matched := after(l, "system_usec "); matched {
 			now.system, found = number(rest)*1000, true
 		}
 	}

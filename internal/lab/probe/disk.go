@@ -24,16 +24,17 @@ func (d *disks) sample(s *Second) {
 		var now [17]uint64
 		numbers(l, now[:])
 		it, known := d.table.find(name)
-		was := it.before
+		before := it.before
 		it.before = now
-		was[8], now[8] = 0, 0 // what is under way is no counter
-		if known && now != was {
+		before[8], now[8] = 0, 0 // what is under way is no counter
+		if known && now != before {
 			s.Disks = append(s.Disks, Disk{
-				Name: it.name, Reads: grown(now[0], was[0]), ReadBytes: sector * grown(now[2], was[2]),
-				ReadTime: ms(now[3], was[3]),
-				Writes:   grown(now[4], was[4]), WrittenBytes: sector * grown(now[6], was[6]), WriteTime: ms(now[7], was[7]),
-				Flushes: grown(now[15], was[15]), FlushTime: ms(now[16], was[16]), Busy: ms(now[9], was[9]),
-				Queued: ms(now[10], was[10]),
+				Name: it.name, Reads: grown(now[0], before[0]), ReadBytes: sector * grown(now[2], before[2]),
+				ReadTime: ms(now[3], before[3]),
+				Writes:   grown(now[4], before[4]), WrittenBytes: sector * grown(now[6], before[6]),
+				WriteTime: ms(now[7], before[7]),
+				Flushes:   grown(now[15], before[15]), FlushTime: ms(now[16], before[16]), Busy: ms(now[9], before[9]),
+				Queued: ms(now[10], before[10]),
 			})
 		}
 	}

@@ -71,12 +71,12 @@ func (n *softnet) sample(s *Second) {
 		n.name = append(n.name[:0], byte(now[12]), byte(now[12]>>8))
 		it, known := n.table.find(n.name)
 		if known {
-			was := &it.before
-			s.Softnet.Processed += grown32(now[0], was[0])
-			s.Softnet.Dropped += grown32(now[1], was[1])
-			s.Softnet.Squeezed += grown32(now[2], was[2])
-			s.Softnet.Steered += grown32(now[9], was[9])
-			s.Softnet.Limited += grown32(now[10], was[10])
+			before := &it.before
+			s.Softnet.Processed += grown32(now[0], before[0])
+			s.Softnet.Dropped += grown32(now[1], before[1])
+			s.Softnet.Squeezed += grown32(now[2], before[2])
+			s.Softnet.Steered += grown32(now[9], before[9])
+			s.Softnet.Limited += grown32(now[10], before[10])
 		}
 		it.before = now
 	}

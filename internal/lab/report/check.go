@@ -68,12 +68,12 @@ func Check(dir string) (*Checked, error) {
 	return checked, checked.samples(dir, r)
 }
 
-// mostReport is how large a report may be that is compared.
-const mostReport = 128 << 20
+// maxReportBytes is how large a report may be that is compared.
+const maxReportBytes = 128 << 20
 
 func readReport(dir string) (map[string]any, error) {
 	path := filepath.Join(dir, "report.json")
-	text, err := bundle.ReadFile(dir, "report.json", mostReport)
+	text, err := bundle.ReadFile(dir, "report.json", maxReportBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.New(problem.Failed, "the bundle has no report yet").At(path).
 			Try("orrery lab report %s", filepath.Dir(path))
@@ -107,25 +107,25 @@ func (c *Checked) differ(file, row, recorded, recomputed string) {
 func (c *Checked) walk(file, row string, recorded, recomputed any) {
 	switch now := recomputed.(type) {
 	case map[string]any:
-		was, ok := recorded.(map[string]any)
+		old, ok := recorded.(map[string]any)
 		if !ok {
 			c.differ(file, row, show(recorded), "there is something")
 			return
 		}
 		both := maps.Clone(now)
-		maps.Copy(both, was)
+		maps.Copy(both, old)
 		for _, key := range slices.Sorted(maps.Keys(both)) {
-			c.walk(file, row+", "+key, was[key], now[key])
+			c.walk(file, row+", "+key, old[key], now[key])
 		}
 	case []any:
-		was, _ := recorded.([]any)
-		for i := range max(len(was), len(now)) {
-			x, y := at(was, i), at(now, i)
+		old, _ := recorded.([]any)
+		for i := range max(len(old), len(now)) {
+			x, y := at(old, i), at(now, i)
 			c.walk(file, row+", "+itemName(x, y, i), x, y)
 		}
 	case float64:
 		c.Figures++
-		if was, ok := recorded.(float64); !ok || !equal(was, now) {
+		if old, ok := recorded.(float64); !ok || !equal(old, now) {
 			c.differ(file, row, show(recorded), show(now))
 		}
 	default:
@@ -179,7 +179,7 @@ func clip(text string) string {
 
 // csv compares report.csv cell by cell; without it there is nothing to say.
 func (c *Checked) csv(dir string, r *Report) error {
-	text, err := bundle.ReadFile(dir, "report.csv", mostReport)
+	text, err := bundle.ReadFile(dir, "report.csv", maxReportBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -194,13 +194,13 @@ func (c *Checked) csv(dir string, r *Report) error {
 	if err != nil {
 		return err
 	}
-	was, err := records(text)
+	old, err := records(text)
 	if err != nil {
 		c.differ("report.csv", "all", "no CSV: "+err.Error(), fmt.Sprintf("%d rows", len(now)))
 		return nil
 	}
-	for i := range max(len(was), len(now)) {
-		c.walk("report.csv", fmt.Sprintf("line %d", i+1), at(was, i), at(now, i))
+	for i := range max(len(old), len(now)) {
+		c.walk("report.csv", fmt.Sprintf("line %d", i+1), at(old, i), at(now, i))
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func (c *Checked) csv(dir string, r *Report) error {
 // samples compares samples.csv, which is as long as trials.jsonl, line by line up to the first that
 // differs; without it there is nothing to say.
 func (c *Checked) samples(dir string, r *Report) error {
-	text, err := bundle.ReadFile(dir, "samples.csv", mostReport)
+	text, err := bundle.ReadFile(dir, "samples.csv", maxReportBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -219,9 +219,9 @@ func (c *Checked) samples(dir string, r *Report) error {
 	if err := r.Samples(&now); err != nil {
 		return err
 	}
-	was := bytes.NewBuffer(text)
-	for n := 1; was.Len()+now.Len() > 0; n++ {
-		recorded, _ := was.ReadString('\n')
+	old := bytes.NewBuffer(text)
+	for n := 1; old.Len()+now.Len() > 0; n++ {
+		recorded, _ := old.ReadString('\n')
 		recomputed, _ := now.ReadString('\n')
 		if recorded != recomputed {
 			c.differ("samples.csv", fmt.Sprintf("line %d", n), clip(recorded), clip(recomputed))

@@ -202,8 +202,8 @@ func (s shot) ratios() []float64 {
 }
 
 // only notes a cell that has a value in one bundle only; the other is nil if that does not know of it at all.
-func (c *comparing) only(name, figure, id string, has, lacks *Cell) {
-	text := name + ", " + figure + ", " + has.Setting + ": only in " + id
+func (c *comparing) only(name, figure, id string, present, lacks *Cell) {
+	text := name + ", " + figure + ", " + present.Setting + ": only in " + id
 	if lacks != nil && lacks.Missing != "" {
 		text += " (" + firstLine(lacks.Missing) + ")"
 	}

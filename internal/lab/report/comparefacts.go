@@ -28,14 +28,14 @@ var ours = pattern.New(`^interfaces or[bvoxlw][0-9a-f]{6,}( |$)`)
 // factDifferences lists what differs, in the order of the first, and what only the second has at the end.
 func factDifferences(before, after json.RawMessage) (all []FactDifference) {
 	a, b := rows(before), rows(after)
-	was, is := values(a), values(b)
+	old, current := values(a), values(b)
 	for _, r := range a {
-		if other := is[r.Name]; other != r.Value {
+		if other := current[r.Name]; other != r.Value {
 			all = append(all, shortened(r.Name, r.Value, other))
 		}
 	}
 	for _, r := range b {
-		if was[r.Name] == "" {
+		if old[r.Name] == "" {
 			all = append(all, shortened(r.Name, "", r.Value))
 		}
 	}
@@ -46,7 +46,7 @@ func factDifferences(before, after json.RawMessage) (all []FactDifference) {
 func values(of []factRow) map[string]string {
 	all := map[string]string{}
 	for _, r := range of {
-		if _, there := all[r.Name]; !there {
+		if _, ok := all[r.Name]; !ok {
 			all[r.Name] = r.Value
 		}
 	}

@@ -29,15 +29,15 @@ func marked(c *bundle.Contents) *bundle.Contents {
 	m.Head.Settings, m.Trials = slices.Clone(c.Head.Settings), slices.Clone(c.Trials)
 	for i := range m.Head.Settings {
 		s := &m.Head.Settings[i]
-		if name, is := shown[s.Name]; is {
+		if name, ok := shown[s.Name]; ok {
 			s.Name, s.Emulated = name, true
 		}
-		if name, is := shown[s.Again]; is {
+		if name, ok := shown[s.Again]; ok {
 			s.Again = name
 		}
 	}
 	for i := range m.Trials {
-		if name, is := shown[m.Trials[i].Setting]; is {
+		if name, ok := shown[m.Trials[i].Setting]; ok {
 			m.Trials[i].Setting = name
 		}
 	}

@@ -13,8 +13,8 @@ func withMachine(t *testing.T, slow bool) *Report {
 	t.Helper()
 	s := simulate(3)
 	for i := range s.head.Settings {
-		if is := &s.head.Settings[i]; is.Name == "kvm" {
-			is.Missing, is.Nodes, is.Emulated = "", []string{"kvm"}, slow
+		if setting := &s.head.Settings[i]; setting.Name == "kvm" {
+			setting.Missing, setting.Nodes, setting.Emulated = "", []string{"kvm"}, slow
 		}
 	}
 	s.cost["kvm"] = map[string]float64{"capture": 0.1, "net": 0.2, "micro": 9, "disk": 3}
@@ -28,9 +28,9 @@ func TestEmulated(t *testing.T) {
 	cells := 0
 	for _, f := range r.Tests.Rows() {
 		for _, c := range f.Cells {
-			if is := strings.HasPrefix(c.Setting, "kvm"); is != c.Emulated || is && c.Setting != "kvm (emulated)" {
+			if kvm := strings.HasPrefix(c.Setting, "kvm"); kvm != c.Emulated || kvm && c.Setting != "kvm (emulated)" {
 				t.Errorf("%s: a cell of %q, emulated %t", f.Name, c.Setting, c.Emulated)
-			} else if is && c.Summary != nil {
+			} else if kvm && c.Summary != nil {
 				cells++
 			}
 		}

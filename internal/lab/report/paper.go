@@ -8,14 +8,14 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// mostPaper is how many figures a test may have, for its table to be as in the papers.
-const mostPaper = 5
+// maxPaper is how many figures a test may have, for its table to be as in the papers.
+const maxPaper = 5
 
 // Paper is the table with a row for each setting, and for each figure its value and what it is of
 // bare's, as in KAT-7 table 1 (rate, CPU %, relative %, CPU per Gb/s) and in the tables of INFN
 // (loss from bare); nil for a test of more figures than fit.
 func (t *Test) Paper() *grid {
-	if len(t.Figures) == 0 || len(t.Figures) > mostPaper {
+	if len(t.Figures) == 0 || len(t.Figures) > maxPaper {
 		return nil
 	}
 	g := &grid{Head: []string{"setting"}}

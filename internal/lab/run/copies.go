@@ -30,8 +30,8 @@ func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bun
 			Error: fmt.Sprintf("setting %s can be had %d times at once, not %d: what it takes of the host is in one node at a time",
 				name, len(near), u.Copies)}}
 	}
-	patience := u.patience(near[0])
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, problem.New(problem.Failed, "it took more than %s", patience).
+	timeout := u.timeout(near[0])
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, problem.New(problem.Failed, "it took more than %s", timeout).
 		Try("give the test a longer limit"))
 	defer cancel()
 	gate := newBarrier(u.Copies)
@@ -67,7 +67,9 @@ func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bun
 // join adds labels, but for those that a test has given itself.
 func join(labels, more []test.Label) []test.Label {
 	for _, l := range more {
-		if !slices.ContainsFunc(labels, func(is test.Label) bool { return is.Name == l.Name && is.Where == l.Where }) {
+		if !slices.ContainsFunc(labels, func(label test.Label) bool {
+			return label.Name == l.Name && label.Where == l.Where
+		}) {
 			labels = append(labels, l)
 		}
 	}
@@ -76,23 +78,23 @@ func join(labels, more []test.Label) []test.Label {
 
 // trial does one trial in one place.
 func (r *Run) trial(ctx context.Context, t *test.Trial, u *Unit) bundle.Trial {
-	is := bundle.Trial{Round: t.Round, Instance: r.instance, Slot: r.slot, Setting: t.Near.Name,
+	trial := bundle.Trial{Round: t.Round, Instance: r.instance, Slot: r.slot, Setting: t.Near.Name,
 		Emulated: t.Near.Emulated, Test: u.Title, Copy: t.Copy, Began: time.Now()}
 	result, err := u.Run(ctx, t)
-	is.Ended = time.Now()
+	trial.Ended = time.Now()
 	if err == nil {
 		err = u.fits(result)
 	}
 	if err == nil && result.Detail != nil {
-		is.Detail, err = json.Marshal(result.Detail)
+		trial.Detail, err = json.Marshal(result.Detail)
 	}
-	is.Labels, is.Moved = result.Labels, result.Moved
+	trial.Labels, trial.Moved = result.Labels, result.Moved
 	if err != nil {
-		is.Error, is.Output = explain(ctx, err)
-		return is
+		trial.Error, trial.Output = explain(ctx, err)
+		return trial
 	}
-	is.Samples, is.Series = result.Samples, result.Series
-	return is
+	trial.Samples, trial.Series = result.Samples, result.Series
+	return trial
 }
 
 // fits reports a result that does not have the figures that the test promised.
@@ -113,16 +115,16 @@ func (u *Unit) fits(result test.Result) error {
 // included, which share those of the host.
 const emulating = 10
 
-// patience is after how long a trial in a place is ended.
-func (u *Unit) patience(in *place.Place) time.Duration {
-	patience := max(time.Minute, 10*u.Time())
+// timeout is after how long a trial in a place is ended.
+func (u *Unit) timeout(in *place.Place) time.Duration {
+	timeout := max(time.Minute, 10*u.Time())
 	switch {
 	case u.Limit > 0:
 		return u.Limit
 	case in.Emulated:
-		return emulating * patience
+		return emulating * timeout
 	}
-	return patience
+	return timeout
 }
 
 // explain returns why a trial failed, and the end of what a command printed if one failed.
@@ -177,13 +179,13 @@ func (r *Run) Check(ctx context.Context) error {
 	return nil
 }
 
-// checkPatience is how long a test may prepare a place: files of many GiB may be laid out.
-const checkPatience = time.Hour
+// checkTimeout is how long a test may prepare a place: files of many GiB may be laid out.
+const checkTimeout = time.Hour
 
 func (r *Run) check(ctx context.Context, u *Unit, name string) error {
 	near := r.Ground.Near[name]
-	ctx, cancel := context.WithTimeoutCause(ctx, checkPatience,
-		problem.New(problem.Failed, "it was not ready within %s", checkPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout,
+		problem.New(problem.Failed, "it was not ready within %s", checkTimeout))
 	defer cancel()
 	for i := range min(u.Copies, len(near)) {
 		if err := makeDir(ctx, near[i]); err != nil {

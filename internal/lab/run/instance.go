@@ -15,14 +15,14 @@ import (
 // beside a round, it lives one: of as many rounds, that tells the most (at a true 10 % and noise of
 // 4 %, 90 % are found in 30 rounds instead of 60 % with three rounds each). Where it is not, the
 // next instances live pilotRounds until something is known of what instances and rounds add to the
-// spread, and then what Kalibera and Jones give for what both cost, but never more than mostRounds,
+// spread, and then what Kalibera and Jones give for what both cost, but never more than maxRounds,
 // nor so many that there would be less than about fewest instances: with few, one that others
 // disturbed makes all intervals wide.
 const (
 	cheap       = 0.5 // rounds that making an instance may take
 	pilots      = 2
 	pilotRounds = 2
-	mostRounds  = 3
+	maxRounds   = 3
 	fewest      = 10
 )
 
@@ -39,7 +39,7 @@ func (r *Run) lives() int {
 	case r.instance <= r.first+pilots && r.first == 1:
 		return pilotRounds
 	default:
-		most := float64(min(mostRounds, max(1, rounds/fewest)))
+		most := float64(min(maxRounds, max(1, rounds/fewest)))
 		return int(math.Round(min(max(r.Worth(r.trials, cost), 1), most)))
 	}
 }
@@ -92,8 +92,8 @@ type surrender struct{ instance, times int }
 // take its time in every round.
 func (r *Run) forgive() {
 	for c, n := range r.failed {
-		if last := r.givenUpAt[c]; n >= enough && r.instance-last.instance >= 1<<min(last.times-1, 16) {
-			r.failed[c] = enough - 1
+		if last := r.givenUpAt[c]; n >= minRounds && r.instance-last.instance >= 1<<min(last.times-1, 16) {
+			r.failed[c] = minRounds - 1
 		}
 	}
 }
@@ -120,14 +120,14 @@ func (r *Run) prepare(ctx context.Context) error {
 // settle waits until others leave the host alone, as long as there is patience left. What is
 // disturbed all the same is labelled.
 func (r *Run) settle(ctx context.Context) error {
-	for r.patience > 0 {
+	for r.waitTimeout > 0 {
 		began := time.Now()
 		why, err := r.Watcher.Restless(ctx)
 		if err != nil || why == "" {
 			return err
 		}
-		r.Progress.Waiting(why, r.patience)
-		r.patience -= time.Since(began)
+		r.Progress.Waiting(why, r.waitTimeout)
+		r.waitTimeout -= time.Since(began)
 	}
 	return nil
 }

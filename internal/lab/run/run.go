@@ -44,7 +44,7 @@ type Run struct {
 	instance, first       int           // of the nodes: that of now, and that with which this run began
 	lived                 int           // rounds that count, in this instance
 	perInstance, perRound time.Duration // what the last of each took
-	patience              time.Duration // for others on the host
+	waitTimeout           time.Duration // for others on the host
 	begun                 bool
 	since                 time.Time      // when this run began
 	costs                 func() float64 // in place of what was measured, so that tests need not depend on it
@@ -76,7 +76,7 @@ type Progress interface {
 	// Renewing is told before the nodes are made for the n-th time.
 	Renewing(n int)
 	// Waiting is told while others use the host, with what is left of the patience.
-	Waiting(why string, patience time.Duration)
+	Waiting(why string, timeout time.Duration)
 }
 
 // A Unit is a test with a number of copies: a row of the table.
@@ -128,8 +128,8 @@ func (r *Run) settings(u *Unit) []string {
 	return names
 }
 
-// enough is how many trials of a cell in a row must have failed until it is given up.
-const enough = 3
+// minRounds is how many trials of a cell in a row must have failed until it is given up.
+const minRounds = 3
 
 // Do does all rounds. Round 0 is a rehearsal. A trial that fails is kept as such, and the rest goes
 // on; an error is one of the bundle, or the end of ctx.
@@ -176,12 +176,12 @@ func (r *Run) begin() {
 		r.instance = max(r.instance, t.Instance)
 	}
 	for c, n := range r.failed {
-		r.former[c] = n >= enough
+		r.former[c] = n >= minRounds
 		r.givenUpAt[c] = surrender{r.instance, 1}
 	}
 	r.instance++ // what a former run had is gone
 	r.forgive()
-	r.first, r.patience, r.since = r.instance, r.Experiment.Quiet, time.Now()
+	r.first, r.waitTimeout, r.since = r.instance, r.Experiment.Quiet, time.Now()
 }
 
 // goesOn reports whether there is a round of that number: the rehearsal, those that must be, and
@@ -231,7 +231,7 @@ func (r *Run) complete(round int, u *Unit) bool {
 
 // givenUp reports whether a unit has failed too often in a setting to be tried there again.
 func (r *Run) givenUp(u *Unit, setting string) bool {
-	return r.failed[cell{u.Title, setting}] >= enough
+	return r.failed[cell{u.Title, setting}] >= minRounds
 }
 
 // cell does one unit in one setting once.
@@ -268,7 +268,7 @@ func (r *Run) note(t bundle.Trial) {
 	if t.Error == "" {
 		r.failed[c] = 0
 		delete(r.givenUpAt, c)
-	} else if r.failed[c] == enough {
+	} else if r.failed[c] == minRounds {
 		r.givenUpAt[c] = surrender{r.instance, r.givenUpAt[c].times + 1}
 	}
 }

@@ -140,13 +140,13 @@ func TestRounds(t *testing.T) {
 		t.Errorf("%d rounds, %d trials; want 11, 33", book.rounds, len(book.trials))
 	}
 	for round := 0; round < 10; round += 2 { // ABBA: each odd round is the mirror of that before
-		there, back := g.done[round*3:round*3+3], slices.Clone(g.done[round*3+3:round*3+6])
+		first, back := g.done[round*3:round*3+3], slices.Clone(g.done[round*3+3:round*3+6])
 		slices.Reverse(back)
-		for i := range there {
-			_, one, _ := strings.Cut(there[i], " ")
+		for i := range first {
+			_, one, _ := strings.Cut(first[i], " ")
 			_, other, _ := strings.Cut(back[i], " ")
 			if one != other {
-				t.Errorf("rounds %d and %d: %v, %v", round, round+1, there, back)
+				t.Errorf("rounds %d and %d: %v, %v", round, round+1, first, back)
 			}
 		}
 	}
@@ -193,8 +193,8 @@ func TestFailure(t *testing.T) {
 				}
 			}
 		}
-		if failed != enough || good != 22*copies || len(watch.failed) == 0 {
-			t.Errorf("x%d: %d trials failed, %d did not; want %d, %d; told: %v", copies, failed, good, enough, 22*copies,
+		if failed != minRounds || good != 22*copies || len(watch.failed) == 0 {
+			t.Errorf("x%d: %d trials failed, %d did not; want %d, %d; told: %v", copies, failed, good, minRounds, 22*copies,
 				watch.failed)
 		}
 	}
@@ -251,15 +251,15 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestPatience: a trial may take ten times what it should, ten times that where processors are
+// TestWaitTimeout: a trial may take ten times what it should, ten times that where processors are
 // emulated, or as long as the experiment says.
-func TestPatience(t *testing.T) {
+func TestWaitTimeout(t *testing.T) {
 	fast, slow := &place.Place{}, &place.Place{Emulated: true}
 	u := &Unit{Test: &experiment.Test{Test: &gauge{}}}
-	if u.patience(fast) != time.Minute || u.patience(slow) != 10*time.Minute {
-		t.Errorf("%v, emulated %v", u.patience(fast), u.patience(slow))
+	if u.timeout(fast) != time.Minute || u.timeout(slow) != 10*time.Minute {
+		t.Errorf("%v, emulated %v", u.timeout(fast), u.timeout(slow))
 	}
-	if u.Limit = time.Second; u.patience(fast) != u.Limit || u.patience(slow) != u.Limit {
-		t.Errorf("with a limit %v, emulated %v", u.patience(fast), u.patience(slow))
+	if u.Limit = time.Second; u.timeout(fast) != u.Limit || u.timeout(slow) != u.Limit {
+		t.Errorf("with a limit %v, emulated %v", u.timeout(fast), u.timeout(slow))
 	}
 }

@@ -62,7 +62,7 @@ const firstStep = 8
 const nearStep = 2
 
 // enough trials of one kind for each phase; in the last, loads are decided.
-var enough = [...]int{1, 2, math.MaxInt}
+var minTrials = [...]int{1, 2, math.MaxInt}
 
 func (m *mlr) search(ctx context.Context) error {
 	start, blast, err := m.start(ctx, m.Start, m.Options)
@@ -96,7 +96,7 @@ func (m *mlr) close(ctx context.Context, at, step int) error {
 		if err != nil {
 			return err
 		}
-		m.phase = min(m.phase+1, len(enough)-1)
+		m.phase = min(m.phase+1, len(minTrials)-1)
 	}
 	if m.good == none {
 		return losesAlways(m.rate(m.bad))
@@ -111,7 +111,7 @@ func (m *mlr) close(ctx context.Context, at, step int) error {
 func (m *mlr) bracket(ctx context.Context, at, step int) (low, high int, err error) {
 	low, high = m.good, m.bad
 	look := func(at int) (bool, error) {
-		good, err := m.looks(ctx, at, enough[m.phase])
+		good, err := m.looks(ctx, at, minTrials[m.phase])
 		if good {
 			low = at
 		} else {

@@ -34,7 +34,7 @@ func bareGroup(site, setting string, copied int) cgroup.Group {
 // BareGroups returns the control groups of the bare host's commands.
 func (s *Stand) BareGroups(site string) (all []cgroup.Group) {
 	for _, name := range []string{experiment.Bare, experiment.Control} {
-		for i := range s.mostCopies() {
+		for i := range s.maxCopies() {
 			all = append(all, bareGroup(site, name, i))
 		}
 	}

@@ -45,7 +45,7 @@ func (s *Stand) Places(up *site.Site, here Here) (*Ground, error) {
 	network, _ := up.Network(lan)
 	for _, name := range []string{experiment.Bare, experiment.Control} {
 		g.Far[name] = s.node(Far, far, lan, here)
-		for i := range s.mostCopies() {
+		for i := range s.maxCopies() {
 			p := s.bare(g.Bare, name, i, network.Gateway, far)
 			if g.Far[name].Cgroup != "" {
 				beside := place.Beside{Bare: g.Bare, Group: bareGroup(up.Key(), name, i)}
@@ -84,7 +84,7 @@ func trees(n *spec.Node, tree func(string) string) []string {
 	return all
 }
 
-func (s *Stand) mostCopies() int {
+func (s *Stand) maxCopies() int {
 	most := 1
 	for _, t := range s.Experiment.Tests {
 		for _, n := range t.Copies {

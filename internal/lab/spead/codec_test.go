@@ -157,7 +157,7 @@ func TestPieces(t *testing.T) {
 					t.Fatalf("packet %d of %d has %d bytes, a full one %d", i, len(p.packets), n, full)
 				}
 			}
-			if p.begin != at || p.end-p.begin != size || size > longest || len(p.packets) > segments {
+			if p.begin != at || p.end-p.begin != size || size > maxPacketBytes || len(p.packets) > segments {
 				t.Fatalf("piece %d to %d of %d packets after %d", p.begin, p.end, len(p.packets), at)
 			}
 			at, whole = p.end, whole+p.heaps

@@ -96,10 +96,10 @@ type piece struct {
 // last have the size of a full one: so the kernel can take them apart.
 func (f *frame) pieces(heaps, full int) []piece {
 	if heaps < f.heaps {
-		return f.divide(heaps, full, longest, segments)
+		return f.divide(heaps, full, maxPacketBytes, segments)
 	}
 	if f.all == nil {
-		f.all = f.divide(heaps, full, longest, segments)
+		f.all = f.divide(heaps, full, maxPacketBytes, segments)
 	}
 	return f.all
 }

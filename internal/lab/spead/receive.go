@@ -59,8 +59,8 @@ type end struct {
 	stopped bool
 }
 
-// patience is how long a packet is waited for before it is looked whether to go on.
-const patience = 20 * time.Millisecond
+// readTimeout is how long a packet is waited for before it is looked whether to go on.
+const readTimeout = 20 * time.Millisecond
 
 // longestEnd is how long packets are still taken after the end was ordered, if they come without a pause.
 const longestEnd = time.Second
@@ -171,7 +171,7 @@ func (e *end) receive(ctx context.Context, quiet, silence time.Duration) error {
 			}
 			continue
 		}
-		if await(e.fd, patience) {
+		if await(e.fd, readTimeout) {
 			continue
 		}
 		now = time.Now()

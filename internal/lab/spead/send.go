@@ -58,14 +58,15 @@ type stream struct {
 // segments is how many packets the kernel takes in one message (UDP_MAX_SEGMENTS; 128 since Linux 6.9).
 const segments = 64
 
-// longest is how many bytes the kernel takes in one message: 64 KiB, less the headers of IPv6 and UDP.
-const longest = 65535 - 48
+// maxPacketBytes is how many bytes the kernel takes in one message: 64 KiB, less the headers of IPv6 and UDP.
+const maxPacketBytes = 65535 - 48
 
 // Check finds what is wrong with the sizes.
 func (o SendOptions) Check() error {
 	switch {
-	case o.Packet < 128 || o.Packet > longest:
-		return problem.New(problem.Usage, "a packet of %d bytes", o.Packet).Try("from 128 to %d bytes, such as 1472", longest)
+	case o.Packet < 128 || o.Packet > maxPacketBytes:
+		return problem.New(problem.Usage, "a packet of %d bytes", o.Packet).
+			Try("from 128 to %d bytes, such as 1472", maxPacketBytes)
 	case o.Heap < 1 || o.Heap > maxSize-4096:
 		return problem.New(problem.Usage, "a heap of %d bytes", o.Heap).Try("from 1 byte to 255 MiB")
 	}
@@ -171,8 +172,8 @@ func (s *Sender) Send(ctx context.Context, heaps int, longest time.Duration, rat
 const Tries = 3
 
 // End sends the heap that ends each stream, some times. The streams can be sent anew then, from the beginning.
-func (s *Sender) End(tries int) {
-	for try := range tries {
+func (s *Sender) End(attempts int) {
+	for try := range attempts {
 		time.Sleep(time.Duration(try) * 3 * time.Millisecond)
 		for _, one := range s.streams {
 			packet := encode(one.next, []Item{{ID: idControl, Immediate: true, Value: stop}}, 256)[0]

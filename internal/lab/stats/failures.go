@@ -89,8 +89,8 @@ func fisher(a, n, b, m int) float64 {
 	}
 	seen, p := probability(a), 0.0
 	for x := max(0, a+b-m); x <= min(n, a+b); x++ {
-		if is := probability(x); is <= seen*(1+1e-9) {
-			p += is
+		if chance := probability(x); chance <= seen*(1+1e-9) {
+			p += chance
 		}
 	}
 	return min(1, p)

@@ -90,7 +90,7 @@ func TestModePoints(t *testing.T) {
 		20:  0.1102,
 		200: (0.1848 + 0.2127) / 2, 300: 0.2127, 301: 0.2127, 10000: 0.2127,
 	} {
-		if got := mostWithin(n); math.Abs(got-want) > 1e-12 {
+		if got := maxWithin(n); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%d values: %g instead of %g", n, got, want)
 		}
 	}

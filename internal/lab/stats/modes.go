@@ -15,7 +15,7 @@ import (
 // so that outliers are none. What is left of the variance within the parts is compared with what
 // values without modes leave: of these the uniform distribution is the worst (Hartigan and
 // Hartigan, "The dip test of unimodality", Annals of Statistics 13, 1985), and leaves less than
-// mostWithin in one of a hundred samples.
+// maxWithin in one of a hundred samples.
 func modes(x []float64) bool {
 	x = slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(x), func(v float64) bool { return !finite(v) })))
 	least := max(2, (len(x)+4)/5)
@@ -30,7 +30,7 @@ func modes(x []float64) bool {
 	for i := least; i <= len(x)-least; i++ {
 		within = min(within, squares(x[:i])+squares(x[i:]))
 	}
-	return within/all < mostWithin(len(x))
+	return within/all < maxWithin(len(x))
 }
 
 // leastForModes is the number of values that it takes to tell.
@@ -52,7 +52,7 @@ var modePoints = []struct {
 }{{8, 0.0379}, {10, 0.0576}, {12, 0.0712}, {15, 0.0889}, {20, 0.1102}, {30, 0.1347}, {50, 0.1560}, {100, 0.1848},
 	{300, 0.2127}}
 
-func mostWithin(n int) float64 {
+func maxWithin(n int) float64 {
 	i := sort.Search(len(modePoints), func(i int) bool { return modePoints[i].n >= n })
 	switch {
 	case i == len(modePoints):

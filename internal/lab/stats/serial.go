@@ -108,8 +108,8 @@ func (k *kindred) test() {
 	g := rand.New(rand.NewPCG(uint64(k.length), uint64(len(k.figures)))) // the same table gives the same answer
 	asMean, asGreatest, done := 1, 1, 0
 	maxima := make([]float64, 0, shuffles)
-	const enough = shuffles * 2 / 10
-	for done < shuffles && (asMean <= enough || asGreatest <= enough) {
+	const minShuffles = shuffles * 2 / 10
+	for done < shuffles && (asMean <= minShuffles || asGreatest <= minShuffles) {
 		done++
 		m, most := k.statistic(g.Perm(k.length), false)
 		maxima = append(maxima, most)

@@ -61,8 +61,8 @@ func (i Identity) Allow(protocols string) (Identity, error) {
 // Allows reports whether the node may send these protocols besides IP and ARP, and no others.
 func (i Identity) Allows(protocols string) bool {
 	want, err := i.Allow(protocols)
-	has := slices.Sorted(slices.Values(i.protocols))
-	return err == nil && slices.Equal(has, want.protocols)
+	got := slices.Sorted(slices.Values(i.protocols))
+	return err == nil && slices.Equal(got, want.protocols)
 }
 
 // IsOf reports whether the node belongs to a site.

@@ -15,12 +15,12 @@ func many(t *testing.T, count int) map[string]Identity {
 	all := map[string]Identity{}
 	for i := range count {
 		port := fmt.Sprintf("orv%d", i)
-		is, err := Identify(port, Node{MAC: fmt.Sprintf("02:00:00:00:%02x:%02x", i>>8, i&255),
+		identity, err := Identify(port, Node{MAC: fmt.Sprintf("02:00:00:00:%02x:%02x", i>>8, i&255),
 			Addresses: at(fmt.Sprintf("10.9.%d.%d/16", i>>8, i&255))})
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[port] = is
+		all[port] = identity
 	}
 	return all
 }

@@ -103,7 +103,7 @@ func setTable(link *netlink.Vxlan, v spec.VXLAN) error {
 	if err != nil {
 		return err
 	}
-	is := all[link.Index]
+	existing := all[link.Index]
 	entry := func(mac net.HardwareAddr, at netip.Addr) *netlink.Neigh {
 		return &netlink.Neigh{
 			LinkIndex: link.Index, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT | netlink.NUD_NOARP,
@@ -112,14 +112,14 @@ func setTable(link *netlink.Vxlan, v spec.VXLAN) error {
 		}
 	}
 	for at := range shall.flood {
-		if !is.flood[at] {
+		if !existing.flood[at] {
 			if err := netlink.NeighAppend(entry(toAll, at)); err != nil {
 				return err
 			}
 		}
 	}
 	for text, at := range shall.nodes {
-		if is.nodes[text] == at {
+		if existing.nodes[text] == at {
 			continue
 		}
 		mac, err := net.ParseMAC(text)
@@ -130,14 +130,14 @@ func setTable(link *netlink.Vxlan, v spec.VXLAN) error {
 			return err
 		}
 	}
-	for at := range is.flood {
+	for at := range existing.flood {
 		if !shall.flood[at] {
 			if err := netlink.NeighDel(entry(toAll, at)); err != nil && !errors.Is(err, unix.ENOENT) {
 				return err
 			}
 		}
 	}
-	for text, at := range is.nodes {
+	for text, at := range existing.nodes {
 		if _, stays := shall.nodes[text]; stays {
 			continue
 		}

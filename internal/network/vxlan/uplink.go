@@ -51,9 +51,9 @@ func refuseUplink(n spec.Network) error {
 		return err
 	}
 	attrs := link.Attrs()
-	switch is := link.Type(); {
-	case u.Bridge != "" && is != "bridge":
-		return problem.New(problem.Unable, "network %s: %s is no bridge but a %s", n.Name, name, is).
+	switch kind := link.Type(); {
+	case u.Bridge != "" && kind != "bridge":
+		return problem.New(problem.Unable, "network %s: %s is no bridge but a %s", n.Name, name, kind).
 			Try("ip link show type bridge lists those that the host has")
 	case attrs.Name[:min(3, len(attrs.Name))] == "orb" && len(attrs.Alias) > 0:
 		return problem.New(problem.Unable, "network %s: %s is of another network of Orrery's", n.Name, name).

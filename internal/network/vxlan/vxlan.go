@@ -281,8 +281,8 @@ func (s *Seen) joined(n spec.Network) (_ spec.Network, device netlink.Link, whol
 	if n.VXLAN.Key = key; key != "" {
 		peers, _ := n.VXLAN.ReadPeers() // they were written just now
 		for i, p := range peers {
-			has := hosts[p.Address]
-			peers[i].Endpoint, peers[i].Key = has.Endpoint, has.Key
+			host := hosts[p.Address]
+			peers[i].Endpoint, peers[i].Key = host.Endpoint, host.Key
 			delete(hosts, p.Address)
 		}
 		n.VXLAN.Peers = spec.NewPeers(peers)

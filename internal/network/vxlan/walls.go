@@ -76,12 +76,12 @@ func wall(n spec.Network) []rule {
 			drop(forward, "nodes of another host, to its router", in, meta(expr.MetaKeyOIFNAME, router)))
 	}
 	protocol := []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseLLHeader, Offset: 12, Len: 2}}
-	sender, target, is := address(14), address(24), equal(gateway.Addr().AsSlice())
+	sender, target, gatewayMatch := address(14), address(24), equal(gateway.Addr().AsSlice())
 	return append(all, rule{forward, "not ARP",
 		slices.Concat(protocol, unlike([]byte{unix.ETH_P_ARP >> 8, unix.ETH_P_ARP & 0xff})), expr.VerdictAccept},
-		drop(forward, "asks for the gateway", out, target, is),
-		drop(forward, "answers as the gateway", out, sender, is),
-		drop(forward, "gateway of another host", in, sender, is))
+		drop(forward, "asks for the gateway", out, target, gatewayMatch),
+		drop(forward, "answers as the gateway", out, sender, gatewayMatch),
+		drop(forward, "gateway of another host", in, sender, gatewayMatch))
 }
 
 // plugRules are for what comes to the host itself from the port of a network on a bridge of the
@@ -128,8 +128,8 @@ func address(offset uint32) []expr.Any {
 	return []expr.Any{&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4}}
 }
 
-func meta(key expr.MetaKey, is []expr.Any) []expr.Any {
-	return append([]expr.Any{&expr.Meta{Key: key, Register: 1}}, is...)
+func meta(key expr.MetaKey, match []expr.Any) []expr.Any {
+	return append([]expr.Any{&expr.Meta{Key: key, Register: 1}}, match...)
 }
 
 func equal(data []byte) []expr.Any {
@@ -253,10 +253,10 @@ func (s *Seen) stands(n spec.Network) bool {
 	for _, r := range wall(n) {
 		shall = append(shall, r.comment(n))
 	}
-	has := slices.Clone(s.walls[tableName(n)])
+	existing := slices.Clone(s.walls[tableName(n)])
 	slices.Sort(shall)
-	slices.Sort(has)
-	return slices.Equal(shall, has)
+	slices.Sort(existing)
+	return slices.Equal(shall, existing)
 }
 
 func unusable(err error) error {

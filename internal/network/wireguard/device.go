@@ -90,7 +90,7 @@ func Prime(n spec.Network, private string) error {
 		return err
 	}
 	defer c.Close() //nolint:errcheck // all was written
-	if is, err := c.Device(Name(n)); err == nil && is.PrivateKey == key {
+	if device, err := c.Device(Name(n)); err == nil && device.PrivateKey == key {
 		return nil
 	}
 	return c.ConfigureDevice(Name(n), wgtypes.Config{PrivateKey: &key})
@@ -143,11 +143,11 @@ func setPeers(n spec.Network) error {
 		return err
 	}
 	defer c.Close() //nolint:errcheck // all was written
-	is, err := c.Device(Name(n))
+	device, err := c.Device(Name(n))
 	if err != nil {
 		return err
 	}
-	if is.PublicKey.String() != n.VXLAN.Key {
+	if device.PublicKey.String() != n.VXLAN.Key {
 		return problem.New(problem.Surprise, "network %s: its %s has another key", n.Name, Name(n)).Try("orrery up once more")
 	}
 	shall, err := peersOf(n)
@@ -156,16 +156,16 @@ func setPeers(n spec.Network) error {
 	}
 	port := Port(n)
 	config := wgtypes.Config{ListenPort: &port}
-	if is.ListenPort == port {
+	if device.ListenPort == port {
 		config.ListenPort = nil
 	}
-	for _, p := range is.Peers {
+	for _, p := range device.Peers {
 		if !slices.ContainsFunc(shall, func(s wgtypes.PeerConfig) bool { return s.PublicKey == p.PublicKey }) {
 			config.Peers = append(config.Peers, wgtypes.PeerConfig{PublicKey: p.PublicKey, Remove: true})
 		}
 	}
 	for _, s := range shall {
-		if !slices.ContainsFunc(is.Peers, func(p wgtypes.Peer) bool { return same(p, s) }) {
+		if !slices.ContainsFunc(device.Peers, func(p wgtypes.Peer) bool { return same(p, s) }) {
 			config.Peers = append(config.Peers, s)
 		}
 	}
@@ -199,7 +199,7 @@ func same(p wgtypes.Peer, s wgtypes.PeerConfig) bool {
 
 // setAddress sets the only address of a device.
 func setAddress(link netlink.Link, only string) error {
-	has, err := netlink.AddrList(link, netlink.FAMILY_V6)
+	existing, err := netlink.AddrList(link, netlink.FAMILY_V6)
 	if err != nil {
 		return err
 	}
@@ -207,9 +207,9 @@ func setAddress(link netlink.Link, only string) error {
 	if err != nil {
 		return err
 	}
-	for i := range has {
-		if has[i].IPNet.String() != shall.IPNet.String() {
-			if err := netlink.AddrDel(link, &has[i]); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+	for i := range existing {
+		if existing[i].IPNet.String() != shall.IPNet.String() {
+			if err := netlink.AddrDel(link, &existing[i]); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
 				return err
 			}
 		}
@@ -242,13 +242,13 @@ func Read(n spec.Network, links map[string]netlink.Link) (key string, peers map[
 		return "", nil, false
 	}
 	defer c.Close() //nolint:errcheck // it was only read
-	is, err := c.Device(Name(n))
+	device, err := c.Device(Name(n))
 	if err != nil {
 		return "", nil, false
 	}
 	peers = map[netip.Addr]spec.Peer{}
-	whole = is.ListenPort == Port(n) && link.Attrs().MTU == n.MTU+inVXLAN && link.Attrs().Flags&net.FlagUp != 0
-	for _, p := range is.Peers {
+	whole = device.ListenPort == Port(n) && link.Attrs().MTU == n.MTU+inVXLAN && link.Attrs().Flags&net.FlagUp != 0
+	for _, p := range device.Peers {
 		if len(p.AllowedIPs) != 1 || p.Endpoint == nil {
 			whole = false
 			continue
@@ -258,7 +258,7 @@ func Read(n spec.Network, links map[string]netlink.Link) (key string, peers map[
 		whole = whole && int(at.Port()) == Port(n)
 		peers[inner] = spec.Peer{Address: inner, Endpoint: at.Addr().Unmap(), Key: p.PublicKey.String()}
 	}
-	return is.PublicKey.String(), peers, whole
+	return device.PublicKey.String(), peers, whole
 }
 
 // mark says, in the alias of a device, what it was made for.

@@ -47,13 +47,13 @@ func TestPeers(t *testing.T) {
 		p.Endpoint.String() != "10.8.1.2:24711" {
 		t.Errorf("the peer is %+v", p)
 	}
-	is := wgtypes.Peer{PublicKey: p.PublicKey, Endpoint: &net.UDPAddr{IP: net.ParseIP("10.8.1.2").To4(), Port: 24711},
+	peer := wgtypes.Peer{PublicKey: p.PublicKey, Endpoint: &net.UDPAddr{IP: net.ParseIP("10.8.1.2").To4(), Port: 24711},
 		AllowedIPs: p.AllowedIPs}
-	if !same(is, p) {
+	if !same(peer, p) {
 		t.Error("a peer is not known again")
 	}
-	is.Endpoint = nil
-	if same(is, p) {
+	peer.Endpoint = nil
+	if same(peer, p) {
 		t.Error("a peer without an address is taken for one")
 	}
 	n.VXLAN.Peers = "fd00::2 02:00:00:00:00:02"

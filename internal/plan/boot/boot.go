@@ -81,9 +81,9 @@ const prepared = -1
 // order. A node starts only if it has not changed. Others are the names of those that may have changed in a
 // run that was cut short.
 func Now(steps []*plan.Step, h *observe.Host) (todo []*plan.Step, others []string) {
-	there := map[int]*observe.Node{}
+	nodes := map[int]*observe.Node{}
 	for i := range h.Nodes {
-		there[h.Nodes[i].ID] = &h.Nodes[i]
+		nodes[h.Nodes[i].ID] = &h.Nodes[i]
 	}
 	known, starting := map[int]bool{}, map[int]bool{}
 	var forward bool
@@ -117,7 +117,7 @@ func Now(steps []*plan.Step, h *observe.Host) (todo []*plan.Step, others []strin
 				todo = append(todo, &one)
 			}
 		case plan.StartNode:
-			n := there[s.Node.ID]
+			n := nodes[s.Node.ID]
 			if n == nil || !Starts(n) || spec.Digest(n.Node) != spec.Digest(*s.Node) {
 				continue
 			}

@@ -25,13 +25,13 @@ func Planned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.P
 }
 
 func planned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.Problem {
-	has := func(name string) bool { return slices.Contains(h.Around.Interfaces, name) }
-	if has(n.Bridge) {
+	present := func(name string) bool { return slices.Contains(h.Around.Interfaces, name) }
+	if present(n.Bridge) {
 		return Named(n)
 	}
 	if n.Kind == spec.VethPair {
 		for _, end := range n.Ends {
-			if has(end) && !wasMade(h, end) {
+			if present(end) && !wasMade(h, end) {
 				return End(n, end)
 			}
 		}
@@ -40,7 +40,7 @@ func planned(h *observe.Host, n *spec.Network, ofSite []spec.Network) *problem.P
 	if p := Kind(n, h.Around.Networks); p != nil {
 		return p
 	}
-	if site.KindOf(n.Kind).OnInterface && !has(n.Parent) && len(h.Around.Interfaces) > 0 &&
+	if site.KindOf(n.Kind).OnInterface && !present(n.Parent) && len(h.Around.Interfaces) > 0 &&
 		len(h.Around.Interfaces) < observe.MaxAround &&
 		!comes(h, n.Parent, ofSite) {
 		return Parent(n)

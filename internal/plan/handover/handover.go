@@ -104,15 +104,15 @@ func (e *Ends) given(from *observe.Host, g *observe.Given, fits func(to *observe
 		}
 	}
 	e.All = append(e.All, h)
-	was := g.Node
-	was.State, was.Proven = observe.Stopped, ""
+	stopped := g.Node
+	stopped.State, stopped.Proven = observe.Stopped, ""
 	switch h.End {
 	case Receive:
 		after := named(e.After, h.To)
-		after.Nodes = append(after.Nodes, was)
+		after.Nodes = append(after.Nodes, stopped)
 	case Reclaim:
 		after := named(e.After, h.From)
-		after.Nodes = append(after.Nodes, was)
+		after.Nodes = append(after.Nodes, stopped)
 	}
 }
 
@@ -127,7 +127,7 @@ func has(h *observe.Host, g *observe.Given) bool {
 // arrival decides what becomes of what has come of a node that nobody has given.
 func (e *Ends) arrival(at int, a *observe.Arrival) {
 	host := &e.hosts[at]
-	if _, has := host.Has(a.ID); has {
+	if _, ok := host.Has(a.ID); ok {
 		return // it has become that, and is removed by the next who sweeps
 	}
 	for _, h := range e.hosts {
@@ -148,7 +148,7 @@ func (e *Ends) stays(a *observe.Arrival) string {
 	from := named(e.hosts, a.From)
 	unknown := from != nil && from.Unknown
 	for i := range e.hosts {
-		if _, has := e.hosts[i].Has(a.ID); has && !unknown {
+		if _, ok := e.hosts[i].Has(a.ID); ok && !unknown {
 			return ""
 		}
 		unknown = unknown || e.hosts[i].Unknown

@@ -28,14 +28,14 @@ var Settings = map[string]string{
 }
 
 // enough reports whether a setting is at least what is wanted; one that the kernel does not have is no lack.
-func enough(has, wants string) bool {
-	if has == "" {
+func enough(current, wants string) bool {
+	if current == "" {
 		return true
 	}
-	h, err1 := strconv.Atoi(has)
+	h, err1 := strconv.Atoi(current)
 	w, err2 := strconv.Atoi(wants)
 	if err1 != nil || err2 != nil {
-		return has == wants
+		return current == wants
 	}
 	return h >= w
 }

@@ -46,8 +46,8 @@ func (o Orphan) String() string {
 // All returns the volumes on a host that no node of the site uses, neither as it is declared nor as
 // a release of it that is kept makes it.
 func All(s *site.Site, h *observe.Host, releases map[int]*site.Site) []Orphan {
-	there := volumesOn(h)
-	if len(there) == 0 || s.Stage != 0 {
+	existing := volumesOn(h)
+	if len(existing) == 0 || s.Stage != 0 {
 		return nil
 	}
 	declared := usesOf(s)
@@ -56,13 +56,13 @@ func All(s *site.Site, h *observe.Host, releases map[int]*site.Site) []Orphan {
 		kept = append(kept, usesOf(of))
 	}
 	var orphans []Orphan
-	for _, v := range there {
+	for _, v := range existing {
 		if slices.ContainsFunc(kept, func(uses map[use]bool) bool { return uses[use{v.Name, v.Node}] }) {
 			continue
 		}
 		o := Orphan{Host: h.Name, Volume: v.Name, Node: v.Node, Path: v.Path}
 		if o.Node != "" {
-			o.Heir, o.As = heir(s, h, declared, there, o)
+			o.Heir, o.As = heir(s, h, declared, existing, o)
 		}
 		orphans = append(orphans, o)
 	}
@@ -106,16 +106,16 @@ func volumesOn(h *observe.Host) []observe.Volume {
 // heir tells to which node the data of an orphan seems to belong: to the one that has the id of the
 // node that had it, else to the one that has nothing yet where it would be, else to the same node
 // under another volume's name.
-func heir(s *site.Site, h *observe.Host, uses map[use]bool, there []observe.Volume, o Orphan) (node, as string) {
-	if was, ok := h.Node(o.Node); ok {
+func heir(s *site.Site, h *observe.Host, uses map[use]bool, existing []observe.Volume, o Orphan) (node, as string) {
+	if former, ok := h.Node(o.Node); ok {
 		for i := range s.Nodes {
-			if n := &s.Nodes[i]; n.FullID() == was.ID && n.Name != o.Node && uses[use{o.Volume, n.Name}] {
+			if n := &s.Nodes[i]; n.FullID() == former.ID && n.Name != o.Node && uses[use{o.Volume, n.Name}] {
 				return n.Name, o.Volume
 			}
 		}
 	}
 	lacking := func(u use) bool {
-		return uses[u] && !slices.ContainsFunc(there, func(v observe.Volume) bool {
+		return uses[u] && !slices.ContainsFunc(existing, func(v observe.Volume) bool {
 			return v.Name == u.volume &&
 				v.Node == u.node
 		})

@@ -36,11 +36,11 @@ const (
 	encrypted = 32 + 8 + 40
 )
 
-// LeastMTU is that of a network: what every host must be able to receive (RFC 791); mostMTU what a
+// LeastMTU is that of a network: what every host must be able to receive (RFC 791); maxMTU what a
 // packet can have: some interfaces say that they take more.
 const (
 	LeastMTU = 576
-	mostMTU  = 65535
+	maxMTU   = 65535
 )
 
 // Spanning returns the networks of a site whose nodes are on several hosts, with these. What is on
@@ -147,11 +147,11 @@ func (all Joints) Ways() []Way {
 		hosts := slices.Sorted(maps.Keys(s.peers))
 		for i, from := range hosts {
 			for j := i + 1; j < len(hosts); j++ {
-				if apart := min(j-i, len(hosts)-(j-i)); apart > mostWays {
+				if apart := min(j-i, len(hosts)-(j-i)); apart > maxWays {
 					continue
 				}
 				w := Way{name, from, hosts[j], at(s.peers[from]), at(s.peers[hosts[j]]), s.mtu + s.over, s.over}
-				if was := found[[2]string{from, hosts[j]}]; was.Size < w.Size {
+				if best := found[[2]string{from, hosts[j]}]; best.Size < w.Size {
 					found[[2]string{from, hosts[j]}] = w
 				}
 			}
@@ -165,8 +165,8 @@ func (all Joints) Ways() []Way {
 // at returns the address at which a host is reached.
 func at(p spec.Peer) netip.Addr { return cmp.Or(p.Endpoint, p.Address) }
 
-// mostWays is to how many hosts before it and after it, in the order of names, a host has ways.
-const mostWays = 16
+// maxWays is to how many hosts before it and after it, in the order of names, a host has ways.
+const maxWays = 16
 
 func (j *joiner) join() (Joints, error) {
 	joints, numbers := Joints{}, map[int]string{}
@@ -364,12 +364,12 @@ func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at neti
 	if h == nil {
 		h = &site.Host{Name: name}
 	}
-	has := addresses(j.hosts[name])
+	addrs := addresses(j.hosts[name])
 	at = h.Reached()
 	if o := j.hosts[name]; !at.IsValid() && (o == nil || o.Unknown) {
 		at = j.underlayWas(name)
 	} else if !at.IsValid() {
-		at = j.beside(has, name, hosts)
+		at = j.beside(addrs, name, hosts)
 	}
 	if !at.IsValid() {
 		return at, 0, problem.New(problem.Mistake,
@@ -380,14 +380,14 @@ func (j *joiner) underlay(n *site.Network, name string, hosts []string) (at neti
 	if o := j.hosts[name]; o != nil && o.Unknown {
 		return at, 0, nil
 	}
-	for _, a := range has {
+	for _, a := range addrs {
 		if a.prefix.Addr() == at {
 			return at, a.mtu, nil
 		}
 	}
-	if o := j.hosts[name]; o != nil && slices.ContainsFunc(o.Networks, func(has observe.Network) bool {
-		return has.Site == j.key && has.Name == n.Name &&
-			(has.VXLAN.Local == at.String() || has.VXLAN.Local == site.Inner(j.key, n.Name, at).String())
+	if o := j.hosts[name]; o != nil && slices.ContainsFunc(o.Networks, func(existing observe.Network) bool {
+		return existing.Site == j.key && existing.Name == n.Name &&
+			(existing.VXLAN.Local == at.String() || existing.VXLAN.Local == site.Inner(j.key, n.Name, at).String())
 	}) {
 		return at, 0, nil // it had the address: with a wire that is cut, the host may have lost it for a while
 	}
@@ -428,7 +428,7 @@ func only[K comparable](found map[K]bool) (alone K) {
 
 // beside returns the only address of a host on a subnet on which others are by what the site says;
 // the zero Addr: there is none, or more than one.
-func (j *joiner) beside(has []address, name string, hosts []string) netip.Addr {
+func (j *joiner) beside(addrs []address, name string, hosts []string) netip.Addr {
 	found := map[netip.Addr]bool{}
 	for _, other := range hosts {
 		h, ok := j.site.Host(other)
@@ -436,7 +436,7 @@ func (j *joiner) beside(has []address, name string, hosts []string) netip.Addr {
 			continue
 		}
 		at := h.Reached()
-		for _, a := range has {
+		for _, a := range addrs {
 			if at.IsValid() && a.prefix.Contains(at) && a.prefix.Addr() != at {
 				found[a.prefix.Addr()] = true
 			}
@@ -458,7 +458,7 @@ func addresses(h *observe.Host) []address {
 	var all []address
 	for _, a := range h.Addresses {
 		if p, err := netip.ParsePrefix(a.Prefix); err == nil && a.MTU > 0 {
-			all = append(all, address{p, min(a.MTU, mostMTU)})
+			all = append(all, address{p, min(a.MTU, maxMTU)})
 		}
 	}
 	return all

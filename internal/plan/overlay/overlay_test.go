@@ -20,11 +20,11 @@ func TestManyWays(t *testing.T) {
 		from[w.To]++
 	}
 	for name, n := range from {
-		if n != 2*mostWays {
+		if n != 2*maxWays {
 			t.Errorf("host %s has %d ways", name, n)
 		}
 	}
-	if len(from) != 50 || len(ways) != 50*mostWays {
+	if len(from) != 50 || len(ways) != 50*maxWays {
 		t.Errorf("%d hosts have %d ways", len(from), len(ways))
 	}
 }

@@ -167,8 +167,8 @@ func (p *Packer) packNode(s *plan.Step, live func() (*site.Site, error)) error {
 
 // Wanted returns what a node that is there shall be, and what its roles do on it; nil, nil: it is
 // not declared any more.
-func (p *Packer) Wanted(has *spec.Node) (*spec.Node, *spec.Duties, error) {
-	of, n, err := p.declared(has)
+func (p *Packer) Wanted(current *spec.Node) (*spec.Node, *spec.Duties, error) {
+	of, n, err := p.declared(current)
 	if undeclared(err) {
 		return nil, nil, nil
 	}
@@ -283,6 +283,6 @@ type undeclaredError struct{ node string }
 func (e *undeclaredError) Error() string { return "node " + e.node + " is not declared" }
 
 func undeclared(err error) bool {
-	_, is := err.(*undeclaredError) //nolint:errorlint // it is never wrapped
-	return is
+	_, ok := err.(*undeclaredError) //nolint:errorlint // it is never wrapped
+	return ok
 }

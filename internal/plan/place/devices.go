@@ -153,8 +153,8 @@ func (p pool) serves(v *site.VM) bool {
 func (p pool) holds(h *observe.Host, nodes []*site.Node) error {
 	free, wants, short := p.Free, int64(0), ""
 	for _, n := range nodes {
-		if has, ok := h.Node(n.Name); ok && has.Runs() && p.serves(&has.VM) {
-			free += has.Limits.Memory / p.Size
+		if current, ok := h.Node(n.Name); ok && current.Runs() && p.serves(&current.VM) {
+			free += current.Limits.Memory / p.Size
 		}
 	}
 	for _, n := range nodes {

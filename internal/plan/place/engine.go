@@ -45,8 +45,8 @@ func pooled(h *observe.Host, nodes []*site.Node) error {
 		}
 		free, wants := pool.Free, int64(0)
 		for _, n := range nodes {
-			if has, ok := h.Node(n.Name); ok && has.Engine == engine && has.Runs() {
-				free += cmp.Or(has.Limits.Memory, int64(site.DefaultVMMemory))
+			if current, ok := h.Node(n.Name); ok && current.Engine == engine && current.Runs() {
+				free += cmp.Or(current.Limits.Memory, int64(site.DefaultVMMemory))
 			}
 		}
 		for _, n := range nodes {

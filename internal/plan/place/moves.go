@@ -46,7 +46,7 @@ func Leave(s *site.Site, hosts []observe.Host, from string) (Moves, error) {
 		}
 	}
 	for _, n := range l.Lost {
-		if _, there := hosts[i].Node(n.Node); there {
+		if _, ok := hosts[i].Node(n.Node); ok {
 			n.Cure = strings.ReplaceAll(n.Cure, "it goes where there is room", "drain again")
 			all.Stuck = append(all.Stuck, n)
 		}
@@ -84,8 +84,8 @@ func Rebalance(s *site.Site, hosts []observe.Host) (Moves, error) {
 		n := &placed.Nodes[i]
 		b.take(n, n.Host)
 		h := b.byName[n.Host]
-		_, there := h.host.Node(n.Name)
-		if why, _ := tied(n, s.Nodes[i].Host != ""); why == "" && there {
+		_, ok := h.host.Node(n.Name)
+		if why, _ := tied(n, s.Nodes[i].Host != ""); why == "" && ok {
 			b.on[h] = append(b.on[h], n)
 		}
 	}
@@ -179,10 +179,10 @@ func (b *balance) levels() bool {
 				if boundless(n) || full-c.taken(0, 0) <= level || !b.takes(n, a, c) || b.crowds(n, a, c) {
 					continue
 				}
-				there := c.taken(cpus, memory)
-				if then := max(a.taken(-cpus, -memory), there); then < best-1e-9 || found != nil && then < best+1e-9 &&
-					there < least-1e-9 {
-					found, to, best, least = n, c, min(then, best), there
+				load := c.taken(cpus, memory)
+				if then := max(a.taken(-cpus, -memory), load); then < best-1e-9 || found != nil && then < best+1e-9 &&
+					load < least-1e-9 {
+					found, to, best, least = n, c, min(then, best), load
 				}
 			}
 		}

@@ -41,8 +41,8 @@ func fullest(s *site.Site, hosts []observe.Host) (most float64) {
 		declared, _ := s.Host(h.Name)
 		cpus, memory := 0.0, 0.0
 		for _, n := range h.Nodes {
-			is, _ := s.Node(n.Name)
-			cpus, memory = cpus+is.Limits.Cpus, memory+float64(is.Limits.Memory)
+			node, _ := s.Node(n.Name)
+			cpus, memory = cpus+node.Limits.Cpus, memory+float64(node.Limits.Memory)
 		}
 		factor := max(declared.Oversubscribe, 1)
 		most = max(most, cpus/(float64(h.Cpus)*factor), memory/float64(h.Memory))
@@ -80,8 +80,8 @@ func TestMovesProperties(t *testing.T) {
 			once[m.Node] = true
 		}
 		after := moved(t, hosts, proposed.Moves)
-		if was, is := fullest(s, hosts), fullest(s, after); is > max(was, 1)+1e-9 {
-			t.Fatalf("the fullest host was taken to %g, and is to %g", was, is)
+		if initial, final := fullest(s, hosts), fullest(s, after); final > max(initial, 1)+1e-9 {
+			t.Fatalf("the fullest host was taken to %g, and is to %g", initial, final)
 		}
 		worst := func(hosts []observe.Host) (most int) {
 			placed, err := place.Place(s, hosts)
@@ -93,8 +93,8 @@ func TestMovesProperties(t *testing.T) {
 			}
 			return most
 		}
-		if was, is := worst(hosts), worst(after); is > was {
-			t.Fatalf("the worst crowd was %d, and is %d", was, is)
+		if initial, final := worst(hosts), worst(after); final > initial {
+			t.Fatalf("the worst crowd was %d, and is %d", initial, final)
 		}
 		left, err := place.Leave(s, hosts, hosts[0].Name)
 		if err != nil || len(left.Moves)+len(left.Stuck) != len(hosts[0].Nodes) {
@@ -155,8 +155,9 @@ func TestLeave(t *testing.T) {
 	for i, want := range []string{"node0: none of sv2 has 3 cpus and 0 MiB free then (lower limits, or declare another [host.…])",
 		`node1: it is on that host alone (take host = "sv1" out, and drain again)`,
 		"node2 of release 7: it is in quarantine"} {
-		if is := got.Stuck[i].Node + ": " + got.Stuck[i].Why + " (" + got.Stuck[i].Cure + ")"; !strings.HasPrefix(is, want) {
-			t.Errorf("%s, not %s", is, want)
+		if text := got.Stuck[i].Node + ": " + got.Stuck[i].Why + " (" + got.Stuck[i].Cure +
+			")"; !strings.HasPrefix(text, want) {
+			t.Errorf("%s, not %s", text, want)
 		}
 	}
 	s.Nodes[3].Limits.Cpus = 1

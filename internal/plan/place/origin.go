@@ -58,8 +58,9 @@ func (o *Origin) prefers(h, other *observe.Host) bool {
 		}
 		return n
 	}
-	if is := cmp.Or(cmp.Compare(below(h), below(other)), cmp.Compare(o.needs[h.Name], o.needs[other.Name])); is != 0 {
-		return is > 0
+	if order := cmp.Or(cmp.Compare(below(h), below(other)),
+		cmp.Compare(o.needs[h.Name], o.needs[other.Name])); order != 0 {
+		return order > 0
 	}
 	at := func(name string) int {
 		return slices.IndexFunc(o.site.Hosts, func(h site.Host) bool { return h.Name == name })

@@ -22,26 +22,26 @@ func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, err
 	placed := *s
 	placed.Nodes = slices.Clone(s.Nodes)
 	room := newRooms(s, hosts)
-	there, unknown := observe.Whereabouts(hosts, s.Stage), anyUnknown(hosts)
+	locations, unknown := observe.Whereabouts(hosts, s.Stage), anyUnknown(hosts)
 	for i := range hosts {
 		for _, g := range hosts[i].Given { // it has no other place until it is settled whose it is
-			if to := g.To; !g.Staged && len(there[g.Name]) == 0 &&
+			if to := g.To; !g.Staged && len(locations[g.Name]) == 0 &&
 				slices.ContainsFunc(hosts, func(h observe.Host) bool { return h.Name == to }) {
-				there[g.Name] = []string{to}
+				locations[g.Name] = []string{to}
 			}
 		}
 		if r := hosts[i].Restoring; r != nil { // what it had waits for it there
 			for _, name := range r.Nodes {
-				if len(there[name]) == 0 {
-					there[name] = []string{hosts[i].Name}
+				if len(locations[name]) == 0 {
+					locations[name] = []string{hosts[i].Name}
 				}
 			}
 		}
 	}
 	if unknown == "" {
 		for name, host := range Data(s, hosts) {
-			if len(there[name]) == 0 {
-				there[name] = []string{host}
+			if len(locations[name]) == 0 {
+				locations[name] = []string{host}
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func Place(s *site.Site, hosts []observe.Host, first ...string) (*site.Site, err
 	for i := range placed.Nodes {
 		n := &placed.Nodes[i]
 		if n.Host == "" {
-			on := append(there[n.Name], unknown)
+			on := append(locations[n.Name], unknown)
 			if len(on) > 2 {
 				return nil, observe.OnTwo(n.Name, on[0], on[1])
 			}

@@ -215,16 +215,16 @@ func TestPlaceStable(t *testing.T) {
 			return
 		}
 		homes := homesOf(placed)
-		if is := homesOf(again); !maps.Equal(homes, is) {
-			t.Fatalf("in another order: %v, %v", homes, is)
+		if got := homesOf(again); !maps.Equal(homes, got) {
+			t.Fatalf("in another order: %v, %v", homes, got)
 		}
 		if placed, err = place.Place(s, settled(placed, hosts,
 			func(name string) bool { return slices.Contains(first, name) }), first...); err != nil ||
 			!maps.Equal(homes, homesOf(placed)) {
 			t.Fatalf("with some of them there: %v, %v (%v)", homes, homesOf(placed), err)
 		}
-		there := settled(placed, hosts, func(string) bool { return true })
-		if placed, err = place.Place(other, there); err != nil || !maps.Equal(homes, homesOf(placed)) {
+		occupied := settled(placed, hosts, func(string) bool { return true })
+		if placed, err = place.Place(other, occupied); err != nil || !maps.Equal(homes, homesOf(placed)) {
 			t.Fatalf("with all of them there: %v, %v (%v)", homes, homesOf(placed), err)
 		}
 		for i := range s.Nodes {

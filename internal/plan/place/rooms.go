@@ -111,7 +111,7 @@ func (r *rooms) change(n *site.Node, h *room, by int) {
 	for _, v := range r.shared[n.Name] {
 		h.shares[v] += by
 	}
-	if _, there := h.host.Node(n.Name); h.disk >= 0 && !there {
+	if _, ok := h.host.Node(n.Name); h.disk >= 0 && !ok {
 		h.disk -= int64(by) * Disk(n)
 	}
 }
@@ -214,17 +214,17 @@ func (r *rooms) best(n *site.Node) (string, bool) {
 
 // why tells why no host takes a node.
 func (r *rooms) why(n *site.Node) (why, cure string) {
-	var able []string
+	var candidates []string
 	for _, h := range r.open {
 		if r.able(n, h) {
-			able = append(able, h.host.Name)
+			candidates = append(candidates, h.host.Name)
 		}
 	}
-	if len(able) == 0 {
+	if len(candidates) == 0 {
 		return fmt.Sprintf("no other host takes nodes, and has the engine %s, an interface that it could take and what it shares with others",
 			n.Engine), "orrery host check tells what hosts lack, orrery host ls which are drained"
 	}
-	return fmt.Sprintf("none of %s has %s free", strings.Join(able, ", "), needs(n)),
+	return fmt.Sprintf("none of %s has %s free", strings.Join(candidates, ", "), needs(n)),
 		"lower limits, or declare another [host.…]"
 }
 

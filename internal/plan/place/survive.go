@@ -50,7 +50,7 @@ func Survive(s *site.Site, hosts []observe.Host, lost int) ([]Loss, error) {
 	}
 	without := choices(len(hosts), lost)
 	if without == nil {
-		return nil, problem.New(problem.Usage, "there are more than %d ways to lose %d of %d hosts", mostChoices, lost,
+		return nil, problem.New(problem.Usage, "there are more than %d ways to lose %d of %d hosts", maxChoices, lost,
 			len(hosts)).Try("prove a smaller number")
 	}
 	if name := anyUnknown(hosts); name != "" {
@@ -132,7 +132,7 @@ func tied(n *site.Node, fixed bool) (why, cure string) {
 	return "", ""
 }
 
-const mostChoices = 5000
+const maxChoices = 5000
 
 // choices returns each way of taking k of n things, in order, or nil if there are too many.
 func choices(n, k int) (all [][]int) {
@@ -140,7 +140,7 @@ func choices(n, k int) (all [][]int) {
 	take = func(from int, have []int) bool {
 		if len(have) == k {
 			all = append(all, slices.Clone(have))
-			return len(all) <= mostChoices
+			return len(all) <= maxChoices
 		}
 		for i := from; i < n; i++ {
 			if !take(i+1, append(have, i)) {

@@ -32,15 +32,15 @@ func (d *draft) commit(hosts []observe.Host, parts []*part) error {
 		if h.Unknown || len(d.order) == 0 && (!d.goal.Recover || h.Releases.Switch == nil) {
 			continue
 		}
-		is := d.record(h)
-		then[i].Releases = is
+		record := d.record(h)
+		then[i].Releases = record
 		on := p.set
 		if len(on) == 0 {
 			on = d.order
 		}
 		committed[i] = add(d.Plan, plan.Step{
 			Kind: plan.CommitSwitch, Host: h.Name, Subject: title(on), Reason: "release " + releases(d.order) + " is live",
-			Releases: &is, WasReleases: &h.Releases, Needs: needs, Undo: "take down what was live before",
+			Releases: &record, WasReleases: &h.Releases, Needs: needs, Undo: "take down what was live before",
 		})
 	}
 	for i := range hosts {
@@ -56,49 +56,49 @@ func (d *draft) commit(hosts []observe.Host, parts []*part) error {
 
 // record returns what a host has on record when all of it is done.
 func (d *draft) record(h *observe.Host) observe.Releases {
-	is := h.Releases
-	is.Active, is.Former = maps.Clone(is.Active), maps.Clone(is.Former)
-	if is.Active == nil {
-		is.Active = map[string]int{}
+	record := h.Releases
+	record.Active, record.Former = maps.Clone(record.Active), maps.Clone(record.Former)
+	if record.Active == nil {
+		record.Active = map[string]int{}
 	}
-	if is.Former == nil {
-		is.Former = map[string]int{}
+	if record.Former == nil {
+		record.Former = map[string]int{}
 	}
 	for _, m := range d.order {
-		was, known := is.Active[m.name]
+		previous, known := record.Active[m.name]
 		if !known && len(m.olds) > 0 {
-			was, known = m.olds[0].Release, true
+			previous, known = m.olds[0].Release, true
 		}
 		switch {
 		case d.goal.Back:
-			delete(is.Former, m.name)
-		case d.goal.Recover && is.Former[m.name] == m.to.Release: // it had come further
-			delete(is.Former, m.name)
+			delete(record.Former, m.name)
+		case d.goal.Recover && record.Former[m.name] == m.to.Release: // it had come further
+			delete(record.Former, m.name)
 		case d.goal.Recover: // the switch came to nothing, and what rollback returns to is as it was
-		case known && was != m.to.Release && m.there(was):
-			is.Former[m.name] = was
-		case known && was != m.to.Release: // it ended when the site was taken down: there is no way back to it
-			delete(is.Former, m.name)
+		case known && previous != m.to.Release && m.there(previous):
+			record.Former[m.name] = previous
+		case known && previous != m.to.Release: // it ended when the site was taken down: there is no way back to it
+			delete(record.Former, m.name)
 		}
-		is.Active[m.name] = m.to.Release
+		record.Active[m.name] = m.to.Release
 	}
 	for name, release := range d.goal.To { // somebody has ended it since; up makes it anew
 		if d.members[name] == nil {
-			is.Active[name] = release
-			delete(is.Former, name)
+			record.Active[name] = release
+			delete(record.Former, name)
 		}
 	}
 	if d.goal.Holds {
-		return is
+		return record
 	}
-	is.Switch, is.Trial, is.Ended = nil, d.goal.Trial, d.goal.Ended
-	if is.Trial == nil && !d.goal.Recover {
-		is.Confirmed = slices.Clone(is.Confirmed)
+	record.Switch, record.Trial, record.Ended = nil, d.goal.Trial, d.goal.Ended
+	if record.Trial == nil && !d.goal.Recover {
+		record.Confirmed = slices.Clone(record.Confirmed)
 		for _, m := range d.order {
-			is.Confirm(m.to.Release)
+			record.Confirm(m.to.Release)
 		}
 	}
-	return is
+	return record
 }
 
 // names plans that nodes are told of one another as they are after the switch: a release may give

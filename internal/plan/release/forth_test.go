@@ -127,9 +127,9 @@ func TestStageSparesTheWayBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		was := *w.host.Releases[701]
-		was.Stage = 701
-		p, _, err := release.Stage(staged, &was, w.observe(), plan.Goal{})
+		kept := *w.host.Releases[701]
+		kept.Stage = 701
+		p, _, err := release.Stage(staged, &kept, w.observe(), plan.Goal{})
 		if err != nil || !p.Empty() {
 			t.Fatalf("%v\n%s", err, text(p))
 		}
@@ -141,7 +141,7 @@ func TestStageSparesTheWayBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := release.Stage(anew, &was, w.observe(), plan.Goal{}); other == (err == nil) || other &&
+		if _, _, err := release.Stage(anew, &kept, w.observe(), plan.Goal{}); other == (err == nil) || other &&
 			!strings.Contains(err.Error(), "--give-up-rollback") {
 			t.Fatalf("other: %t, but %v", other, err)
 		}

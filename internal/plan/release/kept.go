@@ -22,21 +22,21 @@ import (
 // One copy of the site directory is kept for a release, and nodes of it that are live follow that
 // copy. So as long as some are live, or may be again, it stays, and more nodes can be staged only
 // if both directories make the same of the release.
-func from(is, was *site.Site, hosts []observe.Host) (*site.Site, error) {
-	bound := bound(hosts, is.Stage)
+func from(declared, kept *site.Site, hosts []observe.Host) (*site.Site, error) {
+	bound := bound(hosts, declared.Stage)
 	if len(bound) == 0 {
-		return is, nil
+		return declared, nil
 	}
 	what, err := "what it was staged from is gone or cannot be read", error(nil)
-	if was != nil {
-		if what, err = Difference(was, is); err != nil || what == "" {
-			return was, err
+	if kept != nil {
+		if what, err = Difference(kept, declared); err != nil || what == "" {
+			return kept, err
 		}
 		what = "the site directory makes other nodes of it now: " + what
 	}
-	p := problem.New(problem.Mistake, "release %d is that of %s, and %s", is.Stage, bound[0], what).
+	p := problem.New(problem.Mistake, "release %d is that of %s, and %s", declared.Stage, bound[0], what).
 		Try("declare the change as another release and stage that")
-	if returned(hosts, is.Stage) {
+	if returned(hosts, declared.Stage) {
 		p.Try("or, with --give-up-rollback, stage it over what rollback returns to")
 	}
 	return nil, p
@@ -81,9 +81,9 @@ func returned(hosts []observe.Host, release int) bool {
 // Difference says in words how the nodes differ that two site directories make of a release, in
 // quarantine and when it is live; "": in nothing. Networks, which are no release's, count as far as
 // they reach nodes.
-func Difference(was, is *site.Site) (string, error) {
-	for _, stage := range []int{is.Stage, 0} {
-		before, after := *was, *is
+func Difference(former, current *site.Site) (string, error) {
+	for _, stage := range []int{current.Stage, 0} {
+		before, after := *former, *current
 		before.Stage, after.Stage = stage, stage
 		if what, err := difference(&before, &after); what != "" || err != nil {
 			return what, err
@@ -92,17 +92,17 @@ func Difference(was, is *site.Site) (string, error) {
 	return "", nil
 }
 
-func difference(was, is *site.Site) (string, error) {
-	before, after := spec.NewMaker(was), spec.NewMaker(is)
-	nodes := was.ByName()
-	for i := range is.Nodes {
-		name := is.Nodes[i].Name
+func difference(former, current *site.Site) (string, error) {
+	before, after := spec.NewMaker(former), spec.NewMaker(current)
+	nodes := former.ByName()
+	for i := range current.Nodes {
+		name := current.Nodes[i].Name
 		old := nodes[name]
 		delete(nodes, name)
 		if old == nil {
 			return fmt.Sprintf("node %s was not there", name), nil
 		}
-		what, err := change(before, after, old, &is.Nodes[i])
+		what, err := change(before, after, old, &current.Nodes[i])
 		if err != nil {
 			return "", err
 		}
@@ -117,13 +117,13 @@ func difference(was, is *site.Site) (string, error) {
 }
 
 // same compares by what would be on record.
-func same(was, is any) bool { return spec.Digest(was) == spec.Digest(is) }
+func same(a, b any) bool { return spec.Digest(a) == spec.Digest(b) }
 
 // parts says which of the parts of a node differ, if it is in these.
-func parts(was, is *spec.Node) string {
+func parts(old, wanted *spec.Node) string {
 	var words []string
-	for _, text := range []string{spec.Differences(was.Parts, is.Parts),
-		spec.Differences(was.Config.Parts, is.Config.Parts), spec.Differences(was.Config.Active, is.Config.Active)} {
+	for _, text := range []string{spec.Differences(old.Parts, wanted.Parts),
+		spec.Differences(old.Config.Parts, wanted.Config.Parts), spec.Differences(old.Config.Active, wanted.Config.Active)} {
 		if text != "" {
 			words = append(words, text)
 		}

@@ -260,14 +260,14 @@ func (g Goal) doesOnlyLive(n *observe.Node) bool {
 func (m *member) moves() []plan.Move {
 	var all []plan.Move
 	for _, old := range m.olds {
-		was, is := mounting(old.Node, stand.Retired(old.Node)), stand.Retired(old.Node)
-		if old.Runs() && elsewhere(old, &is) {
-			all = append(all, plan.Move{Was: &was, Is: &is})
+		current, retired := mounting(old.Node, stand.Retired(old.Node)), stand.Retired(old.Node)
+		if old.Runs() && elsewhere(old, &retired) {
+			all = append(all, plan.Move{Was: &current, Is: &retired})
 		}
 	}
-	was, is := mounting(m.to.Node, m.live), m.live
-	if m.runs() && elsewhere(m.to, &is) {
-		all = append(all, plan.Move{Was: &was, Is: &is})
+	current, desired := mounting(m.to.Node, m.live), m.live
+	if m.runs() && elsewhere(m.to, &desired) {
+		all = append(all, plan.Move{Was: &current, Is: &desired})
 	}
 	return all
 }

@@ -73,22 +73,22 @@ func (w *wiring) network(wanted spec.Network) {
 		Kind: plan.MakeNetwork, Host: h.Name, Subject: wanted.Name, Reason: "for " + wanted.Site, Network: &wanted,
 		Undo: "remove network " + wanted.Name,
 	}
-	has := slices.IndexFunc(h.Networks, func(n observe.Network) bool {
+	i := slices.IndexFunc(h.Networks, func(n observe.Network) bool {
 		return n.Site == wanted.Site && n.Name == wanted.Name
 	})
 	switch {
-	case has >= 0 && plan.PassedThrough(h, &h.Networks[has], &wanted):
+	case i >= 0 && plan.PassedThrough(h, &h.Networks[i], &wanted):
 		return
-	case has >= 0 && len(h.Networks[has].Drift) == 0:
-		was := &h.Networks[has].Network
-		if wanted.VXLAN == was.VXLAN || len(w.spans.hosts) < 2 { // whatever else the site says now is for up
+	case i >= 0 && len(h.Networks[i].Drift) == 0:
+		old := &h.Networks[i].Network
+		if wanted.VXLAN == old.VXLAN || len(w.spans.hosts) < 2 { // whatever else the site says now is for up
 			return
 		}
-		is := *was
-		is.VXLAN, is.MTU = wanted.VXLAN, wanted.MTU
-		s.Network, s.WasNetwork, s.Reason, s.Undo = &is, was, "hosts or nodes on other hosts changed",
+		updated := *old
+		updated.VXLAN, updated.MTU = wanted.VXLAN, wanted.MTU
+		s.Network, s.WasNetwork, s.Reason, s.Undo = &updated, old, "hosts or nodes on other hosts changed",
 			"make network "+wanted.Name+" as it was"
-	case has >= 0:
+	case i >= 0:
 		s.WasNetwork, s.Undo = &wanted, "" // somebody has damaged it, and mended it stays
 	}
 	for _, step := range w.steps {

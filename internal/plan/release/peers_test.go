@@ -13,21 +13,21 @@ import (
 // askPeers is a health check that asks all nodes that a node needs, and these ask those that they need.
 func (w *world) askPeers(n *spec.Node) error {
 	for _, peer := range w.peers(n) {
-		there := w.instance(peer, n.Release)
+		instance := w.instance(peer, n.Release)
 		if !n.Staged {
-			there = w.liveInstance(peer)
+			instance = w.liveInstance(peer)
 		}
 		switch {
-		case there == nil: // never staged
+		case instance == nil: // never staged
 			continue
-		case there.State != observe.Running:
-			return fmt.Errorf("node %s of release %d does not run", peer, there.Release)
-		case there.Staged != n.Staged:
-			return fmt.Errorf("node %s of release %d is on another network", peer, there.Release)
-		case slices.ContainsFunc(there.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy }):
-			return fmt.Errorf("node %s of release %d is retired", peer, there.Release)
+		case instance.State != observe.Running:
+			return fmt.Errorf("node %s of release %d does not run", peer, instance.Release)
+		case instance.Staged != n.Staged:
+			return fmt.Errorf("node %s of release %d is on another network", peer, instance.Release)
+		case slices.ContainsFunc(instance.Mounts, func(m spec.Mount) bool { return m.Copy == spec.NoCopy }):
+			return fmt.Errorf("node %s of release %d is retired", peer, instance.Release)
 		}
-		if err := w.askPeers(&there.Node); err != nil {
+		if err := w.askPeers(&instance.Node); err != nil {
 			return err
 		}
 	}

@@ -14,22 +14,23 @@ import (
 // site of the quarantine (as twin.Quarantine does) that they are made of: is, as the release is
 // declared now, or was, as it was staged before (nil: it was not). Nodes to which rollback returns
 // are not touched, see Spared.
-func Stage(is, was *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, *site.Site, error) {
+func Stage(declared, kept *site.Site, hosts []observe.Host, goal plan.Goal) (*plan.Plan, *site.Site, error) {
 	for i := range hosts {
-		for _, n := range is.Nodes {
-			if live, known := hosts[i].Releases.Active[n.Name]; known && live == is.Stage && concerns(goal, n.Name) {
-				return nil, nil, problem.New(problem.Mistake, "release %d of node %s is live: nothing changes under it", is.Stage,
+		for _, n := range declared.Nodes {
+			if live, known := hosts[i].Releases.Active[n.Name]; known && live == declared.Stage && concerns(goal, n.Name) {
+				return nil, nil, problem.New(problem.Mistake, "release %d of node %s is live: nothing changes under it",
+					declared.Stage,
 					n.Name).
 					Try("declare the change as another release and stage that")
 			}
 		}
 	}
-	of, err := from(is, was, hosts)
+	of, err := from(declared, kept, hosts)
 	if err != nil {
 		return nil, nil, err
 	}
-	spared := Spared(is, hosts, goal)
-	goal.Nodes = withStaged(hosts, goal.Nodes, is.Stage)
+	spared := Spared(declared, hosts, goal)
+	goal.Nodes = withStaged(hosts, goal.Nodes, declared.Stage)
 	if len(spared) > 0 {
 		goal.Nodes = without(of, goal, spared)
 	}
@@ -41,14 +42,14 @@ func concerns(goal plan.Goal, node string) bool { return goal.Nodes == nil || go
 
 // Spared returns the nodes of a release, sorted, to which rollback returns and which are there for
 // that, as they were when they were live: to stage them anew might leave nothing to return to.
-func Spared(is *site.Site, hosts []observe.Host, goal plan.Goal) []string {
+func Spared(staged *site.Site, hosts []observe.Host, goal plan.Goal) []string {
 	var all []string
 	for i := range hosts {
 		for j := range hosts[i].Nodes {
 			n := &hosts[i].Nodes[j]
 			former, known := hosts[i].Releases.Former[n.Name]
-			_, declared := is.Node(n.Name)
-			if known && former == is.Stage && n.Release == former && declared && concerns(goal, n.Name) && intact(n) {
+			_, declared := staged.Node(n.Name)
+			if known && former == staged.Stage && n.Release == former && declared && concerns(goal, n.Name) && intact(n) {
 				all = append(all, n.Name)
 			}
 		}

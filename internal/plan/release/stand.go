@@ -20,8 +20,8 @@ func bereft(n *spec.Node) bool {
 }
 
 // elsewhere reports whether a link of a node is not where it shall be.
-func elsewhere(has *observe.Node, shall *spec.Node) bool {
-	return has.Staged != shall.Staged || !slices.Equal(has.NICs, shall.NICs)
+func elsewhere(current *observe.Node, shall *spec.Node) bool {
+	return current.Staged != shall.Staged || !slices.Equal(current.NICs, shall.NICs)
 }
 
 // liveOnly reports whether the roles of a node do something on live nodes only.

@@ -57,13 +57,13 @@ type edits struct {
 	nodes         map[string][]string // by that
 }
 
-func newEdits(was *site.Site, homes map[string]string, declared func() (*site.Site, error)) *edits {
-	is, err := declared()
+func newEdits(old *site.Site, homes map[string]string, declared func() (*site.Site, error)) *edits {
+	current, err := declared()
 	if err != nil {
 		return nil
 	}
-	was, is = was.Placed(homes), is.Placed(homes)
-	return &edits{before: spec.NewMaker(was), after: spec.NewMaker(is), was: was.ByName(), is: is.ByName(),
+	old, current = old.Placed(homes), current.Placed(homes)
+	return &edits{before: spec.NewMaker(old), after: spec.NewMaker(current), was: old.ByName(), is: current.ByName(),
 		nodes: map[string][]string{}}
 }
 
@@ -72,11 +72,11 @@ func (e *edits) look(name string) {
 	if e == nil {
 		return
 	}
-	was, is := e.was[name], e.is[name]
-	if was == nil || is == nil {
+	old, current := e.was[name], e.is[name]
+	if old == nil || current == nil {
 		return
 	}
-	what, err := change(e.before, e.after, was, is)
+	what, err := change(e.before, e.after, old, current)
 	if err != nil {
 		what = err.Error() // the edit is a mistake, which keeps nothing from being done that does not need it
 	}
@@ -104,12 +104,12 @@ func (e *edits) text() string {
 }
 
 // change says in words how a node differs that two makers make; "": in nothing.
-func change(before, after *spec.Maker, was, is *site.Node) (string, error) {
-	b, err := before.Node(was)
+func change(before, after *spec.Maker, old, current *site.Node) (string, error) {
+	b, err := before.Node(old)
 	if err != nil {
 		return "", err
 	}
-	a, err := after.Node(is)
+	a, err := after.Node(current)
 	if err != nil || same(b, a) {
 		return "", err
 	}

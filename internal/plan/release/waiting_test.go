@@ -167,16 +167,16 @@ func TestReturning(t *testing.T) {
 
 // TestDownWarns: whoever takes a whole site down is told of the releases that come up with it again.
 func TestDownWarns(t *testing.T) {
-	there := live(map[string]int{"db": 700, "web1": 701, "web2": 0})
-	there[0].Nodes = []observe.Node{{Node: spec.Node{Name: "db", ID: 700011, Release: 700}, State: observe.Running}}
+	hosts := live(map[string]int{"db": 700, "web1": 701, "web2": 0})
+	hosts[0].Nodes = []observe.Node{{Node: spec.Node{Name: "db", ID: 700011, Release: 700}, State: observe.Running}}
 	for what, c := range map[string]struct {
 		hosts []observe.Host
 		only  map[string]bool
 		want  int
 	}{
-		"all of it": {hosts: there, want: 2},
-		"some":      {hosts: there, only: map[string]bool{"db": true}},
-		"nothing":   {hosts: []observe.Host{{Name: host, Releases: there[0].Releases}}},
+		"all of it": {hosts: hosts, want: 2},
+		"some":      {hosts: hosts, only: map[string]bool{"db": true}},
+		"nothing":   {hosts: []observe.Host{{Name: host, Releases: hosts[0].Releases}}},
 	} {
 		p := release.Down(threeNodes(0), c.hosts, plan.Goal{Nodes: c.only})
 		if len(p.Warnings) != c.want || c.want > 0 && !strings.HasPrefix(p.Warnings[0], "release 700 stays the live one") {

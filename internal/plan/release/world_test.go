@@ -190,13 +190,13 @@ func (w *world) stageOf(s *site.Site, number int, nodes map[string]bool, cut boo
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var was *site.Site
+	var previous *site.Site
 	if slices.Contains(w.observe()[0].Releases.Staged, number) {
 		kept := *w.host.Releases[number]
 		kept.Stage = number
-		was = &kept
+		previous = &kept
 	}
-	p, of, err := release.Stage(staged, was, w.observe(), plan.Goal{Nodes: nodes})
+	p, of, err := release.Stage(staged, previous, w.observe(), plan.Goal{Nodes: nodes})
 	if err != nil || p.Empty() {
 		return err
 	}
@@ -288,12 +288,12 @@ func (w *world) want(releases map[string]int) {
 			w.t.Fatalf("node %s: live are releases %v, not %d alone", name, got, number)
 		}
 	}
-	there := w.observe()[0]
-	moves := !slices.ContainsFunc(there.Nodes, func(n observe.Node) bool {
-		can := there.Engines[n.Engine]
+	observed := w.observe()[0]
+	moves := !slices.ContainsFunc(observed.Nodes, func(n observe.Node) bool {
+		can := observed.Engines[n.Engine]
 		return !can.MoveNIC || !can.Remount || n.VM.Disk != ""
 	})
-	for _, n := range there.Nodes {
+	for _, n := range observed.Nodes {
 		shall := stand.Retired(n.Node)
 		if n.Release == releases[n.Name] {
 			shall = stand.Live(n.Node)
@@ -333,8 +333,8 @@ func text(p *plan.Plan) string {
 }
 
 // merged returns releases with some of them others.
-func merged(was, is map[string]int) map[string]int {
-	all := maps.Clone(was)
-	maps.Copy(all, is)
+func merged(base, changes map[string]int) map[string]int {
+	all := maps.Clone(base)
+	maps.Copy(all, changes)
 	return all
 }

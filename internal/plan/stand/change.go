@@ -12,36 +12,36 @@ import (
 
 // Outdated says why Up would do something to a node that runs and is configured, apart from what
 // depends on where its links are and on whether it is live; "": it is as it is declared.
-func Outdated(was, is *spec.Node) string {
-	if why := cmp.Or(LayerChange(was, is), ShapeChange(was, is, spec.Linked)); why != "" {
+func Outdated(old, wanted *spec.Node) string {
+	if why := cmp.Or(LayerChange(old, wanted), ShapeChange(old, wanted, spec.Linked)); why != "" {
 		return why
 	}
 	switch {
-	case was.Autostart != is.Autostart:
+	case old.Autostart != wanted.Autostart:
 		return "autostart changed"
-	case !slices.Equal(was.Config.Services, is.Config.Services):
+	case !slices.Equal(old.Config.Services, wanted.Config.Services):
 		return "services changed"
-	case was.Config.Health != is.Config.Health:
+	case old.Config.Health != wanted.Config.Health:
 		return "health checks changed"
 	}
-	return cmp.Or(LimitsChange(was.Limits, is.Limits), spec.Differences(was.Config.Parts, is.Config.Parts))
+	return cmp.Or(LimitsChange(old.Limits, wanted.Limits), spec.Differences(old.Config.Parts, wanted.Config.Parts))
 }
 
 // LayerChange says why a node needs a new private layer.
-func LayerChange(was, is *spec.Node) string {
+func LayerChange(old, wanted *spec.Node) string {
 	switch {
-	case was.Base != is.Base:
+	case old.Base != wanted.Base:
 		return "base image changed"
-	case was.VM.Disk != is.VM.Disk:
+	case old.VM.Disk != wanted.VM.Disk:
 		return "private disk changed"
-	case was.Disk != is.Disk:
+	case old.Disk != wanted.Disk:
 		return "use of the disk image changed"
-	case was.Kernel != is.Kernel:
+	case old.Kernel != wanted.Kernel:
 		return "kernel changed"
-	case was.Layer == is.Layer:
+	case old.Layer == wanted.Layer:
 		return ""
 	}
-	if why := spec.Differences(was.Parts, is.Parts); why != "" {
+	if why := spec.Differences(old.Parts, wanted.Parts); why != "" {
 		return "role layer changed: " + why
 	}
 	return "role layer changed"
@@ -49,45 +49,45 @@ func LayerChange(was, is *spec.Node) string {
 
 // DiskChange refuses to make a disk smaller of a node whose private layer stays: its engine would
 // refuse it too, but only when the node has been stopped.
-func DiskChange(was, is *spec.Node) error {
-	if LayerChange(was, is) != "" {
+func DiskChange(old, wanted *spec.Node) error {
+	if LayerChange(old, wanted) != "" {
 		return nil // its disks are made anew
 	}
-	d, had, found := was.VM.Smaller(is.VM)
+	d, oldSize, found := old.VM.Smaller(wanted.VM)
 	if !found {
 		return nil
 	}
-	what, cure := d.NoSmaller(is.Name, had)
+	what, cure := d.NoSmaller(wanted.Name, oldSize)
 	return problem.New(problem.Mistake, "%s", what).At("site.toml").Try("%s", cure)
 }
 
 // ShapeChange says why a node must be stopped to be changed. Of its interfaces, linked gives what is compared.
-func ShapeChange(was, is *spec.Node, linked func(*spec.Node) []spec.NIC) string {
+func ShapeChange(old, wanted *spec.Node, linked func(*spec.Node) []spec.NIC) string {
 	switch {
-	case was.Privileged != is.Privileged:
+	case old.Privileged != wanted.Privileged:
 		return "privileges changed"
-	case !slices.Equal(was.Syscalls, is.Syscalls):
+	case !slices.Equal(old.Syscalls, wanted.Syscalls):
 		return "system calls that it may use changed"
-	case !slices.Equal(linked(was), linked(is)):
+	case !slices.Equal(linked(old), linked(wanted)):
 		return "network interfaces changed"
-	case !slices.Equal(was.Mounts, is.Mounts):
+	case !slices.Equal(old.Mounts, wanted.Mounts):
 		return "volumes changed"
-	case spec.Digest(was.VM) != spec.Digest(is.VM):
+	case spec.Digest(old.VM) != spec.Digest(wanted.VM):
 		return "virtual hardware changed"
-	case was.Xen != is.Xen:
+	case old.Xen != wanted.Xen:
 		return "type of the guest of Xen changed"
-	case was.MachineID != is.MachineID:
+	case old.MachineID != wanted.MachineID:
 		return "machine-id changed"
 	}
 	return ""
 }
 
 // LimitsChange says which limits of a node differ; "": none do.
-func LimitsChange(was, is site.Limits) string {
-	if site.SamePin(was.Pin, is.Pin) {
-		was.Pin = is.Pin
+func LimitsChange(old, wanted site.Limits) string {
+	if site.SamePin(old.Pin, wanted.Pin) {
+		old.Pin = wanted.Pin
 	}
-	return spec.Differences(limitParts(was), limitParts(is))
+	return spec.Differences(limitParts(old), limitParts(wanted))
 }
 
 func limitParts(l site.Limits) spec.Parts {

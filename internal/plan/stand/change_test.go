@@ -49,18 +49,18 @@ func TestChanges(t *testing.T) {
 		"health":       {func(n *spec.Node) { n.Config.Health = "other" }, other, "health checks changed"},
 		"a file":       {func(n *spec.Node) { n.Config.Parts = spec.Parts{"file /a": "2"} }, other, "file /a changed"},
 	} {
-		was := spec.Node{
+		old := spec.Node{
 			Name: "web", Base: "base", Layer: "layer", Parts: spec.Parts{"apt": "vim"}, MachineID: "id",
 			Limits: site.Limits{Pin: "0-1"}, VM: site.VM{Disk: site.QCow2},
 			NICs: []spec.NIC{{Network: "lan", Bridge: "br"}}, Mounts: []spec.Mount{{Volume: "data", Path: "/srv"}},
 			Config: spec.Config{Services: []string{"a"}, Health: "h", Parts: spec.Parts{"file /a": "1"}},
 		}
-		is := was
-		is.NICs = slices.Clone(was.NICs)
-		c.change(&is)
+		changed := old
+		changed.NICs = slices.Clone(old.NICs)
+		c.change(&changed)
 		got := map[string]string{
-			layer: stand.LayerChange(&was, &is), shape: stand.ShapeChange(&was, &is, spec.Linked),
-			limits: stand.LimitsChange(was.Limits, is.Limits),
+			layer: stand.LayerChange(&old, &changed), shape: stand.ShapeChange(&old, &changed, spec.Linked),
+			limits: stand.LimitsChange(old.Limits, changed.Limits),
 		}
 		for kind, why := range got {
 			want := ""
@@ -71,7 +71,7 @@ func TestChanges(t *testing.T) {
 				t.Errorf("%s: the change of its %s is %q, not %q", what, kind, why, want)
 			}
 		}
-		if why := stand.Outdated(&was, &is); why != c.why {
+		if why := stand.Outdated(&old, &changed); why != c.why {
 			t.Errorf("%s: it is outdated because of %q, not %q", what, why, c.why)
 		}
 	}
@@ -79,7 +79,7 @@ func TestChanges(t *testing.T) {
 
 // TestDiskChange: no disk becomes smaller, unless all of the node is made anew.
 func TestDiskChange(t *testing.T) {
-	was := spec.Node{Name: "vm", Base: "base",
+	old := spec.Node{Name: "vm", Base: "base",
 		VM: site.VM{Disk: site.QCow2, Size: 8 << 30, Disks: []site.Drive{{Name: "data", Disk: site.RawFile, Size: 4 << 30}}}}
 	for what, c := range map[string]struct {
 		change func(*spec.Node)
@@ -91,10 +91,10 @@ func TestDiskChange(t *testing.T) {
 		"another one is smaller": {func(n *spec.Node) { n.VM.Disks[0].Size = 1 << 30 }, true},
 		"smaller and anew":       {func(n *spec.Node) { n.VM.Size, n.Base = 7<<30, "other" }, false},
 	} {
-		is := was
-		is.VM.Disks = slices.Clone(was.VM.Disks)
-		c.change(&is)
-		if err := stand.DiskChange(&was, &is); problem.Is(err, problem.Mistake) != c.wrong || err != nil &&
+		changed := old
+		changed.VM.Disks = slices.Clone(old.VM.Disks)
+		c.change(&changed)
+		if err := stand.DiskChange(&old, &changed); problem.Is(err, problem.Mistake) != c.wrong || err != nil &&
 			!strings.Contains(err.Error(), "vm") {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -128,47 +128,48 @@ func TestSpell(t *testing.T) {
 	staged, retired := made(700), stand.Retired(made(0))
 	for what, c := range map[string]struct {
 		has    spec.Node
-		change func(has *spec.Node, of *site.Site)
+		change func(node *spec.Node, of *site.Site)
 		why    string
 	}{
 		"as it was staged":  {has: staged, change: func(*spec.Node, *site.Site) {}},
 		"as it was retired": {has: retired, change: func(*spec.Node, *site.Site) {}},
-		"other frames":      {has: staged, change: func(has *spec.Node, _ *site.Site) { has.NICs[0].MTU = 1400 }},
+		"other frames":      {has: staged, change: func(node *spec.Node, _ *site.Site) { node.NICs[0].MTU = 1400 }},
 		"gone": {has: staged, change: func(_ *spec.Node, of *site.Site) { of.Nodes = nil },
 			why: "it is not declared any more"},
 		"of another release": {has: staged, change: func(_ *spec.Node, of *site.Site) { of.Nodes[0].Release = 701 },
 			why: "it is not declared any more"},
 		"another id": {has: staged, change: func(_ *spec.Node, of *site.Site) { of.Nodes[0].ID = 12 },
 			why: "its id changed"},
-		"another engine": {has: staged, change: func(has *spec.Node, _ *site.Site) { has.Engine = "lxc" },
+		"another engine": {has: staged, change: func(node *spec.Node, _ *site.Site) { node.Engine = "lxc" },
 			why: "its engine changed"},
-		"another base": {has: staged, change: func(has *spec.Node, _ *site.Site) { has.Base = "other" },
+		"another base": {has: staged, change: func(node *spec.Node, _ *site.Site) { node.Base = "other" },
 			why: "base image changed"},
-		"one more network": {has: staged, change: func(has *spec.Node, _ *site.Site) {
-			has.NICs = append(has.NICs, spec.NIC{Network: "data"})
+		"one more network": {has: staged, change: func(node *spec.Node, _ *site.Site) {
+			node.NICs = append(node.NICs, spec.NIC{Network: "data"})
 		}, why: "network interfaces changed"},
-		"one network less": {has: staged, change: func(has *spec.Node, _ *site.Site) { has.NICs = nil },
+		"one network less": {has: staged, change: func(node *spec.Node, _ *site.Site) { node.NICs = nil },
 			why: "network interfaces changed"},
-		"an address": {has: staged, change: func(has *spec.Node, _ *site.Site) {
-			has.NICs[0].Address = netip.MustParsePrefix("10.0.0.9/24")
+		"an address": {has: staged, change: func(node *spec.Node, _ *site.Site) {
+			node.NICs[0].Address = netip.MustParsePrefix("10.0.0.9/24")
 		}, why: "network interfaces changed"},
-		"half of its volumes": {has: staged, change: func(has *spec.Node, _ *site.Site) { has.Mounts[0].Release = 701 },
+		"half of its volumes": {has: staged, change: func(node *spec.Node, _ *site.Site) { node.Mounts[0].Release = 701 },
 			why: "a change of its volumes was cut short"},
 		"of a site that is gone": {has: staged, why: "what it was staged from is not known"},
 	} {
-		has, of := c.has, declared()
-		has.NICs, has.Mounts = slices.Clone(has.NICs), slices.Clone(has.Mounts)
+		current, of := c.has, declared()
+		current.NICs, current.Mounts = slices.Clone(current.NICs), slices.Clone(current.Mounts)
 		if c.change == nil {
 			of = nil
 		} else {
-			c.change(&has, of)
+			c.change(&current, of)
 		}
-		e, why, err := stand.Spell(&has, of, nil)
+		e, why, err := stand.Spell(&current, of, nil)
 		if err != nil || why != c.why {
 			t.Errorf("%s: %q, not %q (%v)", what, why, c.why, err)
 			continue
 		}
-		if why == "" && (e.Node == nil || !e.Node.Staged || !slices.Equal(e.Node.Mounts, has.Mounts) || e.Of.Name != "db" ||
+		if why == "" && (e.Node == nil || !e.Node.Staged || !slices.Equal(e.Node.Mounts, current.Mounts) ||
+			e.Of.Name != "db" ||
 			e.Site != of || len(e.Layers) == 0) {
 			t.Errorf("%s: it is %+v", what, e)
 		}

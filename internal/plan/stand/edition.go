@@ -19,51 +19,51 @@ type Edition struct {
 // MTUs of the live networks (nil: they do not matter): with copies of volumes if it was never live,
 // else without those that are not for two. Why says how it differs from what is there; "": in
 // nothing.
-func Spell(has *spec.Node, of *site.Site, mtus map[string]int) (e *Edition, why string, err error) {
+func Spell(current *spec.Node, of *site.Site, mtus map[string]int) (e *Edition, why string, err error) {
 	if of == nil {
 		return nil, "what it was staged from is not known", nil
 	}
-	n, ok := of.Node(has.Name)
-	if !ok || n.Release != has.Release {
+	n, ok := of.Node(current.Name)
+	if !ok || n.Release != current.Release {
 		return nil, "it is not declared any more", nil
 	}
 	live := spec.NewMaker(of)
 	live.MTUs = mtus
-	was, err := live.Node(n)
+	wanted, err := live.Node(n)
 	if err != nil {
 		return nil, "", err
 	}
 	e = &Edition{Layers: live.Layers(n), Of: n, Site: of}
-	forms := []spec.Node{Retired(*was)}
+	forms := []spec.Node{Retired(*wanted)}
 	if n.Release != 0 {
 		apart := *of
 		apart.Stage = n.Release
 		staged := spec.NewMaker(&apart)
 		staged.MTUs = mtus
-		is, err := staged.Node(n)
+		form, err := staged.Node(n)
 		if err != nil {
 			return nil, "", err
 		}
-		forms = append(forms, *is)
+		forms = append(forms, *form)
 	}
 	for i := range forms {
-		if slices.Equal(forms[i].Mounts, once(has.Mounts)) {
+		if slices.Equal(forms[i].Mounts, once(current.Mounts)) {
 			e.Node = &forms[i]
 		}
 	}
 	switch {
-	case has.ID != was.ID:
+	case current.ID != wanted.ID:
 		return nil, "its id changed", nil
-	case has.Engine != was.Engine:
+	case current.Engine != wanted.Engine:
 		return nil, "its engine changed", nil
 	}
-	is := Live(*has)
-	for i := range is.NICs { // the networks of a quarantine may take frames of another size
-		if i < len(was.NICs) {
-			is.NICs[i].MTU = was.NICs[i].MTU
+	normalized := Live(*current)
+	for i := range normalized.NICs { // the networks of a quarantine may take frames of another size
+		if i < len(wanted.NICs) {
+			normalized.NICs[i].MTU = wanted.NICs[i].MTU
 		}
 	}
-	if why := Outdated(&is, was); why != "" {
+	if why := Outdated(&normalized, wanted); why != "" {
 		return nil, why, nil
 	}
 	if e.Node == nil {

@@ -13,7 +13,7 @@ import (
 // TestUndo: each kind of step is taken back by the one that makes what it found again; what leaves
 // nothing is passed over.
 func TestUndo(t *testing.T) {
-	was, is := &spec.Node{Name: "db", ID: 1}, &spec.Node{Name: "db", ID: 1, Privileged: true}
+	old, changed := &spec.Node{Name: "db", ID: 1}, &spec.Node{Name: "db", ID: 1, Privileged: true}
 	before, after := &spec.Network{Name: "lan", MTU: 1400}, &spec.Network{Name: "lan", MTU: 1500}
 	for what, c := range map[string]struct {
 		step plan.Step
@@ -29,36 +29,36 @@ func TestUndo(t *testing.T) {
 		"new names": {plan.Step{Kind: plan.WriteNames, Names: "n"}, plan.ForgetNames, nil},
 		"other names": {plan.Step{Kind: plan.WriteNames, Names: "n", WasNames: "w"}, plan.RestoreNames,
 			func(s *plan.Step) bool { return s.Names == "w" && s.WasNames == "n" }},
-		"a new node": {plan.Step{Kind: plan.CreateNode, Node: is}, plan.DestroyNode,
-			func(s *plan.Step) bool { return s.Was == is && s.Node == nil }},
-		"a start": {plan.Step{Kind: plan.StartNode, Node: is, Was: was}, plan.StopNode,
-			func(s *plan.Step) bool { return s.Was == is }},
-		"a stop": {plan.Step{Kind: plan.StopNode, Was: was}, plan.StartNode,
-			func(s *plan.Step) bool { return s.Node == was }},
-		"a kill": {plan.Step{Kind: plan.KillNode, Was: was}, plan.StartNode,
-			func(s *plan.Step) bool { return s.Node == was }},
-		"another layer": {plan.Step{Kind: plan.ReplaceNode, Node: is, Was: was}, plan.RestoreNode,
-			func(s *plan.Step) bool { return s.Node == was && s.Was == is }},
-		"another shape": {plan.Step{Kind: plan.ReshapeNode, Node: is, Was: was}, plan.ReshapeNode,
-			func(s *plan.Step) bool { return s.Node == was && s.Was == is }},
-		"other limits": {plan.Step{Kind: plan.LimitNode, Node: is, Was: was}, plan.LimitNode,
-			func(s *plan.Step) bool { return s.Node == was && s.Was == is }},
-		"another config": {plan.Step{Kind: plan.ConfigureNode, Node: is, Was: was}, plan.RevertNode,
-			func(s *plan.Step) bool { return s.Node == was && s.Was == is }},
-		"the first config": {plan.Step{Kind: plan.ConfigureNode, Node: is}, "", nil},
-		"a check":          {plan.Step{Kind: plan.CheckNode, Node: is, Was: was}, "", nil},
+		"a new node": {plan.Step{Kind: plan.CreateNode, Node: changed}, plan.DestroyNode,
+			func(s *plan.Step) bool { return s.Was == changed && s.Node == nil }},
+		"a start": {plan.Step{Kind: plan.StartNode, Node: changed, Was: old}, plan.StopNode,
+			func(s *plan.Step) bool { return s.Was == changed }},
+		"a stop": {plan.Step{Kind: plan.StopNode, Was: old}, plan.StartNode,
+			func(s *plan.Step) bool { return s.Node == old }},
+		"a kill": {plan.Step{Kind: plan.KillNode, Was: old}, plan.StartNode,
+			func(s *plan.Step) bool { return s.Node == old }},
+		"another layer": {plan.Step{Kind: plan.ReplaceNode, Node: changed, Was: old}, plan.RestoreNode,
+			func(s *plan.Step) bool { return s.Node == old && s.Was == changed }},
+		"another shape": {plan.Step{Kind: plan.ReshapeNode, Node: changed, Was: old}, plan.ReshapeNode,
+			func(s *plan.Step) bool { return s.Node == old && s.Was == changed }},
+		"other limits": {plan.Step{Kind: plan.LimitNode, Node: changed, Was: old}, plan.LimitNode,
+			func(s *plan.Step) bool { return s.Node == old && s.Was == changed }},
+		"another config": {plan.Step{Kind: plan.ConfigureNode, Node: changed, Was: old}, plan.RevertNode,
+			func(s *plan.Step) bool { return s.Node == old && s.Was == changed }},
+		"the first config": {plan.Step{Kind: plan.ConfigureNode, Node: changed}, "", nil},
+		"a check":          {plan.Step{Kind: plan.CheckNode, Node: changed, Was: old}, "", nil},
 		"a layer":          {plan.Step{Kind: plan.BuildLayer}, "", nil},
-		"a retirement":     {plan.Step{Kind: plan.RetireNode, Node: is, Was: was}, plan.ActivateNode, nil},
-		"an activation":    {plan.Step{Kind: plan.ActivateNode, Node: is, Was: was}, plan.RetireNode, nil},
-		"volumes":          {plan.Step{Kind: plan.TakeVolumes, Node: is, Was: was}, plan.ReturnVolumes, nil},
-		"a copy": {plan.Step{Kind: plan.CopyNode, Node: is, Was: was, Peer: "sv2"}, plan.DropNode,
-			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Was == was }},
-		"a node that came": {plan.Step{Kind: plan.ReceiveNode, Node: is, Was: was, Peer: "sv2", Sum: "s"}, plan.DropNode,
-			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Sum == "s" && s.Node == is }},
-		"a node that went": {plan.Step{Kind: plan.GiveNode, Node: is, Was: was, Peer: "sv2", Sum: "s"}, plan.ReclaimNode,
-			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Sum == "s" && s.Was == was }},
-		"what was kept": {plan.Step{Kind: plan.LeaveNode, Was: was, Peer: "sv2"}, "", nil},
-		"an end":        {plan.Step{Kind: plan.DestroyNode, Was: was}, "", nil},
+		"a retirement":     {plan.Step{Kind: plan.RetireNode, Node: changed, Was: old}, plan.ActivateNode, nil},
+		"an activation":    {plan.Step{Kind: plan.ActivateNode, Node: changed, Was: old}, plan.RetireNode, nil},
+		"volumes":          {plan.Step{Kind: plan.TakeVolumes, Node: changed, Was: old}, plan.ReturnVolumes, nil},
+		"a copy": {plan.Step{Kind: plan.CopyNode, Node: changed, Was: old, Peer: "sv2"}, plan.DropNode,
+			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Was == old }},
+		"a node that came": {plan.Step{Kind: plan.ReceiveNode, Node: changed, Was: old, Peer: "sv2", Sum: "s"}, plan.DropNode,
+			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Sum == "s" && s.Node == changed }},
+		"a node that went": {plan.Step{Kind: plan.GiveNode, Node: changed, Was: old, Peer: "sv2", Sum: "s"}, plan.ReclaimNode,
+			func(s *plan.Step) bool { return s.Peer == "sv2" && s.Sum == "s" && s.Was == old }},
+		"what was kept": {plan.Step{Kind: plan.LeaveNode, Was: old, Peer: "sv2"}, "", nil},
+		"an end":        {plan.Step{Kind: plan.DestroyNode, Was: old}, "", nil},
 	} {
 		c.step.Host, c.step.Subject = "sv1", "db"
 		back := wayback.Undo(&plan.Plan{Site: "karoo"}, []*plan.Step{&c.step})
@@ -128,8 +128,8 @@ func TestPutBack(t *testing.T) {
 	moved := node("moved")
 	moved.NICs = []spec.NIC{{Network: "lan"}}
 	var p plan.Plan
-	add := func(kind plan.Kind, name string, is *spec.Node, batch int) *plan.Step {
-		s := &plan.Step{N: len(p.Steps), Kind: kind, Host: "sv1", Subject: name, Was: node(name), Node: is, Batch: batch}
+	add := func(kind plan.Kind, name string, wanted *spec.Node, batch int) *plan.Step {
+		s := &plan.Step{N: len(p.Steps), Kind: kind, Host: "sv1", Subject: name, Was: node(name), Node: wanted, Batch: batch}
 		if kind == plan.StopNode || kind == plan.DestroyNode {
 			s.Disturbs = []string{name}
 		}

@@ -28,9 +28,9 @@ func checkDevices(ix *index, found *findings, taken holders, n *site.Node) {
 	if v.Pin != "" && v.Pin != site.PinEach {
 		found.wrong(atNode(n, "vm", "pin"), `use "each", or take it out`, "vm.pin = %q is not known", v.Pin)
 	}
-	if has := site.EachOf(n.Limits.Pin); v.Pin == site.PinEach && len(has) < n.Limits.VCPUs() {
+	if pinned := site.EachOf(n.Limits.Pin); v.Pin == site.PinEach && len(pinned) < n.Limits.VCPUs() {
 		found.wrong(atNode(n, "vm", "pin"), `name as many in pin, such as "0-3"`,
-			"node %s has %d processors of its own, and is pinned to %d of the host's", n.Name, n.Limits.VCPUs(), len(has))
+			"node %s has %d processors of its own, and is pinned to %d of the host's", n.Name, n.Limits.VCPUs(), len(pinned))
 	}
 	if v.Numa != nil && (*v.Numa < 0 || *v.Numa > 1023) {
 		found.wrong(atNode(n, "vm", "numa"), "lscpu lists them", "numa = %d is no node of a machine's memory", *v.Numa)

@@ -117,7 +117,7 @@ func checkPips(ix *index, found *findings) {
 					continue
 				}
 				name := pins.Normal(l.Pin.Name)
-				if has := pinned[name]; has == nil || has.Never() {
+				if old := pinned[name]; old == nil || old.Never() {
 					pinned[name] = l.Pin
 				}
 			}
@@ -143,12 +143,12 @@ func checkPips(ix *index, found *findings) {
 
 func checkPip(found *findings, key []string, name, file string, pinned map[string]*pins.Pin) {
 	bare := pins.Package().FindStringSubmatch(name)[1]
-	is := pinned[pins.Normal(bare)]
-	if is != nil && is.Never() {
+	pin := pinned[pins.Normal(bare)]
+	if pin != nil && pin.Never() {
 		found.wrong(key, fmt.Sprintf("add %s==VERSION to it, without a marker or with one that holds in nodes", bare),
-			"Python package %q is in %s for other systems only: %s", name, file, is.Marker)
+			"Python package %q is in %s for other systems only: %s", name, file, pin.Marker)
 	}
-	if is != nil {
+	if pin != nil {
 		return
 	}
 	cure := fmt.Sprintf("add %s==VERSION to it", bare)

@@ -88,8 +88,8 @@ func addKnot(ix *index, found *findings, g *waitGraph, knot []int) {
 	if len(nodes) < 2 {
 		return
 	}
-	there := g.path(nodes[0], nodes[1], within)
-	path := append(there, g.path(nodes[1], nodes[0], within)[1:]...)
+	forward := g.path(nodes[0], nodes[1], within)
+	path := append(forward, g.path(nodes[1], nodes[0], within)[1:]...)
 	var words []string
 	var first *site.Role
 	for _, v := range path {

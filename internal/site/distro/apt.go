@@ -134,7 +134,7 @@ func unpacked(system *tree.Root) ([]string, error) {
 	}
 	var all []string
 	for _, name := range names {
-		text, err := system.ReadFile(path.Join(notInstalled, name), mostSettings)
+		text, err := system.ReadFile(path.Join(notInstalled, name), maxSettingsBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -240,12 +240,12 @@ fi
 umount "$shared"
 `
 
-// mostStatus bounds what dpkg knows of the packages of a system; of four thousand it is 5 MiB.
-const mostStatus = 128 << 20
+// maxStatusBytes bounds what dpkg knows of the packages of a system; of four thousand it is 5 MiB.
+const maxStatusBytes = 128 << 20
 
 // installed reads the packages of a system from dpkg's own file: no program of the system is run.
 func installed(system *tree.Root) ([]string, error) {
-	text, err := system.ReadFile("var/lib/dpkg/status", mostStatus)
+	text, err := system.ReadFile("var/lib/dpkg/status", maxStatusBytes)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil, nil
 	}

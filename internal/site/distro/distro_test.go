@@ -23,8 +23,8 @@ func TestOf(t *testing.T) {
 		{site.Image{Distribution: "ubuntu", Import: "/x.tar"}, Ubuntu},
 		{site.Image{Import: "/x.tar"}, Debian},
 	} {
-		if is := Of(c.image); is != c.want {
-			t.Errorf("%+v is of %s instead of %s", c.image, is.Name, c.want.Name)
+		if got := Of(c.image); got != c.want {
+			t.Errorf("%+v is of %s instead of %s", c.image, got.Name, c.want.Name)
 		}
 	}
 }

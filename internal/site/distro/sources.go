@@ -123,9 +123,9 @@ func compact(all []Source) []Source {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(s Source) bool {
 		key := s.URI + " " + s.Suite
-		was := seen[key]
+		duplicate := seen[key]
 		seen[key] = true
-		return was
+		return duplicate
 	})
 }
 
@@ -153,7 +153,7 @@ func OsRelease(root string) map[string]string {
 	}
 	defer in.Close()
 	for _, name := range []string{"etc/os-release", "usr/lib/os-release"} {
-		text, err := in.ReadFile(name, mostSettings)
+		text, err := in.ReadFile(name, maxSettingsBytes)
 		if err != nil {
 			continue
 		}
@@ -167,8 +167,8 @@ func OsRelease(root string) map[string]string {
 	return values
 }
 
-// mostSettings bounds a file of settings. It may lie in an image that a stranger made.
-const mostSettings = 1 << 20
+// maxSettingsBytes bounds a file of settings. It may lie in an image that a stranger made.
+const maxSettingsBytes = 1 << 20
 
 // HostSources reads what apt uses on a machine, or in an image: sources.list and sources.list.d, in both forms.
 func HostSources(root string) ([]Source, error) {
@@ -192,7 +192,7 @@ func HostSources(root string) ([]Source, error) {
 	}
 	var all []Source
 	for _, file := range files {
-		text, err := in.ReadFile(file, mostSettings)
+		text, err := in.ReadFile(file, maxSettingsBytes)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

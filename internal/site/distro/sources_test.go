@@ -93,8 +93,8 @@ func TestSources(t *testing.T) {
 				s.Key = ""
 				lines = append(lines, strings.TrimPrefix(s.line(), "deb "))
 			}
-			if is := strings.Join(lines, "|"); is != test.want {
-				t.Errorf("got  %s\nwant %s", is, test.want)
+			if joined := strings.Join(lines, "|"); joined != test.want {
+				t.Errorf("got  %s\nwant %s", joined, test.want)
 			}
 		})
 	}

@@ -231,15 +231,15 @@ func (s state) done() bool {
 // unitsDir is where systemctl enable makes links.
 const unitsDir = "/etc/systemd/system"
 
-// mostUnits bounds what is looked through in unitsDir: a node writes there.
-const mostUnits = 4096
+// maxUnits bounds what is looked through in unitsDir: a node writes there.
+const maxUnits = 4096
 
 // disable removes the links that pull a unit in (systemd.unit(5): .wants, .requires and .upholds directories).
 func disable(system *tree.Root, unit string) error {
 	if path.Ext(unit) == "" {
 		unit += ".service" // as systemctl takes it
 	}
-	pullers, err := system.Names(unitsDir, mostUnits)
+	pullers, err := system.Names(unitsDir, maxUnits)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -211,7 +211,7 @@ func drawHostile(t *testing.T, text string) {
 		}
 	}
 	for line := range strings.Lines(string(svg)) {
-		if _, shown, is := strings.Cut(line, `class="name" x="16" y="20">`); is && len([]rune(shown)) > 60 {
+		if _, shown, ok := strings.Cut(line, `class="name" x="16" y="20">`); ok && len([]rune(shown)) > 60 {
 			t.Errorf("%q: the name is not cut: %s", text, shown)
 		}
 	}

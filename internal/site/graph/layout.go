@@ -19,7 +19,7 @@ const (
 	cardHigh  = 66
 	cardGap   = 14
 	leastCols = 3
-	mostCols  = 16
+	maxCols   = 16
 )
 
 // A box is a place in the picture.
@@ -111,7 +111,7 @@ func columnsFor(nodes int) int {
 	if nodes <= 4 {
 		return nodes
 	}
-	return min(mostCols, int(math.Ceil(math.Sqrt(float64(nodes)))))
+	return min(maxCols, int(math.Ceil(math.Sqrt(float64(nodes)))))
 }
 
 // row places a row of cards and the branches below it, and returns where the next begins.

@@ -32,11 +32,11 @@ func (t term) bind(v *View) test {
 	case "id":
 		return func(n *site.Node) bool { return t.from <= n.ID && n.ID <= t.to }
 	case "production":
-		is := v.site.Production == (t.value == "true")
-		return func(*site.Node) bool { return is }
+		equal := v.site.Production == (t.value == "true")
+		return func(*site.Node) bool { return equal }
 	case "privileged":
-		is := t.value == "true"
-		return func(n *site.Node) bool { return n.Privileged == is }
+		want := t.value == "true"
+		return func(n *site.Node) bool { return n.Privileged == want }
 	}
 	matches := glob(t.value)
 	switch t.property {

@@ -35,7 +35,7 @@ const local = "[host.local]\naddress = \"local\"\n"
 // AddHost returns the site file of a directory with one host more. All else stays byte for byte as
 // it is. Where that cannot be done, Write says so, and the block is for the user to put in.
 func AddHost(dir, name, address string) (*Edit, error) {
-	e, was, err := edit(dir)
+	e, old, err := edit(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -43,23 +43,23 @@ func AddHost(dir, name, address string) (*Edit, error) {
 	if !hostWord().MatchString(name) { // else it is a mistake that check tells
 		e.Block = fmt.Sprintf("[host.%q]\naddress = %q\n", name, address)
 	}
-	want := append(slices.Clone(was.Hosts), site.Host{Name: name, Address: address})
+	want := append(slices.Clone(old.Hosts), site.Host{Name: name, Address: address})
 	if !bytes.Contains(e.was, []byte("host")) || !declares(e.was) {
 		e.Block = local + "\n" + e.Block // without a word, this machine is the only host; it is to stay one
 	}
 	e.now = inserted(e.was, e.Block)
-	return e, e.prove(was, want)
+	return e, e.prove(old, want)
 }
 
 // RemoveHost returns the site file of a directory without one of its hosts.
 func RemoveHost(dir, name string) (*Edit, error) {
-	e, was, err := edit(dir)
+	e, old, err := edit(dir)
 	if err != nil {
 		return nil, err
 	}
-	want := slices.DeleteFunc(slices.Clone(was.Hosts), func(h site.Host) bool { return h.Name == name })
+	want := slices.DeleteFunc(slices.Clone(old.Hosts), func(h site.Host) bool { return h.Name == name })
 	e.now, e.Block = without(e.was, name)
-	return e, e.prove(was, want)
+	return e, e.prove(old, want)
 }
 
 var hostWord = pattern.New(`^[A-Za-z0-9_-]+$`)
@@ -85,7 +85,7 @@ func edit(dir string) (*Edit, *site.Site, error) {
 
 // prove reads the site as it would be. It must be as it is, but for its hosts: else the text of the
 // file is not what it seems, and is left alone.
-func (e *Edit) prove(was *site.Site, hosts []site.Host) error {
+func (e *Edit) prove(old *site.Site, hosts []site.Host) error {
 	d, err := openDirectory(e.dir, e.dir)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (e *Edit) prove(was *site.Site, hosts []site.Host) error {
 		e.by = "its hosts are not written as tables of their own"
 		return nil
 	}
-	if !reflect.DeepEqual(hostless(s, was), hostless(was, s)) {
+	if !reflect.DeepEqual(hostless(s, old), hostless(old, s)) {
 		e.by = "something else would change with it"
 	}
 	return nil
@@ -111,14 +111,14 @@ func (e *Edit) prove(was *site.Site, hosts []site.Host) error {
 // hostless returns a site without its hosts. A node that does not say where it is, is on the only host if
 // there is one: that is no difference to another site.
 func hostless(s, other *site.Site) site.Site {
-	is := *s
-	is.Hosts, is.Nodes = nil, slices.Clone(s.Nodes)
-	for i := range min(len(is.Nodes), len(other.Nodes)) {
+	rest := *s
+	rest.Hosts, rest.Nodes = nil, slices.Clone(s.Nodes)
+	for i := range min(len(rest.Nodes), len(other.Nodes)) {
 		if other.Nodes[i].Host == "" && len(s.Hosts) == 1 {
-			is.Nodes[i].Host = ""
+			rest.Nodes[i].Host = ""
 		}
 	}
-	return is
+	return rest
 }
 
 // Write writes the file in the place of the former one, whole or not at all, with the same owner
@@ -250,12 +250,12 @@ func without(text []byte, name string) ([]byte, string) {
 	lines, all := sections(text)
 	var rest [][]byte
 	gone := ""
-	section, there := all[name]
+	section, ok := all[name]
 	for i, line := range lines {
 		switch {
-		case there && section[0] <= i && i < section[1]:
+		case ok && section[0] <= i && i < section[1]:
 			gone += string(line)
-		case there && i == section[1] && len(bytes.TrimSpace(line)) == 0 &&
+		case ok && i == section[1] && len(bytes.TrimSpace(line)) == 0 &&
 			(section[0] == 0 || len(bytes.TrimSpace(lines[section[0]-1])) == 0):
 			// one of the two blank lines around it
 		case hostOf(line, hostKey()) == name:

@@ -73,8 +73,8 @@ func TestEditHosts(t *testing.T) {
 			if err := e.Write(); err != nil {
 				t.Fatal(err)
 			}
-			if is := textOf(t, dir); is != c.added {
-				t.Errorf("got\n%q\nwant\n%q", is, c.added)
+			if got := textOf(t, dir); got != c.added {
+				t.Errorf("got\n%q\nwant\n%q", got, c.added)
 			}
 			if st, err := os.Stat(filepath.Join(dir, "site.toml")); err != nil || st.Mode() != 0o640 {
 				t.Errorf("its mode is %v (%v)", st.Mode(), err)
@@ -90,8 +90,8 @@ func TestEditHosts(t *testing.T) {
 			if what == "without a word" {
 				want += "\n\n[host.local]\naddress = \"local\""
 			}
-			if is := strings.TrimRight(textOf(t, dir), "\r\n"); is != want {
-				t.Errorf("taken out again, it is\n%q\nnot\n%q", is, want)
+			if got := strings.TrimRight(textOf(t, dir), "\r\n"); got != want {
+				t.Errorf("taken out again, it is\n%q\nnot\n%q", got, want)
 			}
 			if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 				t.Errorf("left is %v", entries)

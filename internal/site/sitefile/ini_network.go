@@ -57,12 +57,12 @@ func (m *iniImport) networksOf() {
 			continue
 		}
 		if by := taken[a.address]; by != "" {
-			was := a.address
+			former := a.address
 			if a.address = network.free(taken); !a.address.IsValid() {
-				m.lose(n, a.key, fmt.Sprintf("%s is taken by %s, and no other is free", was, by))
+				m.lose(n, a.key, fmt.Sprintf("%s is taken by %s, and no other is free", former, by))
 				continue
 			}
-			m.lose(n, a.key, fmt.Sprintf("%s is taken by %s; the node has %s", was, by, a.address))
+			m.lose(n, a.key, fmt.Sprintf("%s is taken by %s; the node has %s", former, by, a.address))
 		}
 		taken[a.address] = fmt.Sprintf("[%s] in line %d", oneLine(n.section), m.lineOf(n, a.key))
 		n.nics = append(n.nics, iniNIC{network, a.address})
@@ -132,8 +132,8 @@ func prefixLength(mask string) (bits int, ok bool) {
 // masks refuses a section with a netmask that is none: another one would make another network of it.
 func (m *iniImport) masks(n *iniNode) *problem.Problem {
 	for _, key := range n.order {
-		_, is := suffixOf(key, "netmask")
-		if _, ok := prefixLength(n.keys[key]); is && !ok && n.keys[key] != "" {
+		_, netmask := suffixOf(key, "netmask")
+		if _, ok := prefixLength(n.keys[key]); netmask && !ok && n.keys[key] != "" {
 			return mistake("[%s] %s: %q is no netmask", oneLine(n.section), oneLine(key), oneLine(n.keys[key])).
 				At(fmt.Sprintf("%s:%d", m.name, m.lineOf(n, key))).Try("write one such as 255.255.255.0")
 		}

@@ -9,7 +9,7 @@ import (
 // isPlace tells whether a key says where a section is on a network.
 func isPlace(key string) bool {
 	for _, kind := range []string{"ip", "gateway", "netmask"} {
-		if _, is := suffixOf(key, kind); is {
+		if _, ok := suffixOf(key, kind); ok {
 			return true
 		}
 	}

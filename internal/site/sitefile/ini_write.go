@@ -69,11 +69,11 @@ func (w *iniWriter) production() {
 	yes, no := 0, 0
 	for _, n := range w.sections {
 		value, said := n.keys["production"]
-		is, ok := truth(value)
+		production, ok := truth(value)
 		switch {
 		case said && !ok:
 			w.lose(n, "production", "neither yes nor no")
-		case is:
+		case production:
 			yes++
 		case said:
 			no++

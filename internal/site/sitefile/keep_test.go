@@ -60,9 +60,9 @@ node.one = { id = 1, image = "debian", roles = ["linked"] }
 			names = append(names, name)
 			info, err := e.Info()
 			must(t, err)
-			was, err := os.Stat(filepath.Join(dir, name))
+			source, err := os.Stat(filepath.Join(dir, name))
 			must(t, err)
-			if !info.Mode().IsRegular() || os.SameFile(info, was) {
+			if !info.Mode().IsRegular() || os.SameFile(info, source) {
 				t.Errorf("%s is a link, or the same file", name)
 			}
 		}

@@ -135,12 +135,12 @@ func (l *loader) load(content []byte) {
 // formerKeys renames former keys of tables to their present names: site files may say "cable" where it is
 // "vethpair" now.
 func (l *loader) formerKeys(root *strict.Node) {
-	was := root.Keys["cable"]
-	if was == nil {
+	old := root.Keys["cable"]
+	if old == nil {
 		return
 	}
 	if root.Keys["vethpair"] != nil {
-		l.report.wrong(Name, was, mistake(`"cable" and "vethpair" are the same`).Try("write [vethpair.NAME] everywhere"))
+		l.report.wrong(Name, old, mistake(`"cable" and "vethpair" are the same`).Try("write [vethpair.NAME] everywhere"))
 	}
 	root.Rename("cable", "vethpair")
 }

@@ -41,7 +41,7 @@ func TestChains(t *testing.T) {
 	names := []string{"cam", "portal", "db", "cron", "proxy", "late", "empty"}
 	rapid.Check(t, func(t *rapid.T) {
 		one := rapid.Permutation(names).Draw(t, "one")[:rapid.IntRange(0, len(names)).Draw(t, "length")]
-		common := rapid.IntRange(0, min(len(one), mostRoleLayers-1)).Draw(t, "common")
+		common := rapid.IntRange(0, min(len(one), maxRoleLayers-1)).Draw(t, "common")
 		other := slices.Clone(one[:common])
 		for _, name := range rapid.Permutation(names).Draw(t, "other") {
 			if !slices.Contains(other, name) && rapid.Bool().Draw(t, name) {
@@ -54,7 +54,7 @@ func TestChains(t *testing.T) {
 				t.Fatalf("%v and %v do not share the layer %s", one, other, l.Title)
 			}
 		}
-		if len(a) > mostRoleLayers {
+		if len(a) > maxRoleLayers {
 			t.Fatalf("%v make %d layers", one, len(a))
 		}
 		for i, l := range a {

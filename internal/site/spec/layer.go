@@ -96,9 +96,9 @@ func kernelLayer(m site.Mirror, base *Layer, kernel, title string) *Layer {
 	}
 }
 
-// mostRoleLayers is how many role layers a node stands on at most: each one costs the kernel a
+// maxRoleLayers is how many role layers a node stands on at most: each one costs the kernel a
 // look-up for every path.
-const mostRoleLayers = 4
+const maxRoleLayers = 4
 
 // RoleLayers returns the recipes of what roles put on top of a base, the lowest first; none, if
 // they put nothing there. Each of the first roles has a layer of its own, so that nodes whose roles
@@ -109,7 +109,7 @@ func RoleLayers(m site.Mirror, base *Layer, roles []*site.Role, pins string) []*
 	under := base
 	for first := 0; first < len(roles); {
 		next := first + 1
-		if len(chain) == mostRoleLayers-1 {
+		if len(chain) == maxRoleLayers-1 {
 			next = len(roles)
 		}
 		if l := roleLayer(m, base, under, roles[:first], roles[first:next], pins); l != nil {
@@ -255,15 +255,15 @@ func normalPins(text string) string {
 }
 
 // Differences says in words which parts differ, at most three of them, or "" if none does.
-func Differences(was, is Parts) string {
+func Differences(before, after Parts) string {
 	var words []string
-	for _, key := range Changed(was, is) {
-		_, had := was[key]
-		_, has := is[key]
+	for _, key := range Changed(before, after) {
+		_, former := before[key]
+		_, current := after[key]
 		switch {
-		case !had:
+		case !former:
 			words = append(words, key+" added")
-		case !has:
+		case !current:
 			words = append(words, key+" removed")
 		default:
 			words = append(words, key+" changed")

@@ -17,10 +17,10 @@ type Rewire struct {
 // live. Of the networks in doubt nobody knows whether the machine, or its guest, has the interface:
 // what there is of it goes. An interface that stays is left as it is, but for the bridge on which
 // it is.
-func (n *Node) Rewire(is *Node, doubt []string) (r Rewire, live bool) {
-	was, shall := Linked(n), Linked(is)
+func (n *Node) Rewire(target *Node, doubt []string) (r Rewire, live bool) {
+	before, shall := Linked(n), Linked(target)
 	stays := map[string]bool{}
-	for i, nic := range was {
+	for i, nic := range before {
 		at := slices.IndexFunc(shall, func(s NIC) bool { return s.Network == nic.Network })
 		switch {
 		case at < 0 || slices.Contains(doubt, nic.Network):
@@ -31,12 +31,12 @@ func (n *Node) Rewire(is *Node, doubt []string) (r Rewire, live bool) {
 			stays[nic.Network] = true
 		}
 	}
-	for _, nic := range is.NICs {
+	for _, nic := range target.NICs {
 		if !stays[nic.Network] {
 			r.In = append(r.In, nic)
 		}
 	}
-	return r, r.IsZero() || n.rewirable() && is.rewirable()
+	return r, r.IsZero() || n.rewirable() && target.rewirable()
 }
 
 // rewirable reports whether interfaces can come to the node and go while it runs: cards of other

@@ -188,24 +188,24 @@ func TestWhatChanges(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := observatory()
-			was := nodeOf(t, s, 0)
+			before := nodeOf(t, s, 0)
 			s = observatory()
 			c.edit(s)
-			is := nodeOf(t, s, 0)
-			if got := Differences(was.Parts, is.Parts); got != c.layer {
+			after := nodeOf(t, s, 0)
+			if got := Differences(before.Parts, after.Parts); got != c.layer {
 				t.Errorf("layer: %q, want %q", got, c.layer)
 			}
-			if (was.Layer != is.Layer) != (c.layer != "" || c.base) {
-				t.Errorf("digest of the layer: %s, then %s", was.Layer, is.Layer)
+			if (before.Layer != after.Layer) != (c.layer != "" || c.base) {
+				t.Errorf("digest of the layer: %s, then %s", before.Layer, after.Layer)
 			}
-			if (was.Base != is.Base) != c.base {
-				t.Errorf("digest of the base: %s, then %s", was.Base, is.Base)
+			if (before.Base != after.Base) != c.base {
+				t.Errorf("digest of the base: %s, then %s", before.Base, after.Base)
 			}
-			if got := Differences(was.Config.Parts, is.Config.Parts); got != c.config {
+			if got := Differences(before.Config.Parts, after.Config.Parts); got != c.config {
 				t.Errorf("configuration: %q, want %q", got, c.config)
 			}
-			if (was.Config.Health != is.Config.Health) != c.health {
-				t.Errorf("digest of the health checks: %s, then %s", was.Config.Health, is.Config.Health)
+			if (before.Config.Health != after.Config.Health) != c.health {
+				t.Errorf("digest of the health checks: %s, then %s", before.Config.Health, after.Config.Health)
 			}
 		})
 	}
@@ -276,7 +276,7 @@ func TestEnv(t *testing.T) {
 
 // Names tells of all that nodes know of one another, and of nothing else.
 func TestNames(t *testing.T) {
-	was := Names(observatory())
+	before := Names(observatory())
 	for name, edit := range map[string]func(*site.Site){
 		"name": func(s *site.Site) { s.Nodes[0].Name = "x" }, "id": func(s *site.Site) { s.Nodes[0].ID = 1 },
 		"address":  func(s *site.Site) { s.Nodes[1].NICs[0].Address = netip.MustParseAddr("10.1.0.9") },
@@ -287,13 +287,13 @@ func TestNames(t *testing.T) {
 		"one less": func(s *site.Site) { s.Nodes = slices.Delete(s.Nodes, 0, 1) },
 	} {
 		s := observatory()
-		if edit(s); Names(s) == was {
+		if edit(s); Names(s) == before {
 			t.Errorf("%s: the digest is the same", name)
 		}
 	}
 	s := observatory()
 	s.Nodes[0].Limits.Cpus, s.Nodes[0].Autostart, s.Roles[1].Apt = 7, false, nil
-	if Names(s) != was {
+	if Names(s) != before {
 		t.Error("limits change what nodes know of one another")
 	}
 }

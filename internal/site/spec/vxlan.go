@@ -52,14 +52,14 @@ func (v VXLAN) ReadPeers() ([]Peer, error) {
 	var all []Peer
 	for text := range strings.SplitSeq(v.Peers, ";") {
 		words := strings.Split(text, " ")
-		is := strings.Split(words[0], "|")
-		address, err := netip.ParseAddr(is[0])
+		parts := strings.Split(words[0], "|")
+		address, err := netip.ParseAddr(parts[0])
 		p := Peer{Address: address, MACs: words[1:]}
-		if len(is) == 3 && err == nil {
-			p.Key = is[2]
-			p.Endpoint, err = netip.ParseAddr(is[1])
+		if len(parts) == 3 && err == nil {
+			p.Key = parts[2]
+			p.Endpoint, err = netip.ParseAddr(parts[1])
 		}
-		if err != nil || len(is) != 1 && len(is) != 3 {
+		if err != nil || len(parts) != 1 && len(parts) != 3 {
 			return nil, fmt.Errorf("%q is not the address of a host", words[0])
 		}
 		all = append(all, p)

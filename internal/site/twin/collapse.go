@@ -37,7 +37,7 @@ func shareSecrets(s *site.Site) {
 	uses, shared := map[string]site.SecretUse{}, map[string]bool{}
 	for _, r := range s.RolesOf(&s.Nodes[0]) {
 		for _, use := range r.Secrets {
-			if was, known := uses[use.Name]; known && (was.Owner != use.Owner || was.Mode != use.Mode) {
+			if other, known := uses[use.Name]; known && (other.Owner != use.Owner || other.Mode != use.Mode) {
 				shared[use.Name] = true
 			}
 			uses[use.Name] = use
@@ -76,7 +76,7 @@ func take(one, n *site.Node) {
 		}
 	}
 	for name, value := range n.Vars {
-		if _, had := one.Vars[name]; had {
+		if _, ok := one.Vars[name]; ok {
 			continue
 		}
 		if one.Vars == nil {

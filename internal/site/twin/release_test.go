@@ -39,11 +39,11 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-func releasedNode(t *rapid.T, number int, n, was *site.Node) {
-	if n.Release != number || n.FullID() != site.FullID(number, was.ID) || n.ID != was.ID {
+func releasedNode(t *rapid.T, number int, n, original *site.Node) {
+	if n.Release != number || n.FullID() != site.FullID(number, original.ID) || n.ID != original.ID {
 		t.Fatalf("%+v", n)
 	}
-	image, file := was.Image, was.Requirements.File
+	image, file := original.Image, original.Requirements.File
 	if number == 701 {
 		image, file = "next", "v701.txt"
 	}

@@ -69,11 +69,11 @@ func TestSameToItself(t *testing.T) {
 		}
 		for i := range first.Nodes {
 			n := &first.Nodes[i]
-			was, ok := s.Node(n.Name)
-			if !ok || was.ID != n.ID {
+			source, ok := s.Node(n.Name)
+			if !ok || source.ID != n.ID {
 				t.Fatalf("%s is not a node of the original", n.Name)
 			}
-			original, mine, other := spell(t, makers[0], was), spell(t, makers[1], n), spell(t, makers[2], &second.Nodes[i])
+			original, mine, other := spell(t, makers[0], source), spell(t, makers[1], n), spell(t, makers[2], &second.Nodes[i])
 			if mine.MachineID != original.MachineID || mine.Site == original.Site || mine.Site == other.Site {
 				t.Fatalf("%+v", mine)
 			}
@@ -192,7 +192,7 @@ func TestFound(t *testing.T) {
 		made := of(t, s, o)
 		text := rapid.SampledFrom([]string{"role=receptor", "role=store", "role=db", "group=g0", s.Nodes[0].Name,
 			"network=data", "id=2"}).Draw(t, "selector")
-		there, err := selector.Select(s, text)
+		originals, err := selector.Select(s, text)
 		if err != nil {
 			return
 		}
@@ -200,7 +200,7 @@ func TestFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, n := range there {
+		for _, n := range originals {
 			if o.Only != nil && !slices.Contains(o.Only, n.Name) || o.Collapse && text == "id=2" {
 				continue
 			}
@@ -212,7 +212,7 @@ func TestFound(t *testing.T) {
 			}
 		}
 		for _, n := range found {
-			if !o.Collapse && !slices.ContainsFunc(there, func(o *site.Node) bool { return o.Name == n.Name }) {
+			if !o.Collapse && !slices.ContainsFunc(originals, func(o *site.Node) bool { return o.Name == n.Name }) {
 				t.Fatalf("%s finds %s in the twin only", text, n.Name)
 			}
 		}
@@ -264,18 +264,18 @@ func TestScale(t *testing.T) {
 		o.Collapse, o.Only = false, nil
 		made := of(t, s, o)
 		for i, n := range made.Nodes {
-			was := s.Nodes[i].Limits
-			if (n.Limits.Cpus == 0) != (was.Cpus == 0) || (n.Limits.Memory == 0) != (was.Memory == 0) ||
-				n.Limits.Pids != was.Pids {
-				t.Fatalf("%+v, of %+v", n.Limits, was)
+			limits := s.Nodes[i].Limits
+			if (n.Limits.Cpus == 0) != (limits.Cpus == 0) || (n.Limits.Memory == 0) != (limits.Memory == 0) ||
+				n.Limits.Pids != limits.Pids {
+				t.Fatalf("%+v, of %+v", n.Limits, limits)
 			}
-			if (o.Cpus == 0 || o.Cpus == 1) && n.Limits.Cpus != was.Cpus || (o.Memory == 0 || o.Memory == 1) &&
-				n.Limits.Memory != was.Memory {
-				t.Fatalf("%+v, of %+v", n.Limits, was)
+			if (o.Cpus == 0 || o.Cpus == 1) && n.Limits.Cpus != limits.Cpus || (o.Memory == 0 || o.Memory == 1) &&
+				n.Limits.Memory != limits.Memory {
+				t.Fatalf("%+v, of %+v", n.Limits, limits)
 			}
 			if n.Limits.Memory%(1<<20) != 0 || n.Limits.Memory != 0 && n.Limits.Memory < 32<<20 || n.Limits.Cpus != 0 &&
 				n.Limits.Cpus < 0.05 {
-				t.Fatalf("%+v, of %+v", n.Limits, was)
+				t.Fatalf("%+v, of %+v", n.Limits, limits)
 			}
 		}
 	})

@@ -14,12 +14,12 @@ func TestUnmarked(t *testing.T) {
 		"\xff\xfe\x00\x00x\x00\x00\x00": "UTF-32",
 		"\x00\x00\xfe\xff\x00\x00\x00x": "UTF-32",
 	} {
-		is, err := Unmarked([]byte(text))
+		got, err := Unmarked([]byte(text))
 		if err != nil {
-			is = []byte(err.Error()[len("it is encoded as "):][:6])
+			got = []byte(err.Error()[len("it is encoded as "):][:6])
 		}
-		if string(is) != want {
-			t.Errorf("%q: %q, want %q", text, is, want)
+		if string(got) != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }

@@ -28,8 +28,8 @@ func (u *InUse) Error() string { return "it is in use by " + u.By }
 
 // Bounds of what an answer says.
 const (
-	mostOutput = 16 << 10
-	mostWords  = 4 << 10
+	maxOutputBytes = 16 << 10
+	maxWordsBytes  = 4 << 10
 )
 
 // answerOf puts in words what came of a call.
@@ -43,19 +43,19 @@ func answerOf(err error) answer {
 	var used *InUse
 	switch {
 	case errors.As(err, &used):
-		a.InUse, a.Why = true, shorten(used.By, mostWords)
+		a.InUse, a.Why = true, shorten(used.By, maxWordsBytes)
 	case errors.As(err, &run):
-		a.Ran, a.Status, a.Output = true, run.Status, lastBytes(run.Output, mostOutput)
+		a.Ran, a.Status, a.Output = true, run.Status, lastBytes(run.Output, maxOutputBytes)
 		if run.Err != nil {
-			a.Why = shorten(run.Err.Error(), mostWords)
+			a.Why = shorten(run.Err.Error(), maxWordsBytes)
 		}
 	case errors.As(err, &p):
-		a.Why, a.Cure, a.Unable = shorten(p.What, mostWords), shorten(p.Cure, mostWords), p.Kind == problem.Unable
+		a.Why, a.Cure, a.Unable = shorten(p.What, maxWordsBytes), shorten(p.Cure, maxWordsBytes), p.Kind == problem.Unable
 		if p.Err != nil {
-			a.Why = shorten(a.Why+": "+p.Err.Error(), mostWords)
+			a.Why = shorten(a.Why+": "+p.Err.Error(), maxWordsBytes)
 		}
 	default:
-		a.Why = shorten(err.Error(), mostWords)
+		a.Why = shorten(err.Error(), maxWordsBytes)
 	}
 	return a
 }
@@ -66,15 +66,15 @@ func (a answer) err(place string, command []string) error {
 		return nil
 	}
 	if a.InUse {
-		return &InUse{shorten(a.Why, mostWords)}
+		return &InUse{shorten(a.Why, maxWordsBytes)}
 	}
-	why := errors.New(shorten(a.Why, mostWords))
+	why := errors.New(shorten(a.Why, maxWordsBytes))
 	if a.Ran {
 		status := a.Status
 		if status < -1 || status > 255 {
 			status = -1
 		}
-		return &host.RunError{Place: place, Command: command, Status: status, Output: lastBytes(a.Output, mostOutput),
+		return &host.RunError{Place: place, Command: command, Status: status, Output: lastBytes(a.Output, maxOutputBytes),
 			Err: why}
 	}
 	kind := problem.Failed
@@ -86,7 +86,7 @@ func (a answer) err(place string, command []string) error {
 		p = p.At(place)
 	}
 	if a.Cure != "" {
-		p = p.Try("%s", shorten(a.Cure, mostWords))
+		p = p.Try("%s", shorten(a.Cure, maxWordsBytes))
 	}
 	return p
 }

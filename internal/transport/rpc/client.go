@@ -215,7 +215,7 @@ func (c *call) within(ctx context.Context, work func() error) error {
 
 // answer waits for how the call went.
 func (c *call) answer() (a answer, err error) {
-	if err := frame.ReadJSON(c, says, mostSaid, &a); err != nil {
+	if err := frame.ReadJSON(c, says, maxStatusBytes, &a); err != nil {
 		return a, c.c.lost(err)
 	}
 	return a, nil

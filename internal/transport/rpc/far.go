@@ -85,9 +85,9 @@ type content struct {
 func (c *content) Read(p []byte) (int, error) {
 	for len(c.rest) == 0 {
 		if c.piece == nil {
-			c.piece = make([]byte, mostBytes)
+			c.piece = make([]byte, maxDataBytes)
 		}
-		k, text, err := frame.Read(c.from, mostBytes, c.piece)
+		k, text, err := frame.Read(c.from, maxDataBytes, c.piece)
 		if err != nil {
 			return 0, frame.Unexpected(err)
 		}
@@ -114,14 +114,14 @@ func (c *served) dial(place host.Runner, network, address string) {
 	defer to.Close() //nolint:errcheck // nothing of it is wanted any more
 	stop := context.AfterFunc(c.ctx, func() { _ = to.Close() })
 	defer stop()
-	there := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(there)
+		defer close(done)
 		forth(to, &content{from: c})
 	}()
 	_, _ = io.Copy(&frame.Writer{To: c, Kind: out}, to)
 	_, _ = c.Write(frame.Append(nil, ending))
-	<-there
+	<-done
 }
 
 // forth carries what the caller sends, who may end that and still read. Who has gone does not.

@@ -16,10 +16,10 @@ const (
 
 // Bounds of frames.
 const (
-	mostAsked   = 8 << 20  // more than Linux lets a command have of arguments and environment
-	mostSaid    = 64 << 10 // by a far end, of how a call went
-	mostBytes   = 32 << 10
-	mostMessage = 64 << 20 // of a talk: all that is on a host
+	maxRequestBytes = 8 << 20  // more than Linux lets a command have of arguments and environment
+	maxStatusBytes  = 64 << 10 // by a far end, of how a call went
+	maxDataBytes    = 32 << 10
+	maxMessageBytes = 64 << 20 // of a talk: all that is on a host
 )
 
 var errFrame = frame.ErrForm

@@ -21,17 +21,17 @@ const (
 	over    = "over"    // whatever session this was
 )
 
-// mostNoise is what may come before the answer to a greeting: what an earlier session left, which
+// maxNoiseBytes is what may come before the answer to a greeting: what an earlier session left, which
 // is as much as serial ports hold.
-const mostNoise = 16 << 20
+const maxNoiseBytes = 16 << 20
 
 var (
 	errVersion = errors.New("it speaks another version of the protocol")
 	errNoise   = errors.New("what answers in the guest sends much and no greeting, so it is not Orrery's agent")
 )
 
-// mostGreeting bounds a greeting.
-const mostGreeting = 256
+// maxGreetingBytes bounds a greeting.
+const maxGreetingBytes = 256
 
 type greeting struct{ version, word, nonce, mark string }
 
@@ -42,7 +42,7 @@ func (g greeting) line() []byte {
 
 // read returns the greeting of a line, if it is one.
 func read(line []byte) (g greeting, ok bool) {
-	if len(line) > mostGreeting || !bytes.HasPrefix(line, []byte(magic+" ")) {
+	if len(line) > maxGreetingBytes || !bytes.HasPrefix(line, []byte(magic+" ")) {
 		return g, false
 	}
 	words := strings.Fields(string(line))
@@ -63,11 +63,11 @@ func greet(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error) {
 	nonce := fresh()
 	sent := make(chan error, 1)
 	go func() {
-		_, err := conn.Write(append(bytes.Repeat([]byte("\n"), mostRecord+overhead),
+		_, err := conn.Write(append(bytes.Repeat([]byte("\n"), maxRecordBytes+overhead),
 			greeting{version, hello, nonce, ""}.line()...))
 		sent <- err
 	}()
-	for noise := 0; noise < mostNoise; {
+	for noise := 0; noise < maxNoiseBytes; {
 		line, err := from.ReadSlice('\n')
 		noise += len(line)
 		if g, ok := read(line); ok && g.nonce == nonce {
@@ -138,7 +138,7 @@ func heard(from *bufio.Reader, noise func() error) (line []byte, err error) {
 		if err != nil || b == '\n' {
 			return line, err
 		}
-		if len(line) <= mostGreeting {
+		if len(line) <= maxGreetingBytes {
 			line = append(line, b)
 		}
 		if begins := min(len(line), len(magic)); string(line[:begins]) != magic[:begins] {

@@ -58,7 +58,7 @@ func liar(t testing.TB, answer func(s *yamux.Stream)) *Client {
 			go func() {
 				defer stream.Close()
 				var q question
-				if frame.ReadJSON(stream, asks, mostAsked, &q) == nil && q.Verb != toInput {
+				if frame.ReadJSON(stream, asks, maxRequestBytes, &q) == nil && q.Verb != toInput {
 					answer(stream)
 				}
 			}()
@@ -159,7 +159,7 @@ func TestHalfClosed(t *testing.T) {
 func TestLiar(t *testing.T) {
 	for what, bytes := range map[string][]byte{
 		"long":     {says, 0xff, 0xff, 0xff, 0xff},
-		"too long": binary.BigEndian.AppendUint32([]byte{says}, mostSaid+1),
+		"too long": binary.BigEndian.AppendUint32([]byte{says}, maxStatusBytes+1),
 		"kind":     frame.Append(nil, '?', []byte("{}")),
 		"question": frame.Append(nil, asks, []byte("{}")),
 		"json":     frame.Append(nil, says, []byte("no")),
@@ -189,21 +189,21 @@ func TestLies(t *testing.T) {
 	})
 	var e *host.RunError
 	if err := c.Runner("node").Run(within(t), host.Command{Args: []string{"mine"}}); !errors.As(err, &e) ||
-		e.Status != -1 || e.Place != "node" || e.Command[0] != "mine" || len(e.Output) > mostOutput {
+		e.Status != -1 || e.Place != "node" || e.Command[0] != "mine" || len(e.Output) > maxOutputBytes {
 		t.Errorf("%#v", err)
 	}
 	c = liar(t, func(s *yamux.Stream) {
 		_ = frame.WriteJSON(s, says, answer{Failed: true, Why: long, Cure: long, Unable: true})
 	})
 	err := c.Runner("node").Run(within(t), host.Command{Args: []string{"mine"}})
-	if !problem.Is(err, problem.Unable) || len(err.Error()) > 3*mostWords {
+	if !problem.Is(err, problem.Unable) || len(err.Error()) > 3*maxWordsBytes {
 		t.Errorf("%T of %d bytes", err, len(err.Error()))
 	}
 	c = liar(t, func(s *yamux.Stream) {
 		_ = frame.WriteJSON(s, says, answer{Failed: true, InUse: true, Ran: true, Unable: true, Why: long})
 	})
 	var used *InUse
-	if err := c.Forget(within(t), []string{"/x"}); !errors.As(err, &used) || len(used.By) > 2*mostWords {
+	if err := c.Forget(within(t), []string{"/x"}); !errors.As(err, &used) || len(used.By) > 2*maxWordsBytes {
 		t.Errorf("%T", err)
 	}
 }
@@ -216,7 +216,7 @@ func TestFlood(t *testing.T) {
 			if begun.Swap(true) { // it is asked for a sign of life, on a busy machine
 				return
 			}
-			for f := frame.Append(nil, out, make([]byte, mostBytes)); ; {
+			for f := frame.Append(nil, out, make([]byte, maxDataBytes)); ; {
 				if _, err := s.Write(f); err != nil {
 					return
 				}
@@ -378,9 +378,9 @@ func sent() *rapid.Generator[[]byte] {
 
 // Whatever comes as an answer, nothing panics or hangs, and memory is bounded.
 func TestRandomAnswers(t *testing.T) {
-	tries := 0
+	attempts := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		if tries++; tries > need.Times(40, 2000) {
+		if attempts++; attempts > need.Times(40, 2000) {
 			return
 		}
 		raw := rapid.Bool().Draw(rt, "raw")
@@ -411,9 +411,9 @@ func TestRandomAnswers(t *testing.T) {
 
 // A client that sends what it likes harms nobody either: when it goes, all ends.
 func TestRandomQuestions(t *testing.T) {
-	tries := 0
+	attempts := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		if tries++; tries > need.Times(40, 2000) {
+		if attempts++; attempts > need.Times(40, 2000) {
 			return
 		}
 		near, far := pair(t)

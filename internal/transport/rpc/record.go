@@ -16,9 +16,9 @@ import (
 // never be taken for the whole: half a file with something else behind it. So a record counts only
 // if it ends as it has begun.
 const (
-	mark       = 8 // the mark of a session
-	mostRecord = 16 << 10
-	overhead   = mark + 2 + mark
+	mark           = 8 // the mark of a session
+	maxRecordBytes = 16 << 10
+	overhead       = mark + 2 + mark
 )
 
 // errOthers says that what comes does not belong to this session.
@@ -41,7 +41,7 @@ type records struct {
 }
 
 // reader returns a reader for records and greetings, which has room for a whole one.
-func reader(conn io.Reader) *bufio.Reader { return bufio.NewReaderSize(conn, 4*mostRecord) }
+func reader(conn io.Reader) *bufio.Reader { return bufio.NewReaderSize(conn, 4*maxRecordBytes) }
 
 func (r *records) Read(p []byte) (int, error) {
 	if len(r.rest) == 0 {
@@ -63,7 +63,7 @@ func (r *records) next() error {
 		return err
 	}
 	size := int(binary.BigEndian.Uint16(h[mark:]))
-	if [mark]byte(h) != r.mark || size == 0 || size > mostRecord {
+	if [mark]byte(h) != r.mark || size == 0 || size > maxRecordBytes {
 		return errOthers
 	}
 	all, err := r.from.Peek(size + overhead)
@@ -85,7 +85,7 @@ func (r *records) Write(p []byte) (int, error) {
 		if r.closed {
 			return done, io.ErrClosedPipe
 		}
-		n := min(len(p)-done, mostRecord)
+		n := min(len(p)-done, maxRecordBytes)
 		r.piece = append(r.piece[:0], r.mark[:]...)
 		r.piece = binary.BigEndian.AppendUint16(r.piece, uint16(n))
 		r.piece = append(append(r.piece, p[done:done+n]...), r.mark[:]...)

@@ -159,7 +159,7 @@ func (e *ear) listen(ctx context.Context, from *call) (answer, error) {
 	select {
 	case err := <-done:
 		return said, err
-	case <-time.After(linger):
+	case <-time.After(cancelGrace):
 		e.deaf.Store(true) // who does not wait gets nothing any more
 		return answer{}, nil
 	}
@@ -167,9 +167,9 @@ func (e *ear) listen(ctx context.Context, from *call) (answer, error) {
 
 // hear passes on all that is printed, until the answer. If a writer takes no more, it ends the command.
 func (e *ear) hear(from *call, said *answer) error {
-	piece := make([]byte, mostBytes)
+	piece := make([]byte, maxDataBytes)
 	for {
-		k, text, err := frame.Read(from, mostSaid, piece)
+		k, text, err := frame.Read(from, maxStatusBytes, piece)
 		if err != nil {
 			return from.c.lost(err)
 		}
@@ -188,7 +188,7 @@ func (e *ear) hear(from *call, said *answer) error {
 		}
 		if err != nil {
 			e.err = err
-			_ = from.SetReadDeadline(time.Now().Add(linger))
+			_ = from.SetReadDeadline(time.Now().Add(cancelGrace))
 			go from.Stream.Close() //nolint:errcheck // this is what ends it
 		}
 	}

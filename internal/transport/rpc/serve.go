@@ -159,10 +159,10 @@ func (d *desk) end(c *served) {
 // do answers one question.
 func (c *served) do(d *desk) {
 	// Whoever has gone takes nothing any more.
-	stop := context.AfterFunc(c.ctx, func() { _ = c.SetWriteDeadline(time.Now().Add(linger)) })
+	stop := context.AfterFunc(c.ctx, func() { _ = c.SetWriteDeadline(time.Now().Add(cancelGrace)) })
 	defer stop()
 	var q question
-	if err := frame.ReadJSON(c, asks, mostAsked, &q); err != nil {
+	if err := frame.ReadJSON(c, asks, maxRequestBytes, &q); err != nil {
 		return
 	}
 	place, err := d.at(q.At)

@@ -26,11 +26,11 @@ func Socket(port int) string { return fmt.Sprintf("agent%d.sock", port) }
 
 func lock(port int) string { return fmt.Sprintf("agent%d.lock", port) }
 
-// patience bounds how long a machine whose ports are all taken is waited for; again, how long an
+// answerTimeout bounds how long a machine whose ports are all taken is waited for; again, how long an
 // answer, before it is asked anew: a machine that begins anew loses what it was asked.
 var ( // but in tests
-	patience = 10 * time.Second
-	again    = 10 * time.Second
+	answerTimeout = 10 * time.Second
+	again         = 10 * time.Second
 )
 
 // Enter takes a port of the machine whose sockets are in a directory, and opens a client on it. It
@@ -63,7 +63,7 @@ func Enter(ctx context.Context, dir string) (*Client, error) {
 
 // take takes a free port; it is its own until it is released.
 func take(ctx context.Context, dir string) (port int, held *host.Lock, err error) {
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	taken := 0
 	err = waits.For(limited, "a port to the agent of "+filepath.Base(dir), func() (waits.Held, error) {

@@ -103,8 +103,8 @@ func TestEnterTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	defer func(was time.Duration) { patience = was }(patience)
-	patience = 50 * time.Millisecond
+	defer func(old time.Duration) { answerTimeout = old }(answerTimeout)
+	answerTimeout = 50 * time.Millisecond
 	_, err := Enter(within(t), dir)
 	if !problem.Is(err, problem.Failed) || !strings.Contains(err.Error(), dir+": all 8 ports") ||
 		!strings.Contains(err.Error(), "shells") {
@@ -132,7 +132,7 @@ func TestEnterEarly(t *testing.T) {
 		t.Error(err)
 	}
 
-	defer func(was time.Duration) { again = was }(again)
+	defer func(old time.Duration) { again = old }(again)
 	again = 50 * time.Millisecond
 	dir = t.TempDir()
 	l, err := net.Listen("unix", filepath.Join(dir, Socket(0)))
@@ -171,8 +171,8 @@ func TestEnterEarly(t *testing.T) {
 
 // Many at once, more than there are ports.
 func TestEnterMany(t *testing.T) {
-	defer func(was time.Duration) { patience = was }(patience)
-	patience = limit
+	defer func(old time.Duration) { answerTimeout = old }(answerTimeout)
+	answerTimeout = limit
 	dir := t.TempDir()
 	sockets(t, dir, all()...)
 	var group sync.WaitGroup
@@ -203,8 +203,8 @@ func TestEnterFewer(t *testing.T) {
 		}
 		t.Cleanup(func() { c.Close() })
 	}
-	defer func(is time.Duration) { patience = is }(patience)
-	patience = 50 * time.Millisecond
+	defer func(old time.Duration) { answerTimeout = old }(answerTimeout)
+	answerTimeout = 50 * time.Millisecond
 	if _, err := Enter(within(t), dir); err == nil ||
 		!strings.Contains(err.Error(), "all 2 ports to its agent are taken") {
 		t.Error(err)

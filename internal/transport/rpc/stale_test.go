@@ -85,7 +85,7 @@ func TestFollowed(t *testing.T) {
 	// Its reader would take what is for the next; a process that is killed has none.
 	second := make(chan error, 1)
 	go func() {
-		_, err := near.Write(append(bytes.Repeat([]byte("\n"), mostRecord+overhead),
+		_, err := near.Write(append(bytes.Repeat([]byte("\n"), maxRecordBytes+overhead),
 			greeting{version, hello, "fresh", ""}.line()...))
 		second <- err
 	}()
@@ -113,7 +113,7 @@ func TestBegunAnew(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- c.Runner("node").Run(within(t), host.Command{Args: []string{"wait"}}) }()
 	<-place.begun
-	if _, err := near.Write(append(bytes.Repeat([]byte("\n"), mostRecord+overhead),
+	if _, err := near.Write(append(bytes.Repeat([]byte("\n"), maxRecordBytes+overhead),
 		greeting{version, hello, "fresh", ""}.line()...)); err != nil {
 		t.Fatal(err)
 	}

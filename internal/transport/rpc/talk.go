@@ -27,7 +27,7 @@ func (c *Client) Talk(ctx context.Context, about string) (*Talk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Talk{call, mostMessage}, nil
+	return &Talk{call, maxMessageBytes}, nil
 }
 
 // Say says something to the far end.
@@ -50,7 +50,7 @@ func (t *Talk) Hear(into any) error {
 			return t.c.lost(fmt.Errorf("%w: %w", errFrame, err))
 		}
 		return nil
-	case k == says && len(text) <= mostSaid:
+	case k == says && len(text) <= maxStatusBytes:
 		var a answer
 		if err := jsonlimit.Unmarshal(text, &a); err != nil {
 			return t.c.lost(fmt.Errorf("%w: %w", errFrame, err))
@@ -101,7 +101,7 @@ func (c *served) talk(place host.Runner, about string) error {
 func (c *Caller) listen() {
 	defer close(c.heard)
 	for {
-		k, text, err := frame.Read(c, mostMessage, nil)
+		k, text, err := frame.Read(c, maxMessageBytes, nil)
 		if err != nil || k != message && k != ending {
 			break
 		}
@@ -135,7 +135,7 @@ func (c *Caller) Hear(into any) error {
 
 // Demand wants signs of life from now on, also while nothing is under way: one every so often. When
 // nothing at all has come for as long as patience, the session ends.
-func (c *Client) Demand(every, patience time.Duration) {
+func (c *Client) Demand(every, timeout time.Duration) {
 	go func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
@@ -146,11 +146,11 @@ func (c *Client) Demand(every, patience time.Duration) {
 			case <-tick.C:
 			}
 			before := c.heard()
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := context.WithTimeout(context.Background(), timeout)
 			err := c.Ping(ctx)
 			cancel()
 			if errors.Is(err, context.DeadlineExceeded) && c.heard() == before {
-				c.GiveUp(fmt.Errorf("nothing has come from it for %v", patience))
+				c.GiveUp(fmt.Errorf("nothing has come from it for %v", timeout))
 				return
 			}
 		}

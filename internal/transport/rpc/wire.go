@@ -70,9 +70,9 @@ const (
 	toTalk     = "talk"
 )
 
-// linger is how long the end of a call is waited for that its caller has given up: time to end a
+// cancelGrace is how long the end of a call is waited for that its caller has given up: time to end a
 // command, and to be told of it.
-var linger = 3 * time.Second // but in tests
+var cancelGrace = 3 * time.Second // but in tests
 
 // watching is how often a sign of life is asked for while something is under way, and how long it
 // is waited for.

@@ -30,7 +30,7 @@ import (
 const limit = time.Minute
 
 func TestMain(m *testing.M) {
-	linger, closing, watching = 500*time.Millisecond, 100*time.Millisecond, 200*time.Millisecond
+	cancelGrace, closing, watching = 500*time.Millisecond, 100*time.Millisecond, 200*time.Millisecond
 	os.Exit(m.Run())
 }
 

@@ -35,10 +35,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience is how long an end waits for the other, and Stall how long it lets a transfer stand still.
+// Timeout is how long an end waits for the other, and Stall how long it lets a transfer stand still.
 const (
-	Patience = 15 * time.Second
-	Stall    = 30 * time.Second
+	Timeout = 15 * time.Second
+	Stall   = 30 * time.Second
 )
 
 // handshakes is how many callers a listening end hears that turn out to be somebody else, before it gives up.
@@ -178,8 +178,8 @@ func (e *End) Dial(ctx context.Context, peer Card) (net.Conn, error) {
 	if (peer.At == netip.AddrPort{}) {
 		return nil, errors.New("it says no address at which it listens")
 	}
-	const soon = 3 * time.Second // a wall that drops what is sent says nothing
-	dialing, cancel := context.WithTimeout(ctx, soon)
+	const probeTimeout = 3 * time.Second // a wall that drops what is sent says nothing
+	dialing, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	c, err := new(net.Dialer).DialContext(dialing, "tcp", peer.At.String())
 	if err != nil {
@@ -190,7 +190,7 @@ func (e *End) Dial(ctx context.Context, peer Card) (net.Conn, error) {
 
 // await listens until the other end comes.
 func (e *End) await(ctx context.Context, wrap func(net.Conn) *tls.Conn) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	came, last := make(chan net.Conn), make(chan error, 1)
 	places := make(chan struct{}, handshakes)
@@ -244,7 +244,7 @@ func (e *End) await(ctx context.Context, wrap func(net.Conn) *tls.Conn) (net.Con
 
 // shake proves either end to the other.
 func shake(ctx context.Context, c *tls.Conn) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, Patience/3)
+	ctx, cancel := context.WithTimeout(ctx, Timeout/3)
 	defer cancel()
 	if err := c.HandshakeContext(ctx); err != nil {
 		_ = c.Close()

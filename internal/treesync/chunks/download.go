@@ -84,19 +84,19 @@ func (r *Download) resume(ctx context.Context, sum string, f *file) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	has, err := os.OpenFile(r.at(sum), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	partial, err := os.OpenFile(r.at(sum), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
-	defer has.Close() //nolint:errcheck // nothing was written
-	info, err := has.Stat()
+	defer partial.Close() //nolint:errcheck // nothing was written
+	info, err := partial.Stat()
 	if err != nil {
 		return err
 	}
 	if info.Size() != f.size {
-		err = has.Truncate(0)
+		err = partial.Truncate(0)
 		if err == nil {
-			err = has.Truncate(f.size)
+			err = partial.Truncate(f.size)
 		}
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func (r *Download) resume(ctx context.Context, sum string, f *file) error {
 		f.got[0] = f.pieces[0] == sumOf(nil)
 		return nil
 	}
-	came, err := sums.Pieces(ctx, has)
+	came, err := sums.Pieces(ctx, partial)
 	for n, piece := range came {
 		f.got[n] = piece == f.pieces[n]
 	}
@@ -288,12 +288,12 @@ func (r *Download) Mismatch(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		is, err := sums.Of(ctx, f, nil)
+		sum, err := sums.Of(ctx, f, nil)
 		_ = f.Close()
 		if err != nil {
 			return "", err
 		}
-		if is != e.Sum {
+		if sum != e.Sum {
 			return tree.Shorten(string(e.Name)), nil
 		}
 	}

@@ -226,14 +226,14 @@ func (c *checker) file(e *Entry) error {
 		slices.ContainsFunc(e.Pieces, func(s string) bool { return !validSum(s) }) {
 		return errors.New("its digests do not fit its size")
 	}
-	if first, has := c.sums[e.Sum]; !has {
+	if first, ok := c.sums[e.Sum]; !ok {
 		c.sums[e.Sum] = e
 	} else if first.Size != e.Size || !slices.Equal(first.Pieces, e.Pieces) {
 		return errors.New("another file has the same digest and another size")
 	}
 	if e.Same != "" {
-		of, has := c.files[string(e.Same)]
-		if !has || of.line()[len(fmt.Sprintf("%q", path.Join("/", string(of.Name)))):] != e.line()[len(fmt.Sprintf("%q",
+		of, ok := c.files[string(e.Same)]
+		if !ok || of.line()[len(fmt.Sprintf("%q", path.Join("/", string(of.Name)))):] != e.line()[len(fmt.Sprintf("%q",
 			path.Join("/", string(e.Name)))):] {
 			return errors.New("it is another name of a file that is not like it")
 		}

@@ -32,11 +32,11 @@ const (
 
 // Bounds of an edition: no site directory that is read has more.
 const (
-	MaxBytes  = 160 << 20
-	mostFiles = 50_000
+	MaxBytes = 160 << 20
+	maxFiles = 50_000
 )
 
-var bounds = tree.Bounds{Depth: 40, Names: 20_000, All: mostFiles}
+var bounds = tree.Bounds{Depth: 40, Names: 20_000, All: maxFiles}
 
 // Digest returns the digest of the copy in the directory of a release.
 func Digest(dir string) (string, error) {
@@ -101,7 +101,7 @@ func Receive(ctx context.Context, rw io.ReadWriter, dir string) (digest string, 
 		func(name string) bool { return name == Site || name == recordTree }); err != nil {
 		return "", err
 	}
-	if has, err := to.Read(); err != nil || !has.Whole {
+	if received, err := to.Read(); err != nil || !received.Whole {
 		return "", io.ErrUnexpectedEOF
 	}
 	root, err := tree.Open(dir)

@@ -30,14 +30,14 @@ func TestTravel(t *testing.T) {
 		"site/roles/web/role.toml": "y", "site/roles-old": "z", "volumes/data": "large"} {
 		must(t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
 	}
-	was, err := Digest(from)
+	before, err := Digest(from)
 	must(t, err)
 	came, err := carry(t, from, to)
 	must(t, err)
-	is, err := Digest(to)
+	after, err := Digest(to)
 	must(t, err)
-	if was != came || came != is || len(is) != len("sha256:")+64 {
-		t.Errorf("the digests are %s, %s and %s", was, came, is)
+	if before != came || came != after || len(after) != len("sha256:")+64 {
+		t.Errorf("the digests are %s, %s and %s", before, came, after)
 	}
 	text, err := os.ReadFile(filepath.Join(to, "release.json"))
 	if err != nil || string(text) != `{"number":700}` {
@@ -52,16 +52,16 @@ func TestTravel(t *testing.T) {
 		must(t, err)
 		return digest
 	}
-	if again := record(`{"number":700,"who":"somebody else"}`); again != is {
+	if again := record(`{"number":700,"who":"somebody else"}`); again != after {
 		t.Error("who staged it counts")
 	}
-	if other := record(`{"images":{"debian":"sha256:00"}}`); other == is ||
+	if other := record(`{"images":{"debian":"sha256:00"}}`); other == after ||
 		other == record(`{"images":{"debian":"sha256:01"}}`) {
 		t.Error("what images are made from does not count")
 	}
 	must(t, os.WriteFile(filepath.Join(to, "site/site.toml"), []byte("X"), 0o600))
-	if is, err = Digest(to); err != nil || is == was {
-		t.Errorf("another one has the digest %s: %v", is, err)
+	if after, err = Digest(to); err != nil || after == before {
+		t.Errorf("another one has the digest %s: %v", after, err)
 	}
 }
 

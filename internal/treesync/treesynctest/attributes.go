@@ -95,11 +95,11 @@ func Set(t *testing.T, path string) (set []Attribute) {
 // Check wants that of the attributes that could be set those are at a path that pass.
 func Check(t *testing.T, path string, set []Attribute, passes func(Attribute) bool) {
 	t.Helper()
-	has, err := tree.Attributes(above(t, path).Fd(), filepath.Base(path))
+	attrs, err := tree.Attributes(above(t, path).Fd(), filepath.Base(path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	Same(t, path, has, set, passes)
+	Same(t, path, attrs, set, passes)
 }
 
 // above opens the directory that a path is in.
@@ -114,7 +114,7 @@ func above(t *testing.T, path string) *tree.Root {
 }
 
 // Same wants that those are among some attributes that pass, and no others.
-func Same(t *testing.T, what string, has map[string][]byte, of []Attribute, passes func(Attribute) bool) {
+func Same(t *testing.T, what string, attrs map[string][]byte, of []Attribute, passes func(Attribute) bool) {
 	t.Helper()
 	var want []string
 	for _, a := range of {
@@ -123,7 +123,7 @@ func Same(t *testing.T, what string, has map[string][]byte, of []Attribute, pass
 		}
 	}
 	slices.Sort(want)
-	if got := slices.Sorted(maps.Keys(has)); !slices.Equal(got, want) {
+	if got := slices.Sorted(maps.Keys(attrs)); !slices.Equal(got, want) {
 		t.Errorf("%s has the attributes %q, and not %q", what, got, want)
 	}
 }

@@ -60,7 +60,7 @@ func TestTimerCheck(t *testing.T) {
 
 // TestLineOf: what the site file and the host decide.
 func TestLineOf(t *testing.T) {
-	has := func(n *spec.Node, accel string, want ...string) {
+	wantArgs := func(n *spec.Node, accel string, want ...string) {
 		t.Helper()
 		args, _, err := (&Machine{Node: n, Boot: someBoot, Accel: accel}).Line()
 		if err != nil {
@@ -74,16 +74,16 @@ func TestLineOf(t *testing.T) {
 		t.Errorf("%q is not in %q", want, args)
 	}
 	n := someNode()
-	has(n, observe.KVM, "-accel", "kvm")
-	has(n, observe.KVM, "-cpu", "host")
-	has(n, observe.TCG, "-cpu", "qemu64,cx16=off")
+	wantArgs(n, observe.KVM, "-accel", "kvm")
+	wantArgs(n, observe.KVM, "-cpu", "host")
+	wantArgs(n, observe.TCG, "-cpu", "qemu64,cx16=off")
 	n.VM = site.VM{CPU: "Nehalem", Model: site.E1000}
-	has(n, observe.KVM, "-cpu", "Nehalem")
-	has(n, observe.TCG, "-device", "e1000,id=card-lan,netdev=card-lan,mac=02:00:00:00:00:01,romfile=")
+	wantArgs(n, observe.KVM, "-cpu", "Nehalem")
+	wantArgs(n, observe.TCG, "-device", "e1000,id=card-lan,netdev=card-lan,mac=02:00:00:00:00:01,romfile=")
 	n.Limits = site.Limits{}
-	has(n, observe.TCG, "-smp", "1,maxcpus=2") // virtiofsd sees the memory, too
-	has(n, observe.KVM, "-smp", "1")
-	has(n, observe.TCG, "-m", "524288K")
+	wantArgs(n, observe.TCG, "-smp", "1,maxcpus=2") // virtiofsd sees the memory, too
+	wantArgs(n, observe.KVM, "-smp", "1")
+	wantArgs(n, observe.TCG, "-m", "524288K")
 }
 
 // TestTooMuch: what does not go onto the kernel's command line is an error, and not cut off.

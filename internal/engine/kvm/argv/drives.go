@@ -71,11 +71,11 @@ func (m *Machine) drives(files *Files, slots Slots) ([]string, error) {
 	for _, d := range m.Node.VM.Drives() {
 		fd := files.Take(DriveFile(d))
 		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=%d", fd, fd))
-		is := DriveOf(d, fmt.Sprintf("/dev/fdset/%d", fd), Slot(slots.Taken[DriveID(d)]))
+		drive := DriveOf(d, fmt.Sprintf("/dev/fdset/%d", fd), Slot(slots.Taken[DriveID(d)]))
 		for _, part := range []struct {
 			option string
 			of     map[string]any
-		}{{"-object", is.Group}, {"-blockdev", is.Block}, {"-device", is.Device}} {
+		}{{"-object", drive.Group}, {"-blockdev", drive.Block}, {"-device", drive.Device}} {
 			text, err := json.Marshal(part.of)
 			if err != nil {
 				return nil, err

@@ -35,8 +35,8 @@ type Bus struct {
 	} `json:"devices"`
 }
 
-// mostSlots bounds how many a machine can have that is asked where its devices are.
-const mostSlots = 64
+// maxSlots bounds how many a machine can have that is asked where its devices are.
+const maxSlots = 64
 
 // SlotsOf returns the slots of a machine that runs, from what it says.
 func SlotsOf(buses []Bus) Slots {
@@ -44,10 +44,10 @@ func SlotsOf(buses []Bus) Slots {
 	for _, b := range buses {
 		for _, d := range b.Devices {
 			var number int
-			if d.Bridge == nil || s.Number == mostSlots {
+			if d.Bridge == nil || s.Number == maxSlots {
 				continue
 			}
-			if _, err := fmt.Sscanf(d.ID, "slot%d", &number); err != nil || number < 0 || number >= mostSlots {
+			if _, err := fmt.Sscanf(d.ID, "slot%d", &number); err != nil || number < 0 || number >= maxSlots {
 				continue
 			}
 			s.Number++

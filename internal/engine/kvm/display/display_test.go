@@ -131,11 +131,11 @@ func TestPicture(t *testing.T) {
 	m := writes("P6\n2 2\n255\n\n\n   \t" + "\xff\x00\x80\x01\x02\x03")
 	text, err := Picture(t.Context(), m.dial(t))
 	must(t, err)
-	is, err := png.Decode(bytes.NewReader(text))
+	picture, err := png.Decode(bytes.NewReader(text))
 	must(t, err)
 	for at, want := range map[[2]int]color.NRGBA{{0, 0}: {10, 10, 32, 255}, {1, 0}: {32, 32, 9, 255},
 		{0, 1}: {255, 0, 128, 255}, {1, 1}: {1, 2, 3, 255}} {
-		if got := color.NRGBAModel.Convert(is.At(at[0], at[1])); got != want {
+		if got := color.NRGBAModel.Convert(picture.At(at[0], at[1])); got != want {
 			t.Errorf("at %v it is %v", at, got)
 		}
 	}

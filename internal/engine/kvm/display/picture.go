@@ -17,8 +17,8 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// mostPixels bounds how large a picture is: more than fits into the memory of QEMU's card.
-const mostPixels = 16 << 20
+// maxPixels bounds how large a picture is: more than fits into the memory of QEMU's card.
+const maxPixels = 16 << 20
 
 // Picture returns what is on the screen, as a PNG that is made here: of QEMU, which a guest may
 // have taken over, there is nothing in it but pixels. QEMU writes to a file in memory, which the
@@ -33,12 +33,12 @@ func Picture(ctx context.Context, q *qmp.Client) ([]byte, error) {
 	if err := dump(ctx, q, sheet); err != nil {
 		return nil, err
 	}
-	is, err := read(io.NewSectionReader(sheet, 0, math.MaxInt64))
+	picture, err := read(io.NewSectionReader(sheet, 0, math.MaxInt64))
 	if err != nil {
 		return nil, fmt.Errorf("what QEMU gives is no picture: %w", err)
 	}
 	var out bytes.Buffer
-	err = png.Encode(&out, is)
+	err = png.Encode(&out, picture)
 	return out.Bytes(), err
 }
 
@@ -65,20 +65,20 @@ func read(from io.Reader) (*image.RGBA, error) {
 	if _, err := fmt.Fscanf(in, "P6\n%d %d\n%d\n", &width, &height, &brightest); err != nil {
 		return nil, err
 	}
-	if width < 1 || height < 1 || width > mostPixels || height > mostPixels/width || brightest != 255 {
+	if width < 1 || height < 1 || width > maxPixels || height > maxPixels/width || brightest != 255 {
 		return nil, fmt.Errorf("it has %d by %d pixels of %d values", width, height, brightest)
 	}
-	is := image.NewRGBA(image.Rect(0, 0, width, height))
+	picture := image.NewRGBA(image.Rect(0, 0, width, height))
 	row := make([]byte, 3*width)
 	for y := range height {
 		if _, err := io.ReadFull(in, row); err != nil {
 			return nil, err
 		}
-		to := is.Pix[y*is.Stride:]
+		to := picture.Pix[y*picture.Stride:]
 		for x := range width {
 			copy(to[4*x:4*x+3], row[3*x:3*x+3])
 			to[4*x+3] = 0xff
 		}
 	}
-	return is, nil
+	return picture, nil
 }

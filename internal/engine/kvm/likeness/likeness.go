@@ -23,27 +23,27 @@ type Likeness struct {
 
 // Of asks a machine for its type, where its devices are, what is in its drive, and how its guest
 // asks for files.
-func Of(ctx context.Context, q *qmp.Client) (is Likeness, err error) {
-	if err := q.Do(ctx, "qom-get", map[string]string{"path": "/machine", "property": "type"}, &is.Type); err != nil {
-		return is, err
+func Of(ctx context.Context, q *qmp.Client) (l Likeness, err error) {
+	if err := q.Do(ctx, "qom-get", map[string]string{"path": "/machine", "property": "type"}, &l.Type); err != nil {
+		return l, err
 	}
 	var buses []argv.Bus
 	if err := q.Do(ctx, "query-pci", nil, &buses); err != nil {
-		return is, err
+		return l, err
 	}
-	is.Slots = argv.SlotsOf(buses)
+	l.Slots = argv.SlotsOf(buses)
 	var drives []struct {
 		Of       string          `json:"qdev"`
 		Inserted json.RawMessage `json:"inserted"`
 	}
 	if err := q.Do(ctx, "query-block", nil, &drives); err != nil {
-		return is, err
+		return l, err
 	}
 	for _, d := range drives {
-		is.Empty = is.Empty || strings.HasSuffix(d.Of, argv.SeedDrive) && d.Inserted == nil
+		l.Empty = l.Empty || strings.HasSuffix(d.Of, argv.SeedDrive) && d.Inserted == nil
 	}
-	is.Kicks, err = kicks(ctx, q)
-	return is, err
+	l.Kicks, err = kicks(ctx, q)
+	return l, err
 }
 
 // kicks reports whether the guest of a machine gives a kick for each request. That of a machine
@@ -65,9 +65,9 @@ func kicks(ctx context.Context, q *qmp.Client) (bool, error) {
 }
 
 // Take lets a machine that is to be started be like another, and wait for its state.
-func (is Likeness) Take(line *argv.Machine) (err error) {
-	line.Type, err = argv.TypeOf(is.Type)
-	line.Slots, line.Disk.Empty, line.Incoming = is.Slots, is.Empty, true
-	line.SparesKicks = !is.Kicks
+func (l Likeness) Take(line *argv.Machine) (err error) {
+	line.Type, err = argv.TypeOf(l.Type)
+	line.Slots, line.Disk.Empty, line.Incoming = l.Slots, l.Empty, true
+	line.SparesKicks = !l.Kicks
 	return err
 }

@@ -25,9 +25,9 @@ const (
 
 // Status tells what the machine does.
 func (c *Client) Status(ctx context.Context) (string, error) {
-	var is struct{ Status string }
-	err := c.Do(ctx, "query-status", nil, &is)
-	return sanitize.Line(is.Status), err
+	var reply struct{ Status string }
+	err := c.Do(ctx, "query-status", nil, &reply)
+	return sanitize.Line(reply.Status), err
 }
 
 // A Migration is how a machine's state has got elsewhere, as QEMU tells it.
@@ -76,7 +76,7 @@ func (c *Client) Recall(ctx context.Context) (*Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	if is, err := c.Status(ctx); err != nil || is != Sent {
+	if status, err := c.Status(ctx); err != nil || status != Sent {
 		// what is told to be complete may be what it has once received itself
 		return nil, errors.Join(errGivenUp, err)
 	}
@@ -118,11 +118,11 @@ func (c *Client) outcome(ctx context.Context) (*Migration, error) {
 		if err != nil {
 			return nil, err
 		}
-		var is struct{ Status string }
-		if err := jsonlimit.Unmarshal(e.Data, &is); err != nil {
+		var data struct{ Status string }
+		if err := jsonlimit.Unmarshal(e.Data, &data); err != nil {
 			return nil, err
 		}
-		if ends(is.Status) {
+		if ends(data.Status) {
 			return c.settled(ctx)
 		}
 	}

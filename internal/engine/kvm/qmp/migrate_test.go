@@ -103,7 +103,7 @@ func TestSendTooLong(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	c := answers(t, func(string) string { return `{"return":{"status":"postmigrate","running":false}}` })
-	if is, err := c.Status(t.Context()); is != Sent || err != nil {
-		t.Error(is, err)
+	if status, err := c.Status(t.Context()); status != Sent || err != nil {
+		t.Error(status, err)
 	}
 }

@@ -69,9 +69,9 @@ func TestDo(t *testing.T) {
 		`{"error":{"class":"CommandNotFound","desc":"no \u001b[2J"}}`))
 	must(t, err)
 	defer c.Close()
-	var is struct{ Status string }
-	if err := c.Do(t.Context(), "query-status", nil, &is); err != nil || is.Status != "running" {
-		t.Errorf("%+v, %v", is, err)
+	var reply struct{ Status string }
+	if err := c.Do(t.Context(), "query-status", nil, &reply); err != nil || reply.Status != "running" {
+		t.Errorf("%+v, %v", reply, err)
 	}
 	err = c.Do(t.Context(), "quit", nil, nil)
 	var refused *Refusal
@@ -145,8 +145,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestPatience: who has waited long enough for one answer is not given it for that to the next question.
-func TestPatience(t *testing.T) {
+// TestTimeouts: who has waited long enough for one answer is not given it for that to the next question.
+func TestTimeouts(t *testing.T) {
 	asked := make(chan struct{})
 	c, err := Dial(t.Context(), serves(t, func(conn *net.UnixConn) {
 		in := bufio.NewScanner(conn)

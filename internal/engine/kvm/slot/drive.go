@@ -16,11 +16,11 @@ func PlugDrive(ctx context.Context, q *qmp.Client, drive site.Drive, f *os.File,
 	if err != nil {
 		return err
 	}
-	is := argv.DriveOf(drive, path, at)
+	options := argv.DriveOf(drive, path, at)
 	for _, step := range []struct {
 		command string
 		of      map[string]any
-	}{{"object-add", is.Group}, {"blockdev-add", is.Block}, {"device_add", is.Device}} {
+	}{{"object-add", options.Group}, {"blockdev-add", options.Block}, {"device_add", options.Device}} {
 		if err := q.Do(ctx, step.command, step.of, nil); err != nil {
 			return err
 		}

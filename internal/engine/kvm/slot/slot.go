@@ -15,27 +15,27 @@ import (
 )
 
 // Free finds a free slot, and whether a device is there already.
-func Free(ctx context.Context, q *qmp.Client, device string) (free string, there bool, err error) {
+func Free(ctx context.Context, q *qmp.Client, device string) (free string, plugged bool, err error) {
 	var buses []argv.Bus
 	if err := q.Do(ctx, "query-pci", nil, &buses); err != nil {
 		return "", false, err
 	}
-	has := argv.SlotsOf(buses)
-	_, there = has.Taken[device]
+	slots := argv.SlotsOf(buses)
+	_, plugged = slots.Taken[device]
 	used := map[int]bool{}
-	for _, at := range has.Taken {
+	for _, at := range slots.Taken {
 		used[at] = true
 	}
-	for i := range has.Number {
+	for i := range slots.Number {
 		if !used[i] {
-			return argv.Slot(i), there, nil
+			return argv.Slot(i), plugged, nil
 		}
 	}
-	return "", there, nil
+	return "", plugged, nil
 }
 
-// lettingGo is how long a guest may take to let go of a device.
-const lettingGo = 30 * time.Second
+// unplugTimeout is how long a guest may take to let go of a device.
+const unplugTimeout = 30 * time.Second
 
 // LetGo asks a guest to let go of a device, and waits until it has.
 func LetGo(ctx context.Context, q *qmp.Client, id string) error {
@@ -47,8 +47,8 @@ func LetGo(ctx context.Context, q *qmp.Client, id string) error {
 	case err != nil && !strings.Contains(err.Error(), "already in the process of unplug"):
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, lettingGo,
-		fmt.Errorf("its guest has not let go of it within %s", lettingGo))
+	ctx, cancel := context.WithTimeoutCause(ctx, unplugTimeout,
+		fmt.Errorf("its guest has not let go of it within %s", unplugTimeout))
 	defer cancel()
 	return awaitGone(ctx, q, id)
 }

@@ -33,8 +33,8 @@ const (
 func (c Counters) since(before Counters) Counters {
 	d := Counters{}
 	for name, now := range c {
-		if was, ok := before[name]; ok && now > was {
-			d[name] = now - was
+		if old, ok := before[name]; ok && now > old {
+			d[name] = now - old
 		}
 	}
 	return d

@@ -44,8 +44,8 @@ type ourPair struct {
 	listening        spead.Listening
 }
 
-// patience is how long a program may take for what takes no time.
-const patience = 10 * time.Second
+// answerTimeout is how long a program may take for what takes no time.
+const answerTimeout = 10 * time.Second
 
 func newPair(ctx context.Context, o options, near, far *place.Place, at netip.AddrPort) (p *ourPair, err error) {
 	p = &ourPair{}
@@ -67,7 +67,7 @@ func newPair(ctx context.Context, o options, near, far *place.Place, at netip.Ad
 	if err != nil {
 		return p, err
 	}
-	return p, p.receiver.Answer(ctx, patience, &p.listening)
+	return p, p.receiver.Answer(ctx, answerTimeout, &p.listening)
 }
 
 func (p *ourPair) buffer() int { return p.listening.Buffer }
@@ -92,11 +92,11 @@ func (p *ourPair) trial(ctx context.Context, rate float64, length time.Duration)
 	var ready spead.Ready
 	for _, step := range []func() error{
 		func() error { return p.receiver.Tell([]byte(spead.Begin)) },
-		func() error { return p.receiver.Answer(ctx, patience, &ready) },
+		func() error { return p.receiver.Answer(ctx, answerTimeout, &ready) },
 		func() error { return p.sender.Tell(order) },
-		func() error { return p.sender.Answer(ctx, 10*length+patience, &sent) },
+		func() error { return p.sender.Answer(ctx, 10*length+answerTimeout, &sent) },
 		func() error { return p.receiver.Tell([]byte(spead.End)) },
-		func() error { return p.receiver.Answer(ctx, patience, &got) },
+		func() error { return p.receiver.Answer(ctx, answerTimeout, &got) },
 	} {
 		if err := step(); err != nil {
 			return sent, got, err

@@ -16,12 +16,12 @@ import (
 // blast down, would take hundreds of trials.
 const above = 1.05
 
-// idle is how long the host is watched before the first trial: what it does then is not the test's.
-const idle = 200 * time.Millisecond
+// idleTime is how long the host is watched before the first trial: what it does then is not the test's.
+const idleTime = 200 * time.Millisecond
 
-// enough is how long trials at the found rate must be together, for the processor time to be known:
+// minTime is how long trials at the found rate must be together, for the processor time to be known:
 // the kernel counts it in 10 ms.
-const enough = 500 * time.Millisecond
+const minTime = 500 * time.Millisecond
 
 // Run searches for the lossless rate, and measures what it costs.
 func (c *capture) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
@@ -121,7 +121,7 @@ type Point struct {
 
 // begin watches the idle host.
 func (r *run) begin(ctx context.Context) (err error) {
-	if r.idle, err = probe.Baseline(ctx, idle); err != nil {
+	if r.idle, err = probe.Baseline(ctx, idleTime); err != nil {
 		return err
 	}
 	r.before, err = count(ctx, r.trial.Near, r.trial.Far)
@@ -192,10 +192,10 @@ func (r *run) cost(ctx context.Context, rate float64) (all probe.CPU, err error)
 				r.wall += p.took
 			}
 		}
-		if r.wall >= enough || len(r.points) > 1000 {
+		if r.wall >= minTime || len(r.points) > 1000 {
 			return all, nil
 		}
-		if _, err := r.once(ctx, "cost", rate, max(r.Trial, enough-r.wall)); err != nil {
+		if _, err := r.once(ctx, "cost", rate, max(r.Trial, minTime-r.wall)); err != nil {
 			return all, err
 		}
 	}

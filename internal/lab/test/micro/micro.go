@@ -158,10 +158,10 @@ func (m *micro) Run(ctx context.Context, t *test.Trial) (r test.Result, err erro
 		of += len(part.rows)
 	}
 	for _, part := range parts {
-		there := *t
-		there.Near = part.at
+		partTrial := *t
+		partTrial.Near = part.at
 		seconds := m.asked.Time * float64(len(part.rows)) / float64(of)
-		out, err := there.Record(ctx, part.file, place.Micro, m.args(t, part.rows, peer, seconds)...)
+		out, err := partTrial.Record(ctx, part.file, place.Micro, m.args(t, part.rows, peer, seconds)...)
 		if err != nil {
 			return r, err
 		}

@@ -21,11 +21,11 @@ func below(ctx context.Context, p *place.Place, dir string) (*place.Place, error
 		}
 		words = append(words, directories(p.Root, lib)...)
 	}
-	there := *p
-	there.Programs = func(name string) []string {
+	result := *p
+	result.Programs = func(name string) []string {
 		return append(append([]string(nil), words...), p.Command(name)...)
 	}
-	return &there, nil
+	return &result, nil
 }
 
 // directories is the environment by which Open MPI, PMIx and hwloc are told where they are

@@ -21,13 +21,13 @@ func (t tally) since(before tally) tally {
 
 // proof labels the trial unless the payload is seen in the counters of the interface that it was to go by.
 func proof(name string, seen tally, got measured) []test.Label {
-	own, there := seen[name]
-	if there && own.Sent >= got.sent && own.Received >= got.received {
+	own, ok := seen[name]
+	if ok && own.Sent >= got.sent && own.Received >= got.received {
 		return nil
 	}
 	why := fmt.Sprintf("%d bytes were to go out by %q and %d to come in; its counters show %d and %d",
 		got.sent, name, got.received, own.Sent, own.Received)
-	if !there {
+	if !ok {
 		why = fmt.Sprintf("there is no interface %q in the place", name)
 	}
 	for other, t := range seen {

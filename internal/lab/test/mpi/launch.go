@@ -36,8 +36,8 @@ exec flock lock true </dev/null >/dev/null 2>&1
 	listener = `cd "$1" && exec 9>lock && flock -n 9 && echo ready && read -r line <ask && printf '%s\n' "$line" && exec cat`
 )
 
-// patience is how long ends may take for what is done at once.
-const patience = 20 * time.Second
+// launchTimeout is how long ends may take for what is done at once.
+const launchTimeout = 20 * time.Second
 
 // work is where the ends keep their files, a directory for each copy.
 type work struct{ near, far string }
@@ -82,7 +82,7 @@ func (m *mpi) launch(ctx context.Context, t *test.Trial, rows []row, seconds flo
 	}
 	select {
 	case err = <-ended:
-	case <-time.After(patience):
+	case <-time.After(launchTimeout):
 		cancel()
 		err = <-ended
 		if ctx.Err() != nil { // it was killed here, and all has been measured

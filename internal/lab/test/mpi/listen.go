@@ -14,7 +14,7 @@ func listen(ctx context.Context, p *place.Place, dir string) (*serve.Talk, error
 	asked, err := serve.Begin(ctx, p, []string{"/bin/sh", "-c", listener, "sh", dir})
 	if err == nil {
 		var line []byte
-		if line, err = asked.Line(ctx, patience); err == nil && string(line) == "ready" {
+		if line, err = asked.Line(ctx, launchTimeout); err == nil && string(line) == "ready" {
 			return asked, nil
 		}
 		asked.Close()

@@ -37,8 +37,8 @@ const large = 4 << 10
 // maxRanks bounds the ranks of a trial, as orrery-mpi does.
 const maxRanks = 64
 
-// mostBytes of a message are what orrery-mpi has memory for.
-const mostBytes = 1 << 28
+// maxBytes of a message are what orrery-mpi has memory for.
+const maxBytes = 1 << 28
 
 func (o Options) rows() []row {
 	var all []row
@@ -95,8 +95,8 @@ func (o *Options) check(wrong test.Wrong) {
 }
 
 func (o *Options) checkSize(key string, n int, wrong test.Wrong) {
-	if n < 0 || n > mostBytes {
-		wrong(fmt.Sprintf("name sizes from 0 to %d", mostBytes), "%s: a message of %d bytes cannot be measured", key, n)
+	if n < 0 || n > maxBytes {
+		wrong(fmt.Sprintf("name sizes from 0 to %d", maxBytes), "%s: a message of %d bytes cannot be measured", key, n)
 	} else if o.Program == "imb" && n&(n-1) != 0 {
 		wrong("name powers of two", "%s: IMB-MPI1 measures powers of two, and %d is none", key, n)
 	}

@@ -39,10 +39,10 @@ const (
 
 // The bounds of iperf3 3.12 (iperf_api.h: MAX_STREAMS, MAX_TIME, MAX_TCP_BUFFER, MAX_OMIT_TIME).
 const (
-	mostStreams = 128
-	mostSeconds = 86400
-	mostWindow  = 512 << 20
-	maxWarmUp   = 60
+	maxStreams     = 128
+	maxSeconds     = 86400
+	maxWindowBytes = 512 << 20
+	maxWarmUp      = 60
 )
 
 func (o *options) check(wrong test.Wrong) {
@@ -58,17 +58,17 @@ func (o *options) check(wrong test.Wrong) {
 	known("directions", o.Directions, []string{forward, reverse})
 	test.Twice("streams", o.Streams, wrong)
 	for _, n := range o.Streams {
-		if n < 1 || n > mostStreams {
-			wrong("iperf3 can have from 1 to "+strconv.Itoa(mostStreams), "streams: %d", n)
+		if n < 1 || n > maxStreams {
+			wrong("iperf3 can have from 1 to "+strconv.Itoa(maxStreams), "streams: %d", n)
 		}
 	}
-	if o.Seconds < 1 || o.Seconds > mostSeconds {
+	if o.Seconds < 1 || o.Seconds > maxSeconds {
 		wrong("iperf3 takes whole seconds, at least 1", "seconds = %d", o.Seconds)
 	}
 	if o.WarmUp < 0 || o.WarmUp > maxWarmUp {
 		wrong("iperf3 takes whole seconds, from 0 to "+strconv.Itoa(maxWarmUp), "warm_up = %d", o.WarmUp)
 	}
-	if o.Window > mostWindow {
+	if o.Window > maxWindowBytes {
 		wrong("iperf3 takes at most 512MiB", "window = %s", o.Window)
 	}
 	if o.Port < 1 || o.Port > 65000 {

@@ -34,7 +34,7 @@ func Begin(ctx context.Context, at *place.Place, args []string) (*Talk, error) {
 	t := &Talk{where: at.Name, in: in, lines: make(chan []byte, 64), ended: make(chan struct{}), stop: stop}
 	go func() {
 		defer close(t.ended)
-		t.err = at.Run(ctx, host.Command{Args: args, Stdin: theirs, Stdout: host.NewLines(longest, t.heard)})
+		t.err = at.Run(ctx, host.Command{Args: args, Stdin: theirs, Stdout: host.NewLines(maxAnswerBytes, t.heard)})
 		_ = theirs.Close()
 	}()
 	return t, nil
@@ -102,8 +102,8 @@ func (t *Talk) Close() {
 	<-t.ended
 }
 
-// longest is the length of an answer at most.
-const longest = 1 << 20
+// maxAnswerBytes is the length of an answer at most.
+const maxAnswerBytes = 1 << 20
 
 // heard takes a line.
 func (t *Talk) heard(line []byte) error {
