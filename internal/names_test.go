@@ -1,0 +1,96 @@
+package internal
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// noNouns are words that say nothing of what a variable holds.
+var noNouns = []string{"is", "was", "has", "had", "are", "were", "there", "so", "able"}
+
+// privateWords are parts of names for which the field has words: limits are maxX, times to wait xTimeout.
+var privateWords = regexp.MustCompile(`^[mM]ost[A-Z]|[pP]atience`)
+
+// TestNames refuses variables that are named by a verb or an adverb, and private words for limits.
+func TestNames(t *testing.T) {
+	names := 0
+	fset := token.NewFileSet()
+	check := func(id *ast.Ident, function bool) {
+		names++
+		at := fset.Position(id.Pos())
+		if !function && slices.Contains(noNouns, id.Name) {
+			t.Errorf("%s:%d: a variable is called %q: name it by what it holds", at.Filename, at.Line, id.Name)
+		}
+		if privateWords.MatchString(id.Name) {
+			t.Errorf("%s:%d: %s: a limit is called maxX, a time to wait xTimeout", at.Filename, at.Line, id.Name)
+		}
+	}
+	for _, top := range []string{".", "../cmd", "../test", "../bench", "../docs"} {
+		err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
+				return err
+			}
+			f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+			if err == nil {
+				eachName(f, check)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names < 50_000 {
+		t.Errorf("only %d names were found", names)
+	}
+}
+
+// eachName passes the names of all variables, constants, functions and types that a file declares to do.
+func eachName(f *ast.File, do func(id *ast.Ident, function bool)) {
+	all := func(some []ast.Expr) {
+		for _, e := range some {
+			if id, ok := e.(*ast.Ident); ok {
+				do(id, false)
+			}
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch d := n.(type) {
+		case *ast.FuncDecl:
+			do(d.Name, true)
+		case *ast.FuncType:
+			for _, list := range []*ast.FieldList{d.Params, d.Results} {
+				if list == nil {
+					continue
+				}
+				for _, field := range list.List {
+					for _, id := range field.Names {
+						do(id, false)
+					}
+				}
+			}
+		case *ast.TypeSpec:
+			do(d.Name, false)
+		case *ast.ValueSpec:
+			for _, id := range d.Names {
+				do(id, false)
+			}
+		case *ast.AssignStmt:
+			if d.Tok == token.DEFINE {
+				all(d.Lhs)
+			}
+		case *ast.RangeStmt:
+			if d.Tok == token.DEFINE {
+				all([]ast.Expr{d.Key, d.Value})
+			}
+		}
+		return true
+	})
+}
