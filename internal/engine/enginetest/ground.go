@@ -7,16 +7,21 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"orrery/internal/engine"
 	"orrery/internal/engine/nodedir"
 	"orrery/internal/host"
+	"orrery/internal/image/rootfs"
 	"orrery/internal/network"
 	"orrery/internal/site"
 	"orrery/internal/site/spec"
 	"orrery/internal/volume"
 	"orrery/test/need"
+
+	"golang.org/x/sys/unix"
 )
 
 // DirsOf returns the directories in which nodes of a real engine are tested. Their state is below
@@ -30,6 +35,7 @@ func DirsOf(name string) host.Dirs {
 func Clean(t *testing.T, e engine.Engine, dirs host.Dirs) {
 	t.Helper()
 	clean := func() {
+		unmountBelow(t, dirs.State)
 		nodes, err := e.List(context.Background(), "")
 		must(t, err)
 		for i := range nodes {
@@ -46,6 +52,18 @@ func Clean(t *testing.T, e engine.Engine, dirs host.Dirs) {
 	clean()
 	t.Cleanup(clean)
 	must(t, os.MkdirAll(dirs.State, 0o711)) // nodes have to reach what is below
+}
+
+// unmountBelow unmounts what tests that were killed have mounted below a directory.
+func unmountBelow(t *testing.T, dir string) {
+	t.Helper()
+	all, err := rootfs.MountsOf("self")
+	must(t, err)
+	for _, m := range slices.Backward(all) {
+		if strings.HasPrefix(m.At, dir+"/") {
+			must(t, unix.Unmount(m.At, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW))
+		}
+	}
 }
 
 // A Ground is what the nodes of a real engine stand on: layers, and two bridges.
