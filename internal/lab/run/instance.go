@@ -12,12 +12,12 @@ import (
 // new mount namespace and process each time anyway.
 
 // How many rounds an instance lives if the experiment does not say. If creating one is cheap
-// compared with a round, it lives one round, which is the most informative for a given number of
-// rounds: with a true 10 % and noise of 4 %, 90 % are found in 30 rounds, instead of 60 % with
-// three rounds each. Otherwise the next instances live pilotRounds, until the contributions of
-// instances and rounds to the spread are known. Then they live as long as Kalibera and Jones
-// compute from the costs of both, but at most maxRounds. There must be at least about fewest
-// instances, because with few, one disturbed instance makes all intervals wide.
+// compared with a round, it lives one round. For a given number of rounds, that is the most
+// informative: with a true 10 % and noise of 4 %, 90 % are found in 30 rounds. With three rounds
+// per instance, only 60 % are found. Otherwise the next instances live pilotRounds, until the
+// contributions of instances and rounds to the spread are known. Then they live as long as Kalibera
+// and Jones compute from the costs of both, but at most maxRounds. There must be at least about
+// fewest instances, because with few, one disturbed instance makes all intervals wide.
 const (
 	cheap       = 0.5 // maximum cost of creating an instance, in rounds
 	pilots      = 2

@@ -70,8 +70,8 @@ func (pair Pair) compareRuns() Judged {
 }
 
 // spread returns the standard error of the difference of two groups of runs, and its degrees of
-// freedom. Without former runs, each side with at least two runs has its own spread (Welch,
-// Biometrika 34, 1947). Otherwise the spread is assumed to be the same for all.
+// freedom. With fewer than Enough former runs and at least two runs on each side, each side has its
+// own spread (Welch, Biometrika 34, 1947). Otherwise the spread is assumed to be the same for all.
 func spread(before, after, former []float64) (se, freedom float64) {
 	n, m := float64(len(before)), float64(len(after))
 	if len(former) < Enough && n > 1 && m > 1 {

@@ -2,10 +2,11 @@ package stats
 
 import "math"
 
-// WidthFor returns the width that the interval of the logarithm of a ratio may have to find a
-// difference in nine of ten runs, which means that the interval is completely outside Margin. The
-// distance from its end to the figure is half of the width, and the figure itself is off by a
-// standard error. It returns 0 if the difference is within Margin and can never be found.
+// WidthFor returns the maximum width of the interval of the logarithm of a ratio with which a
+// difference is found in nine of ten runs. Found means that the interval is completely outside
+// Margin. The distance from its end to the figure is half of the width, and the figure itself is
+// off by a standard error. WidthFor returns 0 if the difference is within Margin and can never be
+// found.
 func WidthFor(difference float64) float64 {
 	// standard errors in half of an interval of 30 values, and those that nine of ten values are
 	// within

@@ -6,8 +6,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// others reports load from processes that do not belong to the lab: the processor time of the host,
-// minus that of nodes, that of the lab's own programs and that of the idle host.
+// others reports load from processes that do not belong to the lab. It is the processor time of the
+// host, minus that of the nodes, of the lab's own programs, and of the idle host.
 //
 // Programs in a node were started by the lab's process. They count both in the node's cgroup and
 // among the lab's children that were waited for, so the larger of the two is the lab's time.

@@ -45,7 +45,7 @@ const (
 	directNo   = "no"
 )
 
-// New makes the test from its options.
+// New creates the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	o := options{Program: byFio, Size: 256 << 20, Direct: directAuto, WarmUp: warmUp}
 	if err := test.Read(decode, &o, o.check); err != nil {
