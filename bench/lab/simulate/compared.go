@@ -8,7 +8,8 @@ import (
 	"orrery/internal/lab/stats"
 )
 
-// compared compares runs of ten rounds with noise of 1 %, whose figures each have the luck of a run.
+// compared compares runs of ten rounds with noise of 1 % and random luck for the figures of each
+// run.
 func compared() {
 	fmt.Println("\n| compare | former runs | luck of a run | AR 0.9 within | false tables | differ as runs | called 95 % | of these cover | +10 % found |")
 	fmt.Println("|---|--:|--:|---|--:|--:|--:|--:|--:|")
@@ -50,10 +51,10 @@ func compared() {
 	}
 }
 
-// lookAt counts what a comparison says.
+// lookAt counts the conclusions of a comparison.
 func lookAt(c *report.Comparison) outcome {
 	o := outcome{tables: 1}
-	single := c.Single() // its intervals are called those of these two runs
+	single := c.Single() // with single runs, the intervals are not called 95 %
 	for _, row := range c.Rows {
 		for _, x := range []*report.Ratio{row.Value, row.Cost} {
 			if x == nil {

@@ -1,13 +1,12 @@
-// Simulate shows how far the lab's conclusions can be trusted. It simulates whole runs in which
-// nothing differs but one figure in one setting, by 10 %, through the code that judges real ones:
-// package report reads the trials as it reads those of a bundle, asks for more rounds, and gives
-// the verdicts.
+// Simulate shows how reliable the lab's conclusions are. It simulates whole runs in which only one
+// figure in one setting differs, by 10 %. The code that judges real runs judges them: package
+// report reads the trials like those of a bundle, asks for more rounds, and returns the verdicts.
 //
 //	go run ./bench/lab/simulate            all models, 200 tables of each: half an hour on two processors
 //	go run ./bench/lab/simulate -tables 1  to see that it runs
 //
-// A table is false if it says of any figure that differs from bare in nothing that it does.
-// Intervals count where the report calls them 95 %.
+// A table is false if it reports a difference for any figure that does not differ from bare.
+// Intervals count if the report calls them 95 %.
 package main
 
 import (
@@ -52,7 +51,7 @@ func main() {
 	compared()
 }
 
-// each does something for every number below n, on all processors.
+// each calls do for every number below n, in two goroutines.
 func each(n int, do func(i int)) {
 	var group sync.WaitGroup
 	next := make(chan int)

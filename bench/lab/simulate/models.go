@@ -5,22 +5,22 @@ import (
 	"math/rand/v2"
 )
 
-// A process adds to the logarithm of one figure in one place: round by round, with the instance of
-// its nodes. The place is a setting, so what the host does to all settings alike is not a process
-// but drift.
+// A process adds to the logarithm of one figure in one place, round by round, depending on the
+// instance of the nodes. The place is a setting. What the host does to all settings alike is drift
+// and not a process.
 type process func(g *rand.Rand) func(instance int) float64
 
-// A model is what a host does to its figures while nothing differs.
+// A model is how the figures of a host vary without any real difference.
 type model struct {
 	name   string
 	noise  process // of every figure
-	more   process // of those that it strikes, in addition; nil: of none
+	more   process // additional process for the figures in strike, or nil
 	strike struck
-	drift  float64 // by what the host gets slower from the first to the tenth round
-	base   process // noise of bare, if it is another than that of other settings
+	drift  float64 // how much slower the host gets from the first to the tenth round
+	base   process // noise of bare, if it differs from that of the other settings
 }
 
-// struck says which figures a process strikes.
+// struck reports whether a process affects a figure.
 type struck func(kind string, figure int) bool
 
 func every(string, int) bool           { return true }
@@ -33,7 +33,7 @@ func normal(deviation float64) process {
 	}
 }
 
-// lucky is what an instance of a node has as long as it lives.
+// lucky is constant as long as an instance of a node exists.
 func lucky(deviation float64) process {
 	return func(g *rand.Rand) func(int) float64 {
 		last, luck := -1, 0.0
@@ -46,7 +46,7 @@ func lucky(deviation float64) process {
 	}
 }
 
-// ar remembers the round before, whatever is made anew.
+// ar is an autoregressive process that continues across instances.
 func ar(correlation, deviation float64) process {
 	return func(g *rand.Rand) func(int) float64 {
 		x := deviation * g.NormFloat64()
@@ -57,7 +57,7 @@ func ar(correlation, deviation float64) process {
 	}
 }
 
-// sticky modes: it stays in one of two with a probability.
+// sticky stays in one of two modes with the given probability.
 func sticky(apart, stays float64) process {
 	return func(g *rand.Rand) func(int) float64 {
 		mode := g.IntN(2)
@@ -70,7 +70,7 @@ func sticky(apart, stays float64) process {
 	}
 }
 
-// bursts: others take a share of the host in one of so many trials.
+// bursts models other processes that take a share of the host in some of the trials.
 func bursts(lost, often, noise float64) process {
 	return func(g *rand.Rand) func(int) float64 {
 		return func(int) float64 {
@@ -83,7 +83,7 @@ func bursts(lost, often, noise float64) process {
 	}
 }
 
-// student has heavy tails: of two degrees of freedom, or of one (Cauchy).
+// student has heavy tails, with two degrees of freedom or one (Cauchy).
 func student(degrees int, scale float64) process {
 	return func(g *rand.Rand) func(int) float64 {
 		return func(int) float64 {
@@ -93,19 +93,19 @@ func student(degrees int, scale float64) process {
 				square += x * x
 			}
 			x := g.NormFloat64() / math.Sqrt(square/float64(degrees))
-			return max(-2, min(2, scale*x)) // no figure is off by more than seven times
+			return max(-2, min(2, scale*x)) // limit the deviation to about a factor of seven
 		}
 	}
 }
 
-// tail is one-sided: with the same median as one that is not.
+// tail is one-sided, with a median of zero.
 func tail(scale float64) process {
 	return func(g *rand.Rand) func(int) float64 {
 		return func(int) float64 { return scale * (math.Ln2 - g.ExpFloat64()) }
 	}
 }
 
-// models are those of the review of the lab, and some between them. "Strewn" strikes figures of
+// models are those of the review of the lab, and some in between. "Strewn" affects figures of
 // several kinds of test.
 var models = []model{
 	{name: "independent, 1 %", noise: normal(0.01)},

@@ -8,13 +8,13 @@ import (
 	"orrery/internal/lab/stats"
 )
 
-// An outcome is what tables came to, in numbers of them.
+// An outcome holds the results of tables as counts.
 type outcome struct {
 	tables, rounds, wrong, unwarned, apart, found int
-	rows, same, called, covered, blocks           int // of rows in which nothing differs
+	rows, same, called, covered, blocks           int // counts of rows without a difference
 }
 
-// look counts what one report says.
+// look counts the conclusions of one report.
 func look(r *report.Report) outcome {
 	o := outcome{tables: 1, rounds: r.Kept}
 	for _, t := range r.Tests {
@@ -42,7 +42,7 @@ func look(r *report.Report) outcome {
 	return o
 }
 
-// row counts one in which nothing differs, and reports whether something is said to.
+// row counts a row without a real difference, and reports whether its verdict is a difference.
 func (o *outcome) row(x *report.Ratio) (wrong bool) {
 	o.rows++
 	switch x.Verdict {
@@ -63,7 +63,7 @@ func (o *outcome) row(x *report.Ratio) (wrong bool) {
 	return wrong
 }
 
-// called reports whether an interval is called one of 95 %.
+// called reports whether an interval is called a 95 % interval.
 func called(x *report.Ratio) bool { return !x.Range }
 
 func add(all []outcome) (sum outcome) {

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// The table that is simulated: twenty figures, in bare, in bare again, in two settings and in the
-// first of them again.
+// The simulated table: twenty figures in bare, in bare again, in two settings, and in the first of
+// them again.
 var (
 	tests    = []struct{ kind, figures string }{{"disk", "abc"}, {"net", "abc"}, {"cpu", "abcd"}, {"micro", "abcdefghij"}}
 	settings = []bundle.Setting{
@@ -22,19 +22,19 @@ var (
 	}
 )
 
-// The one that is slower if one is: no process that strikes some figures strikes it.
+// The figure that may be slower. No process that affects only some figures affects it.
 const slowTest, slowFigure, slowSetting = "micro", "j", "routed"
 
-// A world is a run as a model makes it.
+// A world is a run simulated by a model.
 type world struct {
 	model
 	random *rand.Rand
 	seed   uint64
-	per    int     // rounds of an instance
-	slower float64 // by what one figure is in one setting; 1: by nothing
+	per    int     // rounds per instance
+	slower float64 // factor for one figure in one setting; 1 for no difference
 	luck   float64 // of the run
 	id     string
-	live   map[[2]string][]func(int) float64 // what is at work, by figure and setting
+	live   map[[2]string][]func(int) float64 // active processes by figure and setting
 	trials []bundle.Trial
 }
 
@@ -45,7 +45,7 @@ func newWorld(m model, seed uint64, per int, slower float64) *world {
 	}
 }
 
-// begin draws the luck of the run and begins all processes.
+// begin draws the luck of the run and starts all processes.
 func (w *world) begin() {
 	number := 0
 	for _, t := range tests {
@@ -67,7 +67,8 @@ func (w *world) begin() {
 	}
 }
 
-// round measures one; the rehearsal does not count for the product either, and is left out.
+// round simulates one round. The rehearsal is omitted, because it does not count in the product
+// either.
 func (w *world) round(round int) {
 	if round == 1 {
 		w.begin()
@@ -93,7 +94,7 @@ func (w *world) round(round int) {
 	}
 }
 
-// contents are the bundle so far.
+// contents returns the bundle so far.
 func (w *world) contents(width float64) *bundle.Contents {
 	h := bundle.Head{Format: bundle.Format, ID: w.id, Host: "simulated", State: bundle.Done, Width: width,
 		Settings: settings}
@@ -107,11 +108,13 @@ func (w *world) contents(width float64) *bundle.Contents {
 	return &bundle.Contents{Head: h, Trials: w.trials}
 }
 
-// measure does rounds as `orrery lab run` does: so many, and more up to a bound while the report asks for them.
+// measure runs rounds like `orrery lab run`: the required ones, and more up to a limit while the
+// report asks for them.
 func (w *world) measure(rounds, most int) *report.Report {
 	var r *report.Report
 	for round := 1; round <= most; round++ {
-		if w.round(round); round < rounds || (most-round)%2 == 1 { // every second round is asked: it takes half as long
+		// ask only every second round, to save half of the time
+		if w.round(round); round < rounds || (most-round)%2 == 1 {
 			continue
 		}
 		if r = report.Analyse(w.contents(0.06)); !r.Wide() {

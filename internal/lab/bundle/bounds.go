@@ -8,7 +8,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// What a bundle may hold at most. A run leaves far less; who sends one may have written anything.
+// The maximum contents of a bundle. A run stays far below, but an untrusted bundle may contain
+// anything.
 const (
 	maxHeadBytes       = 4 << 20
 	maxFactsBytes      = 1 << 20
@@ -19,10 +20,10 @@ const (
 	maxFigures         = 20_000    // of all tests
 	maxValues          = 2_000_000 // figures × settings × rounds
 	maxSteps           = 100_000   // of a series
-	maxDamaged         = 1000      // after so many, no more is read
+	maxDamaged         = 1000      // after that many, reading stops
 )
 
-// lineBounds are of a file of lines.
+// lineBounds are the limits for a file of lines.
 type lineBounds struct {
 	bytes int64
 	lines int
@@ -33,7 +34,7 @@ var (
 	maxSeconds = lineBounds{256 << 20, 500_000}
 )
 
-// legal reports a head that no run writes.
+// legal returns an error for a head that no run writes.
 func (h *Head) legal() error {
 	if len(h.Settings) > maxSettings || len(h.Tests) > maxTests || h.figures() > maxFigures {
 		return fmt.Errorf("it has %d settings, %d tests and %d figures, more than any run", len(h.Settings), len(h.Tests),
@@ -49,7 +50,7 @@ func (h *Head) figures() (n int) {
 	return n
 }
 
-// legal reports a trial that no run writes.
+// legal returns an error for a trial that no run writes.
 func (t *Trial) legal() error {
 	if t.Round < 0 || t.Round > maxRounds || t.Copy < 0 || t.Slot < 0 || t.Instance < 0 {
 		return fmt.Errorf("round %d, slot %d, copy %d, instance %d cannot be", t.Round, t.Slot, t.Copy, t.Instance)
@@ -62,7 +63,7 @@ func (t *Trial) legal() error {
 	return nil
 }
 
-// within reports more values than a report is made of.
+// within returns an error if there are more values than a report can have.
 func (c *Contents) within() error {
 	last := 0
 	for _, t := range c.Trials {
@@ -76,14 +77,15 @@ func (c *Contents) within() error {
 	return nil
 }
 
-// shown returns a head whose words can be shown: they come from whoever wrote the bundle, and go to
-// terminals and pages.
+// shown returns a head whose texts are safe to show on terminals and pages. They may come from an
+// untrusted bundle.
 func (h Head) shown() Head {
 	show(reflect.ValueOf(&h).Elem())
 	return h
 }
 
-// shown returns a trial whose words can be shown: nodes have printed them, some of them in several lines.
+// shown returns a trial whose texts are safe to show. They contain output of nodes, which may have
+// several lines.
 func (t Trial) shown() Trial {
 	why, output := sanitize.Text(t.Error), sanitize.Text(t.Output)
 	show(reflect.ValueOf(&t).Elem())
@@ -91,14 +93,14 @@ func (t Trial) shown() Trial {
 	return t
 }
 
-// show makes all words within a value lines that can be shown. Raw JSON stays as it is.
+// show makes all strings within a value safe single lines. It does not change raw JSON.
 func show(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(sanitize.Line(v.String()))
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Field(i).CanSet() { // what a time is made of cannot
+			if v.Field(i).CanSet() { // the fields of a time.Time cannot be set
 				show(v.Field(i))
 			}
 		}

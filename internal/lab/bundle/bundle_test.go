@@ -98,8 +98,8 @@ func TestNoNumber(t *testing.T) {
 	}
 }
 
-// TestTorn: wherever a killed run tore the last line, all lines before are there, and the run goes
-// on after them.
+// TestTorn: if a killed run leaves an incomplete last line, all lines before are readable, and the
+// resumed run continues after them.
 func TestTorn(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp("", "torn")

@@ -14,9 +14,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// carried are the files of a bundle that go from host to host, in the order of a tree, and how many
-// bytes each may have. The report is made where they arrive, the experiment is there already, and
-// the site that was made for it is of no use there.
+// carried lists the files of a bundle that are sent between hosts, in the order of a tree, with
+// their maximum sizes. The receiving host creates the report. It has the experiment already, and
+// does not need the site that was created for it.
 var carried = []struct {
 	name string
 	most int64
@@ -27,7 +27,7 @@ var carried = []struct {
 	{TrialsFile, maxTrials.bytes},
 }
 
-// Pack writes what another host needs of a bundle that nobody is writing.
+// Pack writes what another host needs of a bundle. No run may be writing the bundle.
 func Pack(dir string, to io.Writer) error {
 	root, err := enter(dir)
 	if err != nil {
@@ -43,9 +43,9 @@ func Pack(dir string, to io.Writer) error {
 	return out.Close()
 }
 
-// Unpack lays down what Pack wrote, in a directory that it makes. It comes from another host, which
-// may have written anything: nothing but these files comes to be, each once, and no larger than a
-// run leaves them. What is in them, Read looks at. It is io.EOF if nothing came at all.
+// Unpack creates a directory with the files that Pack wrote. They come from another host, which may
+// send anything. Unpack creates only the known files, each once and at most as large as those of a
+// run. Read checks their contents. Unpack returns io.EOF if nothing was sent at all.
 func Unpack(from io.Reader, dir string) error {
 	in := tar.NewReader(from)
 	h, err := in.Next()
@@ -72,7 +72,7 @@ func Unpack(from io.Reader, dir string) error {
 	return b.Close()
 }
 
-// lay makes one of the files.
+// lay creates one of the files.
 func lay(b *tree.Builder, h *tar.Header, in io.Reader) error {
 	for _, c := range carried {
 		if h.Name != c.name || h.Typeflag != tar.TypeReg {

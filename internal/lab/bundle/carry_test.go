@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestCarry: what measures travels, and nothing else of a bundle.
+// TestCarry: the measured data are sent, and nothing else of a bundle.
 func TestCarry(t *testing.T) {
 	dir, w := begin(t)
 	must(t, w.Experiment([]byte("x")))
@@ -37,7 +37,7 @@ func TestCarry(t *testing.T) {
 	}
 }
 
-// TestHostileCarry: what a host sends instead of a bundle comes nowhere.
+// TestHostileCarry: what a host sends instead of a bundle is not written anywhere.
 func TestHostileCarry(t *testing.T) {
 	reg := func(name string) *tar.Header { return &tar.Header{Name: name, Typeflag: tar.TypeReg, Size: 1} }
 	for what, headers := range map[string][]*tar.Header{

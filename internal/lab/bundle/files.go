@@ -5,7 +5,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// The files of a bundle, by their names in it.
+// The names of the files in a bundle.
 const (
 	HeadFile       = "bundle.json"
 	ExperimentFile = "experiment.toml"
@@ -17,8 +17,8 @@ const (
 	lockFile       = ".lock"
 )
 
-// Busy reports whether a run is writing the bundle. A head that says Running without one was left
-// by a run that was killed.
+// Busy reports whether a run is writing the bundle. If the state of a head is Running and the
+// bundle is not busy, the run was killed.
 func Busy(dir string) bool {
 	root, err := enter(dir)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// lines is a file of JSON lines that is appended to. Each line is one write, so a killed run leaves
-// at most the last one torn.
+// lines is a file of JSON lines to append to. Each line is a single write, so a killed run leaves
+// at most an incomplete last line.
 type lines struct {
 	path string
 	mu   sync.Mutex
 	file *os.File
 }
 
-// openLines opens the file for appending, once a torn last line is cut off.
+// openLines opens the file for appending, after it has removed an incomplete last line.
 func openLines(path string) (*lines, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -31,10 +31,10 @@ func openLines(path string) (*lines, error) {
 	return &lines{path: path, file: f}, nil
 }
 
-// longestLine is how far the end of the last whole line is looked for.
+// longestLine limits how far from the end of the file the last complete line is searched for.
 const longestLine = 32 << 20
 
-// cutTorn shortens the file to the end of its last whole line.
+// cutTorn truncates the file after its last complete line.
 func cutTorn(f *os.File) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -79,7 +79,7 @@ func (l *lines) sync() error {
 	return l.file.Sync()
 }
 
-// close puts all on the disk; a nil file was never opened.
+// close syncs and closes the file. A nil file was never opened.
 func (l *lines) close() error {
 	if l == nil {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// own reports a directory in which somebody else has a say. To go on with a bundle is to append to
-// its files and to make the site that is in it, as root: with a link in the place of a file it
-// would be written elsewhere.
+// own returns an error if another user can change the directory. To resume a bundle's run means, as
+// root, to append to its files and to create the site in it. A link in place of a file would
+// redirect the writes.
 func own(dir string) error {
 	root, err := enter(dir)
 	if err != nil {

@@ -16,22 +16,22 @@ import (
 	"orrery/internal/tree"
 )
 
-// Contents are what a bundle holds, but for the output of tools and the report.
+// Contents are the contents of a bundle, except for the output of tools and the report.
 type Contents struct {
 	Dir        string
 	Head       Head
-	Experiment []byte // the file as it was given; nil: it is not there
+	Experiment []byte // the experiment's file as given, or nil if missing
 	Trials     []Trial
 	Seconds    []json.RawMessage // the lines of probes.jsonl
-	Facts      json.RawMessage   // nil: there are none
-	Damaged    problem.List      // lines and files that cannot be read, which the rest does without
+	Facts      json.RawMessage   // nil if missing
+	Damaged    problem.List      // unreadable lines and files, which the other fields do not contain
 
-	root *tree.Root // while it is read
+	root *tree.Root // while the bundle is read
 }
 
-// Read reads a bundle, also one that is being written, or that a stranger sent: only regular files
-// in its directory, and only so much of them. The error says why it is none; what is damaged within
-// it is in Contents.Damaged.
+// Read reads a bundle, even if it is still being written or is untrusted. It reads only regular
+// files in the directory, up to a maximum size. It returns an error if the directory is not a
+// bundle. Damage within the bundle is in Contents.Damaged.
 func Read(dir string) (*Contents, error) {
 	root, err := enter(dir)
 	if err != nil {
@@ -43,7 +43,8 @@ func Read(dir string) (*Contents, error) {
 		return nil, err
 	}
 	if path, err := filepath.Abs(dir); err == nil {
-		// it may have been copied or renamed, and two of one name cannot be told apart
+		// it may have been copied or renamed, and two bundles with the same ID could not be
+		// distinguished
 		h.ID = sanitize.Line(filepath.Base(path))
 	}
 	c := &Contents{Dir: dir, Head: h, root: root}
@@ -76,7 +77,7 @@ func Read(dir string) (*Contents, error) {
 	return c, c.within()
 }
 
-// enter opens the directory of a bundle, the path to which is whoever names it's own.
+// enter opens the directory of a bundle. The path is trusted, because the caller's user named it.
 func enter(dir string) (*tree.Root, error) {
 	path, err := filepath.EvalSymlinks(dir)
 	if err == nil {
@@ -102,8 +103,8 @@ func ReadFile(dir, name string, most int64) ([]byte, error) {
 	return root.ReadFile(name, most)
 }
 
-// List returns the heads of the bundles in a directory, the oldest first. The error tells of those
-// that cannot be read, and the others are there.
+// List returns the heads of the bundles in a directory, oldest first. If some cannot be read, it
+// returns an error about them together with the others.
 func List(dir string) ([]Head, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +117,7 @@ func List(dir string) ([]Head, error) {
 	var unreadable problem.List
 	for _, e := range entries {
 		if !e.IsDir() {
-			continue // something else
+			continue // not a bundle
 		}
 		h, err := listed(filepath.Join(dir, e.Name()))
 		var p *problem.Problem
@@ -132,7 +133,7 @@ func List(dir string) ([]Head, error) {
 	return heads, unreadable.OrNil()
 }
 
-// listed returns the head of a bundle; without a format if the directory is none.
+// listed returns the head of a bundle. Its Format is 0 if the directory is not a bundle.
 func listed(dir string) (Head, error) {
 	root, err := enter(dir)
 	if err != nil {
@@ -145,7 +146,7 @@ func listed(dir string) (Head, error) {
 	return readHead(root)
 }
 
-// readHead reads bundle.json. A run that was killed could not say so: it is Interrupted.
+// readHead reads bundle.json. A killed run could not record that, so its state becomes Interrupted.
 func readHead(root *tree.Root) (Head, error) {
 	dir, path := root.Name(), filepath.Join(root.Name(), HeadFile)
 	text, err := root.ReadFile(HeadFile, maxHeadBytes)
@@ -193,8 +194,8 @@ func (c *Contents) file(name string, most int64) []byte {
 	return text
 }
 
-// each passes the whole lines of a file to take, up to a bound. Text after the last newline is still being
-// written, or its run was killed.
+// each passes the complete lines of a file to take, up to a limit. Text after the last newline is
+// still being written, or its run was killed.
 func (c *Contents) each(name string, most lineBounds, take func(line []byte) error) {
 	text := c.file(name, most.bytes)
 	for n := 1; ; n++ {
@@ -218,7 +219,7 @@ func (c *Contents) damaged(where string, err error) {
 		At(filepath.Join(c.Dir, where)).Because(plain(err)).Try("take it from a copy, or remove the line"))
 }
 
-// plain says in our words what is wrong with JSON.
+// plain returns an error that describes invalid JSON in the words of this project.
 func plain(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -228,10 +229,10 @@ func plain(err error) error {
 	case errors.As(err, &kind):
 		return fmt.Errorf("%q must not be a %s", sanitize.Line(kind.Field), kind.Value)
 	}
-	return errors.New(sanitize.Line(err.Error())) // it may quote what is there
+	return errors.New(sanitize.Line(err.Error())) // it may quote the content
 }
 
-// at returns file:line of a mistake in JSON.
+// at returns file:line of an error in JSON.
 func at(path string, text []byte, err error) string {
 	offset := int64(-1)
 	var syntax *json.SyntaxError

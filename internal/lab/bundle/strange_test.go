@@ -7,7 +7,7 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// TestSeries: a series that no run writes, such as one without a step, is refused.
+// TestSeries: a series that no run writes, such as one without a step, is rejected.
 func TestSeries(t *testing.T) {
 	for _, c := range []struct {
 		series test.Series
@@ -25,7 +25,8 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// TestCopied: a bundle that was copied is called as its directory is, so that it can be told from the other.
+// TestCopied: the ID of a copied bundle is the name of its directory, so that it differs from the
+// original's.
 func TestCopied(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "second")
 	w, err := Create(t.Context(), dir, Head{Format: Format, ID: "first", State: Done})

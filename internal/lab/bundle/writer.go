@@ -16,7 +16,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Writer writes one bundle; nobody else can meanwhile. Its methods may be called from several goroutines.
+// A Writer writes one bundle and locks it against other writers. Its methods are safe for
+// concurrent use.
 type Writer struct {
 	dir     string
 	lock    *host.Lock
@@ -24,7 +25,7 @@ type Writer struct {
 	seconds *lines
 }
 
-// Create makes a bundle in a directory that is not there yet, or is empty.
+// Create creates a bundle in a directory that does not exist or is empty.
 func Create(ctx context.Context, dir string, h Head) (*Writer, error) {
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 0 {
@@ -50,8 +51,8 @@ func Create(ctx context.Context, dir string, h Head) (*Writer, error) {
 	return w, nil
 }
 
-// Open opens a bundle for going on with its run, and returns what it holds. A line that a killed run
-// left half written is cut off.
+// Open opens a bundle to resume its run, and returns its contents. It removes a line that a killed
+// run left incomplete.
 func Open(ctx context.Context, dir, who string) (*Writer, *Contents, error) {
 	if err := own(dir); err != nil {
 		return nil, nil, err
@@ -70,7 +71,7 @@ func Open(ctx context.Context, dir, who string) (*Writer, *Contents, error) {
 	return w, c, nil
 }
 
-// open takes the lock and opens what is appended to.
+// open takes the lock and opens the files to append to.
 func open(ctx context.Context, dir, who string) (*Writer, error) {
 	command := strings.Join(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...), " ")
 	lock, err := host.TakeLock(ctx, filepath.Join(dir, lockFile), host.NewHolder(who, command))
@@ -89,14 +90,14 @@ func open(ctx context.Context, dir, who string) (*Writer, error) {
 	return w, nil
 }
 
-// Dir is the bundle's directory.
+// Dir returns the bundle's directory.
 func (w *Writer) Dir() string { return w.dir }
 
-// Site is the directory in the bundle for the site that is made for the run.
+// Site returns the directory in the bundle for the site of the run.
 func (w *Writer) Site() string { return filepath.Join(w.dir, SiteDir) }
 
-// Save writes bundle.json, whole or not at all, once all trials before are on the disk. It waits
-// for the disk, so it is called between rounds.
+// Save writes bundle.json atomically, after all earlier trials are on the disk. It waits for the
+// disk, so it is called between rounds.
 func (w *Writer) Save(h Head) error {
 	if err := w.trials.sync(); err != nil {
 		return writing(w.trials.path, err)
@@ -106,7 +107,7 @@ func (w *Writer) Save(h Head) error {
 }
 
 // Trial appends a trial. It does not wait for the disk, because the next trial would measure that.
-// JSON has no words for what is no number, so a sample that is none fails its trial.
+// JSON cannot hold NaN and infinity, so such a sample fails its trial.
 func (w *Writer) Trial(t Trial) error {
 	var kept []test.Sample
 	for _, s := range t.Samples {
@@ -120,7 +121,7 @@ func (w *Writer) Trial(t Trial) error {
 	return writing(w.trials.path, w.trials.add(t))
 }
 
-// Second appends what was observed in a second; it becomes one line of JSON.
+// Second appends what was observed in a second as one line of JSON.
 func (w *Writer) Second(x any) error { return writing(w.seconds.path, w.seconds.add(x)) }
 
 // Facts writes facts.json.
@@ -129,10 +130,10 @@ func (w *Writer) Facts(x any) error {
 	return writing(path, host.WriteJSON(path, 0o644, x))
 }
 
-// Experiment writes the experiment as it was given.
+// Experiment writes the experiment's file as given.
 func (w *Writer) Experiment(text []byte) error { return w.put(ExperimentFile, text) }
 
-// Keep puts a tool's raw output below output/.
+// Keep writes a tool's raw output below output/.
 func (w *Writer) Keep(path string, content []byte) error {
 	if !filepath.IsLocal(path) {
 		return problem.New(problem.Failed, "%q leads out of the bundle", path).At(w.dir)
@@ -148,14 +149,15 @@ func (w *Writer) put(name string, content []byte) error {
 	return writing(path, host.WriteFile(host.File{Path: path, Content: content, Mode: 0o644}))
 }
 
-// Close ends the writing.
+// Close closes the files and releases the lock.
 func (w *Writer) Close() error {
 	defer w.lock.Release()
 	err := w.trials.close()
 	return errors.Join(err, w.seconds.close())
 }
 
-// writing says where writing failed; nil stays nil, and whoever has the lock has been named already.
+// writing adds the path to an error, or returns nil. It does not change a Problem, such as that
+// about the lock's holder.
 func writing(path string, err error) error {
 	var p *problem.Problem
 	if err == nil || errors.As(err, &p) {

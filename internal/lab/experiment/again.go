@@ -2,11 +2,11 @@ package experiment
 
 import "slices"
 
-// noTwin is what is written for no setting to be measured twice.
+// noTwin is the value of the key again for no repeated setting.
 const noTwin = "none"
 
-// again adds the twin of a setting, the control of containers: the one that is named, or the first
-// that can be had twice.
+// again adds the twin of a setting, which is the control for containers. The setting is the named
+// one, or the first that can exist twice.
 func (r *reading) again() {
 	e, at := r.experiment, r.root.At("again")
 	if r.bad[at] || r.file.Again != nil && *r.file.Again == noTwin {
@@ -39,8 +39,8 @@ func (r *reading) again() {
 	}
 }
 
-// firstTwice is the index of the first setting that can be had twice, a container if there is one,
-// since every host can have that; or -1.
+// firstTwice returns the index of the first setting that can exist twice, or -1. It prefers a
+// container, which works on every host.
 func (e *Experiment) firstTwice() int {
 	if i := slices.IndexFunc(e.Settings, func(s Setting) bool { return s.twice() && !s.Virtual() }); i >= 0 {
 		return i
@@ -48,7 +48,7 @@ func (e *Experiment) firstTwice() int {
 	return slices.IndexFunc(e.Settings, Setting.twice)
 }
 
-// addTwin adds the twin of the setting with an index behind it; of -1 there is none.
+// addTwin inserts the twin after the setting at index i. If i is -1, it does nothing.
 func (e *Experiment) addTwin(i int) (twin Setting) {
 	if i < 0 {
 		return twin
@@ -59,11 +59,11 @@ func (e *Experiment) addTwin(i int) (twin Setting) {
 	return twin
 }
 
-// isTwin reports whether the setting is another once more.
+// isTwin reports whether the setting repeats another one.
 func (s Setting) isTwin() bool { return s.Again != "" }
 
-// twice reports whether a setting can be had twice at once: an interface or a device of the host is
-// in one node only.
+// twice reports whether a setting can exist twice at the same time. An interface or a device of the
+// host can be in only one node.
 func (s Setting) twice() bool {
 	return s.Missing == "" && s.Disk != Partition && (s.Network != Exclusive || s.Interface == "")
 }

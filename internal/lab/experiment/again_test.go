@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestAgain: the first setting that can be had twice is, unless another is named, or none.
+// TestAgain: the first setting that can exist twice is repeated, unless the file names another one
+// or none.
 func TestAgain(t *testing.T) {
 	const settings = "[setting.vm]\nengine = \"kvm\"\n[setting.nic]\nnetwork = \"exclusive\"\ninterface = \"eth1\"\n[setting.veth]\n[setting.mac]\nnetwork = \"macvlan\"\n" +
 		"[test.x]\nkind = \"echo\"\nonly = [\"veth\"]\n"
@@ -47,7 +48,8 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestPinsBeyond: processors that the host does not have are told with the other mistakes, if they are known.
+// TestPinsBeyond: processors that the host lacks are reported with the other mistakes, if its
+// processors are known.
 func TestPinsBeyond(t *testing.T) {
 	const text = "rounds = 3\nagain = \"none\"\n[setting.far]\npin = \"0,77\"\n[setting.near]\npin = \"1\"\n[test.x]\nkind = \"cpu\"\n"
 	_, err := Parse("x.toml", []byte(text), "0-1")

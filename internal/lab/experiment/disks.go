@@ -9,22 +9,23 @@ import (
 	"orrery/internal/strict"
 )
 
-// The disks of settings that are virtual machines, on which their tests work. Without one they work
-// in a directory of the host.
+// The disks that tests use in settings that are virtual machines. Without a disk, tests use a
+// directory of the host.
 const (
-	File      = "file"      // raw, on the host: INFN's word
-	Raw       = "raw"       // the same: Pilsen's word
-	QCow2     = "qcow2"     // a file of that format
+	File      = "file"      // a raw file on the host (INFN's word)
+	Raw       = "raw"       // the same (Pilsen's word)
+	QCow2     = "qcow2"     // a file in that format
 	Partition = "partition" // a device of the host, such as a logical volume
 )
 
-// uncached is the default of a setting's disk: another one measures the memory of the host.
+// uncached is the default cache mode of a setting's disk. Other modes measure the memory of the
+// host.
 const uncached = "none"
 
-// Disks are all of them.
+// Disks lists all kinds of disk.
 var Disks = []string{File, Raw, QCow2, Partition}
 
-// disk checks what a setting says of its disk.
+// disk checks a setting's keys about its disk.
 func (r *reading) disk(at *strict.Node, s *Setting) {
 	if r.bad[at.At("disk")] {
 		return
@@ -51,8 +52,8 @@ func (r *reading) disk(at *strict.Node, s *Setting) {
 	}
 }
 
-// Cached says why the host's memory holds what the setting's nodes read and write, whatever they
-// open files with; "": it does not.
+// Cached returns the reason why the host caches the setting's files in memory, regardless of how
+// they are opened, or "" if it does not.
 func (s Setting) Cached() string {
 	switch {
 	case !s.Virtual():
@@ -65,8 +66,8 @@ func (s Setting) Cached() string {
 	return "cache = " + s.Cache
 }
 
-// devices checks the partitions of a setting: each node has one that nobody else has. Without any
-// the setting is missing, so that a paper's table keeps its row.
+// devices checks the partitions of a setting. Each node needs its own. Without any partition the
+// setting is marked as missing, so that the table keeps the paper's row.
 func (r *reading) devices(at *strict.Node, s *Setting) {
 	where, written := at.Keys["devices"]
 	switch {
@@ -90,7 +91,7 @@ func (r *reading) devices(at *strict.Node, s *Setting) {
 	}
 }
 
-// Most is how many nodes of a setting there can be at once.
+// Most returns the maximum number of concurrent nodes of a setting.
 func (s Setting) Most() int {
 	switch {
 	case s.Network == Exclusive:
@@ -101,7 +102,7 @@ func (s Setting) Most() int {
 	return maxCopies
 }
 
-// lacks says of a setting why there can be no more of its nodes at once.
+// lacks returns the reason why a setting cannot have more concurrent nodes.
 func (s Setting) lacks() string {
 	if s.Network == Exclusive {
 		return "an interface is in one node at a time"
@@ -109,7 +110,7 @@ func (s Setting) lacks() string {
 	return fmt.Sprintf("each node takes a device of its own, and %d are named", len(s.Devices))
 }
 
-// shown is what the guest is shown, as far as the rules of sites have something to say of it.
+// shown returns the guest's virtual hardware, as far as the rules for sites check it.
 func (s Setting) shown() site.VM {
 	vm := site.VM{CPU: s.CPU}
 	if s.Disk != "" && s.Virtual() {

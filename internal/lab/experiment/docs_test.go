@@ -43,7 +43,8 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// TestExamples reads examples/lab; each says what it follows and what it compares, and is in the README there.
+// TestExamples: each file of examples/lab says what it follows and what it compares, and is in the
+// README.
 func TestExamples(t *testing.T) {
 	readme, err := os.ReadFile(root + "examples/lab/README.md")
 	if err != nil {
@@ -68,8 +69,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestDefault: the experiment that comes with Orrery takes about a quarter of an hour, and has a
-// container against the bare host in all that issue 4 asks for.
+// TestDefault: the experiment that comes with Orrery takes about a quarter of an hour, and compares
+// a container with the bare host in everything that issue 4 asks for.
 func TestDefault(t *testing.T) {
 	e := Default()
 	var kinds []string
@@ -91,7 +92,7 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// places are how many settings a test is done in.
+// places returns in how many settings a test runs.
 func places(e *Experiment, one *Test) int {
 	n := 2
 	for _, s := range e.Settings {

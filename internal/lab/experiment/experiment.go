@@ -12,80 +12,82 @@ import (
 	"orrery/internal/site"
 )
 
-// An Experiment is one file lab/*.toml, checked.
+// An Experiment is a checked file lab/*.toml.
 type Experiment struct {
 	Name   string
 	Title  string
-	Source string // paper and table that it follows; "": none
-	Rounds int    // kept, at least
-	Most   int    // rounds kept, at most
-	// PerInstance is how many rounds nodes live until they are made anew; 0: as many as are worth it;
-	// Once: they never are.
+	Source string // paper and table that it follows, or ""
+	Rounds int    // minimum number of rounds that count
+	Most   int    // maximum number of rounds that count
+	// PerInstance is the number of rounds after which nodes are recreated. 0 chooses the number
+	// automatically. Once means never.
 	PerInstance int
-	Quiet       time.Duration // how long the whole run waits at most for others to leave the host alone
-	Disturbed   float64       // share of the rounds of a figure that others may disturb; with more it is not measurable
-	Width       float64       // of the 95 % interval of a ratio, above which there are more rounds; 0.1: from 0.95 to 1.05
-	Suite       string        // of the image of nodes
-	Components  []string      // of the suite; none: as in a site file
-	Packages    []string      // that the image has besides those that tests need
-	Dir         string        // on the disk that is measured; "": with the host's state
-	Settings    []Setting
-	Tests       []Test
-	Text        []byte   // the file
-	Part        []string // the tests to which this is confined of those in the file; nil: all of them
+	Quiet       time.Duration // how long the whole run waits at most until other processes leave the host idle
+	Disturbed   float64       // share of disturbed rounds above which a figure is not measurable
+	// desired width of the 95 % interval of a ratio; 0.1 means from 0.95 to 1.05. Wider ones need
+	// more rounds.
+	Width      float64
+	Suite      string   // of the nodes' image
+	Components []string // of the suite; the default of site files if empty
+	Packages   []string // additional packages of the image, besides those that tests need
+	Dir        string   // on the measured disk, or "" for a directory with the host's state
+	Settings   []Setting
+	Tests      []Test
+	Text       []byte   // of the file
+	Part       []string // tests of the file to which this is restricted, or nil for all
 }
 
-// Decides reports whether rounds can come to enough instances to decide anything, or need not.
+// Decides reports whether there can be enough instances for a verdict, as far as PerInstance
+// determines that.
 func (e *Experiment) Decides() bool {
 	return e.PerInstance <= 0 || e.PerInstance == Once || (e.Most+e.PerInstance-1)/e.PerInstance >= stats.Enough
 }
 
-// The settings that always are there. Control is bare once more: what a comparison of the same with
-// the same gives.
+// The settings that always exist. Control repeats bare, to show the differences between equal
+// settings.
 const (
 	Bare    = "bare"
 	Control = "bare again"
 )
 
-// Again ends the name of the setting that is another once more.
+// Again is the suffix of the name of a setting that repeats another one.
 const Again = " again"
 
-// DefaultDisturbed is the share of rounds above which steal or load makes a figure not measurable,
-// unless the experiment says otherwise.
+// DefaultDisturbed is the share of rounds with steal or load above which a figure is not
+// measurable, unless the experiment has another value.
 const DefaultDisturbed = 0.2
 
-// A Setting is a kind of place to measure, besides the bare host.
+// A Setting is a kind of place to measure other than the bare host.
 type Setting struct {
 	Name   string
 	Engine string
-	// Veth, Routed, Macvlan, Exclusive; of a virtual machine, its network card on the bridge: one of
-	// site.CardModels
+	// Veth, Routed, Macvlan or Exclusive. For a virtual machine, its network card on the bridge:
+	// one of site.CardModels.
 	Network    string
-	Interface  string // of the host, for Macvlan and Exclusive; "": one end of a veth pair stands in for it
+	Interface  string // of the host, for Macvlan and Exclusive, or "" for one end of a veth pair
 	Limits     site.Limits
 	Privileged bool
-	Again      string // the setting that this one is once more, as a control; "": it is none
-	CPU        string // model of the processors that a virtual machine shows to its guest; "": what suits the host
-	Type       string // of a guest of Xen: "pv", "pvh" or "hvm"; "": the usual one
-	// of a virtual machine, on which its tests work: one of Disks; "": they work in a directory of the
-	// host
+	Again      string // the setting that this one repeats as a control, or ""
+	CPU        string // CPU model of a virtual machine, or "" for what suits the host
+	Type       string // of a Xen guest: "pv", "pvh" or "hvm", or "" for the default
+	// Disk of a virtual machine for its tests: one of Disks, or "" for a directory of the host.
 	Disk       string
-	Devices    []string // of the host, for Partition: one for each node
-	Cache, AIO string   // how the disk is used, as in a site file; "": as there
-	Emulated   bool     // this host runs it in software emulation
-	Missing    string   // why this host cannot have it: it is told in the report instead; "": it can
+	Devices    []string // devices of the host for Partition, one for each node
+	Cache, AIO string   // how the disk is used, as in a site file, or "" for the default
+	Emulated   bool     // this host emulates the processors in software
+	Missing    string   // why this host does not support the setting, for the report, or ""
 }
 
 // Virtual reports whether the setting is a virtual machine.
 func (s Setting) Virtual() bool { return site.BootsKernel(s.Engine) }
 
-// Bridged reports whether the setting is on the bridge on which the host and the other end are.
+// Bridged reports whether the setting is on the bridge of the host and the far end.
 func (s Setting) Bridged() bool {
 	return s.Network == Veth || s.Network == site.Vif || slices.Contains(site.CardModels, s.Network)
 }
 
-// On returns the experiment as a host can have it. Its engines say what they can do: a setting that
-// none of them can run is missing, and what is emulated says so.
+// On returns a copy of the experiment for a host with the given engines. A setting that no engine
+// can run is marked as missing, and an emulated one as emulated.
 func (e *Experiment) On(engines map[string]observe.Capabilities) *Experiment {
 	here := *e
 	here.Settings = slices.Clone(e.Settings)
@@ -109,21 +111,21 @@ const (
 	Veth      = "veth"      // on a bridge
 	Routed    = "routed"    // layer 3, no bridge
 	Macvlan   = "macvlan"   // on an interface of the host
-	Exclusive = "exclusive" // an interface of the host moved into the node
+	Exclusive = "exclusive" // an interface of the host, moved into the node
 )
 
 // A Test is one test of an experiment.
 type Test struct {
 	Name   string
 	Kind   string
-	Copies []int         // how many at once, each as a test of its own
-	Only   []string      // settings; none: all
-	Limit  time.Duration // after which a trial is ended; 0: ten times what it should take, at least a minute
-	Source string        // paper and table that it follows; "": that of the experiment
+	Copies []int         // numbers of concurrent copies, each of which is a separate test
+	Only   []string      // settings, or all if empty
+	Limit  time.Duration // timeout of a trial, or 0 for ten times the expected duration, at least a minute
+	Source string        // paper and table that it follows, or "" for that of the experiment
 	test.Test
 }
 
-// In reports whether the test is done in a setting.
+// In reports whether the test runs in a setting.
 func (t *Test) In(setting string) bool {
 	return len(t.Only) == 0 || setting == Bare || setting == Control ||
 		slices.Contains(t.Only, strings.TrimSuffix(setting, Again))

@@ -7,8 +7,8 @@ import (
 	"orrery/internal/strict"
 )
 
-// The types of this file are format 1 of lab/*.toml: what may be written, under which key. Pointers
-// are nil where nothing was written.
+// The types of this file are format 1 of lab/*.toml: the permitted keys and their types. A pointer
+// is nil if the key is absent.
 
 type file struct {
 	Format      *int         `toml:"format"`
@@ -48,7 +48,7 @@ type settingTable struct {
 	Missing    *string      `toml:"missing"`
 }
 
-// testTable is what a test has whatever its kind; the options of the kind are beside it.
+// testTable holds the keys of every test. The options of its kind are in the same table.
 type testTable struct {
 	Kind   string         `toml:"kind"`
 	Copies *copies        `toml:"copies"`
@@ -57,13 +57,13 @@ type testTable struct {
 	Source string         `toml:"source"`
 }
 
-// maxCopies bounds how many copies of a test run at once: each is a node.
+// maxCopies limits the number of concurrent copies of a test. Each copy is a node.
 const maxCopies = 64
 
-// copies is written as a number or as a list of numbers.
+// copies is a number or a list of numbers.
 type copies []int
 
-// Parse takes both forms.
+// Parse parses both forms.
 func (c *copies) Parse(value any) *problem.Problem {
 	items, ok := value.([]any)
 	if !ok {

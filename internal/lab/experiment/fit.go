@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// fit checks what settings and tests have to do with one another.
+// fit checks the rules that involve both settings and tests.
 func (r *reading) fit() {
 	e := r.experiment
 	for i := range e.Tests {
@@ -30,7 +30,7 @@ func (r *reading) fit() {
 	}
 }
 
-// hidden returns the setting that is called as the node of a copy of another is, if there is one.
+// hidden returns the setting whose name equals the node name of another setting's copy, or "".
 func (r *reading) hidden(setting string, copies int) string {
 	for _, s := range r.experiment.Settings {
 		for n := 2; n <= copies; n++ {
@@ -42,7 +42,7 @@ func (r *reading) hidden(setting string, copies int) string {
 	return ""
 }
 
-// otherThan says how a test is confined to settings that take several copies.
+// otherThan returns the key that restricts a test to the settings that permit several copies.
 func otherThan(settings []Setting, not string, copies int) string {
 	var names []string
 	for _, s := range settings {

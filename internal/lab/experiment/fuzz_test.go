@@ -12,8 +12,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// FuzzParse shows that no text makes Parse panic, that every mistake says where and what, and that
-// an experiment without mistakes is whole.
+// FuzzParse checks that no text makes Parse panic, that every mistake has a place and a
+// description, and that an experiment without mistakes is complete.
 func FuzzParse(f *testing.F) {
 	paths, _ := filepath.Glob("testdata/*valid-*.toml")
 	for _, path := range paths {
@@ -25,7 +25,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(defaultText)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		// The fuzzer takes no notice of a loop without end.
+		// The fuzzer does not detect endless loops.
 		defer time.AfterFunc(10*time.Second, func() { panic("no end with " + strconv.Quote(string(text))) }).Stop()
 		for _, read := range []func(string, []byte) (*Experiment, error){parse, parseAnywhere} {
 			e, err := read("x.toml", text)

@@ -11,14 +11,14 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// What holds where nothing is written, and the bounds of what may be.
+// The default values and the limits of keys.
 const (
 	defaultRounds = 10
 	defaultMost   = 30
 	defaultWidth  = 0.06
 	defaultSuite  = "bookworm"
 
-	leastRounds = 5 // fewer give no interval
+	leastRounds = 5 // with fewer rounds there is no interval
 	maxRounds   = 1000
 	leastWidth  = 0.001
 	maxWidth    = 2
@@ -27,10 +27,10 @@ const (
 	maxQuiet     = 24 * time.Hour
 )
 
-// suite is the name of a release of Debian, as package site/check has it.
+// suite matches the name of a Debian release, as in package site/check.
 var suite = pattern.New(`^[a-z][a-z0-9-]*$`)
 
-// head fills in all that is not a setting or a test.
+// head fills in everything except settings and tests.
 func (r *reading) head() {
 	e, f := r.experiment, &r.file
 	e.Name = strings.TrimSuffix(filepath.Base(r.path), Suffix)
@@ -74,17 +74,18 @@ func (r *reading) head() {
 	}
 }
 
-// must tells that the value of a key is not as it must be, unless something was said of it already.
+// must reports a mistake in the value of a key unless ok, or unless there is a mistake already.
 func (r *reading) must(key string, ok bool, p *problem.Problem) {
 	if at := r.root.At(key); !ok && !r.bad[at] {
 		r.wrong(at, p)
 	}
 }
 
-// unfit characters in a path would be read as something else by those who are told of it.
+// unfit reports whether a character of a path has a special meaning for the programs that use the
+// path.
 func unfit(c rune) bool { return c < ' ' || c == 0x7f || strings.ContainsRune(`"'\:,`, c) }
 
-// valueOf returns what was written, or what holds otherwise.
+// valueOf returns the written value, or the default if there is none.
 func valueOf[T any](written *T, otherwise T) T {
 	if written == nil {
 		return otherwise

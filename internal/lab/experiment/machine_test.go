@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestOn: a host that cannot have a setting is told with what it lacks, and one that emulates
-// processors with that.
+// TestOn: a setting that the host does not support says what is missing, and an emulated one is
+// marked.
 func TestOn(t *testing.T) {
 	e, err := parse("x.toml", []byte(
 		"again = \"none\"\n[setting.veth]\n[setting.kvm]\nengine = \"kvm\"\n[setting.docker]\nengine = \"docker\"\n[test.x]\nkind = \"echo\"\n"))
@@ -51,8 +51,8 @@ func TestOn(t *testing.T) {
 	}
 }
 
-// TestDisks: a setting of partitions has as many nodes as there are devices, and without any it is
-// missing, as in the paper's table that it follows.
+// TestDisks: a setting with partitions has as many nodes as there are devices. Without devices it
+// is marked as missing, as in the paper's table.
 func TestDisks(t *testing.T) {
 	const head = "[setting.file]\nengine = \"kvm\"\ndisk = \"file\"\ncache = \"writeback\"\n[setting.partition]\nengine = \"kvm\"\ndisk = \"partition\"\n"
 	const test = "[test.x]\nkind = \"echo\"\ncopies = [1, 2]\n"
@@ -81,8 +81,8 @@ func TestDisks(t *testing.T) {
 	}
 }
 
-// TestCached: a setting with a disk has no cache of the host's unless it asks for one, and what
-// goes through the memory of the host says so.
+// TestCached: a setting with a disk does not use the host's cache unless it says so, and Cached
+// returns the reason for any caching.
 func TestCached(t *testing.T) {
 	const head = "again = \"none\"\n[test.x]\nkind = \"echo\"\n[setting.a]\n"
 	for keys, want := range map[string]struct{ cache, why string }{

@@ -9,14 +9,14 @@ import (
 	"orrery/internal/strict"
 )
 
-// mistakes are those that are found in a file.
+// mistakes collects the mistakes in a file.
 type mistakes struct {
 	path string
 	all  []told
-	bad  map[*strict.Node]bool // what has been told to be wrong: no rule need look at it
+	bad  map[*strict.Node]bool // nodes with a mistake, which other rules need not check
 }
 
-// A told mistake knows its line.
+// A told mistake has a line number.
 type told struct {
 	*problem.Problem
 	line int
@@ -26,7 +26,7 @@ func mistake(format string, args ...any) *problem.Problem {
 	return problem.New(problem.Mistake, format, args...)
 }
 
-// wrong adds a mistake at a place of the file.
+// wrong adds a mistake at a place in the file.
 func (m *mistakes) wrong(at *strict.Node, p *problem.Problem) {
 	if m.bad == nil {
 		m.bad = map[*strict.Node]bool{}
@@ -35,7 +35,7 @@ func (m *mistakes) wrong(at *strict.Node, p *problem.Problem) {
 	m.all = append(m.all, told{p.At(fmt.Sprintf("%s:%d", m.path, at.Line)), at.Line})
 }
 
-// sorted returns the mistakes by line, each once.
+// sorted returns the mistakes by line, without duplicates.
 func (m *mistakes) sorted() problem.List {
 	slices.SortStableFunc(m.all, func(a, b told) int { return cmp.Compare(a.line, b.line) })
 	var list problem.List

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/site"
 )
 
-// TestModel sees that everything that valid-full.toml says comes into the model.
+// TestModel checks that everything in valid-full.toml gets into the model.
 func TestModel(t *testing.T) {
 	text, err := os.ReadFile("testdata/valid-full.toml")
 	if err != nil {
@@ -66,7 +66,7 @@ func TestModel(t *testing.T) {
 	}); !reflect.DeepEqual(tests[0], want) {
 		t.Errorf("got  %+v\nwant %+v", tests[0], want)
 	}
-	// What is not written stays as New has set it.
+	// Options that are not in the file keep the values from New.
 	if second := tests[1].Test.(*echo); !reflect.DeepEqual(second.Streams, []int{1}) || second.Every != time.Second ||
 		second.Level != 7 {
 		t.Errorf("%+v", second)

@@ -7,8 +7,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Of returns the part of the experiment that has only the tests with these names, in the order of
-// the file, and only the settings that these tests measure; without names, the experiment itself.
+// Of returns the part of the experiment with the named tests, in the order of the file, and only
+// the settings in which they run. Without names it returns the experiment itself.
 func (e *Experiment) Of(names []string) (*Experiment, error) {
 	if len(names) == 0 {
 		return e, nil
@@ -43,7 +43,7 @@ func (e *Experiment) Of(names []string) (*Experiment, error) {
 	return &part, nil
 }
 
-// measures reports whether some test is done in a setting.
+// measures reports whether any test runs in a setting.
 func (e *Experiment) measures(setting string) bool {
 	for i := range e.Tests {
 		if e.Tests[i].In(setting) {

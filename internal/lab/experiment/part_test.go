@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOf: a part of an experiment has the tests that are named, in the order of the file, the
-// settings that they measure, and a twin of a container.
+// TestOf: a part of an experiment has the named tests in the order of the file, the settings in
+// which they run, and a twin of a container.
 func TestOf(t *testing.T) {
 	const text = "[setting.veth]\n[setting.mac]\nnetwork = \"macvlan\"\n[setting.none]\nmissing = \"it is not here\"\n" +
 		"[test.a]\nkind = \"echo\"\nonly = [\"veth\"]\n[test.b]\nkind = \"echo\"\nonly = [\"mac\"]\n[test.c]\nkind = \"echo\"\n"

@@ -15,19 +15,20 @@ import (
 	"orrery/internal/tree"
 )
 
-// format is the one that the types in file.go describe.
+// format is the version that the types in file.go describe.
 const format = 1
 
-// Suffix ends the name of every experiment's file.
+// Suffix is the file name suffix of experiments.
 const Suffix = ".toml"
 
-// maxFile bounds what is read: an experiment is written by hand.
+// maxFile limits the size of an experiment's file.
 const maxFile = 1 << 20
 
 //go:embed default.toml
 var defaultText []byte
 
-// Default is the experiment of `orrery lab run` without a file: a container against the bare host.
+// Default returns the experiment of `orrery lab run` without a file: a container against the bare
+// host.
 func Default() *Experiment {
 	e, err := Parse("default"+Suffix, defaultText, "")
 	if err != nil {
@@ -36,9 +37,8 @@ func Default() *Experiment {
 	return e
 }
 
-// Read reads an experiment's file. Its error is a problem.List of every mistake that there is.
-// Processors are those of the host that is to measure, as the kernel lists them, or "" if they are
-// not known.
+// Read reads an experiment's file. Its error is a problem.List of all mistakes. processors are
+// those of the measured host, as listed by the kernel, or "" if unknown.
 func Read(path, processors string) (*Experiment, error) {
 	text, err := tree.ReadFile(path, maxFile)
 	switch {
@@ -54,7 +54,7 @@ func Read(path, processors string) (*Experiment, error) {
 	return Parse(path, text, processors)
 }
 
-// absent tells what is near a file that is not there.
+// absent returns an error for a missing file, with the names of other experiments nearby.
 func absent(path string) *problem.Problem {
 	p := mistake("there is no such experiment").At(path)
 	dir := filepath.Dir(path)
@@ -74,7 +74,8 @@ func absent(path string) *problem.Problem {
 	return p.Try("orrery lab run --show prints one to begin with")
 }
 
-// Parse reads an experiment from the text of its file; the path is for its name and for messages.
+// Parse reads an experiment from the text of its file. The path determines its name and is used in
+// messages.
 func Parse(path string, text []byte, processors string) (*Experiment, error) {
 	r := reading{mistakes: mistakes{path: path}, processors: processors, kinds: all.Kinds(),
 		experiment: &Experiment{Text: text}}
@@ -85,10 +86,10 @@ func Parse(path string, text []byte, processors string) (*Experiment, error) {
 	return r.experiment, nil
 }
 
-// A reading is one reading of a file.
+// A reading is the state while a file is read.
 type reading struct {
 	mistakes
-	processors string // of the host; "": not known
+	processors string // of the host, or "" if unknown
 	kinds      map[string]all.New
 	root       *strict.Node
 	file       file
@@ -115,7 +116,8 @@ func (r *reading) read(text []byte) {
 	r.again()
 }
 
-// name is a legal name of an experiment, a setting or a test: nodes and directories are called by it.
+// name matches a legal name of an experiment, a setting or a test, which is also used for nodes and
+// directories.
 var name = pattern.New(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // legal checks a name.
@@ -131,7 +133,7 @@ func (r *reading) legal(at *strict.Node, kind, given string) bool {
 	return false
 }
 
-// cured makes a name legal, if it can.
+// cured returns a similar legal name, if possible.
 func cured(given string) string {
 	return strings.Trim(strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the .want files anew")
 
-// echo is a kind with an option of each type.
+// echo is a kind of test with an option of each type.
 type echo struct {
 	Streams []int         `toml:"streams"`
 	Every   time.Duration `toml:"every"`
@@ -71,7 +71,7 @@ func newEcho(decode func(any) error) (test.Test, error) {
 	return e, wrong.OrNil()
 }
 
-// plain is a kind without options, that does not ask for any.
+// newPlain creates a test of a kind that does not decode any options.
 func newPlain(func(any) error) (test.Test, error) { return &echo{}, nil }
 
 func parse(path string, text []byte) (*Experiment, error) {

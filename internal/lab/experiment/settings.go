@@ -12,15 +12,15 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// elsewhere are engines that are known, and that this Orrery does not have: an experiment with one
-// runs without that setting, and the report says so.
+// missingEngines returns known engines that this version of Orrery does not support. An experiment
+// with one runs without that setting, and the report says so.
 func missingEngines() map[string]string {
 	return map[string]string{
 		"openvz": "OpenVZ", "vserver": "Linux-VServer", "incus": "Incus", "proxmox": "Proxmox VE", "docker": "Docker",
 	}
 }
 
-// networks are those of containers, and those that are known and not here: with the reason.
+// networks returns the networks of containers, and known but unsupported ones with the reason.
 func networks() (here []string, missing map[string]string) {
 	return []string{Veth, Routed, Macvlan, Exclusive}, map[string]string{
 		"sriov": "a virtual function of an SR-IOV NIC cannot be made by this Orrery yet; exclusive with interface = \"…\" takes one that is there",
@@ -44,10 +44,10 @@ func (r *reading) settings() {
 	r.limits()
 }
 
-// maxTables bounds settings, each of which has a network of its own, and tests.
+// maxTables limits the number of settings, each of which has a network, and of tests.
 const maxTables = 100
 
-// tables returns the names of the tables within one, which may not have been written.
+// tables returns the names of the tables within a table, which may be absent.
 func (r *reading) tables(at *strict.Node, what, example string) []string {
 	if at == nil {
 		return nil
@@ -113,7 +113,7 @@ func (r *reading) engine(at *strict.Node, s *Setting) {
 	}
 }
 
-// card returns the network of a setting that names none.
+// card returns the default network of an engine.
 func card(engine string) string {
 	switch engine {
 	case site.KVM:
@@ -124,7 +124,7 @@ func card(engine string) string {
 	return Veth
 }
 
-// interfaceName is what the kernel takes for one.
+// interfaceName matches names that the kernel accepts.
 var interfaceName = pattern.New(`^[^\s/:"'\\]{1,15}$`)
 
 func (r *reading) network(at *strict.Node, s *Setting) {
@@ -164,7 +164,7 @@ func (r *reading) network(at *strict.Node, s *Setting) {
 	}
 }
 
-// choose names the nearest of what may be written, or all of it.
+// choose adds the nearest permitted value to a mistake, or all of them.
 func choose(p *problem.Problem, given string, all []string) *problem.Problem {
 	if nearest := problem.Nearest(given, all); nearest != "" {
 		return p.Try("did you mean %q?", nearest)
@@ -172,8 +172,8 @@ func choose(p *problem.Problem, given string, all []string) *problem.Problem {
 	return p.Try("known: %s", strings.Join(all, ", "))
 }
 
-// engineOf returns the engine by whose rules a setting is looked at: the limits of one that is not
-// here are those of a container.
+// engineOf returns the engine whose rules apply to a setting. For an unsupported engine, these are
+// the rules of containers.
 func engineOf(s Setting) string {
 	if s.Virtual() {
 		return s.Engine
@@ -181,7 +181,7 @@ func engineOf(s Setting) string {
 	return site.LXC
 }
 
-// limits has the rules of sites look at the nodes that settings will be, and at their image.
+// limits checks the future nodes of the settings and their image by the rules for sites.
 func (r *reading) limits() {
 	s := &site.Site{Name: "lab", Hosts: []site.Host{{Name: "local", Address: "local"}}, Images: []site.Image{
 		{Name: "debian", Suite: defaultSuite, Components: r.experiment.Components, Packages: r.experiment.Packages}}}
@@ -199,7 +199,7 @@ func (r *reading) limits() {
 		}
 		if len(m.Key) > 2 && m.Key[0] == "node" {
 			key := m.Key[len(m.Key)-1]
-			if key == "vm" { // of which a setting has one key
+			if key == "vm" { // a setting has only one key of it
 				key = "cpu"
 			}
 			at = at.At(key)
@@ -211,7 +211,7 @@ func (r *reading) limits() {
 	r.pins()
 }
 
-// pins finds processors that the host does not have.
+// pins reports processors that the host does not have.
 func (r *reading) pins() {
 	if r.processors == "" {
 		return

@@ -15,7 +15,7 @@ import (
 // tests reads [test.*].
 func (r *reading) tests() {
 	names := r.tables(r.file.Tests, "test", "[test.net]")
-	known := strict.Keys(&r.file) // "most" is near to "test", and no mistake
+	known := strict.Keys(&r.file) // "most" is similar to "test", but correct
 	misspelt := slices.ContainsFunc(r.root.Order, func(key string) bool {
 		return !slices.Contains(known, key) && problem.Nearest(key, []string{"test"}) != ""
 	})
@@ -31,10 +31,10 @@ func (r *reading) tests() {
 	}
 }
 
-// known are the kinds of tests.
+// known returns the kinds of tests.
 func (r *reading) known() []string { return slices.Sorted(maps.Keys(r.kinds)) }
 
-// test reads one test. The keys of every test and the options of its kind stand beside each other in one table.
+// test reads one test. Its table contains the keys of every test and the options of its kind.
 func (r *reading) test(key string, at *strict.Node) (Test, bool) {
 	var own testTable
 	kind, _ := at.At("kind").Value.(string)
@@ -74,7 +74,7 @@ func (r *reading) test(key string, at *strict.Node) (Test, bool) {
 	return t, len(r.all) == before
 }
 
-// noKind tells that a test is of no kind that there is.
+// noKind reports that a test has no kind, or an unknown one.
 func (r *reading) noKind(key, kind string, at *strict.Node) {
 	written, ok := at.Keys["kind"]
 	switch {
@@ -94,11 +94,11 @@ func (r *reading) noKind(key, kind string, at *strict.Node) {
 	}
 }
 
-// firstWord finds the key with which a kind begins what it says of its options.
+// firstWord matches the key at the beginning of a kind's message about its options.
 var firstWord = pattern.New(`^[a-z_0-9]+`)
 
-// refused tells what a kind says of its options, each mistake at the line of the key with which it
-// begins or which it says it is at.
+// refused reports a kind's mistakes about its options, each at the line of the key with which it
+// begins, or which it names with At.
 func (r *reading) refused(at *strict.Node, err error) {
 	var list problem.List
 	var one *problem.Problem
@@ -121,7 +121,7 @@ func (r *reading) refused(at *strict.Node, err error) {
 	}
 }
 
-// only checks the settings to which a test is confined.
+// only checks the settings to which a test is restricted.
 func (r *reading) only(at *strict.Node, t *Test) {
 	where, written := at.Keys["only"]
 	if !written || r.bad[where] {
@@ -152,7 +152,7 @@ func (r *reading) only(at *strict.Node, t *Test) {
 	}
 }
 
-// limit checks that trials can be done within theirs.
+// limit checks that a trial's timeout is not shorter than its expected duration.
 func (r *reading) limit(at *strict.Node, t *Test) {
 	if t.Test == nil { // its options have mistakes
 		return

@@ -7,13 +7,13 @@ import (
 	"orrery/internal/strict"
 )
 
-// Once is the number of rounds of an instance where nodes are never made anew.
+// Once is the number of rounds per instance if nodes are never recreated.
 const Once = 1 << 30
 
-// perInstance is written as a number, as "auto", which is 0, or as "none", which is Once.
+// perInstance is a number, or "auto", which is 0, or "none", which is Once.
 type perInstance int
 
-// Parse takes both forms.
+// Parse parses all forms.
 func (p *perInstance) Parse(value any) *problem.Problem {
 	switch v := value.(type) {
 	case string:
@@ -35,10 +35,10 @@ func (p *perInstance) Parse(value any) *problem.Problem {
 		Try("1: nodes are made anew for every round; \"auto\": as often as it is worth; \"none\": never, and nothing is decided")
 }
 
-// waitTimeout is written as a duration or as "none", which is 0.
+// waitTimeout is a duration, or "none", which is 0.
 type waitTimeout time.Duration
 
-// Parse takes both forms.
+// Parse parses both forms.
 func (p *waitTimeout) Parse(value any) *problem.Problem {
 	text, _ := value.(string)
 	d, err := time.ParseDuration(text)

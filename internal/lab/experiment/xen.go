@@ -7,7 +7,7 @@ import (
 	"orrery/internal/strict"
 )
 
-// xen checks what only guests of Xen have, and what they have not.
+// xen checks the keys for guests of Xen, and those that such guests do not support.
 func (r *reading) xen(at *strict.Node, s *Setting) {
 	switch where := at.At("type"); {
 	case r.bad[where] || s.Type == "":

@@ -12,21 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Directory is one on a file system that is measured.
+// A Directory is a directory on the measured file system.
 type Directory struct {
-	Path    string   `json:"path"`
-	Mount   string   `json:"mount,omitempty"`  // where its file system is mounted
-	Source  string   `json:"source,omitempty"` // device, or what stands for it
-	Block   string   `json:"block,omitempty"`  // whole device below, by its name in Blocks; "": none, or several
+	Path   string `json:"path"`
+	Mount  string `json:"mount,omitempty"`  // where its file system is mounted
+	Source string `json:"source,omitempty"` // device, or what takes its place
+	// name in Blocks of the whole device below, or "" if there is none or several
+	Block   string   `json:"block,omitempty"`
 	Type    string   `json:"type,omitempty"`
 	Options []string `json:"options,omitempty"` // of the mount and the file system
 	Size    int64    `json:"size,omitempty"`    // bytes
-	Free    int64    `json:"free,omitempty"`    // bytes, for those who are not root
+	Free    int64    `json:"free,omitempty"`    // bytes, for users other than root
 	Direct  bool     `json:"direct"`            // O_DIRECT works there
-	Why     string   `json:"why,omitempty"`     // if it does not
+	Why     string   `json:"why,omitempty"`     // why it does not
 }
 
-// directory looks at the file system of a directory, which need not be there yet.
+// directory examines the file system of a directory, which need not exist.
 func (h host) directory(dir string) *Directory {
 	if dir == "" {
 		return nil
@@ -58,7 +59,7 @@ func (h host) directory(dir string) *Directory {
 	return d
 }
 
-// mountOf returns the mount that a path is on: the longest, and of those the last.
+// mountOf returns the mount of a path: the longest matching one, and of several the last.
 func (h host) mountOf(path string) *procfs.MountInfo {
 	mounts, _ := h.proc.GetMounts()
 	var best *procfs.MountInfo
@@ -88,7 +89,7 @@ func options(m *procfs.MountInfo) []string {
 	return slices.Compact(all)
 }
 
-// blockOf returns the whole device of a number, such as sda for that of sda1.
+// blockOf returns the whole device for a device number, such as sda for that of sda1.
 func (h host) blockOf(number string) string {
 	dir, err := filepath.EvalSymlinks(filepath.Join(h.root, "sys/dev/block", number))
 	if err != nil {
@@ -100,11 +101,12 @@ func (h host) blockOf(number string) string {
 	return filepath.Base(dir)
 }
 
-// TryDirect writes a page with O_DIRECT (open(2)) into a file without a name below a directory, and
-// says why that does not work. Some file systems let such a file be opened and fail only then.
+// TryDirect writes a page with O_DIRECT (open(2)) to an unnamed file in a directory, and returns
+// the error if that fails. On some file systems, opening such a file succeeds and only writing
+// fails.
 func TryDirect(dir string) error {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_DIRECT|unix.O_CLOEXEC, 0o600)
-	if err == unix.EOPNOTSUPP || err == unix.EISDIR { // no files without a name there
+	if err == unix.EOPNOTSUPP || err == unix.EISDIR { // no unnamed files there
 		fd, err = openNamed(dir)
 	}
 	if err != nil {
@@ -120,12 +122,12 @@ func TryDirect(dir string) error {
 	return nil
 }
 
-// openNamed makes a file with O_DIRECT that has lost its name when it is given back.
+// openNamed opens a file with O_DIRECT and unlinks it.
 func openNamed(dir string) (int, error) {
 	path := filepath.Join(dir, fmt.Sprintf(".orrery-direct-%d", os.Getpid()))
 	fd, err := unix.Open(path, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_DIRECT|unix.O_CLOEXEC, 0o600)
 	if !os.IsExist(err) {
-		_ = unix.Unlink(path) // a file system may make it before it refuses O_DIRECT
+		_ = unix.Unlink(path) // a file system may create the file before it refuses O_DIRECT
 	}
 	return fd, err
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Block is a block device with something on it.
+// A Block is a block device with a nonzero size.
 type Block struct {
 	Name       string `json:"name"`
 	Model      string `json:"model,omitempty"`
@@ -13,9 +13,9 @@ type Block struct {
 	Rotational bool   `json:"rotational"`
 	Scheduler  string `json:"scheduler,omitempty"`
 	Cache      string `json:"cache,omitempty"`      // "write back" or "write through"
-	Sector     int64  `json:"sector,omitempty"`     // bytes, logical: the least that direct I/O takes
+	Sector     int64  `json:"sector,omitempty"`     // logical, in bytes: the smallest unit of direct I/O
 	Physical   int64  `json:"physical,omitempty"`   // bytes
-	Requests   int64  `json:"requests,omitempty"`   // queue
+	Requests   int64  `json:"requests,omitempty"`   // length of the queue
 	ReadAhead  int64  `json:"read_ahead,omitempty"` // KiB
 	Backing    string `json:"backing,omitempty"`    // file of a loop device
 	Driver     string `json:"driver,omitempty"`
@@ -24,7 +24,7 @@ type Block struct {
 func (h host) blocks(f *Facts) {
 	for _, name := range h.names("sys/block") {
 		dir := filepath.Join("sys/block", name)
-		size := h.number(dir+"/size") * 512 // whatever the device has
+		size := h.number(dir+"/size") * 512 // the unit is 512 bytes for every device
 		if size == 0 {                      // a loop device without a file, an empty drive
 			continue
 		}
@@ -41,7 +41,7 @@ func (h host) blocks(f *Facts) {
 	}
 }
 
-// model puts maker and model together; the maker of a virtio disk is only a number.
+// model combines vendor and model. The vendor of a virtio disk is only a number.
 func (h host) model(device string) string {
 	maker := h.read(device + "/vendor")
 	if strings.HasPrefix(maker, "0x") {
@@ -54,5 +54,5 @@ func scheduler(text string) string {
 	if s := chosen(text, "[", "]"); s != "" {
 		return s
 	}
-	return text // some have only "none"
+	return text // some schedulers have only "none"
 }

@@ -1,9 +1,11 @@
-// Package facts reads the facts of a host that affect a measurement: kernel, processors, clock,
-// memory, settings, interfaces and disks. It is kept in a bundle as facts.json, so that a reader
-// years later knows what the figures are of, and package suspect judges them.
+// Package facts reads the facts of a host that affect a measurement.
 //
-// `orrery doctor` (package host) asks another question, whether nodes run here, and answers in
-// words; here are the values. What a host does not tell is left out: no fact is guessed.
+// They are about kernel, processors, clock, memory, settings, interfaces and disks. The bundle
+// stores them as facts.json, so that readers years later know what the figures refer to. Package
+// suspect judges them.
+//
+// `orrery doctor` (package host) answers another question, whether nodes can run here. This package
+// returns only values. If a host does not provide a fact, it is omitted and not guessed.
 package facts
 
 import (
@@ -18,7 +20,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Facts are those of one host.
+// Facts are the facts of one host.
 type Facts struct {
 	Taken      time.Time         `json:"taken"`
 	Host       string            `json:"host"` // its name
@@ -27,7 +29,7 @@ type Facts struct {
 	NUMA       []NUMA            `json:"numa,omitempty"`
 	Memory     Memory            `json:"memory"`
 	Clock      Clock             `json:"clock"`
-	Mitigation map[string]string `json:"mitigation,omitempty"` // by vulnerability, as the kernel words it
+	Mitigation map[string]string `json:"mitigation,omitempty"` // by vulnerability, in the kernel's words
 	Sysctls    map[string]string `json:"sysctls,omitempty"`
 	Virtual    Virtual           `json:"virtual"`
 	Interfaces []Interface       `json:"interfaces,omitempty"`
@@ -38,22 +40,22 @@ type Facts struct {
 	Load       []float64         `json:"load,omitempty"` // means over 1, 5 and 15 minutes
 }
 
-// Options say what to look at.
+// Options select what to read.
 type Options struct {
-	Dir        string   // on the disk that is measured; a file that vanishes is written there. "": none
-	Interfaces []string // of the host; none: all of them
-	Root       string   // where /proc, /sys and /etc are; "": "/". Another is not asked by system calls, only by files
+	Dir        string   // on the measured disk, where a temporary file is written, or "" for none
+	Interfaces []string // interfaces of the host, or none for all
+	Root       string   // directory of /proc, /sys and /etc, or "" for "/"; for any other, no system calls are used
 }
 
-// A host is what facts are read from.
+// A host is the source of facts.
 type host struct {
 	rootFiles
 	proc procfs.FS
-	live bool // it is this machine, which answers system calls
+	live bool // it is this machine, so system calls can be used
 }
 
-// Collect reads the facts of this host. What cannot be read is left out; there is an error only if
-// there is no /proc or if the context ends.
+// Collect reads the facts of this host. Facts that cannot be read are omitted. It returns an error
+// only if there is no /proc or if the context ends.
 func Collect(ctx context.Context, o Options) (Facts, error) {
 	h := host{rootFiles: rootFiles{o.Root}, live: o.Root == "" || o.Root == "/"}
 	if h.live {
@@ -93,15 +95,15 @@ func (h host) load(f *Facts) {
 	}
 }
 
-// Kernel is the running one, and what is around it.
+// Kernel describes the running kernel and its environment.
 type Kernel struct {
 	Release      string `json:"release"`
 	Version      string `json:"version,omitempty"`
 	Machine      string `json:"machine,omitempty"`
 	CommandLine  string `json:"command_line,omitempty"`
 	Distribution string `json:"distribution,omitempty"`
-	Preemption   string `json:"preemption,omitempty"` // as chosen at run time, where that can be read
-	Tainted      string `json:"tainted,omitempty"`    // bits of proc_sys_kernel(5); "0": not
+	Preemption   string `json:"preemption,omitempty"` // as selected at run time, if it can be read
+	Tainted      string `json:"tainted,omitempty"`    // bits as in proc_sys_kernel(5); "0" if not tainted
 }
 
 func (h host) kernel(f *Facts) {
@@ -119,22 +121,23 @@ func (h host) kernel(f *Facts) {
 	}
 }
 
-// Clock is what the kernel tells time by. A virtual machine's, other than tsc, may leave it for each reading.
+// Clock is the kernel's clock source. Reading one other than tsc may cause an exit from a virtual
+// machine.
 type Clock struct {
 	Source    string   `json:"source,omitempty"`
 	Available []string `json:"available,omitempty"`
 }
 
-// Virtual says whether something is below this host.
+// Virtual describes the virtualization of this host.
 type Virtual struct {
-	Machine   bool   `json:"machine"`             // it is a virtual one
-	Kind      string `json:"kind,omitempty"`      // as /sys/hypervisor names it
-	Vendor    string `json:"vendor,omitempty"`    // DMI
-	Product   string `json:"product,omitempty"`   // DMI
-	Container string `json:"container,omitempty"` // it is one itself, of this kind
+	Machine   bool   `json:"machine"`             // it is a virtual machine
+	Kind      string `json:"kind,omitempty"`      // name in /sys/hypervisor
+	Vendor    string `json:"vendor,omitempty"`    // from DMI
+	Product   string `json:"product,omitempty"`   // from DMI
+	Container string `json:"container,omitempty"` // kind of container, if this host is one
 }
 
-// Cgroups are the versions that are mounted.
+// Cgroups describes the mounted cgroup versions.
 type Cgroups struct {
 	Version     string   `json:"version,omitempty"` // "1", "2" or "1 and 2"
 	Controllers []string `json:"controllers,omitempty"`

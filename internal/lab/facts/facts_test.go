@@ -15,7 +15,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// files lays out a root.
+// files creates the files of a root.
 func files(t *testing.T, all map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -82,7 +82,8 @@ power management:
 
 `
 
-// server is a bare machine with one socket of two cores of two threads, a NIC and a disk.
+// server creates the files of a bare machine with one socket, two cores with two threads each, a
+// NIC and a disk.
 func server(t *testing.T) string {
 	all := map[string]string{
 		"proc/cpuinfo": cpuinfo + strings.ReplaceAll(cpuinfo, "processor	: 0", "processor	: 1") +
@@ -242,7 +243,7 @@ func TestTurbo(t *testing.T) {
 	}
 }
 
-// TestNothing: a host that tells nothing has facts all the same, and one without /proc none.
+// TestNothing: a host whose files are missing still has facts, but one without /proc is an error.
 func TestNothing(t *testing.T) {
 	f := collect(t, Options{Root: files(t, map[string]string{"proc/version": "Linux"}), Dir: "/x",
 		Interfaces: []string{"none"}})
@@ -260,7 +261,7 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// TestHere collects the facts of the machine that tests.
+// TestHere collects the facts of this machine.
 func TestHere(t *testing.T) {
 	dir := t.TempDir()
 	f := collect(t, Options{Dir: dir, Interfaces: []string{"lo", "not-there"}})

@@ -8,28 +8,28 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// An Interface is one of the host's, in the network namespace of the lab.
+// An Interface is an interface of the host in the lab's network namespace.
 type Interface struct {
 	Name   string `json:"name"`
-	Driver string `json:"driver,omitempty"` // "veth", "bridge" … for those without a device
-	// Version is the driver's, and Firmware the device's.
+	Driver string `json:"driver,omitempty"` // "veth", "bridge" … for interfaces without a device
+	// Version is that of the driver, and Firmware that of the device.
 	Version  string `json:"version,omitempty"`
 	Firmware string `json:"firmware,omitempty"`
 	Bus      string `json:"bus,omitempty"`
 	MTU      int    `json:"mtu"`
-	Speed    int64  `json:"speed,omitempty"` // bit/s; 0: it does not tell
+	Speed    int64  `json:"speed,omitempty"` // bit/s, or 0 if unknown
 	Duplex   string `json:"duplex,omitempty"`
 	State    string `json:"state,omitempty"`
-	Master   string `json:"master,omitempty"` // bridge or bond that it belongs to
+	Master   string `json:"master,omitempty"` // bridge or bond of which it is a part
 	Queues   Queues `json:"queues,omitzero"`
 	Ring     *Ring  `json:"ring,omitempty"`
-	// Offloads are the features that are on, by the kernel's names, such as "rx-gro".
+	// Offloads are the enabled features, with the kernel's names, such as "rx-gro".
 	Offloads   []string `json:"offloads,omitempty"`
-	Interrupts int      `json:"interrupts,omitempty"` // lines of its device; 0: none of its own
+	Interrupts int      `json:"interrupts,omitempty"` // interrupt lines of its device, or 0 if it has none
 	NUMA       string   `json:"numa,omitempty"`
 }
 
-// Queues are how many there are.
+// Queues are the numbers of queues.
 type Queues struct {
 	Receive int `json:"rx,omitempty"`
 	Send    int `json:"tx,omitempty"`
@@ -43,10 +43,10 @@ type Ring struct {
 	MaxSend    uint32 `json:"tx_most"`
 }
 
-// Has reports whether an offload is on.
+// Has reports whether an offload is enabled.
 func (i Interface) Has(offload string) bool { return slices.Contains(i.Offloads, offload) }
 
-// Interface returns the one of a name.
+// Interface returns the interface with a name, or false.
 func (f Facts) Interface(name string) (Interface, bool) {
 	for _, i := range f.Interfaces {
 		if i.Name == name {
@@ -56,7 +56,7 @@ func (f Facts) Interface(name string) (Interface, bool) {
 	return Interface{}, false
 }
 
-// interfaces returns those that are named, or all. One that is not there is left out.
+// interfaces returns the named interfaces, or all. Missing interfaces are omitted.
 func (h host) interfaces(names []string) []Interface {
 	if len(names) == 0 {
 		names = h.names("sys/class/net")
@@ -71,7 +71,7 @@ func (h host) interfaces(names []string) []Interface {
 	var all []Interface
 	for _, name := range names {
 		dir := filepath.Join("sys/class/net", name)
-		if !h.has(dir + "/mtu") { // not there, or no interface, as bonding_masters
+		if !h.has(dir + "/mtu") { // missing, or not an interface, such as bonding_masters
 			continue
 		}
 		i := h.interfaceFiles(name, dir)
@@ -83,7 +83,7 @@ func (h host) interfaces(names []string) []Interface {
 	return all
 }
 
-// interfaceFiles reads what /sys tells.
+// interfaceFiles reads the facts in /sys.
 func (h host) interfaceFiles(name, dir string) Interface {
 	i := Interface{
 		Name: name, MTU: int(h.number(dir + "/mtu")), Duplex: h.read(dir + "/duplex"), State: h.read(dir + "/operstate"),
@@ -91,14 +91,14 @@ func (h host) interfaceFiles(name, dir string) Interface {
 		NUMA:   h.read(dir + "/device/numa_node"),
 		Queues: Queues{len(h.find(dir + "/queues/rx-*")), len(h.find(dir + "/queues/tx-*"))},
 	}
-	if speed := h.number(dir + "/speed"); speed > 0 { // Mbit/s; -1: unknown
+	if speed := h.number(dir + "/speed"); speed > 0 { // Mbit/s, or -1 if unknown
 		i.Speed = speed * 1e6
 	}
 	i.Interrupts = h.interrupts(dir + "/device")
-	if i.NUMA == "-1" { // none
+	if i.NUMA == "-1" { // no NUMA node
 		i.NUMA = ""
 	}
-	if i.Driver == "" { // the kind of one without a device is in its uevent, where it has any
+	if i.Driver == "" { // the kind of an interface without a device is in its uevent file, if any
 		for line := range strings.Lines(h.read(dir + "/uevent")) {
 			if kind, ok := strings.CutPrefix(line, "DEVTYPE="); ok {
 				i.Driver = strings.TrimSpace(kind)
@@ -108,7 +108,7 @@ func (h host) interfaceFiles(name, dir string) Interface {
 	return i
 }
 
-// interrupts counts the lines of a device. Virtio's hangs below the PCI device that has them.
+// interrupts counts the interrupt lines of a device. For virtio, the PCI device above has them.
 func (h host) interrupts(device string) int {
 	real, err := filepath.EvalSymlinks(filepath.Join(h.root, device))
 	if err != nil {
@@ -122,7 +122,7 @@ func (h host) interrupts(device string) int {
 	return 0
 }
 
-// ask adds what only ethtool(8) knows. Drivers answer only some of its questions.
+// ask adds facts that only ethtool(8) can read. Drivers support only some of the requests.
 func ask(tool *ethtool.Ethtool, i *Interface) {
 	if d, err := tool.DriverInfo(i.Name); err == nil {
 		if d.Driver != "" {

@@ -12,7 +12,7 @@ type Memory struct {
 	Available int64 `json:"available,omitempty"`
 	SwapTotal int64 `json:"swap_total,omitempty"`
 	SwapUsed  int64 `json:"swap_used,omitempty"`
-	// HugePages are those that are set aside, by their size.
+	// HugePages are the reserved pages by their size.
 	HugePages   []HugePages `json:"huge_pages,omitempty"`
 	Transparent string      `json:"transparent_huge_pages,omitempty"`
 }
@@ -24,12 +24,12 @@ type HugePages struct {
 	Free  int64 `json:"free"`
 }
 
-// NUMA is a node of memory with the processors next to it.
+// NUMA is a memory node with its local processors.
 type NUMA struct {
 	ID         int    `json:"id"`
-	Processors string `json:"processors"` // a list as the kernel writes it
+	Processors string `json:"processors"` // list in the kernel's format
 	Memory     int64  `json:"memory,omitempty"`
-	Distance   []int  `json:"distance,omitempty"` // to each node; 10: itself
+	Distance   []int  `json:"distance,omitempty"` // to each node; 10 is the distance to itself
 }
 
 func (h host) memory(f *Facts) {

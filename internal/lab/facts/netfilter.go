@@ -7,13 +7,14 @@ import (
 	"github.com/google/nftables"
 )
 
-// Netfilter is what packets of the host itself pass, those of its loopback too. Those of a node on
-// a bridge do not.
+// Netfilter is what packets of the host itself pass, including those of its loopback. Packets of a
+// node on a bridge do not pass it.
 type Netfilter struct {
-	Tables   []string `json:"tables,omitempty"` // of nftables with chains for such packets, such as "inet filter"
-	Chains   int      `json:"chains,omitempty"` // those
-	Rules    int      `json:"rules,omitempty"`  // in the tables
-	Legacy   []string `json:"legacy,omitempty"` // tables of iptables' older kind
+	// tables of nftables with chains for such packets, such as "inet filter"
+	Tables   []string `json:"tables,omitempty"`
+	Chains   int      `json:"chains,omitempty"` // number of such chains
+	Rules    int      `json:"rules,omitempty"`  // number of rules in the tables
+	Legacy   []string `json:"legacy,omitempty"` // tables of legacy iptables
 	Tracking bool     `json:"tracking"`         // connections are tracked
 }
 
@@ -33,7 +34,7 @@ func (h host) netfilter(f *Facts) {
 	}
 }
 
-// tables asks the kernel for those of nftables. A kernel without it has none.
+// tables lists the tables of nftables from the kernel. A kernel without nftables has none.
 func (n *Netfilter) tables() {
 	families := map[nftables.TableFamily]string{
 		nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet",

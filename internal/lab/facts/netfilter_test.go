@@ -9,7 +9,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestNetfilter: what packets of the host itself pass is counted, and not what is forwarded or bridged.
+// TestNetfilter: only chains for packets of the host itself count, not those for forwarded or
+// bridged packets.
 func TestNetfilter(t *testing.T) {
 	if !need.Alone(t, "--net") {
 		return
@@ -39,7 +40,7 @@ func TestNetfilter(t *testing.T) {
 	expect(t, "two tables", got, Netfilter{Tables: []string{"inet filter", "ip mangle"}, Chains: 2, Rules: 4})
 }
 
-// TestNetfilterFiles: what only files tell.
+// TestNetfilterFiles: the facts that are only in files.
 func TestNetfilterFiles(t *testing.T) {
 	root := files(t, map[string]string{
 		"proc/stat": "", "proc/net/ip_tables_names": "nat\nfilter\n", "proc/net/ip6_tables_names": "",

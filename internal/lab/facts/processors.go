@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// Processors are what computes.
+// Processors describes the host's processors.
 type Processors struct {
 	Model     string  `json:"model,omitempty"`
 	Vendor    string  `json:"vendor,omitempty"`
 	Family    string  `json:"family,omitempty"` // family, model and stepping, as in 6/85/7
 	Microcode string  `json:"microcode,omitempty"`
-	Clock     float64 `json:"clock,omitempty"` // Hz of the first, when it was looked at
+	Clock     float64 `json:"clock,omitempty"` // of the first processor in Hz, when it was read
 	Cache     string  `json:"cache,omitempty"` // of the last level
 	Sockets   int     `json:"sockets,omitempty"`
 	Cores     int     `json:"cores,omitempty"`
 	Threads   int     `json:"threads,omitempty"` // online
-	Online    string  `json:"online,omitempty"`  // a list as the kernel writes it
+	Online    string  `json:"online,omitempty"`  // list in the kernel's format
 	Isolated  string  `json:"isolated,omitempty"`
 	NoTicks   string  `json:"no_ticks,omitempty"` // nohz_full
-	// SMT says whether cores run several threads at once: "on", "off", "notsupported" …; "": the
-	// kernel does not tell.
+	// SMT is whether cores run several threads: "on", "off", "notsupported" …, or "" if the kernel
+	// does not report it.
 	SMT      string     `json:"smt,omitempty"`
-	Siblings [][]int    `json:"siblings,omitempty"` // threads that share a core, where there are several
+	Siblings [][]int    `json:"siblings,omitempty"` // threads that share a core, for cores with several
 	Scaling  []Scaling  `json:"scaling,omitempty"`
 	Turbo    Turbo      `json:"turbo,omitempty"`
 	Idle     IdleDriver `json:"idle,omitzero"`
@@ -31,7 +31,7 @@ type Processors struct {
 	Flags    []string   `json:"flags,omitempty"`
 }
 
-// Scaling is how the clock of some processors is chosen.
+// Scaling is how the clock frequency of some processors is controlled.
 type Scaling struct {
 	Processors []int  `json:"processors"`
 	Driver     string `json:"driver,omitempty"`
@@ -41,17 +41,17 @@ type Scaling struct {
 	Most       int64  `json:"most,omitempty"`       // kHz
 }
 
-// Turbo says whether processors may go above their nominal clock, and by which file.
+// Turbo is whether processors may exceed their nominal clock, and which interface controls it.
 type Turbo string
 
-// What there is. The empty string means that the host does not tell, as virtual machines do not.
+// The values of Turbo. It is empty if the host does not report it, as in virtual machines.
 const (
 	TurboOnIntel Turbo = "on (intel_pstate)"
 	TurboOn      Turbo = "on (cpufreq)"
 	TurboOff     Turbo = "off"
 )
 
-// IdleDriver is what puts idle processors to sleep; deep sleep costs latency.
+// IdleDriver is the driver that puts idle processors to sleep. Deep sleep states increase latency.
 type IdleDriver struct {
 	Driver   string `json:"driver,omitempty"`
 	Governor string `json:"governor,omitempty"`
@@ -70,7 +70,7 @@ func (h host) processors(f *Facts) {
 	p.Scaling = h.scaling()
 }
 
-// cpuinfo takes what /proc/cpuinfo says of the first processor; the others are taken to be like it.
+// cpuinfo reads the first processor in /proc/cpuinfo. The others are assumed to be equal.
 func (h host) cpuinfo(p *Processors) {
 	all, err := h.proc.CPUInfo()
 	if err != nil || len(all) == 0 {
@@ -103,8 +103,8 @@ func (h host) topology(p *Processors) {
 	p.Sockets, p.Cores = len(sockets), len(cores)
 }
 
-// turbo asks intel_pstate first, whose file is the other way round than that of cpufreq (the
-// kernel's Documentation/admin-guide/pm).
+// turbo tries intel_pstate first. Its file has the inverse meaning of that of cpufreq (the kernel's
+// Documentation/admin-guide/pm).
 func (h host) turbo() Turbo {
 	switch h.read(cpuDir + "/intel_pstate/no_turbo") {
 	case "0":
@@ -121,7 +121,7 @@ func (h host) turbo() Turbo {
 	return ""
 }
 
-// scaling returns the policies of cpufreq, one for all processors that are alike in it.
+// scaling returns the policies of cpufreq, one for each group of processors with equal values.
 func (h host) scaling() []Scaling {
 	var all []Scaling
 	index := map[string]int{}

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// rootFiles are the files below a root.
+// rootFiles reads files below a root directory.
 type rootFiles struct{ root string }
 
-// read returns the text of a file, trimmed; "": there is none.
+// read returns the trimmed text of a file, or "" if there is none.
 func (f rootFiles) read(path string) string {
 	text, _ := os.ReadFile(filepath.Join(f.root, path))
 	return strings.TrimSpace(string(text))
@@ -21,13 +21,13 @@ func (f rootFiles) has(path string) bool {
 	return err == nil
 }
 
-// number returns the number in a file, and 0 if there is none.
+// number returns the number in a file, or 0 if there is none.
 func (f rootFiles) number(path string) int64 {
 	n, _ := strconv.ParseInt(f.read(path), 10, 64)
 	return n
 }
 
-// find returns the paths of a pattern, from the root.
+// find returns the paths that match a pattern, relative to the root.
 func (f rootFiles) find(pattern string) []string {
 	paths, _ := filepath.Glob(filepath.Join(f.root, pattern))
 	for i, path := range paths {
@@ -36,7 +36,7 @@ func (f rootFiles) find(pattern string) []string {
 	return paths
 }
 
-// link returns the last name of what a symbolic link points to.
+// link returns the last element of a symbolic link's target.
 func (f rootFiles) link(path string) string {
 	to, err := os.Readlink(filepath.Join(f.root, path))
 	if err != nil {
@@ -45,7 +45,7 @@ func (f rootFiles) link(path string) string {
 	return filepath.Base(to)
 }
 
-// names returns the entries of a directory, which come sorted.
+// names returns the sorted entries of a directory.
 func (f rootFiles) names(path string) []string {
 	entries, _ := os.ReadDir(filepath.Join(f.root, path))
 	var names []string
@@ -55,7 +55,7 @@ func (f rootFiles) names(path string) []string {
 	return names
 }
 
-// chosen returns the word that is marked among alternatives, as in "none [mq-deadline] bfq".
+// chosen returns the marked word among alternatives, as in "none [mq-deadline] bfq".
 func chosen(text, open, closed string) string {
 	_, rest, ok := strings.Cut(text, open)
 	if !ok {
@@ -65,7 +65,8 @@ func chosen(text, open, closed string) string {
 	return word
 }
 
-// Numbers returns the numbers of a list as the kernel writes it, such as "0-3,8": what is no list has none.
+// Numbers returns the numbers of a list in the kernel's format, such as "0-3,8". Invalid parts are
+// skipped.
 func Numbers(list string) []int {
 	var all []int
 	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// sysctls are those that bear on a figure; a * stands for the rest of a name. Those that a kernel
-// does not have are left out.
+// sysctls lists the sysctls that affect a figure. A * matches the rest of a name. Those that the
+// kernel does not have are omitted.
 var sysctls = [...]string{
 	"net/core/rmem_max", "net/core/rmem_default", "net/core/wmem_max", "net/core/wmem_default", "net/core/optmem_max",
 	"net/core/netdev_max_backlog", "net/core/netdev_budget", "net/core/netdev_budget_usecs", "net/core/busy_poll",
@@ -36,7 +36,8 @@ func (h host) sysctls(f *Facts) {
 			if value == "" {
 				continue
 			}
-			// A sysctl is written with dots, and has slashes where a part of its name holds a dot.
+			// The names of sysctls have dots for slashes, and slashes for dots that are part of a
+			// name.
 			name := strings.ReplaceAll(strings.TrimPrefix(path, "proc/sys/"), "/", ".")
 			f.Sysctls[name] = strings.Join(strings.Fields(value), " ")
 		}
@@ -56,8 +57,8 @@ func (h host) mitigation(f *Facts) {
 	}
 }
 
-// virtual reads what says that there is a machine below: the processor's hypervisor flag,
-// /sys/hypervisor, and the names in the firmware.
+// virtual reads the signs of a virtual machine: the processor's hypervisor flag, /sys/hypervisor,
+// and the names in the firmware.
 func (h host) virtual(f *Facts) {
 	v := Virtual{
 		Kind: h.read("sys/hypervisor/type"), Vendor: h.read("sys/class/dmi/id/sys_vendor"),
@@ -98,7 +99,7 @@ func (h host) cgroups(f *Facts) {
 	slices.Sort(f.Cgroups.Controllers)
 }
 
-// distribution is what the host calls itself (os-release(5)).
+// distribution returns the host's name for itself (os-release(5)).
 func (h host) distribution() string {
 	text := h.read("etc/os-release")
 	if text == "" {

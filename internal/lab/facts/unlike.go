@@ -2,8 +2,9 @@ package facts
 
 import "fmt"
 
-// Unlike says in what a machine differs from what it was, as far as figures of the two must not be
-// mixed: its name, its kernel and its processors. What one of the two does not tell is passed over.
+// Unlike returns the differences between a machine and its former facts that forbid mixing figures
+// of both: its name, its kernel and its processors. Facts that one of the two does not have are
+// skipped.
 func (f Facts) Unlike(former Facts) (all []string) {
 	count := func(n int) string {
 		if n == 0 {

@@ -18,20 +18,20 @@ import (
 	"orrery/internal/problem"
 )
 
-// Bare is the host itself as a place to measure. The layers that nodes run from are seen there as
-// well, at Root, in a mount namespace that each command has for itself and that ends with it:
-// nothing of it is left, however the command ends. There is no other root directory and no other
-// library path for what the command starts in turn.
+// Bare is the host itself as a place to measure. The layers of the nodes are visible there at Root,
+// in a mount namespace for each command. The mounts end with the command, however it ends. The root
+// directory and the library path are still those of the host for the programs that the command
+// starts.
 type Bare struct {
 	Root    string   // an empty directory of the host
-	Layers  []string // trees of the store, the topmost first
-	Scratch string   // directory of the host, for what a command writes below Root
+	Layers  []string // directories in the store, topmost first
+	Scratch string   // directory of the host for what a command writes below Root
 	Tools   map[string]string
 
-	known sync.Map // program -> found
+	known sync.Map // found by program
 }
 
-// found is how a program is run, or why it cannot be.
+// found is how a program is run, or why it cannot be run.
 type found struct {
 	words []string
 	err   error
@@ -52,8 +52,8 @@ func (b *Bare) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return host.Local{}.Dial(ctx, network, address)
 }
 
-// within does some work where the layers are mounted at Root. What is written there is its own, as
-// several may be at work at once, and is gone with it.
+// within calls work in a mount namespace in which the layers are mounted at Root. Concurrent calls
+// have separate upper directories, which are removed afterwards.
 func (b *Bare) within(work func() error) error {
 	for _, dir := range []string{b.Root, b.Scratch} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -76,8 +76,8 @@ func (b *Bare) within(work func() error) error {
 }
 
 // Words returns the words that run a program: those of its own dynamic linker with the libraries of
-// the layer (ld.so(8)), or just its path if it is linked statically. A program that is not in the
-// layer is given by its name, so that running it fails by that name.
+// the layer (ld.so(8)), or only its path if it is linked statically. If the layer does not have the
+// program, it returns the program's name, so that running it fails with that name.
 func (b *Bare) Words(program string) []string {
 	f := b.find(program)
 	if f.err != nil {
@@ -86,7 +86,7 @@ func (b *Bare) Words(program string) []string {
 	return f.words
 }
 
-// Check says why a program cannot be run from the layer.
+// Check returns an error if a program cannot be run from the layer.
 func (b *Bare) Check(program string) error { return b.find(program).err }
 
 func (b *Bare) find(program string) found {
@@ -106,7 +106,7 @@ func (b *Bare) find(program string) found {
 	return f
 }
 
-// words looks for a program where the overlay is mounted.
+// words finds how to run a program. The overlay must be mounted.
 func (b *Bare) words(program string) ([]string, error) {
 	file, err := b.lookFor(program)
 	if err != nil {
@@ -128,7 +128,7 @@ func (b *Bare) words(program string) ([]string, error) {
 	return []string{linker, "--library-path", strings.Join(b.libraries(), ":"), "--argv0", program, file}, nil
 }
 
-// lookFor finds a program in the layer, through links that are meant for the root of the layer.
+// lookFor finds a program in the layer. It resolves links relative to the root of the layer.
 func (b *Bare) lookFor(program string) (string, error) {
 	for dir := range strings.SplitSeq(host.Path, ":") {
 		file, err := securejoin.SecureJoin(b.Root, path.Join(dir, program))
@@ -143,7 +143,7 @@ func (b *Bare) lookFor(program string) (string, error) {
 		Try("let the test ask for the package that has it")
 }
 
-// interpreter returns the dynamic linker that a program asks for; "": it is linked statically.
+// interpreter returns the dynamic linker of a program, or "" if it is linked statically.
 func interpreter(file string) (string, error) {
 	f, err := elf.Open(file)
 	if err != nil {
@@ -163,8 +163,8 @@ func interpreter(file string) (string, error) {
 	return "", nil
 }
 
-// libraries returns the directories of the layer in which its linker looks for libraries: those
-// that its configuration names (ld.so.conf of ldconfig(8)), and the usual ones.
+// libraries returns the directories in which the layer's dynamic linker looks for libraries: those
+// in its configuration (ld.so.conf of ldconfig(8)) and the default ones.
 func (b *Bare) libraries() []string {
 	var dirs []string
 	files, _ := filepath.Glob(filepath.Join(b.Root, "etc/ld.so.conf.d/*.conf"))

@@ -12,8 +12,8 @@ import (
 	"orrery/test/need"
 )
 
-// layer lays out a tree with a program of this host behind links that are meant for the tree's own
-// root, as update-alternatives(1) makes them.
+// layer creates a tree with a program of this host behind links that are relative to the tree's own
+// root, like those of update-alternatives(1).
 func layer(t *testing.T, program string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -64,14 +64,15 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestBare: a program of the layer runs on the host, sees the host and the layer, and leaves no mount.
+// TestBare: a program of the layer runs on the host, sees the host and the layer, and leaves no
+// mount behind.
 func TestBare(t *testing.T) {
 	need.Integration(t)
 	dir := t.TempDir()
 	root := layer(t, "/bin/cat")
 	b := &Bare{Root: filepath.Join(dir, "root"), Layers: []string{root, "/usr"}, Scratch: filepath.Join(dir, "scratch")}
 	p := &Place{Runner: b, Name: "bare", Programs: func(string) []string {
-		// The libraries of the program are those of this host, which the tree has not.
+		// The program's libraries are those of this host, because the tree has none.
 		return []string{filepath.Join(b.Root, "usr/bin/tool.real")}
 	}}
 	out, err := p.Output(context.Background(), "tool", filepath.Join(b.Root, "usr/bin/script"), "/etc/hostname")
@@ -87,7 +88,7 @@ func TestBare(t *testing.T) {
 	}
 }
 
-// TestBeside: commands run in the control group that they are to be in, in every hierarchy, and we do not.
+// TestBeside: commands run in their control group in every hierarchy, and this process does not.
 func TestBeside(t *testing.T) {
 	need.Integration(t)
 	dir := t.TempDir()

@@ -11,15 +11,14 @@ import (
 	"orrery/internal/host/cgroup"
 )
 
-// Beside is the host as a place whose commands run in a control group beside those of nodes and as
-// deep as they are. So they have the same share of a busy host, and it costs them the same to be
-// accounted for.
+// Beside is the bare host with a control group for its commands, next to those of nodes and at the
+// same depth. So its commands have the same share of a busy host, and the same cost of accounting.
 type Beside struct {
 	*Bare
 	Group cgroup.Group
-	// Alone lets each command be in a network namespace of its own, with nothing but a loopback. What
-	// goes through the loopback of the host passes all rules that the host has for packets; a node has
-	// its own, without any.
+	// Alone runs each command in a new network namespace that contains only a loopback interface.
+	// Packets on the host's own loopback pass all packet filter rules of the host. A node has its
+	// own loopback, without rules.
 	Alone bool
 }
 
@@ -43,7 +42,7 @@ func (b Beside) Run(ctx context.Context, c host.Command) error {
 		err := host.Exec(ctx, "bare", c.Args, c, func(cmd *exec.Cmd) {
 			in, err := b.Group.Inner().Join(cmd)
 			if err != nil {
-				cmd.Err = err // so it is not started
+				cmd.Err = err // prevents the start
 				return
 			}
 			joined = in

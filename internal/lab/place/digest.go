@@ -7,7 +7,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Digest returns the SHA-256 of the file that a program is in this place, in hexadecimal digits.
+// Digest returns the SHA-256 of a program's file in this place, in hexadecimal digits.
 func (p *Place) Digest(ctx context.Context, program string) (string, error) {
 	words := p.Command(program)
 	file := words[len(words)-1]

@@ -8,14 +8,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// Traffic is what went through an interface, in bytes.
+// Traffic is the traffic of an interface in bytes.
 type Traffic struct {
 	Received uint64 `json:"received"`
 	Sent     uint64 `json:"sent"`
 }
 
-// Traffic reads the counters of all interfaces of a place, from /proc/net/dev (proc(5)): those of
-// the network namespace in which its commands run.
+// Traffic reads the counters of all interfaces of a place from /proc/net/dev (proc(5)). They are
+// those of the network namespace in which the place's commands run.
 func (p *Place) Traffic(ctx context.Context) (map[string]Traffic, error) {
 	out, err := Output(ctx, p, "/bin/cat", "/proc/self/net/dev")
 	if err != nil {
@@ -24,7 +24,7 @@ func (p *Place) Traffic(ctx context.Context) (map[string]Traffic, error) {
 	return TrafficOf(string(out)), nil
 }
 
-// TrafficOf takes the bytes of what Links reads.
+// TrafficOf parses the text of /proc/net/dev and returns the byte counters.
 func TrafficOf(text string) map[string]Traffic {
 	all := map[string]Traffic{}
 	for name, n := range Links(text) {
@@ -33,8 +33,8 @@ func TrafficOf(text string) map[string]Traffic {
 	return all
 }
 
-// Links reads /proc/net/dev: for each interface eight numbers of what was received and eight of
-// what was sent. Other lines are passed over.
+// Links parses the text of /proc/net/dev: for each interface eight numbers for received and eight
+// for sent data. It skips other lines.
 func Links(text string) map[string][16]uint64 {
 	all := map[string][16]uint64{}
 	for line := range strings.Lines(text) {

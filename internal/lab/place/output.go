@@ -6,7 +6,7 @@ import (
 	"orrery/internal/host"
 )
 
-// Most is how much a command of a test may print.
+// Most limits how much a command of a test may print, in bytes.
 const Most = 64 << 20
 
 // Output runs a command and returns what it printed on standard output.

@@ -1,4 +1,4 @@
-// Package place is a place where the lab measures: the bare host or a node, with the same binaries.
+// Package place describes a place where the lab measures: the bare host or a node.
 package place
 
 import (
@@ -8,7 +8,7 @@ import (
 	"orrery/internal/host"
 )
 
-// The tools that come with Orrery, as Place.Command knows them.
+// The tools that come with Orrery, for Place.Command.
 const (
 	Orrery = "orrery"
 	Micro  = "orrery-micro"
@@ -18,19 +18,20 @@ const (
 type Place struct {
 	host.Runner
 	Name      string     // of the setting, such as "bare", "veth"
-	Node      string     // of the node; "": the host
-	Interface string     // there, that leads to the other end
-	Address   netip.Addr // there, by which the other end reaches it
-	Dir       string     // work directory there, empty at first, on the disk that is measured
-	Emulated  bool       // it is a virtual machine, whose processors are emulated
-	Cgroup    string     // of the node, from the root of a hierarchy; "": the host
-	// HostLinks are the interfaces of the host through which the traffic of this place goes.
+	Node      string     // name of the node, or "" for the host
+	Interface string     // in the place, towards the other end
+	Address   netip.Addr // of the place, as reached from the other end
+	Dir       string     // work directory in the place, initially empty, on the measured disk
+	Emulated  bool       // it is a virtual machine whose processors are emulated
+	Cgroup    string     // of the node, relative to the root of a hierarchy, or "" for the host
+	// HostLinks are the interfaces of the host that carry the traffic of this place.
 	HostLinks []string
-	Root      string // there, below which the files of the layer are: "/" in nodes
-	// Programs says how a program of the layer is run here: the words that stand for its name. A
-	// program that is not listed is run by its name.
+	Root      string // directory in the place with the files of the layer: "/" in nodes
+	// Programs returns the words that run a program of the layer in this place. If Programs is nil,
+	// programs are run by their names.
 	Programs func(name string) (words []string)
-	// Alone runs commands in a network namespace of their own, as nodes have it; nil: this place is one.
+	// Alone runs commands in separate network namespaces, or is nil if the place has its own, like
+	// a node.
 	Alone host.Runner
 }
 
@@ -45,7 +46,7 @@ func (p *Place) Apart() *Place {
 }
 
 // Command returns the argument list that runs a program of the layer, or a tool, in this place. The
-// bare host runs the same files as nodes do, by the layer's own dynamic linker.
+// bare host runs the same files as nodes do, with the layer's own dynamic linker.
 func (p *Place) Command(program string, args ...string) []string {
 	if p.Programs != nil {
 		return append(p.Programs(program), args...)
@@ -53,7 +54,7 @@ func (p *Place) Command(program string, args ...string) []string {
 	return append([]string{program}, args...)
 }
 
-// Output runs a program of the layer and returns what it printed on standard output.
+// Output runs a program of the layer and returns its standard output.
 func (p *Place) Output(ctx context.Context, program string, args ...string) ([]byte, error) {
 	return Output(ctx, p, p.Command(program, args...)...)
 }

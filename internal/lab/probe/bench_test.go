@@ -11,11 +11,11 @@ import (
 	"github.com/prometheus/procfs/blockdevice"
 )
 
-// BenchmarkSecond is one reading of this machine.
+// BenchmarkSecond reads this machine once per iteration.
 func BenchmarkSecond(b *testing.B) { benchmark(b, "/", nil) }
 
-// BenchmarkSecondCrowded is one of a machine with 128 processors, 500 interfaces, 100 disks and 500
-// cgroups. It holds no work of the kernel's, which TestCost does.
+// BenchmarkSecondCrowded reads the files of a machine with 128 processors, 500 interfaces, 100
+// disks and 500 cgroups. It does not include the kernel's work, which TestCost does.
 func BenchmarkSecondCrowded(b *testing.B) {
 	root, cgroups := crowd(b)
 	benchmark(b, root, cgroups)
@@ -31,11 +31,11 @@ func benchmark(b *testing.B, root string, cgroups map[string]string) {
 	}
 }
 
-// BenchmarkProcfs is the reading of the same files as BenchmarkSecond by
-// github.com/prometheus/procfs, without cgroups and differences.
+// BenchmarkProcfs reads the same files as BenchmarkSecond with github.com/prometheus/procfs,
+// without cgroups and differences.
 func BenchmarkProcfs(b *testing.B) { benchmarkProcfs(b, "/") }
 
-// BenchmarkProcfsCrowded is that of BenchmarkSecondCrowded.
+// BenchmarkProcfsCrowded reads the files of BenchmarkSecondCrowded.
 func BenchmarkProcfsCrowded(b *testing.B) {
 	root, _ := crowd(b)
 	benchmarkProcfs(b, root)
@@ -68,7 +68,7 @@ func benchmarkProcfs(b *testing.B, root string) {
 	}
 }
 
-// crowd makes the files of a large machine.
+// crowd creates the files of a large machine.
 func crowd(b *testing.B) (root string, cgroups map[string]string) {
 	b.Helper()
 	root = b.TempDir()

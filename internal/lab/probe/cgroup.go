@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 )
 
-// A hierarchy says where cgroups are found (cgroups(7)): version 1 has a tree for each controller,
-// version 2 one for all.
+// A hierarchy is where cgroups are mounted (cgroups(7)). Version 1 has a tree for each controller,
+// version 2 has one tree for all.
 type hierarchy struct {
-	account string // directory of cpuacct; "": not mounted
-	unified string // of version 2; "": not mounted
+	account string // directory of cpuacct, or "" if not mounted
+	unified string // of version 2, or "" if not mounted
 }
 
-// findHierarchy reads the mounts of a machine whose root is seen at root.
+// findHierarchy reads the mounts of the machine whose root directory is root.
 func findHierarchy(root string) hierarchy {
 	var h hierarchy
 	text, _ := os.ReadFile(filepath.Join(root, "proc/self/mounts"))
@@ -33,7 +33,7 @@ func findHierarchy(root string) hierarchy {
 	return h
 }
 
-// has reports whether a list with commas has an item.
+// has reports whether a comma-separated list contains an item.
 func has(list []byte, item string) bool {
 	for len(list) > 0 {
 		end := 0
@@ -51,15 +51,15 @@ func has(list []byte, item string) bool {
 // spent is processor time in nanoseconds.
 type spent struct{ user, system uint64 }
 
-// A cgroup is one whose processor time is read, user and system, by its path from the root of the
-// hierarchies. Version 1 counts it in cpuacct, version 2 in cpu.stat, whether or not the controller
-// cpu is on.
+// A cgroup is a control group whose user and system time is read. Its path is relative to the root
+// of the hierarchies. Version 1 counts the time in cpuacct, version 2 in cpu.stat, even if the
+// controller cpu is off.
 type cgroup struct {
 	name        string
 	total, user *file // of cpuacct
 	stat        *file // of version 2
 	before      spent
-	counted     bool // before is known
+	counted     bool // before is valid
 }
 
 func newCgroup(h hierarchy, path string) *cgroup {
@@ -74,7 +74,8 @@ func newCgroup(h hierarchy, path string) *cgroup {
 	return c
 }
 
-// read returns what was spent until now; the tree that has the cgroup counts, and version 1 if both have it.
+// read returns the time spent so far, from the tree that has the cgroup, or from version 1 if both
+// have it.
 func (c *cgroup) read() (now spent, ok bool) {
 	if c.total != nil {
 		if text := c.total.read(); text != nil {
@@ -101,7 +102,7 @@ func (c *cgroup) read() (now spent, ok bool) {
 	return now, found
 }
 
-// sample adds what it took to a second.
+// sample adds the time spent since the previous reading to a second.
 func (c *cgroup) sample(s *Second) {
 	now, ok := c.read()
 	if ok && c.counted {
@@ -116,7 +117,8 @@ func (c *cgroup) sample(s *Second) {
 	c.before, c.counted = now, ok
 }
 
-// nanoseconds returns seconds, to the microsecond: that is as far as it is worth being printed.
+// nanoseconds converts nanoseconds to seconds, rounded down to microseconds to keep the output
+// short.
 func nanoseconds(n uint64) float64 { return float64(n/1000) / 1e6 }
 
 func (c *cgroup) close() {

@@ -17,8 +17,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestCost lets a probe run at 1 Hz on a host with hundreds of interfaces and cgroups, and measures
-// the processor time that it takes: at most one per cent of a processor.
+// TestCost runs a probe at 1 Hz on a host with hundreds of interfaces and cgroups, and checks that
+// it takes at most one per cent of a processor.
 func TestCost(t *testing.T) {
 	need.Integration(t)
 	const interfaces, nodes = 400, 400
@@ -47,7 +47,7 @@ func TestCost(t *testing.T) {
 	if c.Share() > 0.01 {
 		t.Errorf("the probe takes %.2f %% of a processor", 100*c.Share())
 	}
-	// Interfaces that come up say so by multicast: that is the traffic here.
+	// Interfaces send multicast packets when they come up, which is the traffic here.
 	if counted.Load() == 0 || seconds.Load() < 5 {
 		t.Errorf("%d seconds, in which at most %d interfaces moved", seconds.Load(), counted.Load())
 	}
@@ -61,7 +61,7 @@ func processTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// stand makes a root whose /proc and /sys are those of the machine, but for the network.
+// stand creates a root whose /proc and /sys are those of the machine, except for the network.
 func stand(t *testing.T, root, network string) {
 	t.Helper()
 	links := map[string]string{"sys": "/sys", "proc/net": network, "proc/self": "/proc/self"}
@@ -78,8 +78,8 @@ func stand(t *testing.T, root, network string) {
 	}
 }
 
-// crowdedNetwork makes a network namespace with many interfaces, and gives its /proc/net. It ends
-// with its thread.
+// crowdedNetwork creates a network namespace with many interfaces and returns its /proc/net. The
+// namespace ends with its thread.
 func crowdedNetwork(t *testing.T, n int) string {
 	t.Helper()
 	made, leave := make(chan error), make(chan struct{})
@@ -110,8 +110,8 @@ func crowdedNetwork(t *testing.T, n int) string {
 	return dir
 }
 
-// crowdedCgroups makes many cgroups where they are accounted for. Those that a killed run left are
-// removed first.
+// crowdedCgroups creates many cgroups in the hierarchy that accounts for processor time. It first
+// removes those left behind by killed runs.
 func crowdedCgroups(t *testing.T, n int) []string {
 	t.Helper()
 	const name = "orrery-probe-test"

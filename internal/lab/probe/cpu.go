@@ -7,17 +7,17 @@ import (
 	"orrery/internal/problem"
 )
 
-// hertz is USER_HZ, in which the kernel counts processor time for programs: it is 100 on every
-// machine that Go knows (time(7)).
+// hertz is USER_HZ, the unit of processor time in /proc. It is 100 on every platform that Go
+// supports (time(7)).
 const hertz = 100
 
-// CPU is processor time since the host was started, over all processors.
+// CPU is the processor time of all processors since the host was booted.
 type CPU struct {
 	Busy  time.Duration // user, nice, system, irq and softirq
-	Total time.Duration // and idle, iowait and steal
+	Total time.Duration // Busy plus idle, iowait and steal
 }
 
-// ReadCPU reads it; steps are of 10 ms.
+// ReadCPU reads the processor time. Its resolution is 10 ms.
 func ReadCPU() (CPU, error) { return readCPU("/proc/stat") }
 
 func readCPU(path string) (CPU, error) {
@@ -38,10 +38,10 @@ func readCPU(path string) (CPU, error) {
 	return CPU{time.Duration(busy) * tick, time.Duration(busy+t[3]+t[4]+t[7]) * tick}, nil
 }
 
-// Since is what was taken after an earlier reading.
+// Since returns the time after an earlier reading.
 func (c CPU) Since(before CPU) CPU { return CPU{c.Busy - before.Busy, c.Total - before.Total} }
 
-// Share is the busy part, from 0 to 1.
+// Share returns the busy share, from 0 to 1.
 func (c CPU) Share() float64 {
 	if c.Total <= 0 {
 		return 0
@@ -49,7 +49,7 @@ func (c CPU) Share() float64 {
 	return float64(c.Busy) / float64(c.Total)
 }
 
-// ticks are the numbers of a line of /proc/stat: user, nice, system, idle, iowait, irq, softirq,
+// ticks holds the numbers of a line of /proc/stat: user, nice, system, idle, iowait, irq, softirq,
 // steal, guest, guest_nice.
 type ticks [10]uint64
 
@@ -62,13 +62,13 @@ func (t ticks) since(before ticks) Times {
 		(float64(forward(t[8], before[8]) + forward(t[9], before[9]))) / hertz}
 }
 
-// processors read /proc/stat.
+// processors reads /proc/stat.
 type processors struct {
 	file                        *file
 	all                         ticks
-	each                        map[int]ticks // by number; those that are offline are not there
+	each                        map[int]ticks // by number, only processors that are online
 	switches, interrupts, forks uint64
-	online                      []int // of this reading
+	online                      []int // in this reading
 }
 
 func (p *processors) sample(s *Second) {
@@ -87,7 +87,7 @@ func (p *processors) sample(s *Second) {
 			numbers(rest, now[:])
 			s.CPU = now.since(p.all)
 			p.all = now
-		case "intr": // the first is the sum; a thousand others may follow
+		case "intr": // the first number is the sum; a thousand others may follow
 			p.interrupts = p.count(rest, p.interrupts, &s.Interrupts)
 		case "ctxt":
 			p.switches = p.count(rest, p.switches, &s.Switches)
@@ -102,7 +102,7 @@ func (p *processors) sample(s *Second) {
 	p.forgetOffline()
 }
 
-// one takes the line of a processor. Of one that has just come online nothing is known of the second before.
+// one parses the line of a processor. A processor that has just come online has no earlier reading.
 func (p *processors) one(id int, rest []byte, s *Second) {
 	var now ticks
 	numbers(rest, now[:])
@@ -124,7 +124,7 @@ func (p *processors) count(rest []byte, before uint64, into *uint64) uint64 {
 	return now
 }
 
-// forgetOffline drops what is known of processors that went offline: their counters stand still or begin anew.
+// forgetOffline drops the counters of offline processors, which stop or restart at 0.
 func (p *processors) forgetOffline() {
 	if len(p.online) == len(p.each) {
 		return

@@ -1,8 +1,8 @@
 package probe
 
-// grown is what a counter of 64 bits grew by. One that is smaller than it was has begun anew, as
-// those of an interface do that was made again under its name: what it shows is what has happened
-// since.
+// grown returns the increase of a 64-bit counter. A counter that is lower than before has restarted
+// at 0, such as that of an interface that was recreated with the same name. Its increase is its
+// current value.
 func grown(now, before uint64) uint64 {
 	if now >= before {
 		return now - before
@@ -10,9 +10,9 @@ func grown(now, before uint64) uint64 {
 	return now
 }
 
-// grown32 is what a counter grew by that the kernel keeps in 32 bits: it goes over its end, such as
-// the milliseconds of a disk after 50 days. If it would have had to go half its way round within a
-// second, it has begun anew.
+// grown32 returns the increase of a counter that the kernel keeps in 32 bits and that may wrap
+// around, such as the milliseconds of a disk after 50 days. If it would have to increase by half of
+// its range in a second, it has restarted instead.
 func grown32(now, before uint64) uint64 {
 	if now >= before || now > 1<<32-1 || before > 1<<32-1 {
 		return grown(now, before)
@@ -23,8 +23,8 @@ func grown32(now, before uint64) uint64 {
 	return now
 }
 
-// forward is what a clock went on by. Those of idle processors are known to step back a little
-// (proc_stat(5)): that is no time.
+// forward returns the increase of a clock, or 0 if it went back. The clocks of idle processors are
+// known to decrease a little (proc_stat(5)).
 func forward(now, before uint64) uint64 {
 	if now >= before {
 		return now - before
@@ -32,14 +32,14 @@ func forward(now, before uint64) uint64 {
 	return 0
 }
 
-// A seen is a counted thing, such as an interface, with the values that it had at the last reading.
+// A seen is a thing with counters, such as an interface, and their values at the last reading.
 type seen[T any] struct {
 	name   string
 	before T
-	round  uint64 // of the last reading that it was in
+	round  uint64 // number of the last reading that contained it
 }
 
-// A table is what was seen, by name. It finds a name that is still bytes without copying it.
+// A table holds what was seen, by name. It can look up a name in a byte slice without copying it.
 type table[T any] struct {
 	all   map[string]*seen[T]
 	round uint64
@@ -53,8 +53,8 @@ func (t *table[T]) begin() {
 	t.round++
 }
 
-// find returns what was known of a name. known is false if it was not in the reading before, and so
-// has no difference.
+// find returns the entry of a name. known is false if the previous reading did not contain it, so
+// that there is no difference.
 func (t *table[T]) find(name []byte) (it *seen[T], known bool) {
 	it, ok := t.all[string(name)]
 	if !ok {
@@ -65,7 +65,7 @@ func (t *table[T]) find(name []byte) (it *seen[T], known bool) {
 	return it, ok
 }
 
-// end forgets what was not in this reading; n is how many were.
+// end drops entries that were not in this reading. n is the number that were.
 func (t *table[T]) end(n int) {
 	if n == len(t.all) {
 		return

@@ -1,11 +1,12 @@
 package probe
 
-// sector is what the kernel counts in, whatever the device has.
+// sector is the kernel's unit for all devices, in bytes.
 const sector = 512
 
-// disks read /proc/diskstats: major, minor and name, then up to 17 numbers (iostats.rst): 0 reads,
-// 1 merged, 2 sectors, 3 ms, 4 writes, 5 merged, 6 sectors, 7 ms, 8 under way, 9 ms busy, 10 ms
-// queued, 11 to 14 discards, 15 flushes, 16 ms. The milliseconds have 32 bits.
+// disks reads /proc/diskstats. A line has major, minor and name, then up to 17 numbers
+// (iostats.rst): 0 reads, 1 merged, 2 sectors, 3 ms, 4 writes, 5 merged, 6 sectors, 7 ms, 8 in
+// progress, 9 ms busy, 10 ms queued, 11 to 14 discards, 15 flushes, 16 ms. The milliseconds have 32
+// bits.
 type disks struct {
 	file  *file
 	table table[[17]uint64]
@@ -26,7 +27,7 @@ func (d *disks) sample(s *Second) {
 		it, known := d.table.find(name)
 		before := it.before
 		it.before = now
-		before[8], now[8] = 0, 0 // what is under way is no counter
+		before[8], now[8] = 0, 0 // the number of requests in progress is not a counter
 		if known && now != before {
 			s.Disks = append(s.Disks, Disk{
 				Name: it.name, Reads: grown(now[0], before[0]), ReadBytes: sector * grown(now[2], before[2]),

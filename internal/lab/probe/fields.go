@@ -2,10 +2,10 @@ package probe
 
 import "bytes"
 
-// These cut text without copying it. What does not parse reads as 0 or as empty: a line of a
-// strange kernel is then no change, not an error.
+// These functions parse text without copying it. Invalid text reads as 0 or as empty, so that an
+// unknown line of a kernel is not an error.
 
-// line cuts the first line off.
+// line splits off the first line.
 func line(text []byte) (first, rest []byte) {
 	if i := bytes.IndexByte(text, '\n'); i >= 0 {
 		return text[:i], text[i+1:]
@@ -13,7 +13,7 @@ func line(text []byte) (first, rest []byte) {
 	return text, nil
 }
 
-// word cuts the first word off.
+// word splits off the first word.
 func word(text []byte) (first, rest []byte) {
 	start := 0
 	for start < len(text) && (text[start] == ' ' || text[start] == '\t') {
@@ -37,7 +37,7 @@ func number(w []byte) (n uint64) {
 	return n
 }
 
-// hexadecimal returns the number that a word of softnet_stat is.
+// hexadecimal returns the number in a word of softnet_stat.
 func hexadecimal(w []byte) (n uint64) {
 	for _, c := range w {
 		switch {
@@ -52,7 +52,7 @@ func hexadecimal(w []byte) (n uint64) {
 	return n
 }
 
-// decimal returns a number such as 0.25, of /proc/loadavg.
+// decimal parses a number such as 0.25 in /proc/loadavg.
 func decimal(w []byte) float64 {
 	whole, part, _ := bytes.Cut(w, []byte("."))
 	x, scale := float64(number(part)), 1.0
@@ -62,7 +62,7 @@ func decimal(w []byte) float64 {
 	return float64(number(whole)) + x/scale
 }
 
-// numbers fills into with the numbers that follow, and returns how many there were.
+// numbers parses words into a slice and returns how many there were.
 func numbers(text []byte, into []uint64) int {
 	for i := range into {
 		var w []byte
@@ -74,7 +74,7 @@ func numbers(text []byte, into []uint64) int {
 	return len(into)
 }
 
-// after returns what follows a word at the beginning of a text; ok: it is there.
+// after returns what follows a prefix. ok is false if the text does not begin with it.
 func after(text []byte, prefix string) (rest []byte, ok bool) {
 	if len(text) < len(prefix) || string(text[:len(prefix)]) != prefix {
 		return nil, false

@@ -4,21 +4,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// page is how much the kernel gives at once, at least.
+// page is the minimum amount of data that the kernel returns at once.
 const page = 4096
 
 // A file of the kernel stays open and is read from its beginning each time, into a buffer that is
-// used again. One that is not there yet, or no longer, is looked for again at each reading: a node
-// may start and end while the probe runs.
+// reused. If it does not exist, each reading tries to open it again: a node may start and end while
+// the probe runs.
 type file struct {
 	path string
-	fd   int // -1: not open
+	fd   int // -1 if not open
 	text []byte
 }
 
 func newFile(path string) *file { return &file{path: path, fd: -1} }
 
-// read returns the whole text, which is good until the next reading; nil: there is none.
+// read returns the whole text, which is valid until the next call, or nil if there is none.
 func (f *file) read() []byte {
 	if f.fd < 0 {
 		fd, err := open(f.path)
@@ -30,9 +30,9 @@ func (f *file) read() []byte {
 	if f.text == nil {
 		f.text = make([]byte, page)
 	}
-	// The kernel gives many of these files as many lines at a time as go into a page, and goes on
-	// where it was if asked for what follows. What leaves half of a page empty was the end, since no
-	// line is that long: most files cost one call, not two.
+	// For many of these files, the kernel returns at most a page of whole lines per call and
+	// continues there in the next call. If half of a page stays empty, the end was reached, because
+	// no line is that long. So most files need one call and not two.
 	for n := 0; ; {
 		if n == len(f.text) {
 			f.text = append(f.text, make([]byte, n)...)
@@ -40,7 +40,7 @@ func (f *file) read() []byte {
 		got, err := unix.Pread(f.fd, f.text[n:], int64(n))
 		switch {
 		case err == unix.EINTR:
-		case err != nil: // such as ENODEV of a cgroup that was removed
+		case err != nil: // such as ENODEV for a removed cgroup
 			f.close()
 			return nil
 		case got == 0 || got < page/2 && len(f.text)-n >= page:

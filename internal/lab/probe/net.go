@@ -2,8 +2,8 @@ package probe
 
 import "bytes"
 
-// links read /proc/net/dev: after two lines of heads, a line for each interface with eight numbers
-// for what it received and eight for what it sent.
+// links reads /proc/net/dev. After two header lines, each interface has a line with eight numbers
+// for received and eight for sent data.
 type links struct {
 	file  *file
 	table table[[16]uint64]
@@ -18,7 +18,7 @@ func (n *links) sample(s *Second) {
 	for len(text) > 0 {
 		var l []byte
 		l, text = line(text)
-		// A name may hold colons (those of old aliases), numbers do not: the last colon ends it.
+		// A name may contain colons (old aliases), but numbers do not, so the last colon ends it.
 		colon := bytes.LastIndexByte(l, ':')
 		if colon < 0 {
 			continue
@@ -43,9 +43,9 @@ func traffic(now, before []uint64) Traffic {
 	}
 }
 
-// softnet reads /proc/net/softnet_stat: a line of hexadecimal numbers of 32 bits for each processor
-// that is online (softnet_seq_show of the kernel's net/core/net-procfs.c). The thirteenth is the
-// number of the processor; kernels before 5.10 do not have it.
+// softnet reads /proc/net/softnet_stat. It has a line of 32-bit hexadecimal numbers for each online
+// processor (softnet_seq_show in the kernel's net/core/net-procfs.c). The thirteenth is the number
+// of the processor. Kernels before 5.10 do not have it.
 type softnet struct {
 	file  *file
 	table table[[13]uint64]

@@ -2,7 +2,7 @@ package probe
 
 import "golang.org/x/sys/unix"
 
-// own is what the lab's process and its children took.
+// own reads the processor time of the lab's process and its children.
 type own struct {
 	self, children unix.Rusage
 	counted        bool

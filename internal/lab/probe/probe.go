@@ -12,15 +12,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// Options say what a probe reads, and for whom.
+// Options are the options of a probe.
 type Options struct {
-	// Cgroups are those whose processor time is told, by name: paths from the root of the hierarchies.
-	// They need not be there yet.
+	// Cgroups are the control groups whose processor time is recorded: paths from the root of the
+	// hierarchies, by name. They may be created later.
 	Cgroups map[string]string
-	Every   time.Duration // between readings; 0: a second
-	// Deliver gets each second. It is called by one goroutine, in order, and holds up the next reading.
+	Every   time.Duration // interval between readings, or 0 for a second
+	// Deliver is called for each second, in order, by one goroutine. It delays the next reading.
 	Deliver func(Second)
-	Root    string // where /proc and /sys of the host are; "": "/"
+	Root    string // directory that contains /proc and /sys of the host, or "" for "/"
 }
 
 // A Probe reads at fixed times until it is stopped.
@@ -33,13 +33,13 @@ type Probe struct {
 	cost Cost
 }
 
-// Cost is what a probe itself took.
+// Cost is the processor time of the probe itself.
 type Cost struct {
 	CPU  time.Duration // of the thread that reads and delivers
-	Took time.Duration // since its first reading; that one, which opens all files, is before any trial
+	Took time.Duration // since the first reading, which opens all files before any trial
 }
 
-// Share is the part of one processor, from 0 to 1.
+// Share returns the share of one processor, from 0 to 1.
 func (c Cost) Share() float64 {
 	if c.Took <= 0 {
 		return 0
@@ -47,7 +47,7 @@ func (c Cost) Share() float64 {
 	return float64(c.CPU) / float64(c.Took)
 }
 
-// Start starts a probe. It ends with its context, or by Stop.
+// Start starts a probe. It ends with its context or with Stop.
 func Start(ctx context.Context, o Options) (*Probe, error) {
 	if o.Root == "" {
 		o.Root = "/"
@@ -69,15 +69,14 @@ func Start(ctx context.Context, o Options) (*Probe, error) {
 	return p, nil
 }
 
-// Stop reads and delivers once more what has happened since the last second, and returns when the
-// probe has ended.
+// Stop reads and delivers a last time, and returns when the probe has ended.
 func (p *Probe) Stop() {
 	p.stop()
 	<-p.done
 }
 
-// Cut reads and delivers now, so that what follows is not within the same second: at the beginning
-// and the end of a trial, for example. It returns when that is done.
+// Cut reads and delivers immediately, so that what follows is in another second, for example at the
+// beginning and the end of a trial. It returns afterwards.
 func (p *Probe) Cut() {
 	made := make(chan struct{})
 	select {
@@ -87,21 +86,21 @@ func (p *Probe) Cut() {
 	}
 }
 
-// Cost is what the probe has taken until its last reading.
+// Cost returns the cost up to the last reading.
 func (p *Probe) Cost() Cost {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cost
 }
 
-// run reads on a thread of its own, whose processor time is the cost.
+// run reads on a separate thread, whose processor time is the cost.
 func (p *Probe) run(ctx context.Context, o Options, begun chan struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(p.done)
 	r := newReader(o.Root, o.Cgroups)
 	defer r.close()
-	r.read() // from which the first second is counted
+	r.read() // the start of the first second
 	start, spentBefore := time.Now(), threadTime()
 	deliver := func() {
 		o.Deliver(r.read())
@@ -123,7 +122,8 @@ func (p *Probe) run(ctx context.Context, o Options, begun chan struct{}) {
 			continue
 		case <-timer.C:
 		}
-		// A moment just after a cut would hold too few ticks of the kernel's to say anything: it joins the next.
+		// A short interval just after a cut would contain too few of the kernel's ticks. Merge it
+		// with the next one.
 		if time.Since(r.at) > o.Every/4 {
 			deliver()
 		}
@@ -131,11 +131,11 @@ func (p *Probe) run(ctx context.Context, o Options, begun chan struct{}) {
 	}
 }
 
-// untilNext is the time until the next whole multiple of a period, so that lateness does not add
-// up. Those that were missed are left out.
+// untilNext returns the time until the next multiple of the interval, so that delays do not add up.
+// Missed readings are skipped.
 func untilNext(since, every time.Duration) time.Duration { return every - since%every }
 
-// threadTime is the processor time that this thread has taken.
+// threadTime returns the processor time of this thread.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
@@ -144,8 +144,8 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// Baseline watches an idle host for a while and returns the processor time taken meanwhile; its Share
-// is what the host takes for itself.
+// Baseline measures the processor time of the idle host for a while. Its Share is what the host
+// itself uses.
 func Baseline(ctx context.Context, d time.Duration) (CPU, error) {
 	before, err := ReadCPU()
 	if err != nil {

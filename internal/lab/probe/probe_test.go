@@ -12,7 +12,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestProbe runs on the files of testdata: timing does not depend on the machine that tests.
+// TestProbe reads the files of testdata, so that it does not depend on the load of the machine.
 func TestProbe(t *testing.T) {
 	root := t.TempDir()
 	lay(t, "testdata/before", root)
@@ -40,7 +40,8 @@ func TestProbe(t *testing.T) {
 	p.Cut()
 	got := delivered()
 	n := len(got)
-	// A reading may have come between the two lines of files: all of them together say what happened.
+	// A reading may have come between the lines of the files. All seconds together have the
+	// expected counts.
 	var forks uint64
 	for _, s := range got {
 		forks += s.Forks
@@ -53,7 +54,7 @@ func TestProbe(t *testing.T) {
 	p.Stop()
 	stopped := time.Now()
 	p.Stop()
-	p.Cut() // of no use any more, but harmless
+	p.Cut() // has no effect after Stop
 	var took float64
 	got = delivered()
 	for i, s := range got {
@@ -93,7 +94,7 @@ func TestNoProc(t *testing.T) {
 	}
 }
 
-// TestUntilNext: the times of reading do not drift, and those that were missed are not made up for.
+// TestUntilNext: the times of reading do not drift, and missed readings are skipped.
 func TestUntilNext(t *testing.T) {
 	for since, want := range map[time.Duration]time.Duration{
 		0: time.Second, time.Millisecond: 999 * time.Millisecond, 1700 * time.Millisecond: 300 * time.Millisecond,
@@ -121,7 +122,7 @@ func TestBaseline(t *testing.T) {
 	}
 }
 
-// TestFilesAreClosed: a probe leaves nothing open.
+// TestFilesAreClosed: a probe leaves no file open.
 func TestFilesAreClosed(t *testing.T) {
 	open := func() int {
 		all, err := os.ReadDir("/proc/self/fd")

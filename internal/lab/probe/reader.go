@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A reader holds all that is read at once, with the values of the reading before.
+// A reader holds everything that is read, with the values of the previous reading.
 type reader struct {
 	at      time.Time // of the last reading
 	sources []source
@@ -15,7 +15,7 @@ type reader struct {
 	groups  []*cgroup
 }
 
-// A source adds to a second what has changed since it was last asked.
+// A source adds the changes since its last call to a second.
 type source interface{ sample(s *Second) }
 
 func newReader(root string, cgroups map[string]string) *reader {
@@ -27,7 +27,7 @@ func newReader(root string, cgroups map[string]string) *reader {
 	}
 	heat := findThrottles(root)
 	r.files = append(r.files, heat.files...)
-	// The processors are read first, before the reading itself takes time.
+	// Read the processors first, before the reading itself takes processor time.
 	r.sources = []source{&processors{file: open("proc/stat")}, &own{}}
 	h := findHierarchy(root)
 	for name, path := range cgroups {
@@ -50,7 +50,7 @@ func newReader(root string, cgroups map[string]string) *reader {
 	return r
 }
 
-// read returns what has happened since it was last called.
+// read returns the changes since the last call.
 func (r *reader) read() Second {
 	now := time.Now()
 	s := Second{At: now, Took: now.Sub(r.at).Round(time.Microsecond).Seconds()}

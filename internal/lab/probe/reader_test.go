@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lay copies a tree of files over another. Files that are there keep their inode, as those of the kernel do.
+// lay copies a tree of files over another. Existing files keep their inode, like those of the
+// kernel.
 func lay(t testing.TB, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
@@ -36,9 +37,9 @@ func lay(t testing.TB, from, to string) {
 
 var groups = map[string]string{"far": "lxc/far", "near": "near", "never": "not/there"}
 
-// TestReader reads testdata/before and then testdata/after, in which a processor went offline and
-// another came, an interface vanished, one came and one was made again, 32-bit counters went over
-// their end, a cgroup was made again, and a file is missing.
+// TestReader reads testdata/before and then testdata/after. In between, a processor went offline
+// and another came online, interfaces vanished, appeared and were recreated, 32-bit counters
+// wrapped around, a cgroup was recreated, and a file disappeared.
 func TestReader(t *testing.T) {
 	root := t.TempDir()
 	lay(t, "testdata/before", root)
@@ -67,7 +68,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestNothing reads a machine that tells nothing.
+// TestNothing reads a machine whose files are missing.
 func TestNothing(t *testing.T) {
 	r := newReader(t.TempDir(), groups)
 	defer r.close()
@@ -80,7 +81,8 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// TestComesLater: a cgroup, as that of a node that is started, counts from the first reading that finds it.
+// TestComesLater: a cgroup, such as that of a node started later, counts from the first reading
+// that finds it.
 func TestComesLater(t *testing.T) {
 	root := t.TempDir()
 	lay(t, "testdata/before", root)
@@ -106,7 +108,7 @@ func TestComesLater(t *testing.T) {
 	}
 }
 
-// TestLongFile is longer than what is read at once.
+// TestLongFile reads a file that is longer than one read.
 func TestLongFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	text := strings.Repeat("0123456789\n", 5000)
@@ -147,7 +149,7 @@ func TestReadCPUAndCgroup(t *testing.T) {
 	}
 }
 
-// TestDelta: what is counted on is found again, whether or not the counter goes over its end.
+// TestDelta: the increase of a counter is found, even if the counter wraps around.
 func TestDelta(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := rapid.Uint32().Draw(t, "before")
@@ -171,7 +173,7 @@ func TestDelta(t *testing.T) {
 	}
 }
 
-// TestAnyText: no text that a kernel might show makes a reader fail.
+// TestAnyText: no text in the kernel's files makes a reader panic.
 func TestAnyText(t *testing.T) {
 	root := t.TempDir()
 	var paths []string

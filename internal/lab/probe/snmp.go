@@ -1,15 +1,15 @@
 package probe
 
-// snmp reads /proc/net/snmp, in which a line of names comes before each line of numbers (RFC 4113
-// and RFC 4022 tell what they count). Newer kernels have more of them, so they are found by name.
+// snmp reads /proc/net/snmp, in which a line of names precedes each line of numbers (described in
+// RFC 4113 and RFC 4022). Newer kernels have more numbers, so they are looked up by name.
 type snmp struct {
 	file    *file
-	before  map[string]uint64 // by "Udp:InErrors"
+	before  map[string]uint64 // by names such as "Udp:InErrors"
 	counted bool
 	key     []byte
 }
 
-// snmpFields are those that are kept.
+// snmpFields returns the field for a counter, or nil if the counter is not recorded.
 func snmpFields(s *Second, key []byte) *uint64 {
 	switch string(key) {
 	case "Udp:InDatagrams":
@@ -60,7 +60,7 @@ func (n *snmp) sample(s *Second) {
 	}
 }
 
-// pairs takes a line of names with its line of numbers.
+// pairs parses a line of names with its line of numbers.
 func (n *snmp) pairs(s *Second, protocol, names, values []byte, known bool) {
 	for {
 		var name, value []byte
@@ -77,7 +77,7 @@ func (n *snmp) pairs(s *Second, protocol, names, values []byte, known bool) {
 		now := number(value)
 		if before := n.before[string(n.key)]; now != before {
 			if known {
-				*into = grown32(now, before) // machines of 32 bits keep them in 32
+				*into = grown32(now, before) // 32-bit machines keep the counters in 32 bits
 			}
 			n.before[string(n.key)] = now
 		}

@@ -35,7 +35,7 @@ func (p *pressure) sample(into *Stall) {
 	}
 }
 
-// stalls are all three of them.
+// stalls reads all three files of /proc/pressure.
 type stalls struct{ cpu, io, memory pressure }
 
 func (p *stalls) sample(s *Second) {
@@ -44,7 +44,7 @@ func (p *stalls) sample(s *Second) {
 	p.memory.sample(&s.Stalls.Memory)
 }
 
-// swap reads /proc/vmstat as far as the two lines that matter.
+// swap reads /proc/vmstat up to the two relevant lines.
 type swap struct {
 	file    *file
 	in, out uint64
@@ -82,8 +82,9 @@ func (o *load) sample(s *Second) {
 	s.Load = Load{decimal(mean), number(running), number(all)}
 }
 
-// throttles read how often each processor was slowed for its heat; only some machines tell (the
-// kernel's Documentation/ABI/testing/ sysfs-devices-system-cpu, thermal_throttle).
+// throttles reads how often each processor was throttled because of its temperature. Only some
+// machines report it (the kernel's Documentation/ABI/testing/ sysfs-devices-system-cpu,
+// thermal_throttle).
 type throttles struct {
 	files  []*file
 	before []uint64

@@ -14,7 +14,7 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// Analyse makes the report. It reads nothing but what it is given.
+// Analyse creates the report of a bundle. It reads nothing else.
 func Analyse(c *bundle.Contents) *Report {
 	c = marked(c)
 	s := collect(c.Trials)
@@ -58,7 +58,7 @@ func analyse(t bundle.Test, h bundle.Head, s samples) *Test {
 		for _, setting := range h.Settings {
 			trials := s.trials[place{t.Name, setting.Name}]
 			if len(trials) == 0 && setting.Missing == "" && setting.Name != experiment.Bare {
-				continue // the test is not for this setting, or its turn has not come
+				continue // the test does not run in this setting, or has not run yet
 			}
 			cell := &Cell{Setting: setting.Name, Emulated: setting.Emulated, Again: again(setting), Missing: setting.Missing,
 				Labels: marks(trials, f.Name), Failed: failed(trials)}
@@ -81,7 +81,7 @@ func analyse(t bundle.Test, h bundle.Head, s samples) *Test {
 	return a
 }
 
-// why says why a cell is empty though its setting is there.
+// why returns why a cell is empty although its setting exists.
 func why(setting string, all []Failure, trials []bundle.Trial) string {
 	for _, f := range all {
 		if f.Setting == setting {
@@ -106,7 +106,7 @@ func failed(trials []bundle.Trial) (n int) {
 	return n
 }
 
-// failures puts together what failed for the same reason, by setting.
+// failures groups a test's failed trials by setting and reason.
 func failures(name string, settings []bundle.Setting, s samples) (all []Failure) {
 	for _, setting := range settings {
 		trials := s.trials[place{name, setting.Name}]
@@ -138,7 +138,7 @@ func summarize(x []float64, instances []int, block int) *stats.Summary {
 	return nil
 }
 
-// resummarize widens the intervals of medians where values have slow moods, by kind of test.
+// resummarize widens the intervals of medians if values change slowly over time, by kind of test.
 func resummarize(r *Report) {
 	var all []stats.Series
 	var cells []*Cell
@@ -158,7 +158,7 @@ func resummarize(r *Report) {
 	}
 }
 
-// logarithms are no numbers where values are not above zero.
+// logarithms returns the logarithms of values, or NaN for values that are not above zero.
 func logarithms(values []quantity.Number) []float64 {
 	logs := quantity.Floats(values)
 	for i, v := range logs {
@@ -169,7 +169,8 @@ func logarithms(values []quantity.Number) []float64 {
 	return logs
 }
 
-// again returns the setting that one is once more. Bundles of old knew of bare only.
+// again returns the setting that s repeats, or "". Old bundles only repeated bare, without
+// recording it.
 func again(s bundle.Setting) string {
 	if s.Name == experiment.Control {
 		return experiment.Bare
@@ -177,7 +178,7 @@ func again(s bundle.Setting) string {
 	return s.Again
 }
 
-// cell finds the cell of a setting.
+// cell returns the cell of a setting, or nil.
 func (f *Figure) cell(setting string) *Cell {
 	for _, c := range f.Cells {
 		if c.Setting == setting {
@@ -187,7 +188,7 @@ func (f *Figure) cell(setting string) *Cell {
 	return nil
 }
 
-// Rows are the figures of all tests.
+// Rows iterates over the figures of all tests.
 func (tests Table) Rows() iter.Seq2[*Test, *Figure] {
 	return func(yield func(*Test, *Figure) bool) {
 		for _, t := range tests {

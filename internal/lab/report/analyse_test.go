@@ -15,7 +15,7 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// small is a bundle with one test of two copies.
+// small returns a bundle with one test of two copies.
 func small(trials ...bundle.Trial) *bundle.Contents {
 	return &bundle.Contents{Head: bundle.Head{
 		Format: 1, ID: "b", State: bundle.Done,
@@ -31,8 +31,8 @@ func trial(round, copy int, setting string, score float64) bundle.Trial {
 		Samples: []test.Sample{{Figure: "score", Value: score}, {Figure: "wall", Value: score / 10}}}
 }
 
-// TestCopies: those that ran at once are put together; round 0 and a round that lacks a copy do not
-// count; what was done again counts as it was last.
+// TestCopies: copies that ran at once are combined. Round 0 and rounds without all copies do not
+// count. If a trial was repeated, the last one counts.
 func TestCopies(t *testing.T) {
 	failed := trial(2, 1, "bare", 7)
 	failed.Error = "killed"
@@ -78,7 +78,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestAnything: whatever a bundle holds, there is a report, and all of its forms can be written.
+// TestAnything: any bundle has a report, and all of its formats can be written.
 func TestAnything(t *testing.T) {
 	name := rapid.SampledFrom([]string{"bare", "bare again", "veth", "elsewhere"})
 	value := rapid.SampledFrom([]float64{0, -1, 1, 2.5, 1e-300, 1e300, math.SmallestNonzeroFloat64, math.MaxFloat64})

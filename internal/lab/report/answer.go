@@ -7,7 +7,7 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// Answer is the table of all figures: bare, then how each setting differs from it.
+// Answer returns the table of all figures: the values of bare, then the difference of each setting.
 func (r *Report) Answer() *grid {
 	g := &grid{Head: []string{"", experiment.Bare}}
 	for _, s := range r.columns() {
@@ -30,7 +30,7 @@ func (r *Report) Answer() *grid {
 	return g
 }
 
-// brief is a cell in a few characters.
+// brief returns a cell in a few characters.
 func (f *Figure) brief(c *Cell, s quantity.Scale, suspects Suspects) string {
 	switch {
 	case c == nil:
@@ -46,14 +46,14 @@ func (f *Figure) brief(c *Cell, s quantity.Scale, suspects Suspects) string {
 	text := shown.Change
 	switch {
 	case shown.Effect == Disturbed:
-		text = shown.Sign // the legend has the words
+		text = shown.Sign // the legend explains the sign
 	case shown.Sign != "":
 		text += " " + shown.Sign
 	}
 	return text + suspects.numbered(c)
 }
 
-// numbered are the notes of a cell, by their numbers.
+// numbered returns the numbers of a cell's notes.
 func (suspects Suspects) numbered(c *Cell) (text string) {
 	for _, n := range suspects.notes(c) {
 		text += fmt.Sprintf(" [%d]", n.Number)
@@ -61,7 +61,7 @@ func (suspects Suspects) numbered(c *Cell) (text string) {
 	return text
 }
 
-// aa shows the band of bare against bare.
+// aa returns the band of bare against bare.
 func aa(b *Band) string {
 	if b == nil {
 		return "–"

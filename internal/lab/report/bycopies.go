@@ -12,17 +12,17 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// leastCopies is of how many numbers of copies a test must be for a plot: two are told by a table.
+// leastCopies is how many different numbers of copies a plot needs. A table is enough for two.
 const leastCopies = 3
 
-// A copiesChart is a figure of a test by how many copies of it ran at once, setting by setting, as
-// Rx-OSD has throughput by clients.
+// A copiesChart shows a figure of a test by the number of copies that ran at once, with a chart for
+// each setting, like Rx-OSD's charts of throughput by clients.
 type copiesChart struct {
-	Name   string // test and figure
+	Name   string // names of test and figure
 	Charts []chart
 }
 
-// ByCopies draws the tests that were done with several numbers of copies.
+// ByCopies returns charts of the tests that ran with several numbers of copies.
 func (tests Table) ByCopies() (all []copiesChart) {
 	var names []string
 	of := map[string][]*Test{}
@@ -48,7 +48,7 @@ func (tests Table) ByCopies() (all []copiesChart) {
 	return all
 }
 
-// copiesOf draws one figure.
+// copiesOf returns the chart of one figure.
 func copiesOf(name, figure string, tests []*Test) copiesChart {
 	var order []string
 	lines := map[string][]draw.Spot{}

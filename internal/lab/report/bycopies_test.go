@@ -11,7 +11,7 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// crowd is a run with 1 to 27 clients at once, as Rx-OSD's.
+// crowd returns a run with 1 to 27 concurrent clients, like Rx-OSD's.
 func crowd() *simulation {
 	s := simulate(5)
 	s.rounds = 5
@@ -29,7 +29,7 @@ func crowd() *simulation {
 }
 
 // TestByCopies: a test with many numbers of copies has a plot for each figure and setting, with a
-// spot for each number; one with two has none.
+// spot for each number. A test with two numbers has no plot.
 func TestByCopies(t *testing.T) {
 	r := analysed(t, crowd())
 	page := text(t, r.HTML)

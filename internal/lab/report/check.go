@@ -20,25 +20,25 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Checked is what Check found.
+// Checked is the result of Check.
 type Checked struct {
 	Figures     int          // numbers that were recomputed and compared
-	Differences []Difference // none: the report is what the samples give
+	Differences []Difference // empty if the report matches the samples
 	Damaged     problem.List // lines and files of the bundle that cannot be read
 }
 
-// A Difference is something that is not what the raw samples give.
+// A Difference is a value in the report that does not match the raw samples.
 type Difference struct {
 	File, Row, Recorded, Recomputed string
 }
 
-// String tells the difference in a line.
+// String returns the difference as one line.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s: recorded %s, recomputed %s", d.File, d.Row, d.Recorded, d.Recomputed)
 }
 
-// Check recomputes every figure of report.json and report.csv from trials.jsonl, and samples.csv,
-// and the digest of the experiment.
+// Check recomputes every figure of report.json and report.csv from trials.jsonl, and also
+// samples.csv and the digest of the experiment.
 func Check(dir string) (*Checked, error) {
 	c, err := bundle.Read(dir)
 	if err != nil {
@@ -59,7 +59,8 @@ func Check(dir string) (*Checked, error) {
 	if err := json.Unmarshal(text, &recomputed); err != nil {
 		return nil, err
 	}
-	for _, part := range []string{"kept", "trials", "failed", "tests", "suspects"} { // the rest is copied from other files
+	// the other parts are copied from other files
+	for _, part := range []string{"kept", "trials", "failed", "tests", "suspects"} {
 		checked.walk("report.json", part, recorded[part], recomputed[part])
 	}
 	if err := checked.csv(dir, r); err != nil {
@@ -68,7 +69,7 @@ func Check(dir string) (*Checked, error) {
 	return checked, checked.samples(dir, r)
 }
 
-// maxReportBytes is how large a report may be that is compared.
+// maxReportBytes limits the size of a report that is compared.
 const maxReportBytes = 128 << 20
 
 func readReport(dir string) (map[string]any, error) {
@@ -102,8 +103,8 @@ func (c *Checked) differ(file, row, recorded, recomputed string) {
 		sanitize.Line(recomputed)})
 }
 
-// walk compares two values of JSON. A list is named by what its items call themselves, so that a
-// row is told as net, tcp forward, veth.
+// walk compares two JSON values. An item of a list is named by its own name, so that the path of a
+// row is, for example, net, tcp forward, veth.
 func (c *Checked) walk(file, row string, recorded, recomputed any) {
 	switch now := recomputed.(type) {
 	case map[string]any:
@@ -155,7 +156,7 @@ func itemName(x, y any, i int) string {
 	return fmt.Sprint(i + 1)
 }
 
-// equal allows for what processors do differently in the last digits.
+// equal ignores differences in the last digits, which depend on the processor.
 func equal(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) }
 
 func show(x any) string {
@@ -177,7 +178,7 @@ func clip(text string) string {
 	return text
 }
 
-// csv compares report.csv cell by cell; without it there is nothing to say.
+// csv compares report.csv cell by cell. It does nothing if the file does not exist.
 func (c *Checked) csv(dir string, r *Report) error {
 	text, err := bundle.ReadFile(dir, "report.csv", maxReportBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -205,8 +206,8 @@ func (c *Checked) csv(dir string, r *Report) error {
 	return nil
 }
 
-// samples compares samples.csv, which is as long as trials.jsonl, line by line up to the first that
-// differs; without it there is nothing to say.
+// samples compares samples.csv, which is as long as trials.jsonl, line by line up to the first
+// difference. It does nothing if the file does not exist.
 func (c *Checked) samples(dir string, r *Report) error {
 	text, err := bundle.ReadFile(dir, "samples.csv", maxReportBytes)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -231,7 +232,8 @@ func (c *Checked) samples(dir string, r *Report) error {
 	return nil
 }
 
-// records returns the cells of CSV by the names of their columns, numbers as such. What is empty is not there.
+// records returns the rows of CSV as maps by column name, with numbers parsed. Empty cells are
+// omitted.
 func records(text []byte) (all []any, err error) {
 	rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
 	for _, row := range rows {

@@ -11,50 +11,51 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// A Comparison sets runs before and after a change side by side: one of each, or several.
+// A Comparison compares one or several runs before a change with one or several after it.
 type Comparison struct {
-	Before  bundle.Head `json:"before"` // of the first run of each side
+	Before  bundle.Head `json:"before"` // head of the first run of each side
 	After   bundle.Head `json:"after"`
-	Befores []string    `json:"before_runs"` // the ids of all
+	Befores []string    `json:"before_runs"` // IDs of all runs of each side
 	Afters  []string    `json:"after_runs"`
-	// other runs of the same experiment on this host, which tell how much runs differ
+	// number of other runs of the same experiment on this host, which show how much runs differ
+	// without a change
 	Former int              `json:"former_runs"`
 	Rows   []*Compared      `json:"rows"`
-	Only   []string         `json:"only,omitempty"` // what one of them has no value for
+	Only   []string         `json:"only,omitempty"` // cells for which one side has no value
 	Facts  []FactDifference `json:"facts,omitempty"`
-	Notes  []string         `json:"notes,omitempty"` // why to be careful
+	Notes  []string         `json:"notes,omitempty"` // reasons for caution
 }
 
 // A Compared is one figure in one setting before and after. Rounds of two runs are not paired, so
-// intervals are those of stats.JudgePairs.
+// the intervals are those of stats.JudgePairs.
 type Compared struct {
 	Test    string        `json:"test"`
 	Figure  string        `json:"figure"`
 	Setting string        `json:"setting"`
 	Unit    string        `json:"unit"`
 	Better  test.Better   `json:"better"`
-	Before  stats.Summary `json:"before"` // of the run, or of the medians of several
+	Before  stats.Summary `json:"before"` // of the run, or of the medians of several runs
 	After   stats.Summary `json:"after"`
-	Value   *Ratio        `json:"value,omitempty"` // after to before
-	// Cost is how the ratio to bare changed: what the machine gained or lost as a whole is not in it.
-	// It is nil for bare.
+	Value   *Ratio        `json:"value,omitempty"` // after divided by before
+	// Cost is how the ratio to bare changed. Changes of the whole machine cancel in it. It is nil
+	// for bare.
 	Cost       *Ratio          `json:"cost,omitempty"`
-	CostBefore quantity.Number `json:"cost_before"` // the ratio to bare
+	CostBefore quantity.Number `json:"cost_before"` // ratio to bare
 	CostAfter  quantity.Number `json:"cost_after"`
 }
 
-// A side is the runs before a change, those after it, or former ones.
+// A side is a list of runs: those before a change, those after it, or former ones.
 type side []*Report
 
-// A comparing is a Comparison on its way.
+// A comparing is a Comparison under construction.
 type comparing struct {
 	*Comparison
 	before, after, former side
-	table                 sheet[stats.Pair] // values and costs: what is said of either is said of the comparison
+	table                 sheet[stats.Pair] // values and costs, judged together
 }
 
-// Compare compares what runs before and after a change have in common; there must be one of each.
-// Former runs are others of the same experiment on the same host. It is pure.
+// Compare compares what the runs before and after a change have in common. Each of both lists needs
+// at least one run. Former runs are other runs of the same experiment on the same host. It is pure.
 func Compare(before, after, former []*Report) *Comparison {
 	first, last := before[0], after[0]
 	c := &comparing{before: before, after: after, former: former, table: sheet[stats.Pair]{judge: stats.JudgePairs},
@@ -100,7 +101,7 @@ type shot struct {
 	cell   *Cell
 }
 
-// shots are those of the runs that have a value.
+// shots returns the figure's cells in the runs that have a value.
 func (s side) shots(name, figure, setting string) (all []shot) {
 	for _, r := range s {
 		if f := r.Tests.figure(name, figure); f != nil {
@@ -154,7 +155,7 @@ func (c *comparing) row(t *Test, f *Figure, setting string, before, after []shot
 		for _, s := range slices.Concat(before, after) {
 			pair.Disturbed = pair.Disturbed || s.figure.cell(experiment.Bare).Disturbed
 		}
-		if pair.Kind += ", cost"; !judged(f.Better) { // the moods of the machine are not in it
+		if pair.Kind += ", cost"; !judged(f.Better) { // a kind of its own: slow changes of the machine cancel
 			pair.Family++
 		}
 		c.table.add(pair, &row.Cost)
@@ -162,7 +163,7 @@ func (c *comparing) row(t *Test, f *Figure, setting string, before, after []shot
 	c.Rows = append(c.Rows, row)
 }
 
-// summaryOf is that of one run, or of the medians of several.
+// summaryOf returns the summary of one run, or of the medians of several runs.
 func summaryOf(shots []shot) stats.Summary {
 	if len(shots) == 1 {
 		return *shots[0].cell.Summary
@@ -174,7 +175,7 @@ func summaryOf(shots []shot) stats.Summary {
 	return stats.Summarize(medians, nil, 1)
 }
 
-// costOf is the ratio to bare: that of the run in the middle.
+// costOf returns the median of the runs' ratios to bare.
 func costOf(shots []shot) quantity.Number {
 	var all []float64
 	for _, s := range shots {
@@ -201,7 +202,7 @@ func (s shot) ratios() []float64 {
 	return nil
 }
 
-// only notes a cell that has a value in one bundle only; the other is nil if that does not know of it at all.
+// only records a cell that has a value on one side only. lacks is the other side's cell, or nil.
 func (c *comparing) only(name, figure, id string, present, lacks *Cell) {
 	text := name + ", " + figure + ", " + present.Setting + ": only in " + id
 	if lacks != nil && lacks.Missing != "" {
@@ -210,7 +211,7 @@ func (c *comparing) only(name, figure, id string, present, lacks *Cell) {
 	c.Only = append(c.Only, text)
 }
 
-// ratios are those of rounds; of a round that does not have both it is no number.
+// ratios returns the ratios by round, or NaN for a round that lacks one of the values.
 func ratios(values []quantity.Number, bare []float64) []float64 {
 	all := make([]float64, min(len(values), len(bare)))
 	for i := range all {
@@ -219,7 +220,8 @@ func ratios(values []quantity.Number, bare []float64) []float64 {
 	return all
 }
 
-// widened has a band cover the A/A band of another run; zero: none is known.
+// widened extends a band to cover the A/A band of another run. A low of 0 means that there is no
+// band yet.
 func widened(low, high float64, x *Band) (float64, float64) {
 	if x == nil {
 		return low, high
@@ -227,7 +229,7 @@ func widened(low, high float64, x *Band) (float64, float64) {
 	if low == 0 {
 		low, high = x.Low, x.High
 	}
-	// What differs by less than the band of one, in either direction, is nothing.
+	// A difference within either band, in either direction, is not significant.
 	return min(low, x.Low, 1/x.High), max(high, x.High, 1/x.Low)
 }
 
@@ -240,7 +242,7 @@ func (tests Table) figure(name, figure string) *Figure {
 	return nil
 }
 
-// careful tells what makes runs hard to compare.
+// careful returns the reasons why the runs are hard to compare.
 func careful(before, after side) (notes []string) {
 	all := slices.Concat(before, after)
 	a := all[0].Bundle
@@ -276,7 +278,7 @@ func careful(before, after side) (notes []string) {
 	return notes
 }
 
-// labelled are the labels that only the first has.
+// labelled returns the labels that only the first report has.
 func labelled(first, other *Report) (names []string) {
 	for _, s := range first.Suspects {
 		if !slices.ContainsFunc(other.Suspects, func(x Suspect) bool { return x.Name == s.Name }) {

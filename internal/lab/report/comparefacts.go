@@ -10,22 +10,23 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// A FactDifference is a fact that is not the same in two bundles.
+// A FactDifference is a fact that differs between two bundles.
 type FactDifference struct {
 	Name   string `json:"name"`
-	Before string `json:"before"` // "": it was not there
+	Before string `json:"before"` // or "" if the bundle does not have it
 	After  string `json:"after"`
 }
 
-// fleeting are facts that are never the same twice, by the last word of their names.
+// fleeting lists facts that change all the time, by the last word of their names.
 var fleeting = []string{"taken", "collected", "load", "available", "swap used", "free", "processors clock"}
 
-// ours are facts of interfaces of Orrery's nodes and networks: their names are digests (package
-// network/ends), other sites come and go, and nothing is measured by them but by those of the lab,
-// which are made anew each time.
+// ours matches facts about interfaces of Orrery's nodes and networks. Their names are digests
+// (package network/ends). Those of other sites come and go, and the measurements use only those of
+// the lab, which are new in each run.
 var ours = pattern.New(`^interfaces or[bvoxlw][0-9a-f]{6,}( |$)`)
 
-// factDifferences lists what differs, in the order of the first, and what only the second has at the end.
+// factDifferences lists the facts that differ, in the order of the first, then those that only the
+// second has.
 func factDifferences(before, after json.RawMessage) (all []FactDifference) {
 	a, b := rows(before), rows(after)
 	old, current := values(a), values(b)
@@ -67,7 +68,7 @@ func rows(facts json.RawMessage) (kept []factRow) {
 	return kept
 }
 
-// shortened leaves out of long lists what both have.
+// shortened removes items that both long lists have.
 func shortened(name, before, after string) FactDifference {
 	const long = 80
 	a, b := strings.Split(before, ", "), strings.Split(after, ", ")

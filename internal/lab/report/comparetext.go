@@ -12,10 +12,10 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// changed shows what changed, and what that means for this figure.
+// changed returns the display of a ratio, with its effect for this figure.
 func (c *Compared) changed(r *Ratio) change { return changed(r, effectOf(r, c.Better)) }
 
-// scaleFor is that of all medians of the figure in both bundles.
+// scaleFor returns the scale of all medians of the figure on both sides.
 func (c *Comparison) scaleFor(like *Compared) quantity.Scale {
 	var medians []float64
 	for _, r := range c.Rows {
@@ -26,7 +26,8 @@ func (c *Comparison) scaleFor(like *Compared) quantity.Scale {
 	return quantity.ScaleOfFigure(like.Figure, like.Unit, medians)
 }
 
-// Short is the table for a terminal: the cost in both is left out, and how it changed stays.
+// Short returns the table for a terminal. It omits the costs of both sides, but shows how the cost
+// changed.
 func (c *Comparison) Short() *grid {
 	before, after := c.heads()
 	g := &grid{Head: []string{"", before, after, "change  ", c.Interval(), "of cost  ", c.Interval()}}
@@ -36,7 +37,7 @@ func (c *Comparison) Short() *grid {
 	return g
 }
 
-// Table has all rows.
+// Table returns the table with all rows and columns.
 func (c *Comparison) Table() *grid {
 	before, after := c.heads()
 	g := &grid{Head: []string{"", before, after, "change", c.Interval(), "", "cost before", "cost after", "change",
@@ -50,10 +51,12 @@ func (c *Comparison) Table() *grid {
 	return g
 }
 
-// Single reports whether there is one run on each side, of which nothing can be said but how these two differ.
+// Single reports whether each side has one run only, so that only the difference of these two is
+// known.
 func (c *Comparison) Single() bool { return len(c.Befores) == 1 && len(c.Afters) == 1 }
 
-// Interval heads the column of intervals: that of two single runs does not cover what a change does.
+// Interval returns the heading of the column of intervals. The interval of two single runs does not
+// cover the effect of a change.
 func (c *Comparison) Interval() string {
 	if c.Single() {
 		return "of these runs"
@@ -61,7 +64,7 @@ func (c *Comparison) Interval() string {
 	return "95 %"
 }
 
-// heads name the columns of values.
+// heads returns the headings of the columns of values.
 func (c *Comparison) heads() (before, after string) {
 	name := func(ids []string, word string) string {
 		if len(ids) == 1 {
@@ -72,7 +75,7 @@ func (c *Comparison) heads() (before, after string) {
 	return name(c.Befores, "before"), name(c.Afters, "after")
 }
 
-// FactTable has the facts that differ; nil if none does.
+// FactTable returns the facts that differ, or nil if there are none.
 func (c *Comparison) FactTable() *grid {
 	if len(c.Facts) == 0 {
 		return nil
@@ -84,7 +87,7 @@ func (c *Comparison) FactTable() *grid {
 	return g
 }
 
-// Names tell which is which.
+// Names returns descriptions of the two sides.
 func (c *Comparison) Names() []string {
 	describe := func(word string, h bundle.Head, ids []string) string {
 		return fmt.Sprintf("%s: %s, %s, %s, %s", word, strings.Join(ids, " "), h.Title, h.Host,
@@ -98,10 +101,10 @@ func (c *Comparison) Names() []string {
 	return names
 }
 
-// counted are effects as they are said of several figures.
+// counted holds the words for effects of several figures that differ from those of one figure.
 var counted = map[Effect]string{Apart: "differ between these two runs", AsFormer: "differ as former runs did"}
 
-// Headline counts what changed.
+// Headline returns how many figures changed.
 func (c *Comparison) Headline() string {
 	counts, costs := map[Effect]int{}, map[Effect]int{}
 	for _, r := range c.Rows {
@@ -126,7 +129,7 @@ func (c *Comparison) Headline() string {
 // JSON writes the comparison for programs.
 func (c *Comparison) JSON(w io.Writer) error { return writeJSON(w, c) }
 
-// writeJSON writes what a program, and a person, can read.
+// writeJSON writes indented JSON.
 func writeJSON(w io.Writer, value any) error {
 	out := json.NewEncoder(w)
 	out.SetIndent("", " ")

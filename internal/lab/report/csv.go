@@ -11,7 +11,7 @@ import (
 	"orrery/internal/lab/report/cells"
 )
 
-// columnsOfCSV are the columns of report.csv; values are in the unit that is named, ratios are to bare.
+// columnsOfCSV are the columns of report.csv. Values are in the row's unit. Ratios are to bare.
 var columnsOfCSV = []string{"test", "kind", "copies", "figure", "unit", "better", "setting", "n", "median", "low",
 	"high", "least", "most", "spread",
 	"single_median", "single_spread", "ratio", "ratio_low", "ratio_high", "percent_of_bare", "p", "p_adjusted",
@@ -37,7 +37,7 @@ func (r *Report) CSV(w io.Writer) error {
 }
 
 func record(t *Test, f *Figure, c *Cell) []string {
-	// what is not known is left empty
+	// unknown values stay empty
 	whole, single, ratio, band := make([]string, 7), make([]string, 2), make([]string, 6), make([]string, 2)
 	if s := c.Summary; s != nil {
 		whole = []string{strconv.Itoa(s.N), cells.Exact(s.Median), cells.Exact(s.Low), cells.Exact(s.High),

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/lab/test/capture"
 )
 
-// A Curve is what was lost at which rate in a setting.
+// A Curve is the loss at each rate in a setting.
 type Curve struct {
 	Setting string  `json:"setting"`
 	Points  []Point `json:"points"`
@@ -19,23 +19,23 @@ type Curve struct {
 // A Point is one trial of a search.
 type Point struct {
 	Round int     `json:"round"`
-	Rate  float64 `json:"rate"` // bit/s that were sent
-	Lost  float64 `json:"lost"` // share of what was sent
+	Rate  float64 `json:"rate"` // rate sent, in bit/s
+	Lost  float64 `json:"lost"` // share of the heaps sent
 }
 
-// Deaths say where packets died in a setting, in all rounds that count.
+// Deaths says where packets were lost in a setting, in all rounds that count.
 type Deaths struct {
 	Setting string  `json:"setting"`
 	Places  []Death `json:"places"`
 }
 
-// A Death is one place where packets die, such as the socket buffer.
+// A Death is one place where packets were lost, such as the socket buffer.
 type Death struct {
 	Place string `json:"place"`
 	Count uint64 `json:"count"`
 }
 
-// Words tell all of them in a line.
+// Words returns all places in one line.
 func (d Deaths) Words() string {
 	var parts []string
 	for _, p := range d.Places {
@@ -44,7 +44,7 @@ func (d Deaths) Words() string {
 	return strings.Join(parts, ", ")
 }
 
-// at is how many died in a place.
+// at returns how many packets were lost in a place.
 func (d Deaths) at(place string) uint64 {
 	for _, p := range d.Places {
 		if p.Place == place {
@@ -54,7 +54,7 @@ func (d Deaths) at(place string) uint64 {
 	return 0
 }
 
-// share tells a number of packets, and what it is of all that died there.
+// share returns a number of packets and its share of all lost packets.
 func (d Deaths) share(count uint64) string {
 	total := uint64(0)
 	for _, p := range d.Places {
@@ -63,7 +63,7 @@ func (d Deaths) share(count uint64) string {
 	return fmt.Sprintf("%s (%.0f %%)", quantity.Thousands(count), 100*float64(count)/float64(max(1, total)))
 }
 
-// route names the places where packets die, in the order in which packets come to them.
+// route returns the places where packets can be lost, in the order of their way.
 func route() [][2]string {
 	return [][2]string{{"sender", "sender"}, {"nic", "ring of the NIC"}, {"softnet", "softnet backlog"},
 		{"link", "bridge or veth"},
@@ -71,13 +71,13 @@ func route() [][2]string {
 		{"unknown", "not counted anywhere"}}
 }
 
-// curves gathers the details of a test's trials by setting; other tests have none.
+// curves collects the curves and losses of a test by setting. Only capture tests have them.
 func curves(name string, settings []bundle.Setting, s samples) (all []Curve, deaths []Deaths) {
 	for _, setting := range settings {
 		c := Curve{Setting: setting.Name}
 		died := map[string]uint64{}
 		for _, t := range s.trials[place{name, setting.Name}] {
-			var d capture.Detail // of other tests it has no curve
+			var d capture.Detail // the details of other tests have no curve
 			if t.Round > 0 && len(t.Detail) > 0 && json.Unmarshal(t.Detail, &d) == nil {
 				c.add(t.Round, d, died)
 			}
@@ -92,7 +92,8 @@ func curves(name string, settings []bundle.Setting, s samples) (all []Curve, dea
 	return all, deaths
 }
 
-// add takes a trial's points. One whose sender did not reach the rate says nothing of the receiver.
+// add adds the points of a trial. A point whose sender missed the rate says nothing about the
+// receiver.
 func (c *Curve) add(round int, d capture.Detail, died map[string]uint64) {
 	for _, o := range d.Curve {
 		if !o.Valid || o.Sent == 0 || o.Achieved <= 0 {
@@ -108,7 +109,7 @@ func (c *Curve) add(round int, d capture.Detail, died map[string]uint64) {
 	}
 }
 
-// with lists the places at which anything died.
+// with adds the places where packets were lost.
 func (d Deaths) with(died map[string]uint64) Deaths {
 	for _, w := range route() {
 		if n := died[w[0]]; n > 0 {

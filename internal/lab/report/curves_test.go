@@ -7,7 +7,7 @@ import (
 	"orrery/internal/lab/test/capture"
 )
 
-// TestCaptureDetail: what package capture keeps is what is drawn here.
+// TestCaptureDetail: the curve is drawn from the detail that package capture stores.
 func TestCaptureDetail(t *testing.T) {
 	d, err := json.Marshal(capture.Detail{Curve: []capture.Point{
 		{Search: "search", Rate: 1e9, Achieved: 0.999e9, Sent: 100, Received: 90, Valid: true,

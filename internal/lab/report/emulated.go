@@ -9,11 +9,11 @@ import (
 	"orrery/internal/problem"
 )
 
-// emulated ends the name of a setting whose processors were emulated by software, wherever it is
-// shown: in each row, chart and export.
+// emulated is appended to the name of a setting with emulated processors, in each row, chart and
+// export.
 const emulated = " (emulated)"
 
-// marked returns contents in which the settings that were emulated are called so.
+// marked returns a copy of the contents in which the names of emulated settings are marked.
 func marked(c *bundle.Contents) *bundle.Contents {
 	shown := map[string]string{}
 	for _, s := range c.Head.Settings {
@@ -44,8 +44,8 @@ func marked(c *bundle.Contents) *bundle.Contents {
 	return &m
 }
 
-// markTraces says in the names of traces which are of nodes that were emulated. What went through
-// links, the host saw itself.
+// markTraces marks the names of traces from emulated nodes. It does not mark the traffic of links,
+// which the host measured itself.
 func markTraces(h *bundle.Head, traces []trace.Trace) {
 	for _, s := range h.Settings {
 		for _, node := range s.Nodes {
@@ -58,7 +58,7 @@ func markTraces(h *bundle.Head, traces []trace.Trace) {
 	}
 }
 
-// Comparable wants that two reports can be set side by side: what was emulated in one was so in the other.
+// Comparable returns an error if a setting was emulated in only one of the two reports.
 func Comparable(before, after *Report) error {
 	for _, a := range before.Bundle.Settings {
 		for _, b := range after.Bundle.Settings {

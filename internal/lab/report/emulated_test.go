@@ -8,7 +8,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// withMachine returns a run on a host that can have the setting kvm.
+// withMachine returns a run on a host that supports the setting kvm.
 func withMachine(t *testing.T, slow bool) *Report {
 	t.Helper()
 	s := simulate(3)
@@ -21,8 +21,7 @@ func withMachine(t *testing.T, slow bool) *Report {
 	return analysed(t, s)
 }
 
-// TestEmulated: what was measured in emulation says so in each row, in each chart and in each
-// export, and nowhere is it told without.
+// TestEmulated: every row, chart and export marks emulated results, without exception.
 func TestEmulated(t *testing.T) {
 	r := withMachine(t, true)
 	cells := 0
@@ -41,9 +40,9 @@ func TestEmulated(t *testing.T) {
 	for name, write := range map[string]func(io.Writer) error{
 		"text": r.Text, "HTML": r.HTML, "Markdown": r.Markdown, "CSV": r.CSV, "JSON": r.JSON} {
 		told := text(t, write)
-		told = strings.ReplaceAll(told, "orvkvm", "") // a link of the host's
+		told = strings.ReplaceAll(told, "orvkvm", "") // a link of the host
 		told = strings.ReplaceAll(told, "processors that kvm took (emulated)", "")
-		told = strings.Replace(told, `     "kvm"`, "", 1) // in JSON, the name of the node
+		told = strings.Replace(told, `     "kvm"`, "", 1) // the name of the node in JSON
 		all, marked := strings.Count(told, "kvm"), strings.Count(told, "kvm (emulated)")
 		if marked == 0 || all != marked {
 			for _, part := range strings.Split(strings.ReplaceAll(told, "kvm (emulated)", ""), "kvm")[1:] {
@@ -60,7 +59,7 @@ func TestEmulated(t *testing.T) {
 	}
 }
 
-// TestComparable: what was emulated is not set beside what was not.
+// TestComparable: emulated results cannot be compared with others.
 func TestComparable(t *testing.T) {
 	slow, fast, none := withMachine(t, true), withMachine(t, false), analysed(t, simulate(4))
 	for _, pair := range [][2]*Report{{slow, slow}, {fast, fast}, {none, none}, {slow, none}, {none, fast}} {

@@ -12,7 +12,8 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A factGroup is a part of facts.json as the page shows it; the first, without a name, has what is not nested.
+// A factGroup is a part of facts.json on the page. The first group has no name and holds the
+// top-level values.
 type factGroup struct {
 	Name string
 	Open bool
@@ -21,14 +22,14 @@ type factGroup struct {
 
 type factRow struct{ Name, Value string }
 
-// facts lists what facts.json holds, in its order: each member that is an object or a list of them
-// becomes a group, and so does each member of an object of objects, such as those of several hosts.
+// facts lists the contents of facts.json in their order. Each object or list of objects becomes a
+// group, and so does each member of an object of objects, such as those of several hosts.
 func facts(text json.RawMessage) (groups []factGroup) {
 	return factGroups("", gjson.ParseBytes(text), 2)
 }
 
 func factGroups(title string, all gjson.Result, depth int) (groups []factGroup) {
-	const short = 14 // rows that are shown at once
+	const short = 14 // rows that are shown without unfolding
 	plain := factGroup{Name: spoken(title), Open: true}
 	for member, value := range members(all) {
 		name := strings.TrimSpace(title + " " + member)
@@ -48,7 +49,8 @@ func factGroups(title string, all gjson.Result, depth int) (groups []factGroup) 
 	return groups
 }
 
-// members are those of an object, in its order; encoding/json's maps forget it.
+// members iterates over the members of an object in their order, which encoding/json's maps do not
+// keep.
 func members(object gjson.Result) iter.Seq2[string, gjson.Result] {
 	return func(yield func(string, gjson.Result) bool) {
 		if object.IsObject() {
@@ -59,7 +61,7 @@ func members(object gjson.Result) iter.Seq2[string, gjson.Result] {
 
 func nested(value gjson.Result) bool { return value.IsObject() || value.IsArray() }
 
-// collection reports whether an object is made of at least three others.
+// collection reports whether an object contains at least three objects or lists.
 func collection(object gjson.Result) bool {
 	n := 0
 	for _, value := range members(object) {
@@ -70,11 +72,11 @@ func collection(object gjson.Result) bool {
 	return n >= 3
 }
 
-// deepest is how many objects and lists one in another are taken apart: facts have four, and each
-// costs reading all that is in it again.
+// deepest limits the depth of nested objects and lists. Facts have a depth of four. Each level
+// parses all of its contents again.
 const deepest = 8
 
-// flatten returns a row for each value below; lists of plain values are one row.
+// flatten returns a row for each nested value. A list of plain values is one row.
 func flatten(path string, value gjson.Result, depth int) (rows []factRow) {
 	switch {
 	case depth == 0:
@@ -102,7 +104,7 @@ func flatten(path string, value gjson.Result, depth int) (rows []factRow) {
 	return rows
 }
 
-// named is what an item of a list calls itself, or its number.
+// named returns the name of an item in a list, or its number.
 func named(item gjson.Result, i int) string {
 	for name, value := range members(item) {
 		if name == "name" {
@@ -120,7 +122,7 @@ func texts(values []gjson.Result) []string {
 	return all
 }
 
-// shownFact returns a text as it is, and a number with all of its digits.
+// shownFact returns a string as it is, and a number with all of its digits.
 func shownFact(value gjson.Result) string {
 	if value.Type == gjson.String || value.Type == gjson.Null {
 		return sanitize.Line(value.String())

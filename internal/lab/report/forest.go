@@ -7,7 +7,7 @@ import (
 	"orrery/internal/lab/stats"
 )
 
-// rulerOf covers all intervals of a test.
+// rulerOf returns a ruler that covers all intervals of a test.
 func rulerOf(t *Test) *draw.Ruler {
 	r := draw.NewRuler()
 	for _, f := range t.Figures {
@@ -35,9 +35,9 @@ func cellPlot(r *draw.Ruler, f *Figure, c *Cell) template.HTML {
 	return intervalPlot(r, c.Ratio, f.Control, effect, class)
 }
 
-// intervalPlot draws a ratio. What differs is a square, the rest is round: the shape tells what the
-// colour tells, too. What is not measurable now is a dotted line from edge to edge: it may be
-// anywhere.
+// intervalPlot draws a ratio. A difference is a square and everything else is round, so that the
+// shape shows what the colour shows. An unmeasurable ratio is a dotted line over the full width,
+// because its value may be anywhere.
 func intervalPlot(r *draw.Ruler, x *Ratio, control *Band, effect Effect, class string) template.HTML {
 	d := &draw.Drawing{Height: rowHeight}
 	const top, middle, bottom = 0, rowHeight / 2, rowHeight

@@ -17,8 +17,8 @@ import (
 	"orrery/internal/lab/bundle"
 )
 
-// live is what a terminal or a reader of pages would obey: characters of control, but for ends of
-// lines and tabs.
+// live returns the index of a control character that a terminal or a browser would interpret, or
+// -1. It ignores newlines and tabs.
 func live(text string) int {
 	return strings.IndexFunc(text, func(r rune) bool {
 		return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
@@ -30,7 +30,7 @@ var (
 	mdScheme = regexp.MustCompile(`(?i)(javascript|data|vbscript|https?|file):[^\s]`)
 )
 
-// harmlessOutput checks all that is written of a bundle.
+// harmlessOutput checks all output for a bundle.
 func harmlessOutput(t *testing.T, r *Report) {
 	t.Helper()
 	compared := compareTwo(r, r)
@@ -61,9 +61,8 @@ func harmlessOutput(t *testing.T, r *Report) {
 	}
 }
 
-// FuzzBundle shows that nothing that stands in a bundle makes reading it, reporting of it,
-// comparing or checking it panic or go on for ever, and that nothing of it reaches a terminal or a
-// page as more than text.
+// FuzzBundle checks that no content of a bundle makes reading, reporting, comparing or checking
+// panic or hang, and that it reaches a terminal or a page only as text.
 func FuzzBundle(f *testing.F) {
 	head := `{"format":1,"id":"b","state":"done","title":"t","settings":[{"name":"bare"},{"name":"bare again"},{"name":"veth"},{"name":"veth again","again":"veth"}],` +
 		`"tests":[{"name":"cpu","kind":"capture","copies":1,"figures":[{"Name":"score","Unit":"1/s","Better":"more","Aggregate":"sum"}]}]}`
@@ -128,8 +127,8 @@ func FuzzBundle(f *testing.F) {
 	})
 }
 
-// TestStrangersBundle: what a stranger may put in the place of a bundle's files ends with a clear
-// word, at once, and nothing outside is read.
+// TestStrangersBundle: whatever an untrusted person puts in the place of a bundle's files, the
+// result is a clear error at once, and nothing outside the bundle is read.
 func TestStrangersBundle(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("{\"round\":1,\"error\":\"of the host\"}\n"), 0o600); err != nil {
@@ -174,7 +173,7 @@ func TestStrangersBundle(t *testing.T) {
 				if took := time.Since(began); took > 10*time.Second {
 					t.Errorf("it took %v", took)
 				}
-				// To go on with it would write through links.
+				// Resuming such a bundle would write through links.
 				link := strings.Contains(name, "device") || strings.Contains(name, "pipe") || strings.Contains(name, "link")
 				if w, _, err := bundle.Open(t.Context(), dir, "eve"); err == nil && link {
 					t.Errorf("it was gone on with: %v", w.Close())
@@ -184,7 +183,7 @@ func TestStrangersBundle(t *testing.T) {
 	}
 }
 
-// TestLinksInMarkdown: nothing that is told becomes a link or moves a terminal.
+// TestLinksInMarkdown: no text becomes a link or controls a terminal.
 func TestLinksInMarkdown(t *testing.T) {
 	for _, evil := range []string{"[click](javascript:alert(1))", `\[click](javascript:alert(1))`,
 		`\\[click](javascript:1)`, "<javascript:alert(1)>", "https://evil.example/x", "www.evil.example",
@@ -224,7 +223,7 @@ func rewritten(t *testing.T, c *bundle.Contents) string {
 	return dir
 }
 
-// sparse makes a file that is larger than any memory, and takes no room.
+// sparse creates a file that is larger than any memory but uses no disk space.
 func sparse(path string) error {
 	if err := os.WriteFile(path, nil, 0o644); err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Title is what the report stands under.
+// Title returns the title of the report.
 func (r *Report) Title() string { return cmp.Or(r.Bundle.Title, r.Bundle.Experiment, "Experiment") }
 
-// Circumstances tells in a line where, when and how much.
+// Circumstances returns one line with the host, the time and the extent of the run.
 func (r *Report) Circumstances() string {
 	h := r.Bundle
 	parts := []string{h.Host, h.Began.UTC().Format("2006-01-02 15:04 UTC")}
@@ -39,7 +39,7 @@ func (r *Report) Circumstances() string {
 	return strings.Join(parts, ", ")
 }
 
-// Extent says how much of the report bears a label.
+// Extent returns how much of the report has the label.
 func (s Suspect) Extent() string {
 	if s.Cells == s.Of {
 		return "everywhere"
@@ -47,7 +47,7 @@ func (s Suspect) Extent() string {
 	return fmt.Sprintf("%d of %d cells", s.Cells, s.Of)
 }
 
-// lasting shows a duration as one says it: 42 s, 13 min, 2 h 5 min.
+// lasting formats a duration for readers: 42 s, 13 min, 2 h 5 min.
 func lasting(d time.Duration) string {
 	minutes := int(d.Round(time.Minute).Minutes())
 	switch {

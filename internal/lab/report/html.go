@@ -10,7 +10,7 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// A page is what the template shows besides the report itself.
+// A page holds the data of the template.
 type page struct {
 	*Report
 	Style         template.CSS
@@ -28,13 +28,13 @@ func (r *Report) page() *page {
 
 // An answerCell is a cell of the table of all figures.
 type answerCell struct {
-	Failed, Why string // instead of all others
+	Failed, Why string // instead of all other fields
 	Value       string
 	change
 	Notes []note
 }
 
-// Cell returns what the answer shows of a figure in a setting.
+// Cell returns the cell of a figure in a setting.
 func (p *page) Cell(f *Figure, setting string) answerCell {
 	c, s := f.cell(setting), f.Scale()
 	switch {
@@ -71,7 +71,7 @@ type forestRow struct {
 	change
 }
 
-// Forest draws the ratios of a test; nil if there is none to draw.
+// Forest returns the plot of a test's ratios, or nil if there are none.
 func (t *Test) Forest() *forestPage {
 	ruler := rulerOf(t)
 	p := &forestPage{Axis: ruler.Axis()}
@@ -92,7 +92,7 @@ func (t *Test) Forest() *forestPage {
 	return p
 }
 
-// A comparePage is what the template of a comparison shows besides it.
+// A comparePage holds the data of the template for a comparison.
 type comparePage struct {
 	*Comparison
 	Style  template.CSS
@@ -118,7 +118,7 @@ type compareRow struct {
 	Cost                   change
 }
 
-// page lays out the rows by test and figure, in which they come.
+// page groups the rows by test and figure. They are in that order already.
 func (c *Comparison) page() *comparePage {
 	p := &comparePage{Comparison: c, Style: template.CSS(style)} //nolint:gosec // ours
 	for rows := range runs(c.Rows, func(a, b *Compared) bool { return a.Test == b.Test }) {
@@ -143,7 +143,7 @@ func (c *Comparison) page() *comparePage {
 	return p
 }
 
-// shown returns the words of a row.
+// shown returns the texts of a row.
 func (c *Compared) shown(s quantity.Scale) compareRow {
 	row := compareRow{Setting: c.Setting, Before: s.Value(c.Before.Median), After: s.Value(c.After.Median),
 		Value: c.changed(c.Value)}
@@ -154,7 +154,7 @@ func (c *Compared) shown(s quantity.Scale) compareRow {
 	return row
 }
 
-// runs returns the stretches of items that are alike.
+// runs iterates over the stretches of consecutive items that are alike.
 func runs[T any](all []T, alike func(a, b T) bool) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		for len(all) > 0 {

@@ -12,35 +12,35 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// A sheet collects rows that are judged together, with where the ratio of each goes.
+// A sheet collects rows that are judged together, and where to store the ratio of each.
 type sheet[R any] struct {
 	judge func([]R) []stats.Judged
 	rows  []R
 	into  []**Ratio
 }
 
-// add takes a row.
+// add adds a row.
 func (s *sheet[R]) add(row R, into **Ratio) {
 	s.rows, s.into = append(s.rows, row), append(s.into, into)
 }
 
-// fill sets the ratios of all rows, with their verdicts.
+// fill judges all rows and stores their ratios and verdicts.
 func (s *sheet[R]) fill() {
 	for i, j := range s.judge(s.rows) {
 		*s.into[i] = ratio(j)
 	}
 }
 
-// Families of rows, in which p is adjusted. What the controls say is of the table, not in it. Each
-// figure that is only told is a family of its own: it does not make it harder for others to show a
-// difference.
+// Families of rows, within which p is adjusted. Controls describe the table and are not part of its
+// family. Each figure that is not judged is a family of its own, so that it does not make
+// differences of other figures harder to show.
 const (
 	tableFamily = iota
 	controlFamily
 	firstTold
 )
 
-// family returns that of the n-th row.
+// family returns the family of the n-th row.
 func family(better test.Better, otherwise, n int) int {
 	if !judged(better) {
 		return firstTold + n
@@ -48,7 +48,7 @@ func family(better test.Better, otherwise, n int) int {
 	return otherwise
 }
 
-// judge sets the ratios.
+// judge computes all ratios of the report.
 func judge(r *Report) {
 	table := sheet[stats.Row]{judge: stats.Judge}
 	for t, f := range r.Tests.Rows() {
@@ -77,7 +77,7 @@ func judge(r *Report) {
 	}
 }
 
-// lay puts the rows of a figure where they are judged.
+// lay adds the rows of a figure to the sheet.
 func (r *Report) lay(t *Test, f *Figure, table *sheet[stats.Row]) {
 	pairs := f.pairings()
 	for _, cell := range f.Cells {
@@ -96,10 +96,11 @@ func (r *Report) lay(t *Test, f *Figure, table *sheet[stats.Row]) {
 	}
 }
 
-// once is the cell that another is compared with: bare's, or that of the setting which it is once more.
+// once returns the cell with which c is compared: that of bare, or of the setting that c repeats.
 func (f *Figure) once(c *Cell) *Cell { return f.cell(cmp.Or(c.Again, experiment.Bare)) }
 
-// pairings are the controls of a figure. One without values is still one that nothing was shown to be beyond.
+// pairings returns the controls of a figure. A control without values is included: nothing was
+// shown to exceed it.
 func (f *Figure) pairings() (all []stats.Pairing) {
 	for _, cell := range f.Cells {
 		if once := f.once(cell); cell.Again != "" && once != nil {
@@ -109,7 +110,7 @@ func (f *Figure) pairings() (all []stats.Pairing) {
 	return all
 }
 
-// worst is the value that stands for a round in which a test failed.
+// worst returns the value that stands for a round in which a test failed.
 func worst(b test.Better) float64 {
 	if b == test.Less {
 		return math.Inf(1)
@@ -117,8 +118,8 @@ func worst(b test.Better) float64 {
 	return 0
 }
 
-// reckoned are the values of a cell by round as they are judged. A round that failed has the worst
-// value that there is: what does not work in every second round costs something.
+// reckoned returns the values of a cell by round for judging. A failed round has the worst possible
+// value: a test that fails in every second round has a cost.
 func (c *Cell) reckoned(b test.Better) []float64 {
 	values := quantity.Floats(c.Values)
 	for i := range values {
@@ -129,9 +130,9 @@ func (c *Cell) reckoned(b test.Better) []float64 {
 	return values
 }
 
-// base are the values that a cell is compared with. Bare is measured twice in each round, and what
-// settings are compared with is the mean of both (the geometric one, of ratios): it takes as many
-// rounds to find 10 % as it would take a fifth more if one of them were thrown away.
+// base returns the values with which a cell is compared. Bare is measured twice in each round, and
+// the base is the geometric mean of both, because ratios are compared. To find 10 % with only one
+// of both would take a fifth more rounds.
 func (f *Figure) base(once *Cell) []float64 {
 	values := once.reckoned(f.Better)
 	twin := f.cell(experiment.Control)
@@ -152,23 +153,23 @@ func (f *Figure) base(once *Cell) []float64 {
 
 func usable(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 
-// failedIn reports whether trials of the round failed, the first of which is 0.
+// failedIn reports whether a trial failed in a round. Rounds are counted from 0.
 func (c *Cell) failedIn(round int) bool { return round < len(c.fails) && c.fails[round] }
 
-// disturbed reports whether others used the host in so many of a cell's rounds that its figure may
-// say nothing; most is the share of them, 0 the default.
+// disturbed reports whether other processes used the host in too many rounds of a cell. most is the
+// allowed share of rounds, or 0 for the default.
 func disturbed(labels []Mark, most float64) bool {
 	return loaded(labels) > cmp.Or(most, experiment.DefaultDisturbed)
 }
 
-// alike reports whether others used the host in as many rounds of one cell as of the other; most is
+// alike reports whether the host was used by others in about as many rounds of a as of b. most is
 // as in disturbed.
 func alike(a, b *Cell, most float64) bool {
 	return a.Disturbed && b.Disturbed &&
 		math.Abs(loaded(a.Labels)-loaded(b.Labels)) <= cmp.Or(most, experiment.DefaultDisturbed)
 }
 
-// loaded is the share of rounds in which others used the host.
+// loaded returns the share of rounds in which other processes used the host.
 func loaded(labels []Mark) (share float64) {
 	for _, m := range labels {
 		if (m.Name == suspect.Load || m.Name == suspect.Steal) && m.Of > 0 {
@@ -178,7 +179,7 @@ func loaded(labels []Mark) (share float64) {
 	return share
 }
 
-// ratio is nil if no round has both values above zero.
+// ratio returns nil if there is no round with both values.
 func ratio(j stats.Judged) *Ratio {
 	if j.N == 0 {
 		return nil

@@ -38,10 +38,10 @@ func marks(trials []bundle.Trial, figure string) (all []Mark) {
 	return all
 }
 
-// whys is how many different sightings of a label are told.
+// whys limits the number of different observations listed for a label.
 const whys = 3
 
-// suspects gathers what bears each label.
+// suspects collects the cells that have each label.
 func suspects(r *Report, s samples) []Suspect {
 	by := map[string]*Suspect{}
 	cells := 0
@@ -59,7 +59,7 @@ func suspects(r *Report, s samples) []Suspect {
 					by[m.Name] = l
 				}
 				l.Cells++
-				if l.Cure != "" { // it is the report's own
+				if l.Cure != "" { // one of the report's own labels
 					l.saw(m.Why)
 				}
 				where[m.Name] = append(where[m.Name], c.Setting)
@@ -82,14 +82,14 @@ func suspects(r *Report, s samples) []Suspect {
 	return all
 }
 
-// saw adds what was seen, if it is not known and not too much.
+// saw adds an observation, unless it is known or there are enough.
 func (s *Suspect) saw(why string) {
 	if len(s.Why) < whys && !slices.Contains(s.Why, why) {
 		s.Why = append(s.Why, why)
 	}
 }
 
-// sightings adds what was seen and the cures, in the order of the tests and settings.
+// sightings adds observations and cures, in the order of the tests and settings.
 func sightings(by map[string]*Suspect, r *Report, s samples) {
 	for _, t := range r.Tests {
 		if len(t.Figures) == 0 {

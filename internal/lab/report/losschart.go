@@ -5,7 +5,7 @@ import (
 	"orrery/internal/lab/report/draw"
 )
 
-// LossCharts are those of all settings.
+// LossCharts returns the loss charts of all settings.
 func (t *Test) LossCharts() (charts []chart) {
 	var bare []draw.Spot
 	fastest := 0.0

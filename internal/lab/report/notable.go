@@ -10,21 +10,21 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// The labels that the report gives itself, of what only the whole table shows.
+// The labels that the report itself adds, for what only the whole table shows.
 const (
 	controlLabel = "control"
 	modesLabel   = "modes"
 	serialLabel  = "autocorrelation"
 )
 
-// cures are what to do about these.
+// cures holds what to do about these labels.
 var cures = map[string]string{
 	controlLabel: "do not rely on any figure of this run; look for what the host does besides (orrery lab doctor), and run it again",
 	modesLabel:   "look for what is at times so and at times otherwise: where memory lies, which queue or processor takes the packets; pin what can be pinned",
 	serialLabel:  "more rounds (--rounds), or a host without slow moods: look at the traces below",
 }
 
-// notable labels cells with what the ratios show.
+// notable labels cells according to their ratios.
 func notable(r *Report) {
 	for _, f := range r.Tests.Rows() {
 		for _, c := range f.Cells {
@@ -42,20 +42,21 @@ func notable(r *Report) {
 	}
 }
 
-// mark puts a label on a cell that all of its trials bear.
+// mark adds a label to a cell, as if all of its trials had it.
 func (c *Cell) mark(name, why string) {
 	c.Labels = append(c.Labels, Mark{Name: name, Count: c.Summary.N, Of: c.Summary.N, Why: why})
 	slices.SortFunc(c.Labels, func(a, b Mark) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// instances counts those in which the rounds were done.
+// instances returns the number of different node instances in the rounds.
 func (r *Report) instances() int {
 	all := slices.Clone(r.Nodes)
 	slices.Sort(all)
 	return len(slices.Compact(all))
 }
 
-// spread is what instances and rounds add to the spread of the ratio in the middle; not ok if no ratio tells.
+// spread returns the median contributions of instances and of rounds to the spread of ratios. ok is
+// false if no ratio has them.
 func (tests Table) spread() (between, within float64, ok bool) {
 	var instances, rounds []float64
 	for _, c := range tests.components() {
@@ -64,7 +65,7 @@ func (tests Table) spread() (between, within float64, ok bool) {
 	return stats.Summarize(instances, nil, 1).Median, stats.Summarize(rounds, nil, 1).Median, len(instances) > 0
 }
 
-// reliance tells what of the whole table cannot be relied on.
+// reliance returns warnings about results that are not reliable in the whole table.
 func (r *Report) reliance() (all []string) {
 	if n := r.instances(); r.Kept > 0 && n < stats.Enough {
 		text := fmt.Sprintf("All rounds were done in %s of the nodes", humanize.Count(n, "instance"))
@@ -82,7 +83,7 @@ func (r *Report) reliance() (all []string) {
 	return append(all, r.Tests.shut()...)
 }
 
-// shut tells how much could not be measured.
+// shut returns a warning about how much could not be measured.
 func (tests Table) shut() []string {
 	not, cells := 0, tests.judgedCells()
 	for _, c := range cells {

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// twins is a bundle of one test in bare, a container, and both once more; each setting takes so
-// many times what bare does.
+// twins returns a bundle of one test in bare, in a container, and in both again. The values of each
+// setting are those of bare multiplied by its factor.
 func twins(rounds int, factors map[string]float64, change func(*bundle.Trial)) *bundle.Contents {
 	c := small()
 	c.Head.Tests[0].Copies = 1
@@ -39,14 +39,14 @@ func (r *Report) verdict(setting string) stats.Verdict {
 	return r.Tests.figure("cpu", "score").cell(setting).Ratio.Verdict
 }
 
-// all is what a report says, in all of its forms.
+// all returns a report in all of its formats.
 func all(t *testing.T, r *Report) string {
 	t.Helper()
 	return text(t, r.Text) + text(t, r.Markdown) + text(t, r.HTML) + text(t, r.CSV) + text(t, r.JSON)
 }
 
-// TestOneInstance: a bundle that does not say that nodes were made anew, as those of old, is one
-// instance: nothing of it is decided, and it is said why.
+// TestOneInstance: a bundle without recorded instances, like old bundles, counts as one instance.
+// Nothing is decided, and the report explains why.
 func TestOneInstance(t *testing.T) {
 	slow := map[string]float64{"veth": 1.3, "veth" + experiment.Again: 1.3}
 	if got := Analyse(twins(10, slow, nil)).verdict("veth"); got != stats.Differs {
@@ -67,8 +67,8 @@ func TestOneInstance(t *testing.T) {
 	}
 }
 
-// TestTwin: a container is compared with itself, and not told as a setting; where the same differs
-// from the same, the whole table is suspect.
+// TestTwin: a container is compared with itself, and not listed as a setting. If a control differs
+// from what it repeats, the whole table is suspect.
 func TestTwin(t *testing.T) {
 	r := Analyse(twins(10, nil, nil))
 	if len(r.Controls) > 0 || r.verdict("veth") != stats.Same ||
@@ -91,15 +91,15 @@ func TestTwin(t *testing.T) {
 			}
 		}
 	}
-	// A difference within what a container differs from itself is none.
+	// A difference within the container's own A/A band is not significant.
 	r = Analyse(twins(10, map[string]float64{"veth": 1.1, "veth" + experiment.Again: 1.25}, nil))
 	if got := r.verdict("veth"); got != stats.Undecided {
 		t.Errorf("within the band of the container: %q", got)
 	}
 }
 
-// TestDisturbed: steal or load in more than a share of the rounds, of a setting or of bare, is a
-// verdict of its own, and no number is told in its place.
+// TestDisturbed: if there is steal or load in too many rounds of a setting or of bare, the verdict
+// is "not measurable now", and there is no number.
 func TestDisturbed(t *testing.T) {
 	slow := map[string]float64{"veth": 1.97, "veth" + experiment.Again: 1.97}
 	for _, label := range []string{"load", "steal"} {
@@ -134,7 +134,7 @@ func TestDisturbed(t *testing.T) {
 	}
 }
 
-// TestModesAreLabelled: values in two heaps are told.
+// TestModesAreLabelled: bimodal values have a label.
 func TestModesAreLabelled(t *testing.T) {
 	r := Analyse(twins(20, nil, func(x *bundle.Trial) {
 		if x.Setting == "veth" && x.Round*x.Round%7 > 2 {

@@ -9,15 +9,15 @@ import (
 	"orrery/internal/lab/stats"
 )
 
-// A line is what is known of one cell.
+// A line holds the texts of one cell.
 type line struct {
-	Setting, Why                                string // Why instead of all others
+	Setting, Why                                string // Why replaces all other texts
 	Value, Median, Interval, Reach, N, Relative string
 	Change, Range, Spread, Probability, Bear    string
 	Verdict                                     Effect
 }
 
-// Lines are those of all cells, but for settings that could not be had.
+// Lines returns the lines of all cells, except for settings that are not available.
 func (f *Figure) Lines() (all []line) {
 	s := f.Scale()
 	for _, c := range f.Cells {
@@ -50,12 +50,12 @@ func (f *Figure) line(c *Cell, s quantity.Scale) line {
 	return l
 }
 
-// reach shows the interval of a median.
+// reach returns the interval of a median.
 func reach(sum *stats.Summary, s quantity.Scale) string {
 	return ranged(s.Number(sum.Low)+" to "+s.Number(sum.High), sum.Range)
 }
 
-// Numbers is the table of a figure: a row for each setting.
+// Numbers returns the table of a figure, with a row for each setting.
 func (f *Figure) Numbers() *grid {
 	median := unitHead("median", f.Scale())
 	g := &grid{Head: []string{"setting", median, "95 %", "n", "% of bare", "change", "95 %", "instances, rounds add",
@@ -77,7 +77,7 @@ func unitHead(name string, s quantity.Scale) string {
 	return name + ", " + s.Unit
 }
 
-// spread tells what instances and what rounds add to the spread of a ratio.
+// spread returns the contributions of instances and of rounds to the spread of a ratio.
 func (x *Ratio) spread() string {
 	if !x.Between.Is() || !x.Within.Is() {
 		return "–"
@@ -85,7 +85,8 @@ func (x *Ratio) spread() string {
 	return quantity.Percent(float64(x.Between)) + ", " + quantity.Percent(float64(x.Within)) + " %"
 }
 
-// suspect names the labels of a cell, with how many of its trials bear them where it is not all.
+// suspect returns the labels of a cell, with the number of trials if not all of them have the
+// label.
 func (c *Cell) suspect() (all []string) {
 	for _, m := range c.Labels {
 		text := m.Name

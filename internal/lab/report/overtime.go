@@ -6,7 +6,8 @@ import (
 	"orrery/internal/lab/report/trace"
 )
 
-// OverTime draws the figures of a test that its tool told second by second, setting by setting.
+// OverTime returns charts of a test's figures that were measured every second, with a chart per
+// setting.
 func (p *page) OverTime(test string) (all []copiesChart) {
 	for of := range runs(p.over, func(a, b trace.Over) bool { return a.Test == b.Test && a.Figure == b.Figure }) {
 		if of[0].Test == test {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestOverTime: a figure that a tool tells second by second is drawn over the time of a trial, so
-// that what happened within it is seen.
+// TestOverTime: a figure with a value for each second is drawn over the time of a trial, so that
+// events during the trial are visible.
 func TestOverTime(t *testing.T) {
 	s := simulate(7)
 	s.rounds, s.seconds = 5, 30

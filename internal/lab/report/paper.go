@@ -8,12 +8,12 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// maxPaper is how many figures a test may have, for its table to be as in the papers.
+// maxPaper is the maximum number of figures in a table in the style of the papers.
 const maxPaper = 5
 
-// Paper is the table with a row for each setting, and for each figure its value and what it is of
-// bare's, as in KAT-7 table 1 (rate, CPU %, relative %, CPU per Gb/s) and in the tables of INFN
-// (loss from bare); nil for a test of more figures than fit.
+// Paper returns the table with a row for each setting and, for each figure, its value and its
+// percentage of bare. This is the form of KAT-7 table 1 (rate, CPU %, relative %, CPU per Gb/s) and
+// of the tables of INFN (loss from bare). It returns nil if the test has too many figures.
 func (t *Test) Paper() *grid {
 	if len(t.Figures) == 0 || len(t.Figures) > maxPaper {
 		return nil
@@ -44,7 +44,7 @@ func (t *Test) Paper() *grid {
 	return g
 }
 
-// settings are those that have a value or a failure in the test, in order.
+// settings returns the settings that have a value or a failure in the test, in order.
 func (t *Test) settings() (names []string) {
 	seen := map[string]bool{}
 	for _, f := range t.Figures {
@@ -58,10 +58,11 @@ func (t *Test) settings() (names []string) {
 	return names
 }
 
-// absent reports whether the setting could not be had: that is told once, before the tables.
+// absent reports whether the setting was not available. That is shown once, before the tables.
 func (c *Cell) absent() bool { return c.Summary == nil && c.Failed == 0 && c.Missing != "" }
 
-// Singles is what single copies gave of those that ran at once; nil if there is but one.
+// Singles returns the results of single copies of a test with several copies, or nil if there are
+// none.
 func (t *Test) Singles() *grid {
 	g := &grid{Head: []string{"a single copy", "median", "least to most", "spread, %", "values"}}
 	for _, f := range t.Figures {
@@ -85,7 +86,8 @@ func (t *Test) Singles() *grid {
 	return g
 }
 
-// DeathTable has a row for each setting and a column for each place at which packets died; nil if none did.
+// DeathTable returns a table with a row for each setting and a column for each place where packets
+// were lost, or nil if none were.
 func (t *Test) DeathTable() *grid {
 	if len(t.Deaths) == 0 {
 		return nil

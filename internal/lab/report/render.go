@@ -17,10 +17,10 @@ var templates embed.FS
 //go:embed page.css
 var style string
 
-// Style is that of all pages of the lab.
+// Style returns the style sheet of all pages of the lab.
 func Style() htmltemplate.CSS { return htmltemplate.CSS(style) } //nolint:gosec // ours
 
-// HTML writes report.html: one file, without scripts, that needs no network.
+// HTML writes report.html as one file without scripts that needs no network.
 func (r *Report) HTML(w io.Writer) error { return render(w, "page.html.tmpl", r.page()) }
 
 // Markdown writes report.md.
@@ -38,14 +38,14 @@ func (c *Comparison) Markdown(w io.Writer) error { return render(w, "compare.md.
 // Text writes the comparison for a terminal.
 func (c *Comparison) Text(w io.Writer) error { return render(w, "compare.txt.tmpl", c) }
 
-// words are what templates say by a name; what stands in several of them is in words.tmpl.
+// words are the functions of the templates. Texts that several templates use are in words.tmpl.
 var words = template.FuncMap{
 	"aa": aa, "code": code, "ended": ended, "inc": func(i int) int { return i + 1 },
 	"line": firstLine, "list": func(words []string) string { return strings.Join(words, "; ") }, "md": plainly,
 	"rounds": func(n int) string { return humanize.Count(n, "round") }, "unbroken": unbroken,
 }
 
-// render executes a template whole before anything is written.
+// render executes the whole template before it writes anything.
 func render(w io.Writer, name string, data any) error {
 	var t interface{ Execute(io.Writer, any) error }
 	var err error
@@ -65,10 +65,10 @@ func render(w io.Writer, name string, data any) error {
 	return err
 }
 
-// ended takes the full stop from a sentence to which the page gives its own.
+// ended removes the full stop at the end of a text, where the page adds its own.
 func ended(text string) string { return strings.TrimSuffix(strings.TrimSpace(text), ".") }
 
-// code indents what was printed, so that Markdown shows it as it is.
+// code indents a program's output, so that Markdown shows it unchanged.
 func code(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
 }

@@ -1,16 +1,15 @@
-// Package report turns a bundle into a report: what each setting costs compared with the bare host,
-// and how far to trust the answer.
+// Package report creates the report of a bundle: what each setting costs compared with bare.
 //
-// Read a bundle (package bundle) and call Analyse, which gives a Report: tables, answers in words,
-// warnings. Write puts it into the bundle in all formats; HTML, Markdown, CSV, JSON and Text write
-// one of them. Analyse is pure: the same bundle gives the same report, to the last digit. Therefore
-// Check can compute a report again and find what was changed by hand, and Compare can set two of
-// them side by side.
+// Read a bundle (package bundle) and call Analyse. It returns a Report with tables, answers in
+// words, warnings, and how far to trust the answers. Write writes it into the bundle in all
+// formats. HTML, Markdown, CSV, JSON and Text write one of them. Analyse is pure: the same bundle
+// yields the same report, to the last digit. Therefore Check can compute a report again and find
+// manual changes, and Compare can compare two reports.
 //
-// The charts are SVG written here. gonum/plot puts colours and fonts into each mark, so its SVG
-// cannot follow the reader's light or dark scheme or a printer, and has no titles for a screen
-// reader. go-echarts needs 1 MB of JavaScript. Our three kinds of charts take their colours from
-// the page's CSS.
+// This package writes the SVG of the charts itself. gonum/plot puts colours and fonts into each
+// mark, so its SVG cannot follow the reader's light or dark scheme or a printer, and it has no
+// titles for a screen reader. go-echarts needs 1 MB of JavaScript. The three kinds of charts here
+// take their colours from the page's CSS.
 package report
 
 import (
@@ -26,31 +25,31 @@ import (
 // Format is the version of report.json.
 const Format = 1
 
-// A Report is report.json.
+// A Report is the content of report.json.
 type Report struct {
 	Format int         `json:"format"`
 	Bundle bundle.Head `json:"bundle"`
 	Kept   int         `json:"kept"`      // rounds that count
-	Nodes  []int       `json:"instances"` // of the nodes, by kept round
-	// where the same differs from the same, so that nothing here can be relied on
+	Nodes  []int       `json:"instances"` // instance of the nodes, by kept round
+	// controls that differ from what they repeat, which makes the whole table unreliable
 	Controls []string        `json:"controls,omitempty"`
 	Trials   int             `json:"trials"`
-	Failed   int             `json:"failed"` // trials that gave nothing
+	Failed   int             `json:"failed"` // trials without a result
 	Tests    Table           `json:"tests"`
 	Suspects Suspects        `json:"suspects,omitempty"`
-	Damaged  []string        `json:"damaged,omitempty"` // what of the bundle could not be read
+	Damaged  []string        `json:"damaged,omitempty"` // parts of the bundle that could not be read
 	Facts    json.RawMessage `json:"facts,omitempty"`
-	Traces   []trace.Trace   `json:"-"` // of the whole run: they are in probes.jsonl
+	Traces   []trace.Trace   `json:"-"` // of the whole run, from probes.jsonl
 	Round    []trace.Trace   `json:"-"` // of one round
 
 	over    []trace.Over   // figures over the time of a trial
-	samples []bundle.Trial // as they were measured, round by round
+	samples []bundle.Trial // in the order of measurement, round by round
 }
 
-// A Table is what all tests gave.
+// A Table holds the results of all tests.
 type Table []*Test
 
-// A Test is what one test gave in all settings.
+// A Test holds the results of one test in all settings.
 type Test struct {
 	Name     string    `json:"name"`
 	Kind     string    `json:"kind"`
@@ -62,100 +61,103 @@ type Test struct {
 	Deaths   []Deaths  `json:"deaths,omitempty"`
 }
 
-// A Figure is a row of the table: a cell for each setting, that of bare first.
+// A Figure is a row of the table. It has a cell for each setting, with bare first.
 type Figure struct {
 	Name   string      `json:"name"`
 	Unit   string      `json:"unit"`
 	Better test.Better `json:"better"`
-	// of what is the same to the same: bare again to bare, and a container likewise
+	// A/A band: of bare against bare, and of a container against itself
 	Control *Band   `json:"control,omitempty"`
 	Cells   []*Cell `json:"cells"`
 }
 
 // A Band is an interval of ratios.
 type Band struct {
-	Low   float64 `json:"low"`
-	High  float64 `json:"high"`
-	Range bool    `json:"range,omitempty"` // too few instances for a 95 % interval: the least and the greatest of theirs
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	// too few instances for a 95 % interval: the lowest and the highest ratio
+	Range bool `json:"range,omitempty"`
 }
 
-// A Cell is one figure in one setting. Summary is nil if it has no value, and Ratio if there is none to bare.
+// A Cell is one figure in one setting. Summary is nil if there is no value. Ratio is nil if there
+// is no ratio to bare.
 type Cell struct {
 	Setting string `json:"setting"`
-	// the setting that this one is once more: it is compared with that, not with bare
+	// the setting that this one repeats, and with which it is compared instead of bare
 	Again string `json:"again,omitempty"`
-	// its processors were emulated by software, as its name says, too
+	// the processors were emulated by software; the setting's name says so too
 	Emulated  bool              `json:"emulated,omitempty"`
-	Values    []quantity.Number `json:"values"` // by kept round; of copies that ran at once, together
+	Values    []quantity.Number `json:"values"` // by kept round, with concurrent copies combined
 	Summary   *stats.Summary    `json:"summary,omitempty"`
 	Single    *stats.Summary    `json:"single,omitempty"` // of single copies, if several ran at once
 	Ratio     *Ratio            `json:"ratio,omitempty"`
 	Labels    []Mark            `json:"labels,omitempty"`
-	Disturbed bool              `json:"disturbed,omitempty"` // others used the host in too many of its rounds
-	Failed    int               `json:"failed,omitempty"`    // trials
+	Disturbed bool              `json:"disturbed,omitempty"` // other processes used the host in too many rounds
+	Failed    int               `json:"failed,omitempty"`    // number of failed trials
 	Missing   string            `json:"missing,omitempty"`   // why there is no value
-	fails     []bool            // by kept round: a trial of it failed
+	fails     []bool            // by kept round: whether a trial failed
 }
 
-// A Ratio is that of a setting to bare. Verdict is empty where nothing is judged: for controls, and
-// for figures that are only told.
+// A Ratio is the ratio of a setting to bare. Verdict is empty for controls and for figures that are
+// not judged.
 type Ratio struct {
-	N         int `json:"n"`         // rounds that have both
-	Instances int `json:"instances"` // in which they were done
-	// what instances add to its spread, as a share; null: cannot be told apart
+	N         int `json:"n"`         // rounds that have both values
+	Instances int `json:"instances"` // instances of the nodes in these rounds
+	// contribution of instances to the spread, as a share; null if it cannot be separated
 	Between quantity.Number `json:"between_instances"`
-	Within  quantity.Number `json:"between_rounds"`  // what rounds of an instance add
-	Modes   bool            `json:"modes,omitempty"` // the values lie in two heaps
-	// instances in a row that count for one, since neighbours are too much alike
+	Within  quantity.Number `json:"between_rounds"`  // contribution of rounds within an instance
+	Modes   bool            `json:"modes,omitempty"` // the values are bimodal
+	// number of consecutive instances that count as one because of autocorrelation
 	Block int     `json:"block,omitempty"`
 	Value float64 `json:"value"`
-	Low   float64 `json:"low"` // of its 95 % interval
+	Low   float64 `json:"low"` // of the 95 % interval
 	High  float64 `json:"high"`
-	// too few instances for an interval: Low and High are the least and the greatest
+	// too few instances for an interval: Low and High are the lowest and the highest ratio
 	Range     bool          `json:"range,omitempty"`
 	P         float64       `json:"p"`
-	Adjusted  float64       `json:"adjusted"` // p after Holm, over the whole table
+	Adjusted  float64       `json:"adjusted"` // p after Holm's correction over the whole table
 	Verdict   stats.Verdict `json:"verdict,omitempty"`
 	Failures  *Failures     `json:"failures,omitempty"`
-	suspected bool          // neighbours in time may be too much alike: more rounds will tell
+	suspected bool          // possible autocorrelation: more rounds are needed to tell
 }
 
-// Failures counts the instances in which a test failed in at least half of the rounds, or gave 0 of a rate.
+// Failures counts the instances in which a test failed, or had a rate of 0, in at least half of the
+// rounds.
 type Failures struct {
 	Setting int     `json:"setting"`
 	Of      int     `json:"of"`
 	Bare    int     `json:"bare"`
 	BareOf  int     `json:"bare_of"`
-	P       float64 `json:"p"` // adjusted, over all failures of the table
+	P       float64 `json:"p"` // adjusted over all failures of the table
 }
 
-// A Mark is a suspect label on a cell.
+// A Mark is a label of suspect values on a cell.
 type Mark struct {
 	Name  string `json:"name"`
-	Count int    `json:"count"` // trials of the cell that had it
-	Of    int    `json:"of"`    // trials of the cell
-	Why   string `json:"why"`   // of the last of them
+	Count int    `json:"count"` // trials of the cell with this label
+	Of    int    `json:"of"`    // all trials of the cell
+	Why   string `json:"why"`   // from the last of these trials
 }
 
-// Suspects are the labels of a report, those of the most cells first.
+// Suspects are the labels of a report, sorted by the number of cells in descending order.
 type Suspects []Suspect
 
-// A Suspect is a label, and all that bears it.
+// A Suspect is a label with the cells that have it.
 type Suspect struct {
 	Name  string   `json:"name"`
-	Why   []string `json:"why"` // what was seen, at most a few
+	Why   []string `json:"why"` // observations, at most a few
 	Cure  string   `json:"cure"`
-	Cells int      `json:"cells"` // that bear it
-	Of    int      `json:"of"`    // cells in all
-	Where []string `json:"where"` // test, figure: settings; empty if it is everywhere
+	Cells int      `json:"cells"` // cells that have the label
+	Of    int      `json:"of"`    // all cells
+	Where []string `json:"where"` // "test, figure: settings", or empty if all cells have it
 }
 
-// A Failure is why trials of a test gave nothing in a setting.
+// A Failure is a reason why trials of a test had no result in a setting.
 type Failure struct {
 	Setting string `json:"setting"`
 	Count   int    `json:"count"`
-	Of      int    `json:"of"`     // trials
-	Rounds  []int  `json:"rounds"` // in which it was so
+	Of      int    `json:"of"`     // all trials
+	Rounds  []int  `json:"rounds"` // rounds with this failure
 	Reason  string `json:"reason"`
-	Output  string `json:"output,omitempty"` // the end of it, of the last of them
+	Output  string `json:"output,omitempty"` // the end of the output of the last such trial
 }

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the expected files anew")
 
-// look is a directory into which the pages are written, to be looked at in a browser.
+// look is a directory for the pages, to view them in a browser.
 var look = flag.String("look", "", "write the pages into this directory")
 
 func analysed(t *testing.T, s *simulation) *Report {
@@ -31,7 +31,7 @@ func analysed(t *testing.T, s *simulation) *Report {
 	return Analyse(c)
 }
 
-// later is a run after the network of veth got slower and the kernel was renewed.
+// later returns a run after the network of veth got slower and the kernel was updated.
 func later() *simulation {
 	s := simulate(9)
 	s.head.ID = "cost-20260401-0910"
@@ -85,7 +85,7 @@ func firstDifference(got, want string) string {
 	return "one is longer"
 }
 
-// TestPages: both pages are well-formed, refer to nothing outside, and run nothing.
+// TestPages: both pages are well-formed, refer to nothing outside, and contain no scripts.
 func TestPages(t *testing.T) {
 	r := analysed(t, simulate(7))
 	for name, write := range map[string]func(io.Writer) error{
@@ -148,7 +148,7 @@ func wellFormed(t *testing.T, name, page string) {
 	}
 }
 
-// TestHostile: what tools print and users name things cannot become a part of the page.
+// TestHostile: output of tools and names from users cannot inject markup into the page.
 func TestHostile(t *testing.T) {
 	const evil = `<script>alert("x")</script>|_*` + "`"
 	s := simulate(3)
@@ -171,7 +171,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestVerdicts: what was planted is found, and what was not is not.
+// TestVerdicts: simulated differences are found, and there are no others.
 func TestVerdicts(t *testing.T) {
 	r := analysed(t, simulate(7))
 	for _, c := range []struct {
@@ -201,7 +201,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestJSON: report.json has what the report has, and null where there is no number.
+// TestJSON: report.json contains the whole report, with null for missing numbers.
 func TestJSON(t *testing.T) {
 	r := analysed(t, simulate(7))
 	var again Report
@@ -230,7 +230,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// compareTwo compares one run with another.
+// compareTwo compares two single runs.
 func compareTwo(before, after *Report) *Comparison {
 	return Compare([]*Report{before}, []*Report{after}, nil)
 }

@@ -7,14 +7,14 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// harmless is a name that a shell takes as it is.
+// harmless matches names that a shell does not interpret.
 var harmless = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// Reproduce are the commands that make and check this report.
+// Reproduce returns the commands that create and check this report.
 func (r *Report) Reproduce() []string {
 	id := r.Bundle.ID
 	if !harmless().MatchString(id) {
-		id = "BUNDLE" // what is to be copied into a shell is no place for what somebody may have written
+		id = "BUNDLE" // an untrusted name must not get into a command that the user copies into a shell
 	}
 	only := ""
 	if part := r.Bundle.Part; len(part) > 0 {

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// broken has trials of veth fail in some rounds, or give a value instead.
+// broken returns a bundle in which trials of veth fail in some rounds, or have a given value.
 func broken(rounds int, in func(round int) bool, value *float64) *bundle.Contents {
 	return twins(rounds, nil, func(x *bundle.Trial) {
 		if x.Setting != "veth" || x.Round == 0 || !in(x.Round) {
@@ -27,8 +27,8 @@ func broken(rounds int, in func(round int) bool, value *float64) *bundle.Content
 	})
 }
 
-// TestFailuresAreResults: a test that fails in every second round of one setting, or gives 0 of a
-// rate or less, costs something; one that does so once in ten may be chance, and is told.
+// TestFailuresAreResults: a test that fails, or has a rate of 0 or less, in every second round of
+// one setting has a cost. One failure in ten rounds may be chance, and is only reported.
 func TestFailuresAreResults(t *testing.T) {
 	zero, negative := 0.0, -5.0
 	for name, value := range map[string]*float64{"fails": nil, "gives 0": &zero, "gives -5": &negative} {
@@ -57,7 +57,7 @@ func TestFailuresAreResults(t *testing.T) {
 	}
 }
 
-// TestNoValues: a setting most of whose figures have no value is not said to cost nothing.
+// TestNoValues: a setting without values for most figures is not reported as free of cost.
 func TestNoValues(t *testing.T) {
 	c := twins(10, nil, nil)
 	dead := c.Head.Tests[0]
@@ -80,7 +80,7 @@ func TestNoValues(t *testing.T) {
 	}
 }
 
-// TestSlight: a difference that is sure and may be smaller than 5 % has a word of its own.
+// TestSlight: a significant difference that may be smaller than 5 % has its own effect.
 func TestSlight(t *testing.T) {
 	factors := map[string]float64{"veth": 1.052, "veth" + experiment.Again: 1.052}
 	r := Analyse(twins(10, factors, func(x *bundle.Trial) {
@@ -105,8 +105,8 @@ func TestSlight(t *testing.T) {
 	}
 }
 
-// TestLoadOfAll: where others use the host all the time, a figure whose A/A band is narrow is
-// judged, and one whose band is not is closed.
+// TestLoadOfAll: if the host is always used by others, a figure is judged if its A/A band is
+// narrow, and otherwise not measurable.
 func TestLoadOfAll(t *testing.T) {
 	slow := map[string]float64{"veth": 1.3, "veth" + experiment.Again: 1.3}
 	for wide, want := range map[bool]stats.Verdict{false: stats.Differs, true: stats.Unmeasurable} {
@@ -122,7 +122,8 @@ func TestLoadOfAll(t *testing.T) {
 	}
 }
 
-// TestRangesAreNamed: fewer than five instances have no 95 % interval, and a single value none at all.
+// TestRangesAreNamed: fewer than five instances have a range and no 95 % interval. A single value
+// has neither.
 func TestRangesAreNamed(t *testing.T) {
 	for rounds, want := range map[int]bool{1: true, 4: true, 5: false} {
 		r := Analyse(twins(rounds, nil, nil))
@@ -140,7 +141,7 @@ func TestRangesAreNamed(t *testing.T) {
 	}
 }
 
-// TestNeeded: a report says how many rounds it takes to find 10 %, and nothing if there were enough.
+// TestNeeded: a report says how many rounds it takes to find 10 %, unless there were enough.
 func TestNeeded(t *testing.T) {
 	noisy := func(spread float64) *Report {
 		return Analyse(twins(30, nil, func(x *bundle.Trial) {
@@ -165,7 +166,8 @@ func TestNeeded(t *testing.T) {
 	}
 }
 
-// TestConfirmed: a difference of less than 10 % wants 20 instances, and a larger one no more than there are.
+// TestConfirmed: a difference of less than 10 % needs 20 instances, and a larger one needs no more
+// rounds.
 func TestConfirmed(t *testing.T) {
 	for _, c := range []struct {
 		rounds int

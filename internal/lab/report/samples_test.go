@@ -8,8 +8,8 @@ import (
 	"orrery/internal/lab/bundle"
 )
 
-// TestSamples: samples.csv has every number of trials.jsonl, with its round, and the reason of each
-// trial that failed.
+// TestSamples: samples.csv has every number of trials.jsonl with its round, and the reason of each
+// failed trial.
 func TestSamples(t *testing.T) {
 	c, err := bundle.Read(simulate(7).write(t))
 	if err != nil {
@@ -55,8 +55,8 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestPart: a report of a part of an experiment says so, and how it is run again; what may be a
-// word of a shell is not in the command.
+// TestPart: a report of a part of an experiment says so, and its command repeats that part. The
+// command contains no name that a shell could interpret.
 func TestPart(t *testing.T) {
 	r := Analyse(&bundle.Contents{Head: bundle.Head{ID: "x", Part: []string{"net", "disk"}}})
 	if got := r.Circumstances(); !strings.Contains(got, "only the tests net, disk") {

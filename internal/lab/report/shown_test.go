@@ -13,8 +13,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// busy is a run in which others used the host while veth was at the network, whose figures also
-// have several notes, and in which macvlan costs twenty times as much.
+// busy returns a run in which other processes used the host during the network tests of veth, whose
+// figures also have several notes, and in which macvlan costs twenty times as much.
 func busy() *simulation {
 	s := simulate(7)
 	s.cost["veth"]["net"] = 0.4321
@@ -30,8 +30,8 @@ func busy() *simulation {
 	return s
 }
 
-// TestNotMeasurableNow: what is not measurable now has a mark of its own and no number: in no
-// table, no plot and not in report.csv.
+// TestNotMeasurableNow: an unmeasurable figure has its own sign and no number in tables, plots and
+// report.csv.
 func TestNotMeasurableNow(t *testing.T) {
 	r := analysed(t, busy())
 	page := text(t, r.HTML)
@@ -90,8 +90,7 @@ func (r *Report) tested(name string) *Test {
 	return nil
 }
 
-// TestColours: every effect that is drawn has a colour of its own in the style, so that none falls
-// back to black.
+// TestColours: every effect has a colour in the style sheet, so that none falls back to black.
 func TestColours(t *testing.T) {
 	all := []Effect{Told}
 	for e := range signs {
@@ -110,7 +109,7 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// TestFactors: what is told as a factor is not told in per cent as well.
+// TestFactors: a change that is shown as a factor is not shown in per cent too.
 func TestFactors(t *testing.T) {
 	r := analysed(t, busy())
 	page := text(t, r.HTML)
@@ -122,7 +121,7 @@ func TestFactors(t *testing.T) {
 	}
 }
 
-// TestNotes: the numbers of a cell's notes stand one after another.
+// TestNotes: the numbers of a cell's notes are next to each other.
 func TestNotes(t *testing.T) {
 	page := text(t, analysed(t, busy()).HTML)
 	if !regexp.MustCompile(`class="notes">\[<a [^>]*>\d+</a>, <a [^>]*>\d+</a>`).MatchString(page) {
@@ -133,8 +132,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestFactsOfNodes: interfaces of nodes and networks, whose names are digests, are no difference
-// between two runs; those of the host are.
+// TestFactsOfNodes: the interfaces of nodes and networks, whose names are digests, do not count as
+// differences between two runs. Those of the host do.
 func TestFactsOfNodes(t *testing.T) {
 	a := []byte(`{"interfaces":[{"name":"eth0","mtu":1500},{"name":"orb254694065e","mtu":1500},{"name":"orv49faed7ef8","mtu":1500}]}`)
 	b := []byte(`{"interfaces":[{"name":"eth0","mtu":9000},{"name":"orba54694065e","mtu":1500},{"name":"organ","mtu":1500}]}`)

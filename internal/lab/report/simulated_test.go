@@ -18,18 +18,18 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// A simulation makes a bundle such as a run leaves, from a seed.
+// A simulation creates a bundle like that of a run, from a seed.
 type simulation struct {
 	seed   uint64
-	rounds int // kept
+	rounds int // rounds that count
 	cost   map[string]map[string]float64
 	at     time.Time
 	noise  *rand.Rand
 	head   bundle.Head
 	facts  string
 
-	seconds int                                              // of the flow whose seconds are told; 0: they are not
-	more    func(round int, setting, of string) []test.Label // besides those of every simulation; nil: none
+	seconds int                                              // length of the series of a flow, or 0 for no series
+	more    func(round int, setting, of string) []test.Label // additional labels, or nil
 }
 
 const suiteText = "name = \"cost\"\n"
@@ -92,7 +92,7 @@ func simulate(seed uint64) *simulation {
 	}
 }
 
-// typical is what bare gives, and its noise.
+// typical holds the values of bare and their noise.
 var typical = map[string][2]float64{
 	"lossless rate": {6.2e9, 0.015}, "host cpu": {0.31, 0.02}, "cpu per Gb/s": {0.402, 0.02},
 	"tcp forward 1 stream": {21.4e9, 0.02}, "udp small packets": {412e3, 0.03},
@@ -200,8 +200,8 @@ func (s *simulation) labels(round int, setting, of string) []test.Label {
 	return all
 }
 
-// series is a figure second by second, which falls to nothing in the middle of a trial in veth: a
-// server is away.
+// series returns a figure for each second. In veth it drops to zero in the middle of a trial, as if
+// a server were down.
 func (s *simulation) series(figure string, value float64, setting string) test.Series {
 	all := test.Series{Figure: figure, Step: 1}
 	for i := range s.seconds {
@@ -214,7 +214,7 @@ func (s *simulation) series(figure string, value float64, setting string) test.S
 	return all
 }
 
-// search is the detail of a capture trial: losses begin beyond the lossless rate.
+// search returns the detail of a capture trial. Losses begin above the lossless rate.
 func (s *simulation) search(setting string, lossless float64) json.RawMessage {
 	type died struct {
 		Where map[string]int `json:"where"`

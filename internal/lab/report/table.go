@@ -7,7 +7,7 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// A grid is a table of text; all columns but the first are numbers, and stand to the right.
+// A grid is a table of texts. All columns except the first are numbers and are right-aligned.
 type grid struct {
 	Head []string
 	Rows [][]string
@@ -15,7 +15,8 @@ type grid struct {
 
 func (g *grid) add(cells ...string) { g.Rows = append(g.Rows, cells) }
 
-// padded returns the head and the rows with each cell changed, and then as wide as its column.
+// padded applies change to each cell of the head and the rows and then pads it to the width of its
+// column.
 func (g *grid) padded(change func(string) string) [][]string {
 	var lines [][]string
 	widths := make([]int, len(g.Head))
@@ -47,7 +48,7 @@ func (g *grid) Text() string {
 	return b.String()
 }
 
-// Markdown returns the table for Markdown, and readable as it is.
+// Markdown returns the table as Markdown that is also readable as plain text.
 func (g *grid) Markdown() string {
 	var b strings.Builder
 	for n, line := range g.padded(plainly) {
@@ -75,8 +76,8 @@ var (
 	www    = pattern.New(`(?i)(www)\.`)
 )
 
-// plainly makes text plain where Markdown is read: it cannot mark anything, begin HTML, or become a
-// link, neither a written one nor one that readers make of addresses by themselves.
+// plainly escapes text for Markdown. The result has no markup, no HTML and no links, not even links
+// that Markdown readers create from bare addresses.
 func plainly(text string) string {
 	return www().ReplaceAllString(scheme().ReplaceAllString(syntax.Replace(text), `$1\:$2`), `$1\.`)
 }

@@ -9,12 +9,12 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// samples are the trials of a bundle by test, setting, round and copy. A round that was begun again
-// after an interruption counts as it was last.
+// samples holds the trials of a bundle by test, setting, round and copy. If a round was repeated
+// after an interruption, the last attempt counts.
 type samples struct {
 	trials    map[place][]bundle.Trial // sorted by round and copy
-	kept      int                      // the last round
-	instances []int                    // of the nodes, by kept round
+	kept      int                      // number of the last round
+	instances []int                    // instance of the nodes, by kept round
 }
 
 type place struct{ test, setting string }
@@ -37,7 +37,7 @@ func collect(trials []bundle.Trial) samples {
 	for _, all := range s.trials {
 		slices.SortFunc(all, func(a, b bundle.Trial) int { return cmp.Or(a.Round-b.Round, a.Copy-b.Copy) })
 		for _, t := range all {
-			if t.Round > 0 { // a round that was gone on with was ended in the later instance
+			if t.Round > 0 { // if a round was resumed, the later instance finished it
 				s.instances[t.Round-1] = max(s.instances[t.Round-1], t.Instance)
 			}
 		}
@@ -45,9 +45,9 @@ func collect(trials []bundle.Trial) samples {
 	return s
 }
 
-// of returns the values of a figure in a setting: a value for each kept round, of its copies together, and
-// the values of single copies. A round in which a copy failed has no value: the others ran on a machine that
-// was less busy.
+// of returns the values of a figure in a setting: one for each kept round with its copies combined,
+// and those of single copies. A round in which a copy failed has no value, because the other copies
+// ran on a less busy machine.
 func (s samples) of(t bundle.Test, f test.Figure, setting string) (byRound []quantity.Number, single []float64) {
 	copies := make([][]float64, s.kept)
 	for _, trial := range s.trials[place{t.Name, setting}] {
@@ -69,7 +69,7 @@ func (s samples) of(t bundle.Test, f test.Figure, setting string) (byRound []qua
 	return byRound, single
 }
 
-// failures says in which kept rounds a trial of a test failed in a setting.
+// failures returns for each kept round whether a trial of a test failed in a setting.
 func (s samples) failures(t bundle.Test, setting string) []bool {
 	all := make([]bool, s.kept)
 	for _, trial := range s.trials[place{t.Name, setting}] {

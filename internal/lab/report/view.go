@@ -10,17 +10,17 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// Effect is what a ratio says in one word.
+// Effect is the meaning of a ratio in one word.
 type Effect string
 
 // The effects. Told is for figures that are not judged.
 const (
 	Worse     Effect = "worse"
 	Gain      Effect = "better"
-	BitWorse  Effect = "a little worse" // surely, but perhaps by less than matters
+	BitWorse  Effect = "a little worse" // significant, but possibly smaller than the margin that matters
 	BitBetter Effect = "a little better"
 	Failing   Effect = "fails"
-	Apart     Effect = "these two runs differ" // of single runs that are compared
+	Apart     Effect = "these two runs differ" // for comparisons of single runs
 	AsFormer  Effect = "as former runs differ"
 	Alike     Effect = "same"
 	Undecided Effect = "undecided"
@@ -29,11 +29,11 @@ const (
 	Nothing   Effect = ""
 )
 
-// signs stand beside the colour of an effect, which not everybody sees and no grey printer shows.
+// signs accompany the colours of effects for readers and printers that cannot show colours.
 var signs = map[Effect]string{Worse: "▼", Gain: "▲", BitWorse: "▽", BitBetter: "△", Failing: "✕", Apart: "≠",
 	AsFormer: "~", Alike: "=", Undecided: "?", Disturbed: "≈"}
 
-// effectOf says what a ratio means where a figure is better in one way.
+// effectOf returns the effect of a ratio, depending on which direction is better.
 func effectOf(r *Ratio, better test.Better) Effect {
 	switch {
 	case r == nil:
@@ -65,7 +65,7 @@ func effectOf(r *Ratio, better test.Better) Effect {
 	return Worse
 }
 
-// Effect of a cell of this figure.
+// Effect returns the effect of a cell of this figure.
 func (f *Figure) Effect(c *Cell) Effect {
 	if c.Again != "" {
 		return Nothing
@@ -73,22 +73,22 @@ func (f *Figure) Effect(c *Cell) Effect {
 	return effectOf(c.Ratio, f.Better)
 }
 
-// differs reports whether the effect is a difference, and no chance or noise.
+// differs reports whether the effect is a real difference.
 func (e Effect) differs() bool {
 	return slices.Contains([]Effect{Worse, Gain, BitWorse, BitBetter, Failing, Apart}, e)
 }
 
-// Class is the effect as one class of the page, not several: page.css has a colour for each.
+// Class returns the effect as a single CSS class. page.css has a colour for each.
 func (e Effect) Class() string { return strings.ReplaceAll(string(e), " ", "-") }
 
-// A change is how a ratio is shown.
+// A change holds the texts of a ratio.
 type change struct {
 	Effect              Effect
 	Change, Range, Sign string
 }
 
-// Said is the effect in words for people who see neither its sign nor its colour, or "" if Change
-// already has these words.
+// Said returns the effect in words for readers who cannot see its sign or its colour, or "" if
+// Change has the same words.
 func (c change) Said() string {
 	if c.Change == string(c.Effect) {
 		return ""
@@ -96,9 +96,9 @@ func (c change) Said() string {
 	return string(c.Effect)
 }
 
-// changed shows a ratio; without one there is nothing to show. What is not measurable now has no
-// number wherever people read, for it would be taken for one: neither in a table nor in a plot, nor
-// in report.csv. Only report.json has it, with its verdict beside it.
+// changed returns the texts of a ratio, or a dash if there is none. An unmeasurable ratio has no
+// number in tables, plots and report.csv, because readers would take it for a result. Only
+// report.json has the number, next to its verdict.
 func changed(r *Ratio, e Effect) change {
 	switch {
 	case r == nil:
@@ -109,7 +109,7 @@ func changed(r *Ratio, e Effect) change {
 	return change{e, quantity.Change(r.Value), ranged(quantity.Interval(r.Low, r.High), r.Range), signs[e]}
 }
 
-// shown is the ratio of a cell if it is shown as a number.
+// shown returns the ratio of a cell if it is shown as a number, or nil.
 func (f *Figure) shown(c *Cell) *Ratio {
 	if f.Effect(c) == Disturbed {
 		return nil
@@ -117,10 +117,11 @@ func (f *Figure) shown(c *Cell) *Ratio {
 	return c.Ratio
 }
 
-// between shows the 95 % interval, or what is known in its place, named so.
+// between returns the 95 % interval, or the range if there are too few instances.
 func (x *Ratio) between() string { return ranged(quantity.Between(x.Low, x.High), x.Range) }
 
-// ranged names a range. One of no width says nothing, least of all that it is sure.
+// ranged marks a range as such. A range of one value is shown as a dash, so that it does not look
+// certain.
 func ranged(text string, few bool) string {
 	low, high, _ := strings.Cut(text, " to ")
 	switch {
@@ -132,7 +133,7 @@ func ranged(text string, few bool) string {
 	return text
 }
 
-// Scale of all medians of the figure.
+// Scale returns the scale of all medians of the figure.
 func (f *Figure) Scale() quantity.Scale {
 	var medians []float64
 	for _, c := range f.Cells {
@@ -143,7 +144,7 @@ func (f *Figure) Scale() quantity.Scale {
 	return quantity.ScaleOfFigure(f.Name, f.Unit, medians)
 }
 
-// way says which way a figure is better.
+// way returns which direction is better, in words.
 func way(b test.Better) string {
 	switch b {
 	case test.More:
@@ -154,11 +155,11 @@ func way(b test.Better) string {
 	return "not judged"
 }
 
-// Way says which way the figure is better.
+// Way returns which direction is better for the figure, in words.
 func (f *Figure) Way() string { return way(f.Better) }
 
-// columns are the settings that have a cell somewhere, without the controls and those that this
-// host cannot have, in order: the first is bare.
+// columns returns the settings that have a cell, in order, with bare first. It omits controls and
+// settings that are not available on this host.
 func (r *Report) columns() (all []bundle.Setting) {
 	used := map[string]bool{}
 	for _, f := range r.Tests.Rows() {
@@ -174,18 +175,18 @@ func (r *Report) columns() (all []bundle.Setting) {
 	return all
 }
 
-// Absent are the settings that this host cannot have.
+// Absent returns the settings that are not available on this host.
 func (r *Report) Absent() []bundle.Setting {
 	return slices.DeleteFunc(slices.Clone(r.Bundle.Settings), func(s bundle.Setting) bool { return s.Missing == "" })
 }
 
-// A note is a label with its number in the list of suspects, from 1.
+// A note is a label and its number in the list of suspects, from 1.
 type note struct {
 	Number int
 	Name   string
 }
 
-// notes are the labels that a cell bears and not every cell does: marking each would say nothing.
+// notes returns the labels of a cell, except those that every cell has.
 func (suspects Suspects) notes(c *Cell) (all []note) {
 	for _, m := range c.Labels {
 		i := slices.IndexFunc(suspects, func(s Suspect) bool { return s.Name == m.Name })

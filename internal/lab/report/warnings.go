@@ -11,7 +11,7 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Warnings stand before the answer: they concern all of it.
+// Warnings returns what is shown before the answer because it concerns all of it.
 func (r *Report) Warnings() (all []string) {
 	switch r.Bundle.State {
 	case bundle.Interrupted:
@@ -33,7 +33,8 @@ func (r *Report) Warnings() (all []string) {
 	return all
 }
 
-// unsteady tells where what is the same differs from the same by so much that a setting's cost cannot be told.
+// unsteady returns where a control differs so much from what it repeats that the cost of a setting
+// is not measurable.
 func (tests Table) unsteady() string {
 	const told = 5
 	var where []string

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Wide reports whether an interval of a figure that is judged is wider than was aimed at, or none
-// can be told yet, or a small difference is not confirmed, so that more rounds would tell more.
+// Wide reports whether more rounds are useful: whether a judged interval is wider than requested,
+// an interval is not known yet, or a small difference is not confirmed.
 func (r *Report) Wide() bool {
 	for _, c := range r.Tests.judgedCells() {
 		if c.Ratio.suspected || c.Ratio.Range || c.Ratio.High-c.Ratio.Low > r.Bundle.Width || c.Ratio.unconfirmed() {
@@ -21,21 +21,21 @@ func (r *Report) Wide() bool {
 	return false
 }
 
-// unconfirmed reports a difference of less than twice the margin in fewer instances than confirm
-// it. A place may be in one of two modes for ten rounds on end, and nothing shows that: with modes
-// 6 % apart that it leaves in one of 20 rounds, 5 % of tables ended there.
+// unconfirmed reports whether x is a difference of less than twice the margin in too few instances
+// to confirm it. A place may stay in one of two modes for ten rounds without any sign of it. With
+// modes 6 % apart that change in one of 20 rounds, 5 % of tables stopped there.
 func (x *Ratio) unconfirmed() bool {
 	const confirms = 20
 	return (x.Verdict == stats.Differs || x.Verdict == stats.Slight) && x.Instances < confirms &&
 		math.Abs(math.Log(x.Value)) < 2*math.Log1p(stats.Margin)
 }
 
-// usual is the difference that a run should find.
+// usual is the difference that a run should be able to find.
 const usual = 0.10
 
-// Needed says about how many rounds it takes until a difference of so much is found in nine of ten
-// runs, in the figure that needs the most, and which figures need more than there were. Intervals
-// narrow with the square root of their number.
+// Needed returns how many rounds it takes to find a difference in nine of ten runs, for the figure
+// that needs the most. figures are those that need more rounds than the run had. The width of an
+// interval is inversely proportional to the square root of the number of rounds.
 func (r *Report) Needed(difference float64) (rounds int, figures []string) {
 	width := stats.WidthFor(difference)
 	for t, f := range r.Tests.Rows() {
@@ -55,11 +55,12 @@ func (r *Report) Needed(difference float64) (rounds int, figures []string) {
 	return rounds, figures
 }
 
-// outlook says what more rounds would tell.
+// outlook returns what more rounds would show.
 func (r *Report) outlook() string {
 	const told = 3
 	rounds, figures := r.Needed(usual)
-	if len(figures) == 0 || r.instances() < stats.Enough { // of too few it is said that nothing is decided
+	// if there are too few instances, another warning says that nothing is decided
+	if len(figures) == 0 || r.instances() < stats.Enough {
 		return ""
 	}
 	many := fmt.Sprintf("about %d", rounds)
@@ -76,7 +77,7 @@ func (r *Report) outlook() string {
 		many, 100*usual)
 }
 
-// Barren are the tests that gave nothing in any setting, each with a reason.
+// Barren returns the tests that have no result in any setting, each with a reason.
 func (tests Table) Barren() (all []Failure) {
 	for _, t := range tests {
 		gave := func(f *Figure) bool {
@@ -86,19 +87,20 @@ func (tests Table) Barren() (all []Failure) {
 			continue
 		}
 		f := t.Failures[0]
-		f.Setting = t.Name // it is of the whole test
+		f.Setting = t.Name // applies to the whole test
 		all = append(all, f)
 	}
 	return all
 }
 
-// Worth says how many rounds an instance of the nodes is worth if making one costs as much as so
-// many rounds; 0: that is not known yet.
+// Worth returns how many rounds to measure per instance of the nodes, if creating an instance costs
+// as much as the given number of rounds. It returns 0 if that is not known yet.
 func (r *Report) Worth(cost float64) float64 {
 	return stats.Rounds(r.Tests.components(), cost)
 }
 
-// components are what instances and rounds add to the spread of each ratio that tells.
+// components returns the contributions of instances and of rounds to the spread, for each ratio
+// that has them.
 func (tests Table) components() (all []stats.Components) {
 	for _, c := range tests.judgedCells() {
 		if c.Ratio.Between.Is() {
@@ -109,7 +111,7 @@ func (tests Table) components() (all []stats.Components) {
 	return all
 }
 
-// judgedCells are those with a verdict.
+// judgedCells returns the cells with a verdict.
 func (tests Table) judgedCells() (all []*Cell) {
 	for _, f := range tests.Rows() {
 		for _, c := range f.Cells {

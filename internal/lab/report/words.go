@@ -14,19 +14,19 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// An Answer says in words what a setting costs.
+// An Answer describes in words what a setting costs.
 type Answer struct {
 	Setting   string
 	About     string
-	Worse     []Finding // the largest first
+	Worse     []Finding // in descending order of their size
 	Better    []Finding
-	BitWorse  []Finding // surely, but perhaps by less than matters
+	BitWorse  []Finding // significant, but possibly smaller than the margin that matters
 	BitBetter []Finding
-	Failing   []Finding // that fail more often than in bare
-	Broken    int       // figures of which some trial failed, but perhaps by chance
+	Failing   []Finding // fails more often than bare
+	Broken    int       // figures with failed trials, possibly by chance
 	Same      int
 	Undecided int
-	Disturbed int // not measurable now
+	Disturbed int // figures that are not measurable now
 	Failed    int // figures without a value
 }
 
@@ -36,20 +36,20 @@ type Finding struct {
 	Ratio        *Ratio
 }
 
-// String tells it: lossless rate in capture −9.3 % (−10.1 to −8.2).
+// String returns the finding as text: lossless rate in capture −9.3 % (−10.1 to −8.2).
 func (f Finding) String() string {
 	r := f.Ratio
 	return fmt.Sprintf("%s in %s %s (%s)", f.Figure, f.Test, quantity.Change(r.Value), r.between())
 }
 
-// Failures tells how often it fails: in 5 of 10 instances (bare: 0 of 10).
+// Failures returns how often the figure fails, such as "in 5 of 10 instances (bare: 0 of 10)".
 func (f Finding) Failures() string {
 	n := f.Ratio.Failures
 	return fmt.Sprintf("%s in %s in %d of %d instances (bare: %d of %d)", f.Figure, f.Test, n.Setting, n.Of, n.Bare,
 		n.BareOf)
 }
 
-// Answers are one for each setting but bare, in order.
+// Answers returns an answer for each setting except bare, in order.
 func (r *Report) Answers() (all []Answer) {
 	for _, s := range r.columns() {
 		if s.Name == experiment.Bare {
@@ -100,7 +100,7 @@ func (a *Answer) add(t *Test, f *Figure) {
 
 func size(f Finding) float64 { return math.Abs(math.Log(f.Ratio.Value)) }
 
-// Headline tells in a sentence what it costs. A setting costs nothing only if every figure says so.
+// Headline returns one sentence about the cost. A setting costs nothing only if all figures say so.
 func (a Answer) Headline() string {
 	compared := a.Same + a.Undecided + len(a.Better) + len(a.BitBetter)
 	var parts []string
@@ -131,7 +131,7 @@ func (a Answer) Headline() string {
 	return "costs nothing that was found."
 }
 
-// Rest tells the other figures.
+// Rest returns how many other figures there are, by their effect.
 func (a Answer) Rest() string {
 	var parts []string
 	in := func(n int, what string) {

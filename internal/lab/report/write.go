@@ -13,8 +13,8 @@ import (
 // Samples writes samples.csv.
 func (r *Report) Samples(w io.Writer) error { return cells.Samples(w, r.Bundle.Tests, r.samples) }
 
-// Write writes report.json, report.csv, samples.csv, report.md and report.html into a bundle, each
-// whole or not at all.
+// Write writes report.json, report.csv, samples.csv, report.md and report.html into a bundle. Each
+// file is replaced atomically.
 func (r *Report) Write(dir string) error {
 	for _, file := range []struct {
 		name  string

@@ -5,17 +5,17 @@ import (
 	"sync"
 )
 
-// A barrier lets a number of callers go when all of them have come, again and again.
+// A barrier blocks callers until the given number has arrived. It can be used repeatedly.
 type barrier struct {
 	mutex sync.Mutex
 	size  int
 	here  int
-	open  chan struct{} // closed when all have come
+	open  chan struct{} // closed when all have arrived
 }
 
 func newBarrier(size int) *barrier { return &barrier{size: size, open: make(chan struct{})} }
 
-// wait returns when all have come, or when ctx ends.
+// wait returns when all callers have arrived, or when ctx ends.
 func (b *barrier) wait(ctx context.Context) error {
 	b.mutex.Lock()
 	open := b.open

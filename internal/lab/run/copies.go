@@ -19,8 +19,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// copies does a trial in all copies of a setting at once. If one of them fails the others are
-// ended: what they would give is not the figure of so many at once.
+// copies runs a trial in all copies of a setting at once. If one fails, the others are cancelled:
+// their values would not be those of so many concurrent copies.
 func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bundle.Trial {
 	near := r.Ground.Near[name]
 	if len(near) < u.Copies {
@@ -64,7 +64,7 @@ func (r *Run) copies(ctx context.Context, round int, u *Unit, name string) []bun
 	return all
 }
 
-// join adds labels, but for those that a test has given itself.
+// join adds labels, except those that the test itself has added.
 func join(labels, more []test.Label) []test.Label {
 	for _, l := range more {
 		if !slices.ContainsFunc(labels, func(label test.Label) bool {
@@ -76,7 +76,7 @@ func join(labels, more []test.Label) []test.Label {
 	return labels
 }
 
-// trial does one trial in one place.
+// trial runs one trial in one place.
 func (r *Run) trial(ctx context.Context, t *test.Trial, u *Unit) bundle.Trial {
 	trial := bundle.Trial{Round: t.Round, Instance: r.instance, Slot: r.slot, Setting: t.Near.Name,
 		Emulated: t.Near.Emulated, Test: u.Title, Copy: t.Copy, Began: time.Now()}
@@ -97,7 +97,7 @@ func (r *Run) trial(ctx context.Context, t *test.Trial, u *Unit) bundle.Trial {
 	return trial
 }
 
-// fits reports a result that does not have the figures that the test promised.
+// fits returns an error if the result has a figure that the test did not announce.
 func (u *Unit) fits(result test.Result) error {
 	promised := map[string]bool{}
 	for _, f := range u.Figures() {
@@ -111,11 +111,11 @@ func (u *Unit) fits(result test.Result) error {
 	return nil
 }
 
-// emulating is how many times as long a trial may take where processors are emulated, copies of it
-// included, which share those of the host.
+// emulating is the factor on the timeout of a trial with emulated processors. It allows for copies,
+// which share the host's processors.
 const emulating = 10
 
-// timeout is after how long a trial in a place is ended.
+// timeout returns the timeout of a trial in a place.
 func (u *Unit) timeout(in *place.Place) time.Duration {
 	timeout := max(time.Minute, 10*u.Time())
 	switch {
@@ -127,7 +127,7 @@ func (u *Unit) timeout(in *place.Place) time.Duration {
 	return timeout
 }
 
-// explain returns why a trial failed, and the end of what a command printed if one failed.
+// explain returns why a trial failed and, if a command failed, the end of its output.
 func explain(ctx context.Context, err error) (why, output string) {
 	var run *host.RunError
 	if errors.As(err, &run) {
@@ -143,7 +143,7 @@ func explain(ctx context.Context, err error) (why, output string) {
 	return err.Error(), output
 }
 
-// slug makes a file name of words.
+// slug makes a file name from words.
 func slug(words string) string {
 	return strings.Map(func(r rune) rune {
 		if r == ' ' || r == '/' {
@@ -153,8 +153,8 @@ func slug(words string) string {
 	}, words)
 }
 
-// Check looks in every place for what would let trials fail, before the first round. What fails in
-// all settings is an error; what fails in some is told to the watch, and tried all the same.
+// Check calls the tests' checks in every place before the first round. A failure in all settings is
+// an error. A failure in some settings is reported to Progress, and they are tried nevertheless.
 func (r *Run) Check(ctx context.Context) error {
 	var all problem.List
 	for _, u := range Units(r.Experiment) {
@@ -179,7 +179,7 @@ func (r *Run) Check(ctx context.Context) error {
 	return nil
 }
 
-// checkTimeout is how long a test may prepare a place: files of many GiB may be laid out.
+// checkTimeout limits the preparation of a place by a test, which may write files of many GiB.
 const checkTimeout = time.Hour
 
 func (r *Run) check(ctx context.Context, u *Unit, name string) error {
@@ -200,7 +200,7 @@ func (r *Run) check(ctx context.Context, u *Unit, name string) error {
 	return nil
 }
 
-// makeDir makes the work directory of a place.
+// makeDir creates the work directory of a place.
 func makeDir(ctx context.Context, p *place.Place) error {
 	_, err := place.Output(ctx, p, "/bin/mkdir", "-p", p.Dir)
 	return err

@@ -1,5 +1,7 @@
-// Package run runs the rounds of an experiment: every test in every setting, one trial at a time,
-// in an order that drift of the host cannot favour.
+// Package run runs the rounds of an experiment.
+//
+// It runs every test in every setting, one trial at a time, in an order that does not let drift of
+// the host favour a setting.
 //
 // An experiment becomes a site directory, which is planned and applied like any other:
 //

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// An instance is not a setting: nodes that were made once may have been lucky, and are so in all
-// their rounds. So they are made anew every few rounds, all of them at once, and with them the
-// networks and the work directories, that of the bare host too; its programs are in a mount
-// namespace and a process of their own each time as it is.
+// An instance is only one sample of a setting: nodes that are created once may be lucky, in all of
+// their rounds. Therefore all nodes are recreated together every few rounds, with their networks
+// and work directories. The work directory of the bare host is recreated too. Its programs have a
+// new mount namespace and process each time anyway.
 
-// How many rounds an instance lives where the experiment does not say. Where making one is cheap
-// beside a round, it lives one: of as many rounds, that tells the most (at a true 10 % and noise of
-// 4 %, 90 % are found in 30 rounds instead of 60 % with three rounds each). Where it is not, the
-// next instances live pilotRounds until something is known of what instances and rounds add to the
-// spread, and then what Kalibera and Jones give for what both cost, but never more than maxRounds,
-// nor so many that there would be less than about fewest instances: with few, one that others
-// disturbed makes all intervals wide.
+// How many rounds an instance lives if the experiment does not say. If creating one is cheap
+// compared with a round, it lives one round. For a given number of rounds, that is the most
+// informative: with a true 10 % and noise of 4 %, 90 % are found in 30 rounds. With three rounds
+// per instance, only 60 % are found. Otherwise the next instances live pilotRounds, until the
+// contributions of instances and rounds to the spread are known. Then they live as long as Kalibera
+// and Jones compute from the costs of both, but at most maxRounds. There must be at least about
+// fewest instances, because with few, one disturbed instance makes all intervals wide.
 const (
-	cheap       = 0.5 // rounds that making an instance may take
+	cheap       = 0.5 // maximum cost of creating an instance, in rounds
 	pilots      = 2
 	pilotRounds = 2
 	maxRounds   = 3
 	fewest      = 10
 )
 
-// lives returns how many rounds the nodes of now are to live.
+// lives returns how many rounds the current nodes should live.
 func (r *Run) lives() int {
 	if n := r.Experiment.PerInstance; n > 0 {
 		return n
@@ -34,7 +34,7 @@ func (r *Run) lives() int {
 	cost := r.cost()
 	switch rounds := r.Experiment.Rounds; {
 	case rounds < fewest || r.instance == r.first || cost <= cheap:
-		// what an instance costs is known when the second was made
+		// the cost of an instance is known after the second was created
 		return 1
 	case r.instance <= r.first+pilots && r.first == 1:
 		return pilotRounds
@@ -44,7 +44,7 @@ func (r *Run) lives() int {
 	}
 }
 
-// cost is how many rounds it takes as long to make an instance.
+// cost returns the time to create an instance, in rounds.
 func (r *Run) cost() float64 {
 	if r.costs != nil {
 		return r.costs()
@@ -52,7 +52,7 @@ func (r *Run) cost() float64 {
 	return float64(r.perInstance) / float64(max(1, r.perRound))
 }
 
-// ready is what comes before a round.
+// ready prepares a round.
 func (r *Run) ready(ctx context.Context) error {
 	if err := r.renew(ctx); err != nil {
 		return err
@@ -64,8 +64,8 @@ func (r *Run) ready(ctx context.Context) error {
 	return r.Watcher.Begin(ctx)
 }
 
-// renew makes the nodes anew if those of now have lived long enough. The rehearsal and the first
-// round that counts have the same.
+// renew recreates the nodes if the current ones have lived long enough. The rehearsal and the first
+// round that counts use the same nodes.
 func (r *Run) renew(ctx context.Context) error {
 	if r.lived < r.lives() {
 		return nil
@@ -84,12 +84,12 @@ func (r *Run) renew(ctx context.Context) error {
 	return err
 }
 
-// A surrender is when a cell was given up, and how often in a row.
+// A surrender is the instance in which a cell was given up, and how often in a row that happened.
 type surrender struct{ instance, times int }
 
-// forgive has cells that were given up tried once more: what failed in the former nodes may work in
-// new ones. One that fails again waits twice as many instances, so that what never works does not
-// take its time in every round.
+// forgive lets cells that were given up be tried once more, because what failed in the old nodes
+// may work in new ones. If a cell fails again, it waits for twice as many instances, so that a cell
+// that never works does not take time in every round.
 func (r *Run) forgive() {
 	for c, n := range r.failed {
 		if last := r.givenUpAt[c]; n >= minRounds && r.instance-last.instance >= 1<<min(last.times-1, 16) {
@@ -98,8 +98,8 @@ func (r *Run) forgive() {
 	}
 }
 
-// prepare has each test lay out what it needs in new places, and run its programs there once. Where
-// that fails the trial will, and says why.
+// prepare lets each test prepare new places and run its programs once. If that fails, the trial
+// will fail too and record the reason.
 func (r *Run) prepare(ctx context.Context) error {
 	for _, u := range r.units {
 		for _, name := range r.settings(u) {
@@ -117,8 +117,8 @@ func (r *Run) prepare(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until others leave the host alone, as long as there is patience left. What is
-// disturbed all the same is labelled.
+// settle waits until other processes leave the host idle, or until the waiting time is used up.
+// Trials that are disturbed nevertheless have a label.
 func (r *Run) settle(ctx context.Context) error {
 	for r.waitTimeout > 0 {
 		began := time.Now()

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// instances returns that of each kept round.
+// instances returns the instance of each round.
 func instances(trials []bundle.Trial) []int {
 	var all []int
 	for _, t := range trials {
@@ -27,8 +27,8 @@ func instances(trials []bundle.Trial) []int {
 	return all
 }
 
-// TestAnew: nodes live as many rounds as the experiment says, the rehearsal with the first, and
-// trials are done in those of now.
+// TestAnew: nodes live as many rounds as the experiment says, the rehearsal shares those of the
+// first round, and trials run in the current nodes.
 func TestAnew(t *testing.T) {
 	for per, want := range map[int][]int{
 		1: {1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 3: {1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4}, 100: {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
@@ -57,9 +57,9 @@ func TestAnew(t *testing.T) {
 	}
 }
 
-// TestAuto: without a word of the experiment an instance lives one round where making it is cheap;
-// else the next two live two rounds, and then as many as they are worth, but never so many that
-// there would be too few instances; with few rounds each has its own.
+// TestAuto: by default, an instance lives one round if creating it is cheap. Otherwise the next two
+// live two rounds, and later ones as many as computed, but never so many that there would be too
+// few instances. With few rounds each has its own instance.
 func TestAuto(t *testing.T) {
 	for name, c := range map[string]struct {
 		rounds      int
@@ -89,11 +89,11 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// TestForgiven: a cell that was given up is tried again in new nodes, and stays if it works there;
-// one that never works is tried less and less.
+// TestForgiven: a cell that was given up is tried again in new nodes, and continues if it works
+// there. A cell that never works is tried less and less often.
 func TestForgiven(t *testing.T) {
 	for name, c := range map[string]struct {
-		works int // the instance from which it works
+		works int // first instance in which it works
 		want  []int
 	}{
 		"one dead node": {2, []int{0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
@@ -124,7 +124,7 @@ func TestForgiven(t *testing.T) {
 	}
 }
 
-// TestBudget: no round begins that would end after the time that there is, but the first one that counts does.
+// TestBudget: no round begins that would end after the budget, except the first one that counts.
 func TestBudget(t *testing.T) {
 	r, book, _ := runOf(&gauge{}, 1)
 	r.Budget = 1
@@ -138,7 +138,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestOnce: nodes that are made only once decide nothing, and no round more would.
+// TestOnce: nodes that are created only once decide nothing, so there are no additional rounds.
 func TestOnce(t *testing.T) {
 	r, book, _ := runOf(&gauge{}, 1)
 	r.Experiment.PerInstance = experiment.Once
@@ -148,8 +148,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestBusyMoment: what others did in the two seconds before the first round is neither held against
-// the trials nor taken for the host's own.
+// TestBusyMoment: what other processes did in the two seconds before the first round neither counts
+// against the trials nor as the host's own load.
 func TestBusyMoment(t *testing.T) {
 	for busy, want := range map[time.Duration]float64{time.Second: 0, 40 * time.Millisecond: 0.02} {
 		if got := own(probe.CPU{Busy: busy, Total: 2 * time.Second}).Share(); got != want {
@@ -158,7 +158,7 @@ func TestBusyMoment(t *testing.T) {
 	}
 }
 
-// TestAnewFails: a run whose nodes cannot be made anew ends, with what was measured.
+// TestAnewFails: a run whose nodes cannot be recreated ends, and its results so far are stored.
 func TestAnewFails(t *testing.T) {
 	r, book, _ := runOf(&gauge{}, 1)
 	r.Experiment.PerInstance = 2
@@ -168,8 +168,8 @@ func TestAnewFails(t *testing.T) {
 	}
 }
 
-// TestGivenUp: a cell that was given up is tried once more when the run is gone on with, since the
-// nodes are new; and it keeps no round that is done from being so.
+// TestGivenUp: a cell that was given up is tried once more when the run is resumed, because the
+// nodes are new. It does not keep a finished round from counting as finished.
 func TestGivenUp(t *testing.T) {
 	for _, fails := range []string{"veth", "bare"} {
 		r, book, _ := runOf(&gauge{fails: fails}, 1)
@@ -204,8 +204,8 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestQuiet: a round waits for others to leave the host alone, but the whole run no longer than it
-// may; without patience it does not look.
+// TestQuiet: a round waits until other processes leave the host idle, but the whole run waits no
+// longer than Quiet. If Quiet is 0, it does not check.
 func TestQuiet(t *testing.T) {
 	for _, c := range []struct {
 		quiet    time.Duration
@@ -227,7 +227,8 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestPrepare: new places are laid out before they are measured, but not for what was given up.
+// TestPrepare: new places are prepared before they are measured, except for cells that were given
+// up.
 func TestPrepare(t *testing.T) {
 	g := &laid{gauge: gauge{fails: "veth"}}
 	r, _, _ := runOf(&g.gauge, 1)
@@ -237,12 +238,12 @@ func TestPrepare(t *testing.T) {
 		t.Fatal(err)
 	}
 	if g.places["bare"] != 9 || g.places["veth"] != 4 {
-		// given up in round 2, whose instance was laid out before; tried in 3, 5 and 9
+		// given up in round 2, whose instance was prepared before; tried in 3, 5 and 9
 		t.Errorf("laid out %v", g.places)
 	}
 }
 
-// laid counts where it was laid out.
+// laid counts how often each place was prepared.
 type laid struct {
 	gauge
 	places map[string]int

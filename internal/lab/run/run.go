@@ -13,76 +13,78 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// A Run is one experiment on its way.
+// A Run is an experiment that is running.
 type Run struct {
 	Experiment *experiment.Experiment
 	Ground     *setting.Ground
 	Seed       uint64
-	Before     []bundle.Trial // of a run that is gone on with
+	Before     []bundle.Trial // trials of the interrupted run that is resumed
 	Book       Book
 	Progress   Progress
 	Watcher    Observer
-	// Anew makes all nodes anew, and gives where to measure then.
+	// Anew recreates all nodes and returns where to measure then.
 	Anew func(context.Context) (*setting.Ground, error)
-	// Worth says how many rounds an instance of the nodes is worth that costs as much as so many; 0:
-	// not known yet.
+	// Worth returns how many rounds an instance of the nodes should have if it costs the given
+	// number of rounds, or 0 if unknown.
 	Worth func(trials []bundle.Trial, cost float64) float64
-	// More reports, after the rounds that must be, whether there shall be another.
+	// More reports, after the required rounds, whether to run another one.
 	More func([]bundle.Trial) bool
-	// Budget is how long rounds may take in all; 0: as long as they do. No round begins that would end later.
+	// Budget limits the total time of rounds, or 0 for no limit. No round begins that would end
+	// later.
 	Budget time.Duration
 
 	units  []*Unit
 	trials []bundle.Trial
-	spent  map[cell]time.Duration // the last trial of each cell
-	failed map[cell]int           // trials in a row that gave nothing
-	former map[cell]bool          // given up by a former run
+	spent  map[cell]time.Duration // duration of the last trial of each cell
+	failed map[cell]int           // consecutive failed trials
+	former map[cell]bool          // given up by the interrupted run
 
 	givenUpAt map[cell]surrender
 	slot      int
 
-	instance, first       int           // of the nodes: that of now, and that with which this run began
-	lived                 int           // rounds that count, in this instance
-	perInstance, perRound time.Duration // what the last of each took
-	waitTimeout           time.Duration // for others on the host
+	instance, first       int           // of the nodes: the current one, and the first one of this run
+	lived                 int           // rounds that count in this instance
+	perInstance, perRound time.Duration // duration of the last of each
+	waitTimeout           time.Duration // time left for waiting for other processes on the host
 	begun                 bool
-	since                 time.Time      // when this run began
-	costs                 func() float64 // in place of what was measured, so that tests need not depend on it
+	since                 time.Time      // start of this run
+	costs                 func() float64 // replaces the measured costs in tests
 }
 
 // An Observer watches the host.
 type Observer interface {
-	// Begin is called before the first round, and once.
+	// Begin is called once before the first round.
 	Begin(context.Context) error
-	// Look begins to watch a trial. The function that it returns ends that, and says why the trial is
-	// suspect which has moved so much.
+	// Look starts to watch a trial. The returned function ends that, and returns why the trial is
+	// suspect, given the amount of data that it moved.
 	Look(u *Unit, near []*place.Place) func(test.Moved) []test.Label
-	// Restless watches the host for a moment while no trial is under way, and says who uses it; "": nobody.
+	// Restless watches the host briefly between trials and returns what uses it, or "" if it is
+	// idle.
 	Restless(context.Context) (why string, err error)
 }
 
-// A Book is where trials are kept.
+// A Book stores the trials.
 type Book interface {
 	Trial(bundle.Trial) error
 	Keep(name string, content []byte) error
 	Round(complete int) error
 }
 
-// A Progress is told how a run gets on.
+// A Progress is notified of the progress of a run.
 type Progress interface {
 	Round(round, rounds int)
 	Trial(test, setting string, left time.Duration)
 	Failed(test, setting string, err error)
-	// Renewing is told before the nodes are made for the n-th time.
+	// Renewing is called before the nodes are created for the n-th time.
 	Renewing(n int)
-	// Waiting is told while others use the host, with what is left of the patience.
+	// Waiting is called while other processes use the host, with the remaining waiting time.
 	Waiting(why string, timeout time.Duration)
 }
 
 // A Unit is a test with a number of copies: a row of the table.
 type Unit struct {
 	*experiment.Test
-	Title  string // "cpu x8"
+	Title  string // such as "cpu x8"
 	Copies int
 }
 
@@ -105,8 +107,8 @@ func Units(e *experiment.Experiment) []*Unit {
 	return all
 }
 
-// Settings returns the names of the settings of an experiment that this host can have, those that
-// always are there first.
+// Settings returns the names of the experiment's settings that this host supports. Those that
+// always exist come first.
 func Settings(e *experiment.Experiment) []string {
 	names := []string{experiment.Bare, experiment.Control}
 	for _, s := range e.Settings {
@@ -117,7 +119,7 @@ func Settings(e *experiment.Experiment) []string {
 	return names
 }
 
-// settings returns those in which a unit is done.
+// settings returns the settings in which a unit runs.
 func (r *Run) settings(u *Unit) []string {
 	var names []string
 	for _, name := range Settings(r.Experiment) {
@@ -128,11 +130,12 @@ func (r *Run) settings(u *Unit) []string {
 	return names
 }
 
-// minRounds is how many trials of a cell in a row must have failed until it is given up.
+// minRounds is the number of consecutive failed trials after which a cell is given up.
 const minRounds = 3
 
-// Do does all rounds. Round 0 is a rehearsal. A trial that fails is kept as such, and the rest goes
-// on; an error is one of the bundle, or the end of ctx.
+// Do runs all rounds. Round 0 is a rehearsal. A failed trial is stored as such, and the run
+// continues. It returns an error if the bundle cannot be written, the nodes cannot be recreated,
+// the host cannot be watched, or ctx ends.
 func (r *Run) Do(ctx context.Context) error {
 	r.begin()
 	for round := 0; r.goesOn(round); round++ {
@@ -179,14 +182,14 @@ func (r *Run) begin() {
 		r.former[c] = n >= minRounds
 		r.givenUpAt[c] = surrender{r.instance, 1}
 	}
-	r.instance++ // what a former run had is gone
+	r.instance++ // the nodes of the interrupted run no longer exist
 	r.forgive()
 	r.first, r.waitTimeout, r.since = r.instance, r.Experiment.Quiet, time.Now()
 }
 
-// goesOn reports whether there is a round of that number: the rehearsal, those that must be, and
-// more while the intervals are too wide, or there are too few instances for any. Nodes that are
-// made only once will never be enough.
+// goesOn reports whether to run a round: the rehearsal, the required rounds, and more while
+// intervals are too wide or there are too few instances for intervals. With nodes that are created
+// only once there are never enough.
 func (r *Run) goesOn(round int) bool {
 	switch {
 	case r.Budget > 0 && round > 1 && time.Since(r.since)+r.perRound+r.perInstance > r.Budget:
@@ -199,10 +202,10 @@ func (r *Run) goesOn(round int) bool {
 	return r.More(r.trials)
 }
 
-// rounds is how many there will be, as far as is known.
+// rounds returns the number of rounds, as far as it is known.
 func (r *Run) rounds(round int) int { return max(r.Experiment.Rounds, round) }
 
-// whole reports whether a former run has done a round to its end.
+// whole reports whether the interrupted run finished a round.
 func (r *Run) whole(round int) bool {
 	for _, u := range r.units {
 		if !r.complete(round, u) {
@@ -212,8 +215,8 @@ func (r *Run) whole(round int) bool {
 	return true
 }
 
-// complete reports whether a former run did all trials of a unit in a round, but for those that it
-// had given up.
+// complete reports whether the interrupted run did all trials of a unit in a round, except those
+// that it had given up.
 func (r *Run) complete(round int, u *Unit) bool {
 	seen := map[string]bool{}
 	for _, t := range r.Before {
@@ -234,7 +237,7 @@ func (r *Run) givenUp(u *Unit, setting string) bool {
 	return r.failed[cell{u.Title, setting}] >= minRounds
 }
 
-// cell does one unit in one setting once.
+// cell runs one unit in one setting once.
 func (r *Run) cell(ctx context.Context, round int, u *Unit, name string) error {
 	if r.givenUp(u, name) {
 		return nil
@@ -242,7 +245,7 @@ func (r *Run) cell(ctx context.Context, round int, u *Unit, name string) error {
 	r.Progress.Trial(u.Title, name, r.left(round))
 	for _, t := range r.copies(ctx, round, u, name) {
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // a trial that was cut short says nothing
+			return context.Cause(ctx) // a trial that was cut short has no meaning
 		}
 		if t.Error != "" && t.Copy == 0 {
 			r.Progress.Failed(u.Title, name, fmt.Errorf("%s", t.Error))
@@ -257,7 +260,7 @@ func (r *Run) cell(ctx context.Context, round int, u *Unit, name string) error {
 	return nil
 }
 
-// note remembers how long a trial took and whether it gave anything.
+// note records how long a trial took and whether it failed.
 func (r *Run) note(t bundle.Trial) {
 	if t.Copy > 0 {
 		return
@@ -273,7 +276,7 @@ func (r *Run) note(t bundle.Trial) {
 	}
 }
 
-// left is about how long the rest takes: trials as long as the last of their kind.
+// left estimates the remaining time, from the last trial of each cell.
 func (r *Run) left(round int) time.Duration {
 	var whole, rest time.Duration
 	n := 0

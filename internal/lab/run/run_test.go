@@ -18,12 +18,12 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// A gauge is a test that gives one figure, at once, and notes where and when it was done.
+// A gauge is a test with one figure that ends at once and records where and when it ran.
 type gauge struct {
 	mutex sync.Mutex
 	done  []string
 	fails string // setting in which it fails
-	ill   string // setting in which Check fails; "*": all
+	ill   string // setting in which Check fails, or "*" for all
 	slow  time.Duration
 }
 
@@ -62,7 +62,7 @@ func (g *gauge) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 type notebook struct {
 	trials []bundle.Trial
 	rounds int
-	after  func(n int) // called when so many trials are there
+	after  func(n int) // called with the number of trials
 }
 
 func (b *notebook) Trial(t bundle.Trial) error {
@@ -75,7 +75,7 @@ func (b *notebook) Trial(t bundle.Trial) error {
 func (b *notebook) Keep(string, []byte) error { return nil }
 func (b *notebook) Round(n int) error         { b.rounds = n; return nil }
 
-// A listener keeps what it is told.
+// A listener records what it is told.
 type listener struct {
 	failed  []string
 	renewed []int
@@ -85,7 +85,7 @@ type listener struct {
 func (l *listener) Renewing(n int)                { l.renewed = append(l.renewed, n) }
 func (l *listener) Waiting(string, time.Duration) { l.waited++ }
 
-// A closed watcher sees nothing, but restlessness for so many moments.
+// A closed watcher reports nothing except, for the given number of calls, that the host is in use.
 type closed struct{ restless, begun int }
 
 func (c *closed) Begin(context.Context) error { c.begun++; return nil }
@@ -139,7 +139,7 @@ func TestRounds(t *testing.T) {
 	if book.rounds != 11 || len(book.trials) != 11*3 {
 		t.Errorf("%d rounds, %d trials; want 11, 33", book.rounds, len(book.trials))
 	}
-	for round := 0; round < 10; round += 2 { // ABBA: each odd round is the mirror of that before
+	for round := 0; round < 10; round += 2 { // ABBA: each odd round is the reverse of the one before
 		first, back := g.done[round*3:round*3+3], slices.Clone(g.done[round*3+3:round*3+6])
 		slices.Reverse(back)
 		for i := range first {
@@ -171,8 +171,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestFailure: a test that fails in a setting is told with what was printed, given up after three
-// times, and keeps nothing else from going on.
+// TestFailure: a test that fails in a setting is reported with its output and given up after three
+// times, and the others continue.
 func TestFailure(t *testing.T) {
 	for _, copies := range []int{1, 8} {
 		g := &gauge{fails: "veth"}
@@ -200,8 +200,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestGoOn: a run that is ended at any trial and gone on with has all trials once, but for those of
-// the test under way.
+// TestGoOn: a run that is interrupted at any trial and resumed has all trials exactly once, except
+// those of the interrupted test.
 func TestGoOn(t *testing.T) {
 	for end := 1; end < 33; end++ {
 		r, book, _ := runOf(&gauge{}, 1)
@@ -251,8 +251,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestWaitTimeout: a trial may take ten times what it should, ten times that where processors are
-// emulated, or as long as the experiment says.
+// TestWaitTimeout: the timeout of a trial is ten times its expected duration, ten times that with
+// emulated processors, or the experiment's limit.
 func TestWaitTimeout(t *testing.T) {
 	fast, slow := &place.Place{}, &place.Place{Emulated: true}
 	u := &Unit{Test: &experiment.Test{Test: &gauge{}}}

@@ -16,7 +16,7 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// A Watcher watches the host while trials run, and says what of it makes them suspect.
+// A Watcher watches the host while trials run and finds out what makes them suspect.
 type Watcher struct {
 	facts    facts.Facts
 	baseline probe.CPU
@@ -24,18 +24,18 @@ type Watcher struct {
 	settings map[string]experiment.Setting
 
 	mutex   sync.Mutex
-	seconds []probe.Second // of the trial under way
+	seconds []probe.Second // of the current trial
 }
 
-// How long the host is watched before the first round, and for a moment before each; and how long
-// nodes are waited for that start.
+// How long the host is watched before the first round and briefly before each round, and how long
+// to wait for nodes that are starting.
 const (
 	idleFor  = 2 * time.Second
 	moment   = 500 * time.Millisecond
 	starting = 10 * time.Second
 )
 
-// OpenWatcher begins to watch. Every second is kept in a book.
+// OpenWatcher starts to watch. It stores every second in the bundle.
 func OpenWatcher(ctx context.Context, e *experiment.Experiment, g *setting.Ground, f facts.Facts,
 	keep func(any) error) (*Watcher, error) {
 	watcher := &Watcher{facts: f, settings: map[string]experiment.Setting{}}
@@ -53,7 +53,7 @@ func OpenWatcher(ctx context.Context, e *experiment.Experiment, g *setting.Groun
 	var err error
 	watcher.probe, err = probe.Start(context.WithoutCancel(ctx),
 		probe.Options{Cgroups: cgroups, Deliver: func(s probe.Second) {
-			_ = keep(s) // that the disk is full is told by the next trial
+			_ = keep(s) // ignore the error: if the disk is full, the next trial reports it
 			watcher.mutex.Lock()
 			defer watcher.mutex.Unlock()
 			watcher.seconds = append(watcher.seconds, s)
@@ -61,17 +61,17 @@ func OpenWatcher(ctx context.Context, e *experiment.Experiment, g *setting.Groun
 	return watcher, err
 }
 
-// Begin takes the measure of the host as it is before the first round, when nodes have come to rest
-// and others have been waited for.
+// Begin measures the idle host before the first round, after nodes have come to rest and other
+// processes have been waited for.
 func (w *Watcher) Begin(ctx context.Context) error {
 	seen, err := probe.Baseline(ctx, idleFor)
 	w.baseline = own(seen)
 	return err
 }
 
-// own is what the idle host takes for itself. A busy moment before the first round says nothing of
-// the rounds, each of which is watched: what others took then is neither held against all trials,
-// nor taken for the host's own and left out of their load.
+// own returns the load of the idle host itself. If the host is busy before the first round, that
+// says nothing about the rounds, each of which is watched. The load of others then must neither
+// count against all trials, nor be mistaken for the host's own load and subtracted.
 func own(seen probe.CPU) probe.CPU {
 	if suspect.Busy(seen) {
 		return probe.CPU{}
@@ -79,14 +79,14 @@ func own(seen probe.CPU) probe.CPU {
 	return seen
 }
 
-// Close ends the watch.
+// Close stops watching.
 func (w *Watcher) Close() { w.probe.Stop() }
 
-// Cost is what watching itself has taken.
+// Cost returns the cost of watching.
 func (w *Watcher) Cost() probe.Cost { return w.probe.Cost() }
 
-// Look begins to watch a trial of a unit in places of one setting. What it returns ends that, and
-// says why the trial is suspect.
+// Look starts to watch a trial of a unit in places of one setting. The returned function ends that
+// and returns why the trial is suspect.
 func (w *Watcher) Look(u *Unit, near []*place.Place) func(test.Moved) []test.Label {
 	w.probe.Cut()
 	w.take()
@@ -98,13 +98,13 @@ func (w *Watcher) Look(u *Unit, near []*place.Place) func(test.Moved) []test.Lab
 	}
 }
 
-// Restless watches the host for a moment, and says who uses it while no trial is under way; "": nobody.
+// Restless watches the host briefly between trials and returns what uses it, or "" if it is idle.
 func (w *Watcher) Restless(ctx context.Context) (string, error) {
 	seconds, err := w.watch(ctx, moment)
 	return suspect.Restless(seconds), err
 }
 
-// Started waits until nodes that were just made have come to rest.
+// Started waits until newly created nodes have come to rest.
 func (w *Watcher) Started(ctx context.Context) error {
 	for end := time.Now().Add(starting); time.Now().Before(end); {
 		seconds, err := w.watch(ctx, moment)
@@ -125,7 +125,7 @@ func (w *Watcher) watch(ctx context.Context, d time.Duration) ([]probe.Second, e
 	return w.take(), nil
 }
 
-// links returns the interfaces of the host through which the traffic of some places goes.
+// links returns the interfaces of the host that carry the traffic of the places.
 func links(near []*place.Place) []string {
 	var all []string
 	for _, p := range near {
@@ -143,11 +143,11 @@ func (w *Watcher) take() []probe.Second {
 	return all
 }
 
-// subject tells what facts matter to a unit in a setting.
+// subject returns which facts matter to a unit in a setting.
 func (w *Watcher) subject(u *Unit, near []*place.Place) suspect.Subject {
 	s := suspect.Subject{Kind: u.Kind, Copies: u.Copies, Far: u.Needs().Far, Links: links(near)}
 	of, made := w.settings[near[0].Name]
-	s.Bridge = !made || of.Bridged() // the bare host talks through the bridge, too
+	s.Bridge = !made || of.Bridged() // the bare host uses the bridge too
 	s.Cached = of.Cached()
 	s.Aside = made && of.Network != experiment.Routed
 	if of.Limits.Pin != "" {

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// both searches, by name.
+// both holds both searches by name.
 var both = map[string]func(context.Context, Options, Trial) (Result, error){
 	"MLR": MLR,
 	"StepDown": func(ctx context.Context, o Options, trial Trial) (Result, error) {
@@ -20,8 +20,8 @@ var both = map[string]func(context.Context, Options, Trial) (Result, error){
 	},
 }
 
-// TestTerminates: whatever the trials give, both end within a bound, keep every trial, and find
-// nothing above Most or below Least.
+// TestTerminates: for any outcomes of trials, both searches end within a bound, record every trial,
+// and find nothing above Most or below Least.
 func TestTerminates(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		o := Options{
@@ -32,7 +32,7 @@ func TestTerminates(t *testing.T) {
 			Start:     rapid.SampledFrom([]float64{0, -1, 1e6, 1e9, 7e9, math.Inf(1), math.NaN()}).Draw(r, "start"),
 		}
 		values := rapid.SampledFrom([]float64{0, 1, 1e6, 1e9, 3e9, 1e15, math.Inf(1), math.NaN(), -1})
-		invalid := rapid.IntRange(0, 4).Draw(r, "invalid") // of ten
+		invalid := rapid.IntRange(0, 4).Draw(r, "invalid") // in ten trials
 		kind := rapid.IntRange(0, 2).Draw(r, "kind")
 		capacity := rapid.Float64Range(1e5, 1e10).Draw(r, "capacity")
 		for name, how := range both {
@@ -47,15 +47,15 @@ func TestTerminates(t *testing.T) {
 				}
 				out := Outcome{Rate: rate, Sent: 100, Received: 100, Valid: rapid.IntRange(0, 9).Draw(r, "valid") >= invalid}
 				switch kind {
-				case 0: // anything
+				case 0: // arbitrary outcomes
 					out.Achieved, out.Goodput = values.Draw(r, "achieved"), values.Draw(r, "goodput")
 					out.Received -= uint64(rapid.IntRange(0, 1).Draw(r, "lost"))
-				case 1: // a receiver
+				case 1: // like a receiver
 					out.Achieved, out.Goodput = min(rate, 2e10), min(rate, capacity)
 					if out.Achieved > capacity {
 						out.Received = 50
 					}
-				default: // bands
+				default: // alternating bands
 					out.Achieved, out.Goodput = min(rate, 2e10), min(rate, 1e10)
 					if math.IsInf(rate, 1) || int(math.Log(rate)*30)%2 == 0 {
 						out.Received = 99
@@ -66,7 +66,8 @@ func TestTerminates(t *testing.T) {
 			if result.Trials != done || len(result.Curve) != done {
 				r.Fatalf("%s: %d trials, %d in the curve, %d told", name, done, len(result.Curve), result.Trials)
 			}
-			tooLow := o.Least > 0 && !(o.Most > 0 && o.Most < o.Least) && result.Rate < o.Least*0.94 // a load of the grid
+			// below the grid's lowest load
+			tooLow := o.Least > 0 && !(o.Most > 0 && o.Most < o.Least) && result.Rate < o.Least*0.94
 			if err == nil && (!(result.Rate > 0) || o.Most > 0 && result.Rate > o.Most || tooLow) {
 				r.Fatalf("%s: found %g with %+v", name, result.Rate, o)
 			}
@@ -77,7 +78,7 @@ func TestTerminates(t *testing.T) {
 	})
 }
 
-// TestInvalid: a trial that is not valid is neither clean nor lossy, and is done again.
+// TestInvalid: an invalid trial is neither clean nor lossy, and is repeated.
 func TestInvalid(t *testing.T) {
 	for name, how := range both {
 		r := &receiver{sender: 3e9, blast: 2e9, loses: sharp(knee)}
@@ -95,7 +96,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// TestErrors: each says what is wrong, and the curve is there.
+// TestErrors: each error describes the problem, and the curve is there.
 func TestErrors(t *testing.T) {
 	broken := errors.New("the receiver is gone")
 	for say, trial := range map[string]Trial{

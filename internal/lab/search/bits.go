@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// bits tells a rate to a reader.
+// bits formats a rate.
 func bits(rate float64) string {
 	if math.IsInf(rate, 1) {
 		return "full speed"

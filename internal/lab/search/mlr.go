@@ -5,29 +5,30 @@ import (
 	"math"
 )
 
-// MLR searches as RFC 9971 (MLRsearch) does: a load is good if at most o.Lossy of o.Trials trials
-// are lossy, and the result is the highest good load below which none that was decided is bad,
-// while the next one, o.Precision higher, is.
+// MLR searches like RFC 9971 (MLRsearch). A load is good if at most o.Lossy of o.Trials trials are
+// lossy. The result is the highest good load such that no lower decided load is bad, while the next
+// one, o.Precision higher, is bad.
 //
-// A load is decided as soon as the trials that are left cannot change it: with 9 and 2, by 7 clean
-// or by 3 lossy trials. As clean loads are dear, few are tested fully. As in the RFC, trials grow
-// in number from phase to phase:
+// A load is decided as soon as the remaining trials cannot change the result: with 9 and 2, by 7
+// clean or by 3 lossy trials. As clean loads are expensive, only few are tested fully. As in the
+// RFC, the number of trials grows from phase to phase:
 //
-//  1. A full blast. Its goodput is where the search starts; or 8 % below, if it lost heaps.
-//  2. Single trials: steps down while lossy, or up while clean, each twice as long as the one before; then
-//     bisection, geometrically. A trial that lost less than one heap in a thousand is not believed alone,
-//     for it may be a loss that comes at any rate.
-//  3. The two neighbours that are left are decided, the upper first: that costs two more trials if it is
-//     bad. If both are as they looked, that is the result.
-//  4. If one is not, 2 and 3 are done again from there with two trials out of three, and if need be once
+//  1. A full blast. The search starts at its goodput, or 8 % below if it lost heaps.
+//  2. Single trials: steps down while lossy, or up while clean, each twice as long as the one
+//     before. Then geometric bisection. A single trial that lost less than one heap in a thousand is
+//     not enough, because such a loss may be independent of the rate.
+//  3. The two remaining neighbours are decided, the upper first, which costs two more trials if it
+//     is bad. If both are as they looked, that is the result.
+//  4. Otherwise 2 and 3 are repeated from there with two trials out of three, and if necessary once
 //     more with loads decided fully.
 //
-// Loads lie on a grid that depends on o.Most and o.Precision alone, so ten searches of a receiver
-// with a sharp knee have one result, and no load is tried under two names. A load that the sender
-// does not reach bounds the search as a bad one does, and Result.Capped tells. How it compares with
-// StepDown is told at TestTrials: half of the trials or less, if a blast gets through half as much
-// again as is received without loss. An error comes with the curve so far: the trial's own, the
-// context's, that the sender reaches nothing, that every load is bad.
+// Loads are on a grid that depends only on o.Most and o.Precision. So ten searches of a receiver
+// with a sharp knee have the same result, and no load has two representations. A load that the
+// sender does not reach limits the search like a bad one, and Result.Capped says so. TestTrials
+// compares MLR with StepDown: it takes half of the trials or less if a full blast gets through half
+// as much again as is received without loss. An error comes with the curve so far. It is the
+// trial's own error, the context's error, that the sender reaches nothing, or that every load is
+// bad.
 func MLR(ctx context.Context, o Options, trial Trial) (Result, error) {
 	m := mlr{log: log{trial: trial}, Options: o.filled(), loads: map[int]*load{}}
 	err := m.search(ctx)
@@ -37,31 +38,32 @@ func MLR(ctx context.Context, o Options, trial Trial) (Result, error) {
 type mlr struct {
 	log
 	Options
-	loads     map[int]*load // by place in the grid
-	good, bad int           // what is decided: the highest good load below the lowest bad one; beyond the grid: none
+	loads     map[int]*load // by index in the grid
+	good, bad int           // the highest good load below the lowest bad one; outside the grid if none is decided
 	top       int           // of the grid
 	phase     int
 }
 
-// A load is what is known of a rate.
+// A load is what is known about a rate.
 type load struct {
 	clean, lossy int
-	slight       bool // the last loss
-	beyond       bool // the sender
+	slight       bool // of the last loss
+	beyond       bool // the sender does not reach it
 }
 
-// slight is the share of heaps below which a loss may be one that comes at any rate. A load that is
-// too high by 1 % loses about 1 % of them.
+// slight is the share of heaps below which a loss may be independent of the rate. A load that is
+// too high by 1 % loses about 1 % of the heaps.
 const slight = 0.001
 
-// firstStep is how many loads the search goes at first, 8 % with a precision of 1 %; a power of
-// two, for what follows is bisection.
+// firstStep is the first step in loads, which is 8 % with a precision of 1 %. It is a power of two
+// because bisection follows.
 const firstStep = 8
 
-// nearStep is the same where the caller says where to start, who knows from before.
+// nearStep is the first step if the caller provides the start, which is based on an earlier search.
 const nearStep = 2
 
-// enough trials of one kind for each phase; in the last, loads are decided.
+// minTrials is the number of trials of one kind for each phase. In the last phase, loads are
+// decided.
 var minTrials = [...]int{1, 2, math.MaxInt}
 
 func (m *mlr) search(ctx context.Context) error {
@@ -74,7 +76,7 @@ func (m *mlr) search(ctx context.Context) error {
 	if blast.Achieved > 0 {
 		m.top = max(at, m.grid(min(blast.Achieved, m.Most)))
 	}
-	m.good, m.bad = min(-m.down(m.Least), m.top)-1, m.top+1 // neither is tried
+	m.good, m.bad = min(-m.down(m.Least), m.top)-1, m.top+1 // outside the grid
 	switch {
 	case blast.Achieved == 0:
 		return m.close(ctx, at, nearStep)
@@ -84,7 +86,7 @@ func (m *mlr) search(ctx context.Context) error {
 	return m.close(ctx, at-firstStep, firstStep)
 }
 
-// close narrows what is between good and bad, from a load on, until they are neighbours.
+// close narrows the interval between good and bad, starting at a load, until they are neighbours.
 func (m *mlr) close(ctx context.Context, at, step int) error {
 	none := m.good
 	for m.bad-m.good > 1 {
@@ -106,7 +108,7 @@ func (m *mlr) close(ctx context.Context, at, step int) error {
 	return nil
 }
 
-// bracket finds two neighbours of which the lower looks good and the upper bad, or of which one is
+// bracket finds two neighbours of which the lower looks good and the upper bad. One of them may be
 // m.good or m.bad.
 func (m *mlr) bracket(ctx context.Context, at, step int) (low, high int, err error) {
 	low, high = m.good, m.bad
@@ -133,7 +135,8 @@ func (m *mlr) bracket(ctx context.Context, at, step int) (low, high int, err err
 	return low, high, err
 }
 
-// confirm decides two neighbours, and says where to go on, and in what steps, if they are not as they looked.
+// confirm decides two neighbours. If they are not as they looked, it returns where to continue and
+// with what step.
 func (m *mlr) confirm(ctx context.Context, low, high int) (at, step int, err error) {
 	if high < m.bad {
 		good, err := m.looks(ctx, high, math.MaxInt)
@@ -160,7 +163,7 @@ func (m *mlr) confirm(ctx context.Context, low, high int) (at, step int, err err
 	return 0, 1, nil
 }
 
-// looks tries a load until so many trials are clean, or lossy, or it is decided.
+// looks runs trials at a load until the given number is clean or lossy, or the load is decided.
 func (m *mlr) looks(ctx context.Context, at, enough int) (good bool, err error) {
 	l := m.loads[at]
 	if l == nil {
@@ -187,7 +190,8 @@ func (m *mlr) looks(ctx context.Context, at, enough int) (good bool, err error) 
 			return false, err
 		case !outcome.Valid:
 			l.beyond = true
-			m.top = min(m.top, at-1, max(m.grid(outcome.Achieved), m.good+1)) // no load above what was sent is worth a trial
+			// loads above what was sent need no trial
+			m.top = min(m.top, at-1, max(m.grid(outcome.Achieved), m.good+1))
 		case outcome.Clean():
 			l.clean++
 		default:
@@ -197,18 +201,19 @@ func (m *mlr) looks(ctx context.Context, at, enough int) (good bool, err error) 
 	}
 }
 
-// rate returns the load of a place in the grid, which goes down from Most, at 0.
+// rate returns the load at an index of the grid. Index 0 is Most, and lower loads have negative
+// indices.
 func (m *mlr) rate(at int) float64 {
 	return min(m.Most, m.Most*math.Pow(1+m.Precision, float64(at)))
 }
 
-// grid returns the highest place whose load is not above a rate.
+// grid returns the highest index whose load is not above a rate.
 func (m *mlr) grid(rate float64) int { return min(0, int(math.Floor(m.place(rate)+rounding))) }
 
-// down returns how far down the lowest place is whose load is not below a rate.
+// down returns minus the lowest index whose load is not below a rate.
 func (m *mlr) down(rate float64) int { return max(0, -int(math.Ceil(m.place(rate)-rounding))) }
 
 func (m *mlr) place(rate float64) float64 { return math.Log(rate/m.Most) / math.Log1p(m.Precision) }
 
-// rounding is what a place may be off, so that a load is found at its own.
+// rounding is the tolerance of an index, so that a load is found at its own index.
 const rounding = 1e-6

@@ -6,19 +6,18 @@ import (
 	"math/rand/v2"
 )
 
-// A receiver is simulated: how many of a trial's heaps it loses at a rate. A blast overruns it, and
-// its goodput then is what it gets through with losses, which is well above what it gets through
-// without.
+// A receiver simulates how many heaps of a trial are lost at a rate. A full blast overruns it. Its
+// goodput is then what it receives with losses, which is well above what it receives without loss.
 type receiver struct {
 	random *rand.Rand
-	sender float64 // bit/s of a full blast
-	blast  float64 // bit/s that it receives of one
+	sender float64 // rate of a full blast in bit/s
+	blast  float64 // goodput of a full blast in bit/s
 	loses  loss
 }
 
 const perTrial = 100_000 // heaps
 
-// A loss returns which share of heaps is lost at a rate.
+// A loss returns the share of heaps that is lost at a rate.
 type loss func(g *rand.Rand, rate float64) float64
 
 func (r *receiver) try(_ context.Context, rate float64) (Outcome, error) {
@@ -35,16 +34,16 @@ func (r *receiver) try(_ context.Context, rate float64) (Outcome, error) {
 	return o, nil
 }
 
-// over is what a receiver of a capacity loses.
+// over returns the loss of a receiver with a capacity.
 func over(rate, capacity float64) float64 { return 1 - capacity/rate }
 
-// sharp: all is well up to the knee, and nothing above.
+// sharp has no loss up to the knee, and loss above.
 func sharp(knee float64) loss {
 	return func(_ *rand.Rand, rate float64) float64 { return over(rate, knee) }
 }
 
-// soft: the nearer to the knee, the likelier is a loss; at the knee it is one in four trials, and
-// from 10 to 90 % it is 4.4 widths. What is lost is little.
+// soft has a loss with a probability that rises towards the knee. At the knee it is one in four
+// trials, and it rises from 10 to 90 % within 4.4 widths. The losses are small.
 func soft(knee, width float64) loss {
 	return func(g *rand.Rand, rate float64) float64 {
 		if g.Float64() < 1/(1+3*math.Exp(-(rate/knee-1)/width)) {
@@ -54,12 +53,12 @@ func soft(knee, width float64) loss {
 	}
 }
 
-// noisy: the capacity is another in each trial.
+// noisy has a different capacity in each trial.
 func noisy(knee, deviation float64) loss {
 	return func(g *rand.Rand, rate float64) float64 { return over(rate, knee*math.Exp(deviation*g.NormFloat64())) }
 }
 
-// sporadic: some trials lose a few heaps at any rate.
+// sporadic loses a few heaps in some trials at any rate.
 func sporadic(knee, probability float64) loss {
 	return func(g *rand.Rand, rate float64) float64 {
 		if g.Float64() < probability {

@@ -1,5 +1,6 @@
-// Package search finds the highest rate at which a receiver loses nothing, in few trials. It is
-// pure: what a trial is, the caller says.
+// Package search finds the highest rate at which a receiver loses nothing, in few trials.
+//
+// It is pure: the caller provides the trials.
 package search
 
 import (
@@ -9,50 +10,52 @@ import (
 	"orrery/internal/problem"
 )
 
-// An Outcome is what one trial gave.
+// An Outcome is the result of one trial.
 type Outcome struct {
-	Rate     float64 // bit/s that were asked for; +Inf: a full blast
-	Achieved float64 // bit/s that were sent
-	Goodput  float64 // bit/s that were received
+	Rate     float64 // requested bit/s, or +Inf for a full blast
+	Achieved float64 // sent bit/s
+	Goodput  float64 // received bit/s
 	Sent     uint64  // heaps
 	Received uint64  // heaps
-	Valid    bool    // the sender reached the rate: a trial that is not valid says nothing of the receiver
+	Valid    bool    // the sender reached the rate; an invalid trial says nothing about the receiver
 }
 
-// Clean says that the trial is valid and nothing was lost. A valid trial that is not clean is lossy.
+// Clean reports whether the trial is valid and nothing was lost. A valid trial that is not clean is
+// lossy.
 func (o Outcome) Clean() bool { return o.Valid && o.Received == o.Sent }
 
-// A Trial does one trial at a rate in bit/s; +Inf: a full blast, as fast as the sender can, which
+// A Trial runs one trial at a rate in bit/s. +Inf is a full blast, as fast as the sender can, which
 // is valid at any rate. An error ends the search.
 type Trial func(ctx context.Context, rate float64) (Outcome, error)
 
-// Options of a search. What is zero is as said.
+// Options are the options of a search. Zero values have defaults.
 type Options struct {
-	Trials    int     // that a load is given, at most; 0: 9
-	Lossy     int     // of these may be lossy, and the load still is good; negative: none, and 0 with Trials 0: 2
-	Precision float64 // relative distance of two loads; 0: 0.01
-	Least     float64 // bit/s below which nothing is tried; 0: a thousandth of where the search starts
-	Most      float64 // bit/s above which nothing is tried; 0: none
-	Start     float64 // bit/s; 0: the goodput of a full blast
+	Trials    int     // maximum number of trials per load; 0 means 9
+	Lossy     int     // lossy trials that a good load may have; negative means none, and 0 with Trials 0 means 2
+	Precision float64 // relative distance of two loads; 0 means 0.01
+	Least     float64 // lowest rate to try in bit/s; 0 means a thousandth of the start
+	Most      float64 // highest rate to try in bit/s; 0 means no limit
+	Start     float64 // where to start in bit/s; 0 means the goodput of a full blast
 }
 
-// A Result is what a search found.
+// A Result is the result of a search.
 type Result struct {
-	Rate   float64   // bit/s, as asked of the sender
-	Trials int       // all of them, full blast and invalid ones included
-	Curve  []Outcome // of each trial, in the order they were done
-	// Capped says that no load above Rate was found lossy, because the search began there, or because
-	// Options.Most or the sender allowed none: the receiver may be able to take more.
+	Rate   float64   // bit/s, as requested from the sender
+	Trials int       // all trials, including full blasts and invalid ones
+	Curve  []Outcome // all trials in order
+	// Capped says that no load above Rate was found lossy, because the search started there, or
+	// because Options.Most or the sender did not permit higher ones. The receiver may be able to
+	// receive more.
 	Capped bool
 }
 
-// The bounds of what is tried again.
+// The limits for repetitions.
 const (
-	tries       = 3 // of a load, in a row, that are not valid: then the sender does not reach it
-	unreachable = 6 // loads in a row that the sender does not reach: then it is not the load
+	tries       = 3 // consecutive invalid trials of a load, after which the sender is considered not to reach it
+	unreachable = 6 // consecutive loads that the sender does not reach, after which the search fails
 )
 
-// utmost is the highest rate, in bit/s, that is tried if nothing else bounds it.
+// utmost is the highest rate in bit/s that is tried if there is no other limit.
 const utmost = 1e15
 
 func (o Options) filled() Options {
@@ -77,7 +80,7 @@ func (o Options) filled() Options {
 	return o
 }
 
-// bound sets what follows from where the search starts.
+// bound sets the defaults that depend on the start of the search.
 func (o Options) bound(start float64) Options {
 	if o.Least == 0 {
 		o.Least = start / 1000
@@ -85,14 +88,14 @@ func (o Options) bound(start float64) Options {
 	return o
 }
 
-// A log does trials and keeps them.
+// A log runs trials and records them.
 type log struct {
 	trial      Trial
 	result     Result
-	notReached int // loads in a row
+	notReached int // consecutive loads
 }
 
-// once does a trial.
+// once runs a trial.
 func (l *log) once(ctx context.Context, rate float64) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
@@ -106,8 +109,8 @@ func (l *log) once(ctx context.Context, rate float64) (Outcome, error) {
 	return outcome, nil
 }
 
-// valid does a trial, and again as long as it is not valid. An outcome that is not valid is one of
-// a load that the sender does not reach.
+// valid runs a trial and repeats it while it is invalid. If it returns an invalid outcome, the
+// sender does not reach the load.
 func (l *log) valid(ctx context.Context, rate float64) (Outcome, error) {
 	fastest := 0.0
 	for range tries {
@@ -127,9 +130,9 @@ func (l *log) valid(ctx context.Context, rate float64) (Outcome, error) {
 	return Outcome{Rate: rate, Achieved: fastest}, nil
 }
 
-// start returns where to begin: where the caller says, or the goodput of a full blast. A sender
-// that the receiver cannot keep up with says how fast the receiver is; no load above what was sent
-// is worth a trial.
+// start returns where to begin: the caller's rate, or the goodput of a full blast. If the sender is
+// faster than the receiver, the goodput is the speed of the receiver. Loads above what was sent
+// need no trial.
 func (l *log) start(ctx context.Context, from float64, o Options) (rate float64, blast Outcome, err error) {
 	if from > 0 && !math.IsInf(from, 1) {
 		return min(max(from, o.Least), o.Most), Outcome{}, nil
@@ -143,7 +146,7 @@ func (l *log) start(ctx context.Context, from float64, o Options) (rate float64,
 	}
 	rate = blast.Goodput
 	if !(rate > 0) {
-		rate = blast.Achieved // a receiver that drowns in a blast may still take some of it
+		rate = blast.Achieved // an overloaded receiver may still receive something at this rate
 	}
 	if blast.Achieved < o.Least {
 		return 0, blast, notReached(o.Least, blast.Achieved, 1)

@@ -9,12 +9,12 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// A model of a host that receives 1 Gbit/s without loss.
+// A model is a host that receives 1 Gbit/s without loss.
 type model struct {
 	name  string
 	loses loss
-	// from this goodput of a full blast on, over the lossless rate, MLR needs at most 60 % of the
-	// trials, with no larger spread
+	// Minimum goodput of a full blast, relative to the lossless rate, from which MLR needs at most
+	// 60 % of the trials with no larger spread.
 	from float64
 }
 
@@ -30,8 +30,8 @@ var models = []model{
 	{"a loss in one of 20 trials at any rate", sporadic(knee, 0.05), 1.3},
 }
 
-// tenSearches returns how many trials ten searches took, and the spread of what they found:
-// standard deviation over mean.
+// tenSearches returns how many trials ten searches took, and the spread of their results as
+// standard deviation divided by mean.
 func tenSearches(t *testing.T, seed uint64, m model, over float64, how func(Options, Trial) (Result, error)) (trials,
 	spread, mean float64) {
 	var found []float64
@@ -50,10 +50,10 @@ func tenSearches(t *testing.T, seed uint64, m model, over float64, how func(Opti
 }
 
 // TestTrials: from the same start, the goodput of a full blast, MLR needs at most 60 % of the
-// trials of StepDown, with no larger spread over ten searches, if the blast gets through well more
-// than is received without loss: 1.3 times as much where the knee is sharp or losses are sporadic,
-// 1.5 times where it is soft or noisy by 1 %, twice where by more. Below, the 7 clean and 3 lossy
-// trials that decide the last two loads weigh more than stepping down does, which is content with 3.
+// trials of StepDown, with no larger spread over ten searches. This holds if the goodput is well
+// above the lossless rate: 1.3 times for a sharp knee or sporadic losses, 1.5 times for one that is
+// soft or noisy by 1 %, twice for more. With less, the 7 clean and 3 lossy trials that decide the
+// last two loads cost more than stepping down, for which 3 are enough.
 func TestTrials(t *testing.T) {
 	const tens = 40
 	for _, over := range []float64{1.1, 1.3, 1.5, 2} {
@@ -79,7 +79,8 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// TestSharp: within 1 % of a sharp knee, below it, at rates tiny and huge, wherever the search starts.
+// TestSharp: the result is within 1 % below a sharp knee, at very low and very high rates, for any
+// start.
 func TestSharp(t *testing.T) {
 	for _, knee := range []float64{10, 1e3, 1.7e6, 9.41e9, 4e11, 1e14} {
 		for _, start := range []float64{0, knee / 300, knee * 0.97, knee, knee * 1.02, knee * 500} {
@@ -97,7 +98,7 @@ func TestSharp(t *testing.T) {
 	}
 }
 
-// TestCapped: what cannot be tried bounds the search, and it tells.
+// TestCapped: loads that cannot be tried limit the search, and Capped says so.
 func TestCapped(t *testing.T) {
 	clean := func(*rand.Rand, float64) float64 { return 0 }
 	for name, c := range map[string]struct {

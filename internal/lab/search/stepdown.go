@@ -2,18 +2,18 @@ package search
 
 import "context"
 
-// stepDown is by how much the rate is lowered.
+// stepDown is the relative step of the rate.
 const stepDown = 0.01
 
-// row is how many trials must be clean, one after another.
+// row is the number of consecutive trials that must be clean.
 const row = 3
 
-// StepDown is the search of the KAT-7 measurements of 2013: lower the rate by 1 % until three
-// trials in a row are clean. A lossy trial ends a load at once. It starts at from, or, with 0 or +Inf,
-// at the goodput of a full blast. Of the options, Least and Most count.
+// StepDown is the search of the KAT-7 measurements of 2013. It lowers the rate by 1 % until three
+// consecutive trials are clean. A lossy trial ends a load at once. It starts at from, or if that is
+// 0 or +Inf, at the goodput of a full blast. It uses only the options Least and Most.
 //
-// Loads that the sender does not reach are passed over; when it does not reach four in a row, that
-// is the error.
+// Loads that the sender does not reach are skipped. If it does not reach six in a row (the constant
+// unreachable), StepDown returns an error.
 func StepDown(ctx context.Context, from float64, o Options, trial Trial) (Result, error) {
 	l := log{trial: trial}
 	o = o.filled()
@@ -36,13 +36,13 @@ func StepDown(ctx context.Context, from float64, o Options, trial Trial) (Result
 			continue
 		}
 		for rate*(1-stepDown) > max(last.Achieved, o.Least) {
-			rate *= 1 - stepDown // what the sender cannot do, it need not try
+			rate *= 1 - stepDown // skip what the sender cannot reach
 		}
 	}
 	return l.result, losesAlways(o.Least)
 }
 
-// row returns the last of a row of trials, which is clean if all are.
+// row runs a row of trials and returns the last one, which is clean if all are.
 func (l *log) row(ctx context.Context, rate float64) (last Outcome, err error) {
 	for range row {
 		last, err = l.valid(ctx, rate)

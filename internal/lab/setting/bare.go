@@ -26,7 +26,8 @@ func (s *Stand) bare(b *place.Bare, setting string, copied int, gateway netip.Ad
 	return p
 }
 
-// bareGroup is the control group of a copy on the bare host: each has its own, as each node has.
+// bareGroup returns the control group of a copy on the bare host. Each copy has its own, like each
+// node.
 func bareGroup(site, setting string, copied int) cgroup.Group {
 	return cgroup.InSite(site, fmt.Sprintf("%s-%d", nodeName(setting), copied))
 }

@@ -19,41 +19,42 @@ var siteText string
 //go:embed role.toml.tmpl
 var roleText string
 
-// WorkPath is where nodes have the directory on the disk that is measured, and DiskPath where
-// virtual machines work that have a disk of their own.
+// WorkPath is where nodes mount the directory on the measured disk. DiskPath is the work directory
+// of virtual machines with their own disk.
 const (
 	WorkPath = "/srv/lab"
 	DiskPath = "/var/lib/orrery-lab"
 )
 
-// network is a network of the stand, as site.toml.tmpl sees it.
+// network is a network of the stand for site.toml.tmpl.
 type network struct {
 	Name, Kind, Interface string
 	Prefix                string // the first three numbers of its addresses
 }
 
-// nic puts a node on a network; Interface is that of the host, if the network is one of exclusive ones.
+// nic connects a node to a network. Interface is that of the host, if the kind of the network is
+// exclusive.
 type nic struct {
 	Network, Address, Interface string
 }
 
-// node is a node of the stand, as site.toml.tmpl sees it.
+// node is a node of the stand for site.toml.tmpl.
 type node struct {
 	Name       string
 	ID         int
 	Engine     string
 	Limits     site.Limits
 	VM         site.VM
-	Type       string // of a guest of Xen
+	Type       string // of a Xen guest
 	Disk       disk
 	Privileged bool
 	NICs       []nic
 }
 
-// vethPair is a veth pair the ends of which stand in for NICs.
+// vethPair is a veth pair whose ends take the place of NICs.
 type vethPair struct{ Name, A, B string }
 
-// plan is what the site file says.
+// plan is the content of the site file.
 type plan struct {
 	Experiment string
 	Site       string
@@ -66,10 +67,10 @@ type plan struct {
 	Nodes      []node
 }
 
-// lan is the network on which the host and the other end are, and every setting with a plain veth.
+// lan is the network of the host, of the far end, and of every setting with a plain veth.
 const lan = "lan"
 
-// Networks says how many networks an experiment needs.
+// Networks returns how many networks an experiment needs.
 func Networks(e *experiment.Experiment) int { return 1 + len(e.Settings) }
 
 // Write writes the site directory.
@@ -107,7 +108,7 @@ func execute(name, text string, data any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// plan lays out networks and nodes.
+// plan returns the networks and nodes.
 func (s *Stand) plan() *plan {
 	p := &plan{
 		Experiment: s.Experiment.Name, Site: SiteName, Suite: s.Experiment.Suite, Work: s.Work,
@@ -154,7 +155,7 @@ func (s *Stand) plan() *plan {
 	return p
 }
 
-// hardware returns what a setting shows to its guest, if it is a virtual machine of QEMU's.
+// hardware returns the virtual hardware of a setting, if it is a QEMU virtual machine.
 func hardware(of experiment.Setting) site.VM {
 	if of.Engine != site.KVM {
 		return site.VM{}
@@ -162,15 +163,15 @@ func hardware(of experiment.Setting) site.VM {
 	return site.VM{CPU: of.CPU, Model: of.Network}
 }
 
-// disk is that of a node, as its site file has it: On what it is, "" for none, and its size in
-// bytes, if it is a file.
+// disk is the disk of a node for its site file. On is its kind or device, or "" for none. Size is
+// in bytes if it is a file.
 type disk struct {
 	On         string
 	Size       int64
 	Cache, AIO string
 }
 
-// disk returns that of a copy.
+// disk returns the disk of a copy.
 func (s *Stand) disk(of experiment.Setting, copied int) disk {
 	d := disk{Size: s.diskSize(), Cache: of.Cache, AIO: of.AIO}
 	switch of.Disk {
@@ -186,11 +187,11 @@ func (s *Stand) disk(of experiment.Setting, copied int) disk {
 	return d
 }
 
-// aside is what a disk has room for beside what tests lay out, in bytes: the rest of what a node
-// writes, and a file system.
+// aside is the space on a disk in addition to the tests' files, in bytes, for other data of the
+// node and for the file system.
 const aside = 2 << 30
 
-// diskSize is the size of a disk of a node in which all tests are done, each once.
+// diskSize returns the size of a disk that is large enough for each of the tests once.
 func (s *Stand) diskSize() int64 {
 	size := int64(aside)
 	for _, t := range s.Experiment.Tests {
@@ -202,12 +203,12 @@ func (s *Stand) diskSize() int64 {
 // Virtual reports whether the node is a virtual machine.
 func (n node) Virtual() bool { return site.BootsKernel(n.Engine) }
 
-// standIn names the pair that stands in for the NIC of a setting.
+// standIn returns the pair that takes the place of a setting's NIC.
 func standIn(setting int) vethPair {
 	return vethPair{fmt.Sprintf("wire%d", setting), fmt.Sprintf("orlab%da", setting), fmt.Sprintf("orlab%db", setting)}
 }
 
-// compile puts the files into the command that compiles a program of the role.
+// compile returns the shell command that compiles a program of the role.
 func compile(command []string, name string) string {
 	var words []string
 	for _, word := range command {

@@ -10,22 +10,22 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Ground is where an experiment measures.
+// A Ground holds the places where an experiment measures.
 type Ground struct {
 	Near map[string][]*place.Place // by setting, one for each copy
-	Far  map[string]*place.Place   // by setting: the other end, as it is reached from there
+	Far  map[string]*place.Place   // by setting: the far end, as reached from there
 	Bare *place.Bare
 }
 
-// Here is what the host must tell to find its nodes.
+// Here is what the host must provide to find its nodes.
 type Here struct {
 	Engine func(name string) engine.Engine
-	Tree   func(digest string) string // of a layer
-	Tools  map[string]string          // files of the host, by the name of the tool
-	Run    string                     // directory that does not survive a reboot
+	Tree   func(digest string) string // returns the directory of a layer
+	Tools  map[string]string          // files of the host by the name of the tool
+	Run    string                     // a directory that does not survive a reboot
 }
 
-// Places finds the places of a stand whose site is up.
+// Places returns the places of a stand whose site is running.
 func (s *Stand) Places(up *site.Site, here Here) (*Ground, error) {
 	g := &Ground{Near: map[string][]*place.Place{}, Far: map[string]*place.Place{}}
 	nodes := map[string]*spec.Node{}
@@ -75,7 +75,7 @@ func (s *Stand) Places(up *site.Site, here Here) (*Ground, error) {
 	return g, nil
 }
 
-// trees returns the layers that a node stands on, the topmost first.
+// trees returns the layers of a node, topmost first.
 func trees(n *spec.Node, tree func(string) string) []string {
 	var all []string
 	for _, digest := range n.Layers() {
@@ -94,7 +94,7 @@ func (s *Stand) maxCopies() int {
 	return most
 }
 
-// node returns a node as a place, on the network on which the other end is.
+// node returns a node as a place, on the network of the far end.
 func (s *Stand) node(setting string, n *spec.Node, on string, here Here) *place.Place {
 	e, ref := here.Engine(n.Engine), engine.RefOf(n)
 	p := &place.Place{Runner: e.Runner(ref), Name: setting, Node: n.Name, Dir: WorkPath + "/data", Root: "/"}

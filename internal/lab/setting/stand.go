@@ -1,5 +1,7 @@
-// Package setting makes the settings of an experiment: a site directory with a node for each place
-// except bare hosts and, once that site is up, the places themselves.
+// Package setting creates the settings of an experiment.
+//
+// It writes a site directory with a node for each place except bare hosts. Once that site is
+// running, it returns the places.
 package setting
 
 import (
@@ -12,14 +14,14 @@ import (
 	"orrery/internal/site"
 )
 
-// SiteName is the name of the site in which settings are. There is one on a host at a time: two
-// would measure one another.
+// SiteName is the name of the site of the settings. A host has only one at a time, because two
+// would disturb each other's measurements.
 const SiteName = "orrery-lab"
 
-// Far is the node at the other end of the traffic.
+// Far is the node at the far end of the traffic.
 const Far = "far"
 
-// The ids of nodes: that of Far, and the first of all others.
+// The IDs of nodes: that of Far, and the first of all others.
 const (
 	farID   = 1
 	firstID = 10
@@ -28,13 +30,14 @@ const (
 // A Stand is what an experiment needs on a host.
 type Stand struct {
 	Experiment *experiment.Experiment
-	Work       string   // directory of the host on the disk that is measured
-	Subnets    []string // the first three numbers of the address of each network, such as "198.18.0"
+	Work       string   // directory of the host on the measured disk
+	Subnets    []string // first three numbers of the addresses of each network, such as "198.18.0"
 	Needs      test.Needs
-	settings   []experiment.Setting // that this host can have
+	settings   []experiment.Setting // settings that this host supports
 }
 
-// New returns the stand of an experiment; prefixes are free /24 networks, as many as Networks says.
+// New returns the stand of an experiment. prefixes are free /24 networks; Networks returns how many
+// are needed.
 func New(e *experiment.Experiment, work string, prefixes []string) *Stand {
 	s := &Stand{Experiment: e, Work: work, Subnets: prefixes, Needs: needs(e)}
 	for _, one := range e.Settings {
@@ -45,7 +48,7 @@ func New(e *experiment.Experiment, work string, prefixes []string) *Stand {
 	return s
 }
 
-// needs puts together what all tests need.
+// needs combines the needs of all tests.
 func needs(e *experiment.Experiment) test.Needs {
 	var all test.Needs
 	for _, t := range e.Tests {
@@ -84,7 +87,7 @@ func (s *Stand) Nodes(of experiment.Setting) []string {
 	return names
 }
 
-// copies is how many nodes a setting needs at once, of those that it can have.
+// copies returns how many concurrent nodes a setting needs, at most as many as it can have.
 func (s *Stand) copies(of experiment.Setting) int {
 	most := 1
 	for _, t := range s.Experiment.Tests {
@@ -95,7 +98,7 @@ func (s *Stand) copies(of experiment.Setting) int {
 	return min(most, of.Most())
 }
 
-// nodeName makes a host name of the name of a setting.
+// nodeName makes a host name from the name of a setting.
 func nodeName(setting string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -106,7 +109,7 @@ func nodeName(setting string) string {
 	return "s-" + strings.Trim(name, "-")
 }
 
-// About tells a setting in a line.
+// About describes a setting in one line.
 func About(of experiment.Setting) string {
 	words := []string{"container"}
 	switch {

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// TestMachines: a setting that is a virtual machine becomes one on the bridge on which the host and
-// the other end are, with the network card that it names.
+// TestMachines: a setting with a virtual machine gets one on the bridge of the host and the far
+// end, with the network card of the setting.
 func TestMachines(t *testing.T) {
 	e := &experiment.Experiment{Name: "x", Suite: "bookworm", Components: []string{"main", "non-free"},
 		Packages: []string{"iozone3"}, Settings: []experiment.Setting{

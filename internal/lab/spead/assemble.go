@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A Heap is a whole heap. It is valid until the function that it was given to returns.
+// A Heap is a complete heap. It is valid until the function that received it returns.
 type Heap struct {
 	ID       uint64
 	Payload  []byte
@@ -13,33 +13,33 @@ type Heap struct {
 	bits     uint
 }
 
-// inFlight is how many heaps of a stream may be begun and not whole, as in spead2.
+// inFlight is the maximum number of incomplete heaps of a stream, as in spead2.
 const inFlight = 4
 
-// An assembly makes heaps of packets. Memory of heaps is used again and again.
+// An assembly builds heaps from packets. It reuses the memory of heaps.
 type assembly struct {
-	begun   []*partial // oldest first
+	begun   []*partial // incomplete heaps, oldest first
 	free    []*partial
-	done    [8]uint64 // the heaps that were whole last: a packet that comes twice begins none anew
+	done    [8]uint64 // the last complete heaps, so that a duplicate packet does not start a new heap
 	last    int
 	whole   func(*Heap)
-	Heaps   uint64 // that were whole
-	Partial uint64 // that were given up, because others came, or at the end
-	Packets uint64 // in whole heaps
-	Bytes   uint64 // of payload, in whole heaps
-	Twice   uint64 // packets whose payload had come before
+	Heaps   uint64 // complete heaps
+	Partial uint64 // heaps given up because of newer ones, or at the end
+	Packets uint64 // packets in complete heaps
+	Bytes   uint64 // payload bytes in complete heaps
+	Twice   uint64 // duplicate packets
 }
 
-// A partial heap has some of its payload.
+// A partial heap has only a part of its payload.
 type partial struct {
 	Heap
-	size    int    // -1: not known yet
-	have    int    // bytes
-	packets uint64 //
-	spans   []span // of payload that came, in order, not touching
+	size    int    // -1 if not known yet
+	have    int    // received bytes
+	packets uint64 // received packets
+	spans   []span // received parts of the payload, in order, not adjacent
 }
 
-// A span is a part of the payload, from begin to before end.
+// A span is a part of the payload from begin up to, but not including, end.
 type span struct{ begin, end int }
 
 func newAssembly(whole func(*Heap)) *assembly {
@@ -47,8 +47,8 @@ func newAssembly(whole func(*Heap)) *assembly {
 		^uint64(0), ^uint64(0), ^uint64(0)}}
 }
 
-// prepare gets memory for as many heaps as may be begun at once, and touches it: a page that is
-// touched for the first time while packets come costs as much as several packets.
+// prepare allocates and touches the memory for the maximum number of incomplete heaps. To touch a
+// page for the first time while packets arrive costs as much as several packets.
 func (a *assembly) prepare(size int) {
 	for range inFlight {
 		h := &partial{}
@@ -58,14 +58,14 @@ func (a *assembly) prepare(size int) {
 	}
 }
 
-// touch makes the kernel give the pages of new memory.
+// touch makes the kernel allocate the pages of new memory.
 func touch(b []byte) {
 	for i := 0; i < len(b); i += 4096 {
 		b[i] = 0
 	}
 }
 
-// add takes a packet.
+// add adds a packet.
 func (a *assembly) add(p *Packet) {
 	h := a.find(p)
 	if h == nil || !h.take(p) {
@@ -77,7 +77,8 @@ func (a *assembly) add(p *Packet) {
 	}
 }
 
-// find returns the heap of a packet, begun if it was not; nil if it was whole already.
+// find returns the heap of a packet, which is a new one if necessary, or nil if the heap is
+// complete already.
 func (a *assembly) find(p *Packet) *partial {
 	for i := len(a.begun) - 1; i >= 0; i-- {
 		if h := a.begun[i]; h.ID == p.Heap {
@@ -105,7 +106,7 @@ func (h *partial) begin(p *Packet) {
 	h.room(max(p.Size, len(p.Payload)+p.Offset))
 }
 
-// room makes the payload n bytes long at least.
+// room extends the payload to at least n bytes.
 func (h *partial) room(n int) {
 	if n > cap(h.Payload) {
 		grown := make([]byte, n)
@@ -115,14 +116,14 @@ func (h *partial) room(n int) {
 	h.Payload = h.Payload[:n]
 }
 
-// take copies what a packet brings; it reports whether that is new.
+// take copies the payload of a packet. It reports whether the payload is new.
 func (h *partial) take(p *Packet) bool {
 	end := p.Offset + len(p.Payload)
 	if p.Size >= 0 {
 		h.size = p.Size
 	}
 	if h.size >= 0 && end > h.size {
-		return false // two packets disagree about the size
+		return false // two packets have different sizes
 	}
 	if end > len(h.Payload) {
 		h.room(end)
@@ -139,9 +140,10 @@ func (h *partial) take(p *Packet) bool {
 	return true
 }
 
-// cover notes that a part of the payload came; it reports whether none of it had come before.
+// cover records that a part of the payload arrived. It reports whether no byte of it had arrived
+// before.
 func (h *partial) cover(s span) bool {
-	if n := len(h.spans); n > 0 && h.spans[n-1].end == s.begin { // in order, as nearly always
+	if n := len(h.spans); n > 0 && h.spans[n-1].end == s.begin { // the usual case: in order
 		h.spans[n-1].end = s.end
 		return true
 	}
@@ -177,7 +179,7 @@ func (a *assembly) finish(h *partial) {
 	a.drop(h)
 }
 
-// giveUp ends a heap that did not say its size, or of which something is missing.
+// giveUp ends a heap that has no size, or of which a part is missing.
 func (a *assembly) giveUp(h *partial) {
 	if h.size < 0 && len(h.spans) == 1 && h.spans[0].begin == 0 {
 		a.finish(h)
@@ -193,7 +195,7 @@ func (a *assembly) drop(h *partial) {
 	a.free = append(a.free, h)
 }
 
-// flush drops the heaps that are begun: nothing more comes.
+// flush drops all incomplete heaps at the end.
 func (a *assembly) flush() {
 	for len(a.begun) > 0 {
 		a.giveUp(a.begun[0])

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A batch is the memory of the messages that one call of recvmmsg may bring.
+// A batch is the memory for the messages of one call of recvmmsg.
 type batch struct {
 	messages []message
 	parts    []unix.Iovec
@@ -15,13 +15,13 @@ type batch struct {
 }
 
 const (
-	whole        = 1 << 16 // bytes of a message that the kernel has put together
+	whole        = 1 << 16 // bytes of a message that the kernel has coalesced
 	inBatch      = 16      // messages
-	controlBytes = 64      // of a message: room for UDP_GRO
+	controlBytes = 64      // per message: space for UDP_GRO
 )
 
 func newBatch(together bool, packet int) *batch {
-	size := packet + 1 // so that a longer packet is seen
+	size := packet + 1 // so that a longer packet is detected
 	if together {
 		size = whole
 	}
@@ -38,7 +38,8 @@ func newBatch(together bool, packet int) *batch {
 	return b
 }
 
-// ready makes the messages fit to receive: the kernel has written how much control data came.
+// ready resets the messages for the next call: the kernel overwrites the length of the control
+// data.
 func (b *batch) ready() {
 	for i := range b.messages {
 		b.messages[i].head.SetControllen(controlBytes)
@@ -50,7 +51,7 @@ func (b *batch) receive(fd int) (int, error) {
 	return receiveSome(fd, b.messages)
 }
 
-// packets returns the packets of n messages one after another.
+// packets iterates over the packets of the first n messages.
 func (b *batch) packets(n int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for i := range n {

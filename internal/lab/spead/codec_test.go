@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// items draws a heap: immediate items and items of the payload.
+// items draws the items of a heap, immediate ones and ones in the payload.
 func items(t *rapid.T) []Item {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Item {
 		id := rapid.IntRange(0x1000, 0x7fff).Draw(t, "id")
@@ -22,8 +22,8 @@ func items(t *rapid.T) []Item {
 	}), 1, 40).Draw(t, "items")
 }
 
-// TestHeapsComeBack: a heap in packets of any size, in any order, some of them twice, is the heap
-// that was sent; without one of its packets it is none.
+// TestHeapsComeBack: a heap can be rebuilt from packets of any size, in any order, with duplicates.
+// If a packet is missing, there is no heap.
 func TestHeapsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sent := items(t)
@@ -69,7 +69,7 @@ func TestHeapsComeBack(t *testing.T) {
 	})
 }
 
-// same compares items regardless of their order: pointers come in the order of packets.
+// same compares items regardless of their order: pointers arrive in the order of the packets.
 func same(t *rapid.T, sent, got []Item) {
 	t.Helper()
 	order := func(a, b Item) int {
@@ -112,7 +112,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no packet lets the decoder or the assembly fail, and what is decoded lies within the
+// FuzzDecode: no packet makes the decoder or the assembly panic, and decoded values are within the
 // packet and the heap.
 func FuzzDecode(f *testing.F) {
 	for _, p := range encode(3, append(descriptors(100), Item{ID: idTime, Immediate: true, Value: 5},
@@ -130,7 +130,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%+v of %d bytes", p, len(b))
 		}
 		if p.Size > 1<<20 || p.Offset > 1<<20 {
-			return // it would be allowed, but makes the fuzzer slow
+			return // permitted, but slow in the fuzzer
 		}
 		a := newAssembly(func(h *Heap) { _, _ = h.Items() })
 		a.add(&p)
@@ -142,7 +142,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestPieces: the kernel is given all packets of some heaps, in order, and can take each piece apart.
+// TestPieces: the pieces contain all packets of some heaps in order, and the kernel can segment
+// each piece.
 func TestPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		full := rapid.IntRange(16, 1200).Draw(t, "packet") * 8
@@ -168,8 +169,8 @@ func TestPieces(t *testing.T) {
 	})
 }
 
-// TestManyHeaps: of heaps that are begun and never whole only a few are kept, and a packet that
-// comes late begins none anew.
+// TestManyHeaps: only a few incomplete heaps are kept, and a late packet does not start a heap
+// again.
 func TestManyHeaps(t *testing.T) {
 	a := newAssembly(nil)
 	data := []Item{{ID: idData, Data: make([]byte, 400)}}

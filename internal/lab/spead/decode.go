@@ -2,24 +2,24 @@ package spead
 
 import "encoding/binary"
 
-// A Packet is one packet, decoded. It refers to the bytes that it was decoded from.
+// A Packet is a decoded packet. It refers to the bytes from which it was decoded.
 type Packet struct {
-	Heap    uint64 // id of the heap
-	Size    int    // payload of the heap, in bytes; -1: the packet does not say
+	Heap    uint64 // ID of the heap
+	Size    int    // payload size of the heap in bytes, or -1 if the packet does not have it
 	Offset  int    // of Payload in the heap's payload
 	Payload []byte
 	Stop    bool // the stream ends with this heap
 	items   []byte
-	bits    uint // of an address in items
+	bits    uint // number of bits of an address in items
 }
 
-// A Fault says why a packet is none.
+// A Fault is the reason why a packet is invalid.
 type Fault string
 
 // Error returns the reason.
 func (f Fault) Error() string { return string(f) }
 
-// What may be wrong with a packet.
+// The faults of packets.
 const (
 	TooShort   Fault = "the packet is shorter than what it says is in it"
 	NotSPEAD   Fault = "the packet does not begin as one of SPEAD version 4 does"
@@ -28,8 +28,8 @@ const (
 	Outside    Fault = "the payload is not within the heap"
 )
 
-// Decode decodes a packet of any flavour SPEAD-64-*. It allocates nothing, and p holds nothing of
-// value if it fails.
+// Decode decodes a packet of any flavour SPEAD-64-*. It allocates no memory. If it fails, the
+// content of p is undefined.
 func (p *Packet) Decode(b []byte) error {
 	if len(b) < headerBytes {
 		return TooShort

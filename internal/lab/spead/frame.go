@@ -5,28 +5,28 @@ import (
 	"fmt"
 )
 
-// The items of the heaps that a Sender sends: a number that counts heaps of the stream, and bytes.
+// The items of the heaps that a Sender sends: the number of the heap in the stream, and bytes.
 const (
 	idTime = 0x1600
 	idData = 0x1000
 )
 
-// A frame is the packets of some heaps, one behind another in memory, so that the kernel can be
-// given many by one address. Heaps differ only in their id and their time, which are written over
-// those of the heaps before.
+// A frame holds the packets of some heaps in contiguous memory, so that one address is enough to
+// pass many packets to the kernel. Heaps differ only in their ID and their time, which replace
+// those of the previous heaps.
 type frame struct {
 	memory []byte
-	heaps  int   // in the frame
-	sizes  []int // of the packets of a heap
-	ids    []int // where in a heap's memory the pointers with the heap's id are
-	time   int   // where the pointer with the time is
+	heaps  int   // number of heaps in the frame
+	sizes  []int // sizes of the packets of a heap
+	ids    []int // offsets of the pointers with the heap's ID in the memory of a heap
+	time   int   // offset of the pointer with the time
 	all    []piece
 }
 
-// atLeast is how much memory a frame has, in bytes: enough for a few full messages.
+// atLeast is the minimum size of a frame in bytes: enough for a few full messages.
 const atLeast = 4 * whole
 
-// newFrame lays out as many heaps as make a frame. Extra items come before the data.
+// newFrame creates a frame with as many heaps as fit. Extra items come before the data.
 func newFrame(heapBytes, packetBytes int, extra []Item) *frame {
 	data := make([]byte, heapBytes)
 	for i := range data {
@@ -53,7 +53,7 @@ func newFrame(heapBytes, packetBytes int, extra []Item) *frame {
 	return f
 }
 
-// find returns where a pointer is in the first heap of a frame.
+// find returns the offset of a pointer in the first heap of a frame.
 func (f *frame) find(pointer uint64) int {
 	at := 0
 	for _, size := range f.sizes {
@@ -65,13 +65,13 @@ func (f *frame) find(pointer uint64) int {
 		}
 		at += size
 	}
-	panic(fmt.Sprintf("no pointer %#x in the frame", pointer)) // it was laid out by this package
+	panic(fmt.Sprintf("no pointer %#x in the frame", pointer)) // newFrame has written it
 }
 
-// heap is the memory of one heap, in bytes.
+// heap returns the size of one heap in memory, in bytes.
 func (f *frame) heap() int { return len(f.memory) / f.heaps }
 
-// number writes the ids of the heaps of the frame: id, id+step, …
+// number writes the IDs of the heaps of the frame: id, id+step, …
 func (f *frame) number(id, step uint64) {
 	size := f.heap()
 	for h := range f.heaps {
@@ -84,16 +84,16 @@ func (f *frame) number(id, step uint64) {
 	}
 }
 
-// A piece is a stretch of packets that are sent at once: by one message if the kernel takes them
-// apart (UDP_SEGMENT), else by one message for each.
+// A piece is a range of packets that are sent together: as one message if the kernel segments it
+// (UDP_SEGMENT), or else as one message per packet.
 type piece struct {
-	begin, end int // in the memory of the frame
+	begin, end int // offsets in the memory of the frame
 	packets    []int
-	heaps      int // that end in it
+	heaps      int // number of heaps that end in the piece
 }
 
-// pieces returns the pieces of the first so many heaps of the frame. All packets of a piece but the
-// last have the size of a full one: so the kernel can take them apart.
+// pieces returns the pieces of the first heaps of the frame. All packets of a piece except the last
+// have the full size, so that the kernel can segment it.
 func (f *frame) pieces(heaps, full int) []piece {
 	if heaps < f.heaps {
 		return f.divide(heaps, full, maxPacketBytes, segments)
@@ -104,7 +104,7 @@ func (f *frame) pieces(heaps, full int) []piece {
 	return f.all
 }
 
-// divide makes pieces of at most limit bytes and count packets.
+// divide creates pieces of at most limit bytes and count packets.
 func (f *frame) divide(heaps, full, limit, count int) []piece {
 	var all []piece
 	var now piece

@@ -21,7 +21,7 @@ import (
 //go:embed testdata/peer.py
 var peerScript string
 
-// python returns a Python that has spead2, which is kept from one run to the next.
+// python returns a Python with spead2, which stays installed between runs.
 func python(t *testing.T) string {
 	t.Helper()
 	need.Integration(t)
@@ -37,7 +37,7 @@ func python(t *testing.T) string {
 	return program
 }
 
-// free returns an address of this machine at which nobody listens.
+// free returns an unused address of this machine.
 func free(t *testing.T) netip.AddrPort {
 	t.Helper()
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -48,7 +48,7 @@ func free(t *testing.T) netip.AddrPort {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// TestTheyReceive: spead2 gets every heap that is sent, with names, types and values.
+// TestTheyReceive: spead2 receives every heap with its names, types and values.
 func TestTheyReceive(t *testing.T) {
 	program := python(t)
 	for name, o := range map[string]SendOptions{
@@ -70,7 +70,7 @@ func TestTheyReceive(t *testing.T) {
 			}
 			defer func() { _ = theirs.Process.Kill(); _ = theirs.Wait() }()
 			lines := bufio.NewScanner(out)
-			lines.Scan() // it listens
+			lines.Scan() // wait until it listens
 			s, err := Connect(o)
 			if err != nil {
 				t.Fatal(err)
@@ -89,7 +89,7 @@ func TestTheyReceive(t *testing.T) {
 	}
 }
 
-// TestTheySend: every heap that spead2 sends comes whole, with its values and descriptors.
+// TestTheySend: every heap from spead2 arrives completely, with its values and descriptors.
 func TestTheySend(t *testing.T) {
 	program := python(t)
 	at := free(t)
@@ -105,7 +105,7 @@ func TestTheySend(t *testing.T) {
 			switch i.ID {
 			case idDescriptor:
 				names[nameOf(t, i.Data)] = true
-			case 0x1000: // the numbers from 100 times the heap's
+			case 0x1000: // successive numbers from 100 times the heap's number
 				for k := range len(i.Data) / 4 {
 					if got := binary.BigEndian.Uint32(i.Data[4*k:]); got != uint32(100*heaps+k) {
 						t.Fatalf("heap %d: number %d is %d", heaps, k, got)
@@ -145,7 +145,7 @@ func TestTheySend(t *testing.T) {
 	}
 }
 
-// nameOf returns the name that a descriptor tells.
+// nameOf returns the name in a descriptor.
 func nameOf(t *testing.T, b []byte) (name string) {
 	t.Helper()
 	a := newAssembly(func(h *Heap) {
@@ -168,7 +168,8 @@ func nameOf(t *testing.T, b []byte) (name string) {
 	return name
 }
 
-// TestTheirPrograms: spead2's own programs in C++, which check the bytes, or are checked, and count the same.
+// TestTheirPrograms: spead2's own C++ programs send or receive, and both ends have the same counts
+// and bytes.
 func TestTheirPrograms(t *testing.T) {
 	need.Integration(t)
 	dir := os.Getenv("ORRERY_SPEAD2")
@@ -201,7 +202,7 @@ func TestTheirPrograms(t *testing.T) {
 	if err := theirs.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(300 * time.Millisecond) // it does not say when it listens
+	time.Sleep(300 * time.Millisecond) // it does not report when it listens
 	s, err := Connect(SendOptions{To: at, Heap: 262144, Packet: 1472, GSO: true})
 	if err != nil {
 		t.Fatal(err)

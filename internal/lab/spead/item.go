@@ -10,24 +10,25 @@ type Item struct {
 	Data      []byte // if not
 }
 
-// A Descriptor tells a receiver of an item: its name, and its type and shape as the header of a
-// .npy file has them.
+// A Descriptor describes an item to a receiver: its name, and its type and shape as in the header
+// of a .npy file.
 type Descriptor struct {
 	ID                int
 	Name, Description string
-	// such as {'shape': (16,), 'fortran_order': False, 'descr': '|u1'}; "": an unsigned number of 48
-	// bits
+	// Such as {'shape': (16,), 'fortran_order': False, 'descr': '|u1'}, or "" for an unsigned
+	// number of 48 bits.
 	Type string
 }
 
-// encode returns the value of a descriptor item: a heap of its own, in one packet.
+// encode returns the value of a descriptor item, which is a heap in one packet.
 func (d Descriptor) encode() []byte {
 	items := []Item{{ID: idName, Data: []byte(d.Name)}, {ID: idDescription, Data: []byte(d.Description)},
 		{ID: idID, Immediate: true, Value: uint64(d.ID)}}
 	if d.Type != "" {
 		items = append(items, Item{ID: idType, Data: []byte(d.Type)})
 	} else {
-		format := append([]byte{'u'}, make([]byte, idBytes)...) // a letter, and bits in as many bytes as an id has
+		// a letter, and a number of bits in as many bytes as an ID has
+		format := append([]byte{'u'}, make([]byte, idBytes)...)
 		binary.BigEndian.PutUint16(format[1:], addressBits)
 		items = append(items, Item{ID: idFormat, Data: format}, Item{ID: idShape, Data: nil})
 	}
@@ -38,11 +39,11 @@ func (d Descriptor) encode() []byte {
 	return encode(1, items, size+pointerBytes)[0]
 }
 
-// encode returns the packets of a heap. The first ones hold the pointers; size is the largest that
-// a packet may have, in bytes. The size of a packet that is not the last of its heap is a multiple of 8.
+// encode returns the packets of a heap. The first packets hold the pointers. size is the maximum
+// size of a packet in bytes. Packets except the last of a heap have a size that is a multiple of 8.
 func encode(heap uint64, items []Item, size int) [][]byte {
 	size = size &^ 7
-	most := (size - overhead - 8) / pointerBytes // in a packet: it has room for some payload, too
+	most := (size - overhead - 8) / pointerBytes // pointers per packet, with space left for some payload
 	pointers, payload := layOut(items, most)
 	total := len(payload)
 	var packets [][]byte
@@ -60,9 +61,9 @@ func encode(heap uint64, items []Item, size int) [][]byte {
 	return packets
 }
 
-// layOut returns the pointers and the payload of a heap whose packets have room for most pointers
-// each. Every packet must have some payload, by which a lost one is known: if the items have too
-// little, bytes are added that belong to none.
+// layOut returns the pointers and the payload of a heap whose packets have space for most pointers
+// each. Every packet must have some payload, so that its loss is noticed. If the items have too
+// little, layOut adds bytes that belong to no item.
 func layOut(items []Item, most int) (pointers []uint64, payload []byte) {
 	for _, i := range items {
 		if i.Immediate {

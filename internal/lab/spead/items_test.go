@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// Items returns the items of the heap, as a receiver that looks at them would see them; their
-// values refer to its payload.
+// Items returns the items of the heap as a receiver sees them. Their values refer to the payload.
 func (h *Heap) Items() ([]Item, error) { return itemsOf(h.pointers, h.bits, h.Payload) }
 
-// itemsOf returns the items of a whole heap: what its pointers say, with values that refer to
-// payload. An addressed item ends where the next begins (section 3.3 of the specification).
+// itemsOf returns the items of a complete heap from its pointers. Their values refer to the
+// payload. An addressed item ends where the next one begins (section 3.3 of the specification).
 func itemsOf(pointers []uint64, bits uint, payload []byte) ([]Item, error) {
 	values := uint64(1)<<bits - 1
 	var ends []uint64

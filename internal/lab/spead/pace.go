@@ -6,24 +6,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pace says when the next piece may be sent. Pieces have places in a schedule, so that whoever
-// was late catches up and the rate over a trial is the one asked for. But catching up is bounded:
-// what is sent at once is at most a piece of 64 KiB and what the rate gives in the time of slack,
-// and beyond that a sender that is late sends at no more than catchUp times the rate.
+// A pace determines when the next piece may be sent. Each piece has a time in a schedule, so that a
+// late sender catches up and the average rate of a trial is the requested one. But catching up is
+// limited. A burst is at most a piece of 64 KiB plus the data for the time slack. Beyond that, a
+// late sender sends at no more than catchUp times the rate.
 type pace struct {
-	perByte float64 // seconds; 0: as fast as it goes
+	perByte float64 // seconds per byte, or 0 for full speed
 	began   time.Time
 	sent    int       // bytes
-	soonest time.Time // because of the bound on catching up
+	soonest time.Time // limit for catching up
 }
 
-// catchUp is how much faster than asked a sender is while it catches up. A sender that shares its
-// processor may be set aside for some milliseconds: a trial of 100 ms must be able to make up for
+// catchUp is the factor on the rate while a sender catches up. A sender that shares its processor
+// may not be scheduled for some milliseconds, and a trial of 100 ms must be able to make up for
 // that.
 const catchUp = 1.25
 
-// slack is how late a sender may be without being held back: it is what a sleep of the kernel is
-// late by on a virtual machine.
+// slack is how late a sender may be without being throttled. It is the typical delay of a sleep in
+// the kernel of a virtual machine.
 const slack = 250 * time.Microsecond
 
 func newPace(rate float64, began time.Time) *pace {
@@ -34,7 +34,7 @@ func newPace(rate float64, began time.Time) *pace {
 	return p
 }
 
-// due is when the next piece may be sent.
+// due returns when the next piece may be sent.
 func (p *pace) due() time.Time {
 	if due := p.end(); !due.Before(p.soonest) {
 		return due
@@ -42,7 +42,7 @@ func (p *pace) due() time.Time {
 	return p.soonest
 }
 
-// note says that a piece of so many bytes was sent, from a moment on.
+// note records that a piece was sent at the given time.
 func (p *pace) note(bytes int, from time.Time) {
 	p.sent += bytes
 	if earliest := from.Add(-slack); earliest.After(p.soonest) {
@@ -51,7 +51,7 @@ func (p *pace) note(bytes int, from time.Time) {
 	p.soonest = p.soonest.Add(time.Duration(float64(bytes) * p.perByte / catchUp * 1e9))
 }
 
-// burst is how many bytes may be sent at once.
+// burst returns how many bytes may be sent at once.
 func (p *pace) burst(piece int) int {
 	if p.perByte == 0 {
 		return piece
@@ -59,15 +59,15 @@ func (p *pace) burst(piece int) int {
 	return piece + int(slack.Seconds()/p.perByte)
 }
 
-// end is when what was sent has had its time.
+// end returns the scheduled end of what was sent.
 func (p *pace) end() time.Time { return p.began.Add(time.Duration(float64(p.sent) * p.perByte * 1e9)) }
 
 // exact makes the sleep of this thread as exact as the kernel can (prctl(2), PR_SET_TIMERSLACK). It
-// does not put the thread before others: that would keep a receiver waiting that shares its
-// processor.
+// does not raise the thread's priority, because that would delay a receiver on the same processor.
 func exact() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
-// sleepUntil sleeps in the kernel: the runtime's own sleep is good to a millisecond only.
+// sleepUntil sleeps in the kernel, because the Go runtime's sleep is only accurate to a
+// millisecond.
 func sleepUntil(t time.Time) time.Time {
 	for {
 		now := time.Now()

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPace: a sender that is late now and then reaches the rate asked for if it has the time to
-// catch up, and it never sends more at once than it says.
+// TestPace: a sender that is late occasionally reaches the requested rate if it has time to catch
+// up, and it never exceeds the burst size.
 func TestPace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const piece = 64000
@@ -41,7 +41,7 @@ func TestPace(t *testing.T) {
 				t.Fatalf("%g bit/s, asked %g", got, rate)
 			}
 		}
-		// In any window: no more than the burst and what the bounded rate gives.
+		// In any window, the bytes do not exceed the burst and the limited rate.
 		for i := 0; i < len(sent); i += 37 {
 			bytes := 0
 			for j := i; j < min(i+200, len(sent)); j++ {

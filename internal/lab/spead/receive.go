@@ -12,60 +12,61 @@ import (
 	"orrery/internal/problem"
 )
 
-// ReceiveOptions say where and how to receive.
+// ReceiveOptions are the options of a Receiver.
 type ReceiveOptions struct {
-	At      netip.AddrPort // the first socket's; each other has the next port
-	Sockets int            // each with a thread and a stream of its own
+	At      netip.AddrPort // address of the first socket; each other socket uses the next port
+	Sockets int            // number of sockets, each with a thread and a stream
 	Buffer  int            // of each socket, in bytes
-	Packet  int            // the largest packet, in bytes: longer ones are cut, and count as damaged
-	Heap    int            // memory is ready for heaps of so many bytes; larger ones take theirs when they come
-	Whole   func(*Heap)    // is called for each whole heap, of one socket after another; nil: heaps are only counted
+	Packet  int            // maximum packet size in bytes; longer packets are truncated and count as damaged
+	Heap    int            // size of heaps in bytes for which memory is allocated in advance
+	Whole   func(*Heap)    // called for each complete heap, one socket after another; nil to only count heaps
 }
 
-// Received is what came in a session.
+// Received holds the counts of a session.
 type Received struct {
-	Heaps   uint64 `json:"heaps"`    // whole
-	Partial uint64 `json:"partial"`  // that something was missing of
-	Bytes   uint64 `json:"bytes"`    // of payload, of whole heaps
-	Packets uint64 `json:"packets"`  // that the kernel delivered
-	InWhole uint64 `json:"in_whole"` // packets in whole heaps
-	Data    uint64 `json:"data"`     // bytes of all packets delivered, with their SPEAD headers
-	Damaged uint64 `json:"damaged"`  // packets that were none of SPEAD-64
-	Twice   uint64 `json:"twice"`    // packets that had come before
-	// times that the kernel found a socket's buffer full; packets put together count as one
+	Heaps   uint64 `json:"heaps"`    // complete heaps
+	Partial uint64 `json:"partial"`  // incomplete heaps
+	Bytes   uint64 `json:"bytes"`    // payload bytes of complete heaps
+	Packets uint64 `json:"packets"`  // packets that the kernel delivered
+	InWhole uint64 `json:"in_whole"` // packets in complete heaps
+	Data    uint64 `json:"data"`     // bytes of all delivered packets, including their SPEAD headers
+	Damaged uint64 `json:"damaged"`  // packets that were not SPEAD-64
+	Twice   uint64 `json:"twice"`    // duplicate packets
+	// how often a socket's buffer was full; coalesced packets count as one
 	Dropped uint64  `json:"dropped"`
-	Calls   uint64  `json:"calls"`   // of recvmmsg that brought something
+	Calls   uint64  `json:"calls"`   // calls of recvmmsg that returned messages
 	Stopped int     `json:"stopped"` // streams whose end was received
 	Seconds float64 `json:"seconds"` // from the first packet to the last
-	Buffer  int     `json:"buffer"`  // of each socket, in bytes, as it was obtained
-	GRO     bool    `json:"gro"`     // the kernel puts packets together
+	Buffer  int     `json:"buffer"`  // bytes that each socket obtained
+	GRO     bool    `json:"gro"`     // the kernel coalesces packets
 }
 
-// A Receiver has sockets that are bound: packets are kept for it from now on.
+// A Receiver has bound sockets. The kernel queues packets for it as soon as it exists.
 type Receiver struct {
 	options ReceiveOptions
 	ends    []*end
 }
 
-// An end is one socket and the heaps that are received by it.
+// An end is one socket and its heaps.
 type end struct {
 	fd      int
 	batch   *batch
 	heaps   *assembly
 	got     Received
-	drops   uint64 // of the socket, before
+	drops   uint64 // drops of the socket before the session
 	first   time.Time
 	latest  time.Time
 	stopped bool
 }
 
-// readTimeout is how long a packet is waited for before it is looked whether to go on.
+// readTimeout is how long a read waits for a packet before it checks whether to stop.
 const readTimeout = 20 * time.Millisecond
 
-// longestEnd is how long packets are still taken after the end was ordered, if they come without a pause.
+// longestEnd limits how long packets are still received after the session should end, if there is
+// no pause.
 const longestEnd = time.Second
 
-// Listen binds the sockets.
+// Listen creates and binds the sockets.
 func Listen(o ReceiveOptions) (*Receiver, error) {
 	r := &Receiver{options: o}
 	for i := range max(o.Sockets, 1) {
@@ -109,13 +110,13 @@ func (r *Receiver) Close() {
 	}
 }
 
-// Buffer is what each socket has obtained, in bytes.
+// Buffer returns the size that each socket obtained, in bytes.
 func (r *Receiver) Buffer() int { return r.ends[0].got.Buffer }
 
-// Receive receives until each stream has ended by its stop heap, until ctx has ended and nothing is
-// left in the sockets, or until nothing comes for the time of silence, but for the time of quiet at
-// first. It may be called again, and begins anew then: what is left of a former stream is thrown
-// away.
+// Receive receives until each stream has ended with its stop heap, or until ctx has ended and the
+// sockets are empty. It also returns if nothing arrives for the time of silence, or at the
+// beginning for the time of quiet. It can be called again for a new session, and then discards the
+// rest of the previous streams.
 func (r *Receiver) Receive(ctx context.Context, quiet, silence time.Duration) (Received, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, e := range r.ends {
@@ -137,7 +138,7 @@ func (r *Receiver) Receive(ctx context.Context, quiet, silence time.Duration) (R
 	return all, err
 }
 
-// Reset throws away what is in the sockets and what was counted.
+// Reset discards the packets in the sockets and resets all counts.
 func (r *Receiver) Reset() error {
 	for _, e := range r.ends {
 		if err := e.reset(r.options.Whole); err != nil {
@@ -148,10 +149,10 @@ func (r *Receiver) Reset() error {
 }
 
 func (e *end) receive(ctx context.Context, quiet, silence time.Duration) error {
-	runtime.LockOSThread() // the processor's caches stay warm, and the scheduler knows one thread
+	runtime.LockOSThread() // keeps the processor's caches warm, and the kernel schedules a single thread
 	defer runtime.UnlockOSThread()
 	last := time.Now()
-	ending := last // when ctx was not done yet
+	ending := last // the last time when ctx was not done
 	for !e.stopped {
 		n, err := e.batch.receive(e.fd)
 		if err != nil {
@@ -186,7 +187,7 @@ func (e *end) receive(ctx context.Context, quiet, silence time.Duration) error {
 	return nil
 }
 
-// take takes the packets of n messages apart.
+// take decodes the packets of n messages.
 func (e *end) take(n int) {
 	e.got.Calls++
 	var p Packet
@@ -199,7 +200,7 @@ func (e *end) take(n int) {
 		}
 		if p.Stop {
 			e.stopped = true
-			e.got.Packets-- // it is not of the data: senders do not count it either
+			e.got.Packets-- // not data: senders do not count it either
 			e.got.Data -= uint64(len(data))
 			continue
 		}

@@ -15,53 +15,57 @@ import (
 	"orrery/internal/problem"
 )
 
-// SendOptions say where and how to send.
+// SendOptions are the options of a Sender.
 type SendOptions struct {
-	To      netip.AddrPort // the first stream's; each other goes to the next port
-	Sockets int            // each with a thread and a stream of its own
-	Heap    int            // bytes of data in a heap
-	Packet  int            // the largest packet, in bytes, with its SPEAD header; rounded down to a multiple of 8
-	Buffer  int            // of each socket, in bytes
-	GSO     bool           // the kernel is given many packets at once and takes them apart (UDP_SEGMENT), if it can
+	To      netip.AddrPort // address of the first stream; each other stream uses the next port
+	Sockets int            // number of sockets, each with a thread and a stream
+	Heap    int            // data bytes of a heap
+	// maximum packet size in bytes, including the SPEAD header; rounded down to a multiple of 8
+	Packet int
+	Buffer int // of each socket, in bytes
+	// pass many packets to the kernel at once, which segments them (UDP_SEGMENT), if possible
+	GSO bool
 }
 
-// Sent is what was sent in a session.
+// Sent holds the counts of a session.
 type Sent struct {
 	Heaps   uint64  `json:"heaps"`
 	Packets uint64  `json:"packets"`
-	Bytes   uint64  `json:"bytes"` // of packets, with their SPEAD headers
+	Bytes   uint64  `json:"bytes"` // of packets, including their SPEAD headers
 	Seconds float64 `json:"seconds"`
-	Asked   float64 `json:"asked"`          // bit/s; 0: as fast as it goes
-	Rate    float64 `json:"rate"`           // bit/s of packets, as achieved
-	Full    uint64  `json:"full"`           // times that the kernel had no room (ENOBUFS)
+	Asked   float64 `json:"asked"`          // requested bit/s, or 0 for full speed
+	Rate    float64 `json:"rate"`           // achieved rate of packets in bit/s
+	Full    uint64  `json:"full"`           // how often the kernel had no space (ENOBUFS)
 	Burst   int     `json:"burst"`          // bytes that each stream may send without a pause
-	GSO     bool    `json:"gso"`            // many packets were given to the kernel at once
-	Late    float64 `json:"late,omitempty"` // seconds that the sender was behind its schedule at worst
+	GSO     bool    `json:"gso"`            // packets were passed to the kernel in groups
+	Late    float64 `json:"late,omitempty"` // maximum delay behind the schedule in seconds
 }
 
-// A Sender has sockets that are connected.
+// A Sender has connected sockets.
 type Sender struct {
 	options SendOptions
 	streams []*stream
 }
 
-// A stream is one socket and what is sent by it.
+// A stream is one socket and its heaps.
 type stream struct {
 	fd          int
-	next, step  uint64 // ids of heaps
+	next, step  uint64 // IDs of heaps
 	gso         bool
 	first, rest *frame
-	described   bool // the receiver was told of the items
+	described   bool // the descriptors were sent
 	memory      vector
 }
 
-// segments is how many packets the kernel takes in one message (UDP_MAX_SEGMENTS; 128 since Linux 6.9).
+// segments is how many packets the kernel accepts in one message (UDP_MAX_SEGMENTS; 128 since Linux
+// 6.9).
 const segments = 64
 
-// maxPacketBytes is how many bytes the kernel takes in one message: 64 KiB, less the headers of IPv6 and UDP.
+// maxPacketBytes is the size that the kernel accepts in one message: 64 KiB minus the headers of
+// IPv6 and UDP.
 const maxPacketBytes = 65535 - 48
 
-// Check finds what is wrong with the sizes.
+// Check returns an error if a size is invalid.
 func (o SendOptions) Check() error {
 	switch {
 	case o.Packet < 128 || o.Packet > maxPacketBytes:
@@ -73,7 +77,7 @@ func (o SendOptions) Check() error {
 	return nil
 }
 
-// Connect makes the sockets.
+// Connect creates and connects the sockets.
 func Connect(o SendOptions) (*Sender, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -112,7 +116,7 @@ func newStream(to netip.AddrPort, o SendOptions) (*stream, error) {
 	return s, nil
 }
 
-// descriptors tell the receiver of the items; they go with the first heap.
+// descriptors returns the descriptors of the items, which are part of the first heap.
 func descriptors(heap int) []Item {
 	return []Item{
 		{ID: idDescriptor, Data: Descriptor{ID: idTime, Name: "timestamp", Description: "Number of the heap"}.encode()},
@@ -128,20 +132,21 @@ func (s *Sender) Close() {
 	}
 }
 
-// HeapBytes is what the packets of a heap have together, with their SPEAD headers.
+// HeapBytes returns the size of all packets of a heap, including their SPEAD headers.
 func (s *Sender) HeapBytes() int { return s.streams[0].rest.heap() }
 
-// HeapsFor is how many heaps make a trial of some time at a rate in bit/s; at least one for each stream.
+// HeapsFor returns the number of heaps for a duration at a rate in bit/s, at least one per stream.
 func (s *Sender) HeapsFor(rate float64, time time.Duration) int {
 	return max(len(s.streams), int(math.Round(rate/8*time.Seconds()/float64(s.HeapBytes()))))
 }
 
-// Send sends so many heaps in all at a rate in bit/s of packets, with their SPEAD headers; 0: as
-// fast as it goes. It begins no heap after the longest time, and ends at once if ctx does.
+// Send sends the given number of heaps in total at a rate in bit/s of packets, including their
+// SPEAD headers. A rate of 0 means full speed. It starts no heap after the longest time, and stops
+// at once if ctx ends.
 func (s *Sender) Send(ctx context.Context, heaps int, longest time.Duration, rate float64) (Sent, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	each := make([]Sent, len(s.streams))
-	began := time.Now().Add(100 * time.Microsecond) // all threads are there by then
+	began := time.Now().Add(100 * time.Microsecond) // all threads are running by then
 	for i, one := range s.streams {
 		share := (heaps + len(s.streams) - 1 - i) / len(s.streams)
 		group.Go(func() (err error) {
@@ -167,24 +172,25 @@ func (s *Sender) Send(ctx context.Context, heaps int, longest time.Duration, rat
 	return all, err
 }
 
-// Tries are how often the heap that ends a stream should be sent where nobody else tells the
-// receiver: each may be lost.
+// Tries is how often to send the heap that ends a stream if the receiver has no other way to learn
+// of the end: each may be lost.
 const Tries = 3
 
-// End sends the heap that ends each stream, some times. The streams can be sent anew then, from the beginning.
+// End sends the heap that ends each stream, the given number of times. Then the streams can start
+// again.
 func (s *Sender) End(attempts int) {
 	for try := range attempts {
 		time.Sleep(time.Duration(try) * 3 * time.Millisecond)
 		for _, one := range s.streams {
 			packet := encode(one.next, []Item{{ID: idControl, Immediate: true, Value: stop}}, 256)[0]
-			_, _ = unix.Write(one.fd, packet) // nobody may listen any more
+			_, _ = unix.Write(one.fd, packet) // ignore the error: the receiver may be gone
 			one.described = false
 		}
 	}
 }
 
 func (s *stream) send(ctx context.Context, heaps, full int, pace *pace, until time.Time) (Sent, error) {
-	runtime.LockOSThread() // and never let go: the thread ends with its exact sleep
+	runtime.LockOSThread() // never unlocked: the thread with its timer slack must end with the goroutine
 	exact()
 	now := sleepUntil(pace.began)
 	var sent Sent
@@ -241,9 +247,10 @@ func (s *stream) piece(f *frame, p piece, sent *Sent) error {
 		case errors.Is(err, unix.ENOBUFS):
 			sent.Full++
 			time.Sleep(10 * time.Microsecond)
-		case errors.Is(err, unix.ECONNREFUSED): // of a packet before: this one was not sent
+		case errors.Is(err, unix.ECONNREFUSED): // caused by an earlier packet: this one was not sent
 		case s.gso && (errors.Is(err, unix.EIO) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EMSGSIZE)):
-			// The interface cannot, or its packets are smaller: IP divides ours then.
+			// The interface does not support it, or its MTU is smaller, so that IP would fragment
+			// the packets.
 			s.gso = false
 			err = unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_SEGMENT, 0)
 			if err != nil {
@@ -262,7 +269,7 @@ type vector struct {
 	parts    []unix.Iovec
 }
 
-// fill makes the messages of packets that lie one behind another: one for all, if the kernel takes them apart.
+// fill creates the messages of contiguous packets: one for all if the kernel segments it.
 func (v *vector) fill(memory []byte, packets []int, together bool) []message {
 	if v.messages == nil {
 		v.messages, v.parts = make([]message, segments), make([]unix.Iovec, segments)

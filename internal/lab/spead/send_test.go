@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// pairOf returns a sender and the receiver that it sends to, on the loopback interface.
+// pairOf returns a sender and its receiver on the loopback interface.
 func pairOf(t *testing.T, o SendOptions, r ReceiveOptions) (*Sender, *Receiver) {
 	t.Helper()
-	// Several ports in a row: those that the system would give are not. A few tries find some that are free.
+	// The test needs several consecutive ports, which the system does not assign. A few attempts
+	// find free ones.
 	var receiver *Receiver
 	var err error
 	for try := range 20 {
@@ -36,7 +37,8 @@ func pairOf(t *testing.T, o SendOptions, r ReceiveOptions) (*Sender, *Receiver) 
 	return sender, receiver
 }
 
-// TestLoopback: all that is sent slowly is received, by one socket or by several, and both ends count the same.
+// TestLoopback: all data sent slowly is received by one or several sockets, and both ends have the
+// same counts.
 func TestLoopback(t *testing.T) {
 	for name, c := range map[string]struct {
 		sockets, heap, packet int
@@ -72,7 +74,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// TestSession: trials follow one another, and each counts its own.
+// TestSession: trials follow one another with separate counts.
 func TestSession(t *testing.T) {
 	s, r := pairOf(t, SendOptions{Heap: 20_000, Packet: 1472, GSO: true}, ReceiveOptions{Buffer: 4 << 20, Packet: 9200})
 	orders, give := io.Pipe()
@@ -109,7 +111,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestOrders: what is no order is said to be none.
+// TestOrders: an invalid order is an error.
 func TestOrders(t *testing.T) {
 	s, r := pairOf(t, SendOptions{Heap: 20_000, Packet: 1472}, ReceiveOptions{Buffer: 4 << 20, Packet: 9200})
 	for _, text := range []string{"{}", "x", `{"rate": -1, "seconds": 1}`} {
@@ -122,7 +124,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestBadOptions: sizes that cannot be, a port that is taken.
+// TestBadOptions: invalid sizes and a port in use are errors.
 func TestBadOptions(t *testing.T) {
 	at := free(t)
 	for _, o := range []SendOptions{{Heap: 0, Packet: 1472}, {Heap: 1, Packet: 10}, {Heap: 1, Packet: 70000},

@@ -15,19 +15,19 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// A session is many trials by one process at each end, so that a trial costs its time and no more.
-// Orders come as lines of standard input, answers go as lines of JSON.
+// A session is a sequence of trials with one process at each end, so that a trial takes no extra
+// time for starting processes. Orders are lines of standard input, answers are lines of JSON.
 
 // An Order asks the sender of a session for a trial.
 type Order struct {
-	Rate    float64 `json:"rate"`    // bit/s; 0: as fast as it goes
-	Seconds float64 `json:"seconds"` // of the trial
+	Rate    float64 `json:"rate"`    // bit/s, or 0 for full speed
+	Seconds float64 `json:"seconds"` // duration of the trial
 }
 
 // The orders to the receiver of a session.
 const (
-	Begin = "begin" // throw away what came before; the answer is Ready
-	End   = "end"   // nothing more is sent; the answer is Received, once what is on its way has come
+	Begin = "begin" // discard what was received before; the answer is Ready
+	End   = "end"   // nothing more is sent; the answer is Received, after all packets in flight have arrived
 )
 
 // Ready is the answer of a receiver that has begun.
@@ -39,16 +39,16 @@ type Ready struct {
 type Listening struct {
 	Listening string `json:"listening"` // address and port of the first socket
 	Sockets   int    `json:"sockets"`
-	Buffer    int    `json:"buffer"` // of each socket, in bytes, as it was obtained
+	Buffer    int    `json:"buffer"` // size that each socket obtained, in bytes
 	GRO       bool   `json:"gro"`
 }
 
-// Listening says how the receiver listens.
+// Listening returns how the receiver listens.
 func (r *Receiver) Listening() Listening {
 	return Listening{Listening: r.options.At.String(), Sockets: len(r.ends), Buffer: r.Buffer(), GRO: r.ends[0].got.GRO}
 }
 
-// Serve sends what the orders ask for, until there are no more.
+// Serve runs the orders until there are no more.
 func (s *Sender) Serve(ctx context.Context, orders io.Reader, answers io.Writer) error {
 	for line := range lines(ctx, orders) {
 		var o Order
@@ -59,7 +59,7 @@ func (s *Sender) Serve(ctx context.Context, orders io.Reader, answers io.Writer)
 		if err != nil {
 			return err
 		}
-		s.End(1) // if it is lost, the receiver is told otherwise
+		s.End(1) // if it is lost, the receiver gets the order End
 		if err := Answer(answers, sent); err != nil {
 			return err
 		}
@@ -67,8 +67,8 @@ func (s *Sender) Serve(ctx context.Context, orders io.Reader, answers io.Writer)
 	return nil
 }
 
-// lines returns what is ordered, line by line, until there is no more or ctx ends. A read that
-// nobody answers is left behind: the process ends after its session.
+// lines returns the orders, line by line, until there are no more or ctx ends. A blocked read is
+// abandoned, because the process ends after its session.
 func lines(ctx context.Context, orders io.Reader) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		read := make(chan string)
@@ -97,7 +97,7 @@ func lines(ctx context.Context, orders io.Reader) iter.Seq[string] {
 	}
 }
 
-// Trial sends what an order asks for; End ends the streams.
+// Trial sends what an order requests. It does not end the streams; see End.
 func (s *Sender) Trial(ctx context.Context, o Order) (Sent, error) {
 	length := time.Duration(o.Seconds * 1e9)
 	heaps := math.MaxInt32
@@ -107,7 +107,7 @@ func (s *Sender) Trial(ctx context.Context, o Order) (Sent, error) {
 	return s.Send(ctx, heaps, length, o.Rate)
 }
 
-// Serve receives what the orders ask for, until there are no more.
+// Serve runs the orders until there are no more.
 func (r *Receiver) Serve(ctx context.Context, orders io.Reader, answers io.Writer) error {
 	trial := r.begin(ctx, nil)
 	for order := range lines(ctx, orders) {
@@ -132,13 +132,14 @@ func (r *Receiver) Serve(ctx context.Context, orders io.Reader, answers io.Write
 	return trial.wait()
 }
 
-// A trial is one that a receiver is at.
+// A trial is a running trial of a receiver.
 type trial struct {
-	end   context.CancelFunc // nothing more is sent
+	end   context.CancelFunc // call it when nothing more is sent
 	ended chan error
 }
 
-// begin begins a trial, whose result is an answer; with nobody to answer to it is none, and at its end already.
+// begin starts a trial, whose result is an answer. If answers is nil, the trial has no result and
+// ends at once.
 func (r *Receiver) begin(ctx context.Context, answers io.Writer) trial {
 	ctx, end := context.WithCancel(ctx)
 	t := trial{end, make(chan error, 1)}
@@ -156,7 +157,7 @@ func (r *Receiver) begin(ctx context.Context, answers io.Writer) trial {
 	return t
 }
 
-// wait ends the trial.
+// wait ends the trial and waits for it.
 func (t trial) wait() error {
 	t.end()
 	return <-t.ended
@@ -171,7 +172,8 @@ func Answer(w io.Writer, value any) error {
 	return err
 }
 
-// Once sends so many heaps or, if that is 0, for as long as an order says; then the heaps that end the streams.
+// Once sends the given number of heaps or, if that is 0, what the order requests. Then it ends the
+// streams.
 func (s *Sender) Once(ctx context.Context, heaps int, o Order) (sent Sent, err error) {
 	defer s.End(Tries)
 	if heaps > 0 {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// open makes a UDP socket of the family of an address.
+// open creates a UDP socket of the address's family.
 func open(address netip.Addr) (int, error) {
 	family := unix.AF_INET
 	if address.Is6() {
@@ -25,9 +25,9 @@ func sockaddr(to netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
 }
 
-// buffer asks for a receive or send buffer of so many bytes of data, beyond the limits of the host
-// if this process may, and returns what it got (socket(7): the kernel doubles what is asked for, for
-// its own books).
+// buffer requests a receive or send buffer for the given number of data bytes, beyond the limits of
+// the host if this process may. It returns the obtained size. The kernel doubles the requested size
+// for its own bookkeeping (socket(7)).
 func buffer(fd, force, plain, bytes int) (int, error) {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, bytes); err != nil {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, bytes); err != nil {
@@ -38,8 +38,8 @@ func buffer(fd, force, plain, bytes int) (int, error) {
 	return got / 2, err
 }
 
-// dropped returns how often the kernel found the buffer of a socket full (SO_MEMINFO, since Linux
-// 4.12). Packets that the kernel had put together count as one.
+// dropped returns how often the buffer of a socket was full (SO_MEMINFO, since Linux 4.12).
+// Coalesced packets count as one.
 func dropped(fd int) (uint64, error) {
 	var info [9]uint32 // SK_MEMINFO_*; the last is SK_MEMINFO_DROPS
 	size := uint32(unsafe.Sizeof(info))
@@ -58,14 +58,14 @@ type message struct {
 	_    [4]byte
 }
 
-// set makes a message of one stretch of memory.
+// set makes a message of one range of memory.
 func (m *message) set(part *unix.Iovec) {
 	m.head.Iov = part
 	m.head.SetIovlen(1)
 }
 
-// sendAll sends messages, by as few calls as there may be. It returns how many were sent before the
-// first that was not.
+// sendAll sends messages with as few calls as possible. It returns how many were sent before the
+// first failure.
 func sendAll(fd int, messages []message) (sent int, err error) {
 	for sent < len(messages) {
 		n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&messages[sent])),
@@ -81,8 +81,8 @@ func sendAll(fd int, messages []message) (sent int, err error) {
 	return sent, nil
 }
 
-// receiveSome takes the messages that are there; none if there are none. It does not wait, so the
-// runtime need not be told of the call: it would give the processor away and have to get it back.
+// receiveSome receives the available messages, which may be none. It does not block, so it uses a
+// raw system call: otherwise the runtime would release the processor and have to acquire it again.
 func receiveSome(fd int, messages []message) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&messages[0])),
 		uintptr(len(messages)), unix.MSG_DONTWAIT, 0, 0)
@@ -95,14 +95,15 @@ func receiveSome(fd int, messages []message) (int, error) {
 	return 0, errno
 }
 
-// await waits until there is a message, or the time is out; it reports whether there may be one.
+// await waits until there is a message or the time has passed. It reports whether there may be a
+// message.
 func await(fd int, most time.Duration) bool {
 	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(most.Milliseconds()))
 	return n > 0
 }
 
-// segment returns the size of the packets that the kernel has put together into one message
-// (UDP_GRO, udp(7)), or the size of the message.
+// segment returns the size of the packets that the kernel has coalesced into one message (UDP_GRO,
+// udp(7)), or the size of the message.
 func (m *message) segment(control []byte) int {
 	const head = unix.SizeofCmsghdr
 	if n := int(m.head.Controllen); n >= head+4 {

@@ -1,17 +1,18 @@
-// Package spead sends and receives streams of SPEAD heaps over UDP, as radio telescopes do between
-// correlator and storage.
+// Package spead sends and receives streams of SPEAD heaps over UDP.
 //
-// It speaks SPEAD-64-48: item pointers of 64 bits, of which 48 are a heap address or an immediate
-// value ("SPEAD: Streaming Protocol for Exchanging Astronomical Data", SSA4700-0000-001, revision 1
-// of 2012), and so do spead2's programs with their usual flags.
+// Radio telescopes use SPEAD between correlator and storage.
+//
+// The package uses SPEAD-64-48: item pointers of 64 bits, of which 48 are a heap address or an
+// immediate value ("SPEAD: Streaming Protocol for Exchanging Astronomical Data", SSA4700-0000-001,
+// revision 1 of 2012). spead2's programs use the same with their usual flags.
 //
 // A packet is a header of 8 bytes, item pointers of 8 bytes each, and payload:
 //
 //	0x53 0x04  item id bytes  address bytes  0 0  number of pointers (2 bytes)
 //	pointer:   1 bit immediate | 15 bits item id | 48 bits value or address
 //
-// Addresses count from the beginning of the heap's payload. Each packet carries the heap's id and,
-// for its own payload, offset and length.
+// Addresses are relative to the beginning of the heap's payload. Each packet has the heap's ID and
+// the offset and length of its own payload.
 package spead
 
 import "encoding/binary"
@@ -24,7 +25,7 @@ const (
 	pointerBytes = 8
 	addressBytes = 6                                 // of SPEAD-64-48
 	idBytes      = pointerBytes - addressBytes       // with the immediate bit
-	overhead     = headerBytes + 4*pointerBytes      // of a packet without items of its own
+	overhead     = headerBytes + 4*pointerBytes      // of a packet without further items
 	addressBits  = 8 * addressBytes                  // of a pointer
 	mask         = uint64(1)<<addressBits - 1        // of the value or address
 	immediateBit = uint64(1) << 63                   // of a pointer
@@ -32,12 +33,12 @@ const (
 		idBytes<<40 | addressBytes<<32
 )
 
-// The items that the protocol itself uses.
+// The items of the protocol itself.
 const (
 	idNull       = 0x00
-	idHeap       = 0x01 // which heap the packet is of
-	idSize       = 0x02 // bytes of payload of the heap
-	idOffset     = 0x03 // of this packet's payload in the heap's
+	idHeap       = 0x01 // ID of the packet's heap
+	idSize       = 0x02 // payload size of the heap in bytes
+	idOffset     = 0x03 // of this packet's payload in that of the heap
 	idLength     = 0x04 // of this packet's payload
 	idDescriptor = 0x05
 	idControl    = 0x06
@@ -50,11 +51,11 @@ const (
 	idType        = 0x15 // as in the header of a .npy file
 )
 
-// stop is the value of the control item of a stream's last heap.
+// stop is the value of the control item in the last heap of a stream.
 const stop = 2
 
-// maxSize of a heap that is accepted, in bytes: a packet that says more is damaged, or would
-// exhaust the memory.
+// maxSize is the maximum accepted size of a heap in bytes. A packet with a larger size is damaged,
+// or would exhaust the memory.
 const maxSize = 256 << 20
 
 func immediate(id int, value uint64) uint64 {

@@ -7,17 +7,18 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 )
 
-// Failures counts the instances in which a setting failed, and those in which bare did: in at least
-// half of their rounds. With autocorrelation, blocks of instances.
+// Failures counts the instances in which a setting, and those in which bare, failed in at least
+// half of their rounds. With autocorrelation it counts blocks of instances.
 type Failures struct {
 	Setting, Of  int
 	Base, BaseOf int
-	P            float64 // how probable so different numbers are if both fail as often (Fisher's exact test)
-	Adjusted     float64 // P, corrected by Holm over all failures of the table
-	key          string  // which instances failed: figures of one test fail together
+	// probability of numbers that differ as much if both fail equally often (Fisher's exact test)
+	P        float64
+	Adjusted float64 // P after Holm's correction over all failures of the table
+	key      string  // identifies the failed instances: figures of one test fail together
 }
 
-// Any reports whether there are any.
+// Any reports whether the setting or bare failed.
 func (f Failures) Any() bool { return f.Setting+f.Base > 0 }
 
 // more reports whether the setting fails more often than bare, and not by chance.
@@ -56,9 +57,9 @@ func (row Row) failures(block int) Failures {
 	return f
 }
 
-// blame corrects p of failures for their number: of different ones. A figure that never fails
-// cannot be falsely said to, and figures of one test that fail in the same instances are one
-// failure.
+// blame corrects p of failures for the number of different failures. A figure that never fails
+// cannot be falsely reported as failing. Figures of one test that fail in the same instances are
+// one failure.
 func blame(rows []Row, judged []Judged) {
 	var p []float64
 	at := map[string]int{}
@@ -77,7 +78,7 @@ func blame(rows []Row, judged []Judged) {
 	}
 }
 
-// fisher returns p of Fisher's exact test, two-sided: a of n and b of m.
+// fisher returns the two-sided p of Fisher's exact test for a of n and b of m.
 func fisher(a, n, b, m int) float64 {
 	if n == 0 || m == 0 {
 		return 1

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// TestHeapsDecideNothing: a median that jumps between two heaps is no difference, in a table of one
-// run and of two. The median alone would be sure of a difference.
+// TestHeapsDecideNothing: a median that jumps between two modes is not a difference, within one run
+// and between two runs. By the median alone, there would be a significant difference.
 func TestHeapsDecideNothing(t *testing.T) {
 	const fast, slow = 1.0, 1.3
 	side := func(ofFast int) (x []float64) {
 		for i := range 20 {
 			noise := 1 + 0.001*float64(i%5)
-			if i*7%20 < ofFast { // in no order that would tell of moods of the host
+			if i*7%20 < ofFast { // in an order without autocorrelation
 				x = append(x, fast*noise)
 			} else {
 				x = append(x, slow*noise)
@@ -27,7 +27,7 @@ func TestHeapsDecideNothing(t *testing.T) {
 		}
 		return x
 	}
-	// On average there is no difference, and three of four values lie to one side.
+	// On average there is no difference, but three of four values are on one side.
 	bare := steady(1.217)
 	rows := []Row{{Setting: side(5), Base: bare}, {Setting: side(15), Base: steady(1.068)},
 		{Setting: steady(1.068), Base: side(15)}}
@@ -50,7 +50,8 @@ func TestHeapsDecideNothing(t *testing.T) {
 			t.Errorf("two runs, heaps only %s: they are not noticed", what)
 		}
 	}
-	// What does not jump is decided as ever: a guard that refuses all decides nothing either.
+	// A difference without such jumps is still decided: a guard that rejects everything would be
+	// useless.
 	clear := make([]float64, 20)
 	for i := range clear {
 		clear[i] = 1.3 * bare[19-i]
@@ -60,8 +61,8 @@ func TestHeapsDecideNothing(t *testing.T) {
 	}
 }
 
-// TestHeapsNeedValues: seven values are too few to speak of heaps, eight are enough; one far value
-// is an outlier and equal values have no heaps.
+// TestHeapsNeedValues: seven values are too few for modes, eight are enough. A single distant value
+// is an outlier. Equal values have no modes.
 func TestHeapsNeedValues(t *testing.T) {
 	heaps := []float64{0, 0.01, 0.02, 0.03, 1, 1.01, 1.02, 1.03}
 	for what, c := range map[string]struct {
@@ -82,8 +83,8 @@ func TestHeapsNeedValues(t *testing.T) {
 	}
 }
 
-// TestModePoints: between two numbers of values that were simulated, the bound lies on the line
-// between theirs; beyond the last, and below the first, it is theirs.
+// TestModePoints: the bound is interpolated between the simulated numbers of values. Below the
+// first and above the last, it is constant.
 func TestModePoints(t *testing.T) {
 	for n, want := range map[int]float64{
 		8: 0.0379, 9: (0.0379 + 0.0576) / 2, 10: 0.0576, 11: (0.0576 + 0.0712) / 2, 13: 0.0712 + (0.0889-0.0712)/3,

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// holm corrects p-values for their number, so that the probability that any true hypothesis is
-// rejected stays below the level (Holm, Scandinavian Journal of Statistics 6, 1979): the least is
-// multiplied by their number, the next by one less, and so on, and none may be less than one before
-// it.
+// holm corrects p-values for their number, so that the probability of rejecting any true hypothesis
+// stays below the level (Holm, Scandinavian Journal of Statistics 6, 1979). It multiplies the
+// lowest p-value by their number, the next by one less, and so on. No result may be lower than one
+// before it.
 func holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {
@@ -24,7 +24,7 @@ func holm(p []float64) []float64 {
 	return adjusted
 }
 
-// adjust corrects p of those of a table that can be decided, within their families.
+// adjust corrects p of the decidable rows within their families.
 func adjust(judged []Judged, family func(i int) int) {
 	tested := map[int][]int{}
 	for i := range judged {

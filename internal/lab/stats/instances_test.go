@@ -10,15 +10,16 @@ import (
 	"orrery/test/need"
 )
 
-// onePercent is the noise of the issue.
+// onePercent is the noise in the issue.
 var onePercent = noise{"1 %", func(g *rand.Rand, _ float64) float64 { return lognormal(g, 0.01) }}
 
-// An outcome is what tables of a mood came to.
+// An outcome counts the results of tables with a mood.
 type outcome struct{ tables, wrong, found, covered, ranges, rows, instances int }
 
 func (o *outcome) share(n int) float64 { return float64(n) / float64(o.tables) }
 
-// tablesOf judges tables in which all settings are the same but for row 0, which is slower by a factor.
+// tablesOf judges tables in which all settings are equal, except row 0, which is slower by a
+// factor.
 func tablesOf(m mood, tables, per, most int, slower float64) (o outcome) {
 	for seed := range uint64(tables) {
 		t := newTable(onePercent, seed, slower)
@@ -39,7 +40,7 @@ func tablesOf(m mood, tables, per, most int, slower float64) (o outcome) {
 			o.rows++
 			o.instances += j.Instances
 			if j.Range {
-				o.ranges++ // it is not said to cover anything
+				o.ranges++ // a range need not cover anything
 			} else if j.Low <= 1 && 1 <= j.High {
 				o.covered++
 			}
@@ -48,7 +49,8 @@ func tablesOf(m mood, tables, per, most int, slower float64) (o outcome) {
 	return o
 }
 
-// untold returns the share of equal tables with a difference where nodes are made once and that is not known.
+// untold returns the share of equal tables with a difference, if nodes are created only once and
+// that is not recorded.
 func untold(m mood, tables int) float64 {
 	wrong := 0
 	for seed := range uint64(tables) {
@@ -61,14 +63,13 @@ func untold(m mood, tables int) float64 {
 	return float64(wrong) / float64(tables)
 }
 
-// tables is how many of each kind TestInstances judges: bench/lab/run takes more.
+// tables is the number of tables of each kind in TestInstances. bench/lab/run uses more.
 var tables = flag.Int("tables", 20, "tables of each kind")
 
-// TestInstances: whatever luck the instances of settings have, of tables in which all settings are
-// the same at most one in twenty says of any row that it differs, intervals cover what is true, and
-// a slow-down of 10 % is found. With one instance of each setting nothing is decided. At 5fbdf5d,
-// which knew of no instances, these tables said so in 73 % (2 %), 100 % (4 %), 80 % (sticky modes)
-// and 52 to 97 %.
+// TestInstances: whatever luck instances have, at most one in twenty tables of equal settings says
+// of any row that it differs. Intervals cover the true value, and a slow-down of 10 % is found.
+// With one instance of each setting nothing is decided. At 5fbdf5d, which did not know instances,
+// 73 % (2 %), 100 % (4 %), 80 % (sticky modes) and 52 to 97 % of these tables had a difference.
 func TestInstances(t *testing.T) {
 	tables := *tables
 	for _, m := range moods[:need.Times(2, len(moods))] {
@@ -93,14 +94,15 @@ func TestInstances(t *testing.T) {
 		if one := tablesOf(m, 5, 0, 30, 1.1); one.wrong+one.found > 0 {
 			t.Errorf("%s: with one instance something is decided", m.name)
 		}
-		// What the same values say if the rounds of one instance are taken for independent, as they were at 5fbdf5d.
+		// The result for the same values if the rounds of one instance count as independent, as at
+		// 5fbdf5d.
 		t.Logf("%-56s one instance, its rounds taken for independent: %.0f %% of equal tables differ", m.name,
 			100*untold(m, max(5, tables/4)))
 	}
 }
 
-// TestComponents: what instances and what rounds add is told apart, and a sample without two rounds
-// of an instance does not tell.
+// TestComponents: the contributions of instances and of rounds are separated. A sample without two
+// rounds of any instance cannot separate them.
 func TestComponents(t *testing.T) {
 	g := rand.New(rand.NewPCG(2, 2))
 	var s sample
@@ -119,7 +121,7 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// TestRounds: instances that cost much and differ little get many rounds.
+// TestRounds: instances that are expensive and differ little get many rounds.
 func TestRounds(t *testing.T) {
 	row := Row{Base: repeat(1, 600)}
 	g := rand.New(rand.NewPCG(3, 3))
@@ -139,13 +141,14 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// TestSerial: a host with slow moods that outlive the instances is noticed, and then neighbours count for one.
+// TestSerial: slow changes of the host that outlive the instances are detected. Neighbours then
+// count as one.
 func TestSerial(t *testing.T) {
 	g := rand.New(rand.NewPCG(9, 9))
 	const tables = 100
 	for _, c := range []struct {
 		correlation float64
-		least, most int // tables in which it is to be noticed
+		least, most int // expected number of tables in which they are detected
 	}{{0, 0, 10}, {0.7, 60, 100}, {0.95, 70, 100}} {
 		noticed, wrong := 0, 0
 		for range tables {
@@ -172,8 +175,8 @@ func TestSerial(t *testing.T) {
 	}
 }
 
-// TestModes: heaps are told from one hill, whatever its shape, and equal pairs of runs with two
-// heaps do not differ oftener than they may.
+// TestModes: bimodal values are distinguished from unimodal ones of any shape. Equal pairs of
+// bimodal runs do not differ more often than permitted.
 func TestModes(t *testing.T) {
 	g := rand.New(rand.NewPCG(11, 12))
 	samples := need.Times(300, 1000)
@@ -187,7 +190,7 @@ func TestModes(t *testing.T) {
 	}
 	for name, shape := range shapes {
 		for _, n := range []int{10, 20, 30} {
-			g := rand.New(rand.NewPCG(11, uint64(n))) // of its own: maps have no order
+			g := rand.New(rand.NewPCG(11, uint64(n))) // a generator for each shape, because maps have no order
 			seen := 0
 			for range samples {
 				if modes(draw(g, n, shape)) {
@@ -232,9 +235,9 @@ func exps(x []float64) []float64 {
 	return all
 }
 
-// TestKinds: slow moods of three disk figures among twenty are found, and blocks are of that kind
-// alone; intervals that are still called 95 % cover what is true. Over all rows together, 22 % of
-// such tables were false, and intervals of those rows covered 57 %.
+// TestKinds: slow changes of three disk figures among twenty are found, and only that kind has
+// blocks. Intervals that are still called 95 % cover the true value. With a test over all rows
+// together, 22 % of such tables were wrong, and the intervals of those rows covered 57 %.
 func TestKinds(t *testing.T) {
 	g := rand.New(rand.NewPCG(21, 21))
 	tables := need.Times(20, 100)
@@ -284,7 +287,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestFisher: the values of Fisher's exact test as R's fisher.test has them.
+// TestFisher: the values of Fisher's exact test are those of R's fisher.test.
 func TestFisher(t *testing.T) {
 	for _, c := range []struct {
 		a, n, b, m int
@@ -297,7 +300,8 @@ func TestFisher(t *testing.T) {
 	}
 }
 
-// TestLightTailed: bursts of others in one of six trials are noticed, and independent noise mostly is none.
+// TestLightTailed: bursts of load in one of six trials are usually detected, and independent noise
+// is usually not mistaken for bursts.
 func TestLightTailed(t *testing.T) {
 	g := rand.New(rand.NewPCG(41, 41))
 	burst := func() float64 {

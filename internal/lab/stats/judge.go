@@ -1,12 +1,13 @@
-// Package stats decides how far to believe a table of measurements. It is pure: the same values
-// give the same answer.
+// Package stats decides how reliable the differences in a table of measurements are.
+//
+// It is pure: the same values yield the same result.
 //
 // The figure of a row is the median over instances of the ratio of a setting to the bare host in
-// the same round. A ratio of medians would keep what the rounds share, such as a host that gets
-// slower in the night or a neighbour that wakes up; in the ratio within a round it cancels. With
-// noise of 2 % and a drift of 30 % over ten rounds, the ratio of medians is off by half as much
-// again (TestDrift: 1.75 % against 1.07 %). All is done with logarithms, so that a ratio and its
-// inverse, a rate and a time, are judged alike.
+// the same round. A ratio of medians would include what affects whole rounds, such as a host that
+// gets slower at night or a neighbour that becomes active. In the ratio within a round, that
+// cancels. With noise of 2 % and a drift of 30 % over ten rounds, the error of the ratio of medians
+// is half as large again (TestDrift: 1.75 % against 1.07 %). All calculations use logarithms, so
+// that a ratio and its inverse, a rate and a time, are judged alike.
 package stats
 
 import (
@@ -14,71 +15,74 @@ import (
 	"slices"
 )
 
-// Margin is the difference that matters: a ratio within 1 ± Margin is the same for whoever runs the host.
+// Margin is the difference that matters: ratios within 1 ± Margin count as equal.
 const Margin = 0.05
 
-// Enough is the number of instances, with a value of the setting and of bare, below which nothing is decided.
+// Enough is the minimum number of instances with values of the setting and of bare for any verdict
+// but Undecided.
 const Enough = 5
 
-// A Row holds the values of one figure in one setting, by kept round: same order and length. A
-// value that is NaN or negative has no ratio, and its round does not count for the row.
+// A Row holds the values of one figure in one setting by kept round. All slices have the same order
+// and length. A value that is NaN or negative has no ratio, and its round does not count for the
+// row.
 type Row struct {
-	Kind, Figure string // of the test, and the figure itself: what has slow moods is looked for by them
+	Kind, Figure string // kind of the test and name of the figure, by which autocorrelation is tested
 	Family       int    // rows of one family share the correction of p for their number
 	Setting      []float64
-	Base         []float64 // bare
-	Worst        float64   // the value that stands for a round that failed: 0 of a rate, infinity of a time
-	Controls     []Pairing // the same against the same, the A/A controls; none: there is nothing to be beyond
-	Instances    []int     // of the nodes, by round; none: each round had one of its own
-	Disturbed    bool      // the host was, in too many of the rounds
-	Alike        bool      // and it was for bare as for the setting, so that the A/A controls show what came of it
+	Base         []float64 // values of bare
+	Worst        float64   // value of a failed round: 0 for a rate, infinity for a time
+	Controls     []Pairing // A/A controls, or none if there is no band to exceed
+	Instances    []int     // instance of the nodes by round, or none if each round had its own instance
+	Disturbed    bool      // other processes used the host in too many rounds
+	Alike        bool      // bare was disturbed as much as the setting, so that the A/A controls show the effect
 }
 
-// A Pairing is two settings that are the same, by kept round.
+// A Pairing holds the values of two equal settings by kept round.
 type Pairing struct{ Again, Once []float64 }
 
-// Judged is what a row comes to. Ratios are setting to base. Without Enough instances P and
-// Adjusted are 1; without any round, ratios are 0.
+// Judged is the result of a row. Ratios are setting to base. With fewer than Enough instances, P
+// and Adjusted are 1. Without any round, ratios are 0.
 type Judged struct {
-	N           int // rounds that count
-	Instances   int // in which they were done
+	N           int // number of rounds that count
+	Instances   int // number of instances in these rounds
 	Ratio       float64
-	Low, High   float64    // 95 % interval of Ratio
-	Range       bool       // Low and High are no such interval: too few values, and these are the least and the greatest
-	P           float64    // how probable such a ratio is if the true one is 1
-	Adjusted    float64    // P, corrected by Holm over the family
-	ControlLow  float64    // the A/A band: what the 95 % intervals of the controls cover
-	ControlHigh float64    //
+	Low, High   float64 // 95 % interval of Ratio
+	Range       bool    // too few values for an interval: Low and High are the lowest and the highest
+	P           float64 // probability of such a ratio if the true one is 1
+	Adjusted    float64 // P after Holm's correction over the family
+	ControlLow  float64 // the A/A band: it covers the 95 % intervals of the controls
+	ControlHigh float64
 	Spread      Components // of the ratio
-	Modes       bool       // the values of the setting, or of bare, lie in two heaps
-	Block       int        // instances in a row that count for one, since neighbours are too much alike; 1: they are not
-	Suspected   bool       // neighbours may be too much alike: more rounds will tell
+	Modes       bool       // the values of the setting or of bare are bimodal
+	Block       int        // number of consecutive instances that count as one because of autocorrelation, or 1
+	Suspected   bool       // possible autocorrelation: more rounds are needed to tell
 	Failures    Failures
 	Verdict     Verdict
-	controlled  bool // the A/A band can be relied on
+	controlled  bool // the A/A band is reliable
 }
 
-// A Verdict is what may be said of a row.
+// A Verdict is the conclusion for a row.
 type Verdict string
 
 // The verdicts.
 const (
-	Same Verdict = "same" // the interval lies wholly within 1 ± Margin
-	// it lies wholly outside, and wholly beyond the A/A band, and Adjusted is below 0.05
+	Same Verdict = "same" // the interval is completely within 1 ± Margin
+	// the interval is completely outside 1 ± Margin and the A/A band, and Adjusted is below 0.05
 	Differs Verdict = "differs"
-	// as Differs, but the interval reaches into 1 ± Margin: sure, but perhaps too small to matter
+	// like Differs, but the interval overlaps 1 ± Margin: significant, but possibly too small to
+	// matter
 	Slight       Verdict = "differs slightly"
-	Fails        Verdict = "fails" // the setting fails in more instances than bare does, and not by chance
+	Fails        Verdict = "fails" // the setting fails in more instances than bare, and not by chance
 	Undecided    Verdict = "undecided"
 	Unmeasurable Verdict = "not measurable now" // the host was disturbed, and its A/A band is too wide
 )
 
-// Judge judges a whole table: Holm's correction needs all of its rows, and so does the search for
-// autocorrelation.
+// Judge judges a whole table. Holm's correction and the test for autocorrelation need all of its
+// rows.
 func Judge(rows []Row) []Judged {
 	blocks := blocksOf(rows)
 	judged := make([]Judged, len(rows))
-	bands := map[[2]string]band{} // rows of one figure have the same
+	bands := map[[2]string]band{} // rows of one figure have the same band
 	for i, row := range rows {
 		of := [2]string{row.Kind, row.Figure}
 		b, known := bands[of]
@@ -104,7 +108,7 @@ func Judge(rows []Row) []Judged {
 	return judged
 }
 
-// blocksOf looks for slow moods in the ratios of all rows, and in those of their controls.
+// blocksOf tests the ratios of all rows and of their controls for autocorrelation.
 func blocksOf(rows []Row) []Serial {
 	all := make([]Series, len(rows))
 	seen := map[[2]string]bool{}
@@ -122,7 +126,7 @@ func blocksOf(rows []Row) []Serial {
 	return Blocks(all)[:len(rows)]
 }
 
-// compare does all that concerns a row alone.
+// compare computes everything that concerns only this row.
 func (row Row) compare(serial Serial, controls band) Judged {
 	s := gather(logRatios(row.Setting, row.Base), row.Instances)
 	j := Judged{P: 1, Adjusted: 1, N: s.values(), Instances: len(s), Block: serial.Block, Suspected: serial.Suspected}
@@ -143,7 +147,7 @@ func (row Row) compare(serial Serial, controls band) Judged {
 	low, high := r.interval()
 	j.Ratio, j.Low, j.High = ratio(r.median), ratio(low), ratio(high)
 	switch {
-	case math.IsInf(r.median, 0): // its failures tell
+	case math.IsInf(r.median, 0): // Failures describes this
 	case math.IsInf(units[0], 0) || math.IsInf(units[len(units)-1], 0):
 		j.P = resample(tamed(units)).p()
 	default:
@@ -155,8 +159,8 @@ func (row Row) compare(serial Serial, controls band) Judged {
 	return j
 }
 
-// interval returns the median of a sample, which has a value, and its 95 % interval; with fewer
-// than Enough of what is resampled, the range.
+// interval returns the median of a nonempty sample and its 95 % interval. With fewer than Enough
+// instances, it returns the range instead and sets ranged.
 func (s sample) interval() (middle, low, high float64, ranged bool) {
 	units := s.units()
 	if len(s) < Enough {
@@ -167,7 +171,7 @@ func (s sample) interval() (middle, low, high float64, ranged bool) {
 	return r.median, low, high, false
 }
 
-// modes looks at the values themselves, without what their rounds share.
+// modes reports whether the values themselves, not the ratios, are bimodal.
 func (row Row) modes() bool {
 	var setting, base []float64
 	for i := range min(len(row.Setting), len(row.Base)) {
@@ -178,14 +182,15 @@ func (row Row) modes() bool {
 	return modes(setting) || modes(base)
 }
 
-// A band is the A/A band of a figure. It is controlled if all controls have instances enough to be relied on.
+// A band is the A/A band of a figure. It is controlled if all controls have enough instances to be
+// reliable.
 type band struct {
 	low, high  float64
 	controlled bool
 }
 
-// bandOf covers the 95 % intervals of the ratios of what is the same to the same, or the ranges if
-// there are too few instances; 0: there are none.
+// bandOf returns a band that covers the 95 % intervals of the ratios of the controls, or their
+// ranges if there are too few instances. Its bounds are 0 if there are no controls.
 func bandOf(controls []Pairing, instances []int, block int) band {
 	b := band{controlled: true}
 	for _, c := range controls {
@@ -203,18 +208,18 @@ func bandOf(controls []Pairing, instances []int, block int) band {
 	return b
 }
 
-// Band covers the 95 % intervals of the ratios of what is the same to the same; 0: there are none.
-// With too few instances for an interval it covers the ranges.
+// Band returns the interval that covers the 95 % intervals of the ratios of the controls, or 0 if
+// there are none. With too few instances for an interval it covers the ranges and sets ranged.
 func Band(controls []Pairing, instances []int, block int) (low, high float64, ranged bool) {
 	b := bandOf(controls, instances, block)
 	return b.low, b.high, !b.controlled
 }
 
-// decidable says whether there are instances enough, or blocks of them.
+// decidable reports whether there are enough instances, or enough blocks of them.
 func (j Judged) decidable() bool { return j.Instances/max(1, j.Block) >= Enough }
 
-// calm says whether a row can be judged though others used the host: what is the same was measured
-// as the same all along.
+// calm reports whether a row can be judged although other processes used the host: the whole A/A
+// band is within the margin.
 func (j Judged) calm() bool {
 	return j.controlled && j.ControlLow >= 1-Margin && j.ControlHigh <= 1+Margin
 }
@@ -238,9 +243,9 @@ func (j Judged) verdict() Verdict {
 	return Undecided
 }
 
-// Rounds says how many rounds an instance is worth where making one costs as much as so many rounds
-// (Kalibera and Jones, section 7): the square root of what each costs, and of the variance that
-// each adds, for the row in the middle; 0: the rows do not tell.
+// Rounds returns how many rounds an instance should have if creating it costs as much as the given
+// number of rounds (Kalibera and Jones, section 7). It is the square root of the ratio of the costs
+// times the ratio of the variances, for the median row, or 0 if no row has variances.
 func Rounds(rows []Components, cost float64) float64 {
 	var best []float64
 	for _, c := range rows {
@@ -255,8 +260,9 @@ func Rounds(rows []Components, cost float64) float64 {
 	return median(best)
 }
 
-// logRatios returns the logarithms of the ratios within rounds: infinite where one of the two is
-// the worst or the best that there can be, and NaN where there is none, or both are.
+// logRatios returns the logarithms of the ratios within rounds. A ratio is infinite if one of the
+// two is the worst or the best possible value, and NaN if a value is missing or if both are
+// extreme.
 func logRatios(above, below []float64) []float64 {
 	logs := make([]float64, min(len(above), len(below)))
 	for i := range logs {

@@ -14,8 +14,8 @@ import (
 
 func differs(j Judged) bool { return j.Verdict == Differs }
 
-// TestIdenticalTables: where every setting is the same, at most one table in twenty says of any row
-// that it differs.
+// TestIdenticalTables: if all settings are equal, at most one in twenty tables says of any row that
+// it differs.
 func TestIdenticalTables(t *testing.T) {
 	for most, tables := range map[int]int{10: need.Times(10, 60), 30: need.Times(5, 30)} {
 		for _, n := range slices.Concat(quiet, loud) {
@@ -42,9 +42,10 @@ func TestIdenticalTables(t *testing.T) {
 	}
 }
 
-// TestPlanted: a slow-down of 10 % in one row of twelve is found in nine of ten tables, with the
-// noise called quiet: of each value 2 % at most, outliers and drift as there, with as many rounds,
-// from 10 to 30, as Wide asks for with 0.06. Loud noise is told.
+// TestPlanted: a slow-down of 10 % in one row of twelve is found in nine of ten tables with the
+// noise in quiet. That noise is at most 2 % per value, with outliers and drift. Each table has as
+// many rounds, from 10 to 30, as Wide requests with 0.06. For loud noise, the test only logs the
+// result.
 func TestPlanted(t *testing.T) {
 	tables := need.Times(10, 80)
 	for _, n := range slices.Concat(quiet, loud) {
@@ -71,7 +72,8 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// TestDrift: what rounds share cancels in the ratio of a round, not in a ratio of medians.
+// TestDrift: what affects a whole round cancels in the ratio of a round, but not in a ratio of
+// medians.
 func TestDrift(t *testing.T) {
 	n := quiet[4]
 	var paired, apart []float64
@@ -87,7 +89,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// rowOf makes a row with bare again as its only control; none: no control.
+// rowOf returns a row with bare again as its only control, or without a control if again is nil.
 func rowOf(setting, base, again []float64) Row {
 	row := Row{Setting: setting, Base: base}
 	if again != nil {
@@ -141,7 +143,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestAnything: no values panic; figures are finite, ordered, the same again, and turned round for the inverse.
+// TestAnything: no values cause a panic. Results are finite, ordered, repeatable, and inverse for
+// the inverse ratio.
 func TestAnything(t *testing.T) {
 	value := rapid.OneOf(rapid.Float64(), rapid.Float64Range(90, 110),
 		rapid.SampledFrom([]float64{0, 1, -1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64,
@@ -181,7 +184,7 @@ func TestAnything(t *testing.T) {
 	})
 }
 
-// TestFast: a table of 60 rows of 30 rounds is judged in less than a second.
+// TestFast: a table of 60 rows with 30 rounds is judged in less than a second.
 func TestFast(t *testing.T) {
 	table := newTable(loud[0], 1, 1)
 	for round := 1; round <= 30; round++ {

@@ -6,16 +6,16 @@ import (
 	"sort"
 )
 
-// modes reports whether values lie in two heaps with nothing in between, as they do where something
-// is at times so and at times otherwise: a buffer that is aligned or not, a flow that hashes to
-// this queue or to that one.
+// modes reports whether values are bimodal with nothing in between. This happens if a condition
+// changes between two states: a buffer that is aligned or not, a flow that hashes to one queue or
+// another.
 //
-// The values are split where the parts are closest in themselves (Engelman and Hartigan,
-// "Percentage points of a test for clusters", JASA 64, 1969), each part a fifth of them at least,
-// so that outliers are none. What is left of the variance within the parts is compared with what
-// values without modes leave: of these the uniform distribution is the worst (Hartigan and
-// Hartigan, "The dip test of unimodality", Annals of Statistics 13, 1985), and leaves less than
-// maxWithin in one of a hundred samples.
+// The values are split where the variance within the two parts is lowest (Engelman and Hartigan,
+// "Percentage points of a test for clusters", JASA 64, 1969). Each part must have at least a fifth
+// of them, so that outliers do not count. The remaining share of the variance within the parts is
+// compared with that of values without modes. The worst of these is the uniform distribution
+// (Hartigan and Hartigan, "The dip test of unimodality", Annals of Statistics 13, 1985). In one of
+// a hundred of its samples, the share is below maxWithin.
 func modes(x []float64) bool {
 	x = slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(x), func(v float64) bool { return !finite(v) })))
 	least := max(2, (len(x)+4)/5)
@@ -33,10 +33,10 @@ func modes(x []float64) bool {
 	return within/all < maxWithin(len(x))
 }
 
-// leastForModes is the number of values that it takes to tell.
+// leastForModes is the minimum number of values for a decision.
 const leastForModes = 8
 
-// squares is the sum of squared distances from the mean.
+// squares returns the sum of squared distances from the mean.
 func squares(x []float64) float64 {
 	middle, sum := mean(x), 0.0
 	for _, v := range x {
@@ -45,7 +45,8 @@ func squares(x []float64) float64 {
 	return sum
 }
 
-// modePoints are for numbers of values, by simulation of 100 000 samples each up to 30, and of 10 000 beyond.
+// modePoints holds the bound for numbers of values, from simulations of 100 000 samples each up to
+// 30, and of 10 000 beyond.
 var modePoints = []struct {
 	n      int
 	within float64

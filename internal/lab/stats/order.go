@@ -7,11 +7,11 @@ import (
 
 // Order returns the order of n settings in a round.
 //
-// Rounds come in pairs, ABBA: each odd round is the mirror of the round before, so that whatever
-// rises or falls steadily over the two costs every setting the same. Even rounds are shuffled by
-// the seed, but not freely: n pairs are a block, in which each setting is first in one pair and
-// last in one pair. So over the 2n rounds of a block every setting is first exactly twice, and last
-// exactly twice.
+// Rounds come in pairs, ABBA: each odd round is the reverse of the round before, so that a steady
+// rise or fall over the two rounds affects every setting equally. The seed determines the order of
+// even rounds, but not freely: n pairs are a block in which each setting is first in one pair and
+// last in one pair. So over the 2n rounds of a block every setting is exactly twice first, and
+// exactly twice last.
 func Order(n, round int, seed uint64) []int {
 	if n <= 0 {
 		return []int{}

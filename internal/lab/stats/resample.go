@@ -7,26 +7,26 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// A resampled is the distribution of the median of samples that are drawn from values with
-// replacement: the bootstrap.
+// A resampled is the bootstrap distribution of the median: that of samples drawn from values with
+// replacement.
 //
-// It is not drawn but computed. A resample of n values has a median that is one of the n values or,
-// for an even n, the mean of two, and how probable each of these is follows from counting (Efron,
-// Annals of Statistics 7, 1979; Maritz and Jarrett, JASA 73, 1978). It is what drawing more and
-// more resamples tends to, without the noise of drawing: whoever computes it gets the same interval
-// from the same values, and the small tails that an interval of few rounds is made of are exact.
+// It is computed exactly and not drawn. The median of a resample of n values is one of the n values
+// or, for an even n, the mean of two of them. The probability of each follows from counting (Efron,
+// Annals of Statistics 7, 1979; Maritz and Jarrett, JASA 73, 1978). This is the limit for more and
+// more drawn resamples, without the noise of drawing: everyone gets the same interval from the same
+// values. The small tails that determine an interval of few rounds are exact.
 type resampled struct {
-	n       int // values
+	n       int // number of values
 	median  float64
 	medians []float64 // of resamples, ascending
-	weights []float64 // how probable each is; their sum is 1
+	weights []float64 // their probabilities, with a sum of 1
 }
 
-// negligible is a probability that changes no interval.
+// negligible is a probability that has no effect on an interval.
 const negligible = 1e-15
 
-// resample takes values in ascending order, of which there must be one. The least and the greatest
-// may be infinite.
+// resample returns the distribution for at least one value, in ascending order. The first and the
+// last may be infinite.
 func resample(x []float64) resampled {
 	r := resampled{n: len(x), median: median(x)}
 	if r.n%2 == 1 {
@@ -38,7 +38,8 @@ func resample(x []float64) resampled {
 	return r
 }
 
-// odd: the median is the i-th value if the middle one of n draws, in order of size, is.
+// odd adds the medians for an odd n. The i-th value is the median if the middle one of n sorted
+// draws is it.
 func (r *resampled) odd(x []float64) {
 	below := 0.0
 	for i, v := range x {
@@ -48,24 +49,24 @@ func (r *resampled) odd(x []float64) {
 	}
 }
 
-// even: the median is the mean of the i-th and the j-th value if the draws n/2 and n/2+1, in order
-// of size, are these.
+// even adds the medians for an even n. The mean of the i-th and the j-th value is the median if the
+// sorted draws n/2 and n/2+1 are these values.
 func (r *resampled) even(x []float64) {
 	half := r.n / 2
-	// The logarithm of how probable it is that the greatest of n/2 draws is the i-th value; so is it
-	// that the least is the i-th from above.
+	// The logarithm of the probability that the highest of n/2 draws is the i-th value. The
+	// probability that the lowest is the i-th from the end is the same.
 	edge := make([]float64, r.n)
 	for i := range edge {
 		edge[i] = math.Log(math.Pow(r.share(i+1), float64(half)) - math.Pow(r.share(i), float64(half)))
 	}
 	all, _ := math.Lgamma(float64(r.n + 1))
 	side, _ := math.Lgamma(float64(half + 1))
-	ways := all - 2*side // in which n draws fall into a lower and an upper half
+	ways := all - 2*side // logarithm of the number of ways to divide n draws into a lower and an upper half
 
 	below := 0.0
 	for i, v := range x {
 		upto := r.atLeast(half, i+1)
-		both := upto - below // that the lower of the two is the i-th value; less what follows, that both are
+		both := upto - below // probability that the lower one is the i-th value; after the loop, that both are
 		below = upto
 		if both < negligible {
 			continue
@@ -73,7 +74,7 @@ func (r *resampled) even(x []float64) {
 		for j := i + 1; j < r.n; j++ {
 			p := math.Exp(ways + edge[i] + edge[r.n-1-j])
 			if p < negligible {
-				break // and smaller still for the next
+				break // the next ones are even smaller
 			}
 			r.add(between(v, x[j]), p)
 			both -= p
@@ -82,7 +83,7 @@ func (r *resampled) even(x []float64) {
 	}
 }
 
-// atLeast returns how probable it is that k or more of n draws are among the first i values.
+// atLeast returns the probability that k or more of n draws are among the first i values.
 func (r *resampled) atLeast(k, i int) float64 {
 	if i == r.n {
 		return 1
@@ -99,7 +100,7 @@ func (r *resampled) add(median, weight float64) {
 	}
 }
 
-// median of values in ascending order.
+// median returns the median of values in ascending order.
 func median(x []float64) float64 {
 	n := len(x)
 	if n%2 == 1 {
@@ -108,9 +109,9 @@ func median(x []float64) float64 {
 	return between(x[n/2-1], x[n/2])
 }
 
-// between is the mean of two values, the lower first. Halves are added, because the sum of two
-// large values may be infinite; half of the smallest is zero, hence the bounds. Of a place that
-// fails as often as the other does, nothing is known to be better.
+// between returns the mean of two values, the lower first. It adds halves, because the sum of two
+// large values may be infinite. Half of the smallest number is zero, hence the bounds. If one value
+// is -Inf and the other +Inf, which means that both places fail equally often, it returns 0.
 func between(low, high float64) float64 {
 	if math.IsInf(low, -1) && math.IsInf(high, 1) {
 		return 0
@@ -118,8 +119,8 @@ func between(low, high float64) float64 {
 	return min(max(low/2+high/2, low), high)
 }
 
-// tamed takes the greatest finite value for what is infinite, so that a spread can be told. Without
-// a finite value, there is none.
+// tamed replaces infinite values by the lowest or the highest finite value, so that there is a
+// spread. It returns none if no value is finite.
 func tamed(ascending []float64) []float64 {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range ascending {

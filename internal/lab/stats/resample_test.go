@@ -12,7 +12,7 @@ import (
 	"orrery/test/need"
 )
 
-// TestResampleAll: for few values, all resamples there are give the same distribution.
+// TestResampleAll: for few values, the enumeration of all resamples yields the same distribution.
 func TestResampleAll(t *testing.T) {
 	for _, x := range [][]float64{{3}, {1, 2}, {1, 2, 4}, {1, 2, 4, 8}, {1, 1, 4, 8, 8}, {1, 2, 4, 8, 16, 32}} {
 		n := len(x)
@@ -42,8 +42,8 @@ func TestResampleAll(t *testing.T) {
 	}
 }
 
-// TestResampleDrawn: for ten values, 100 000 resamples that are drawn come to nearly the same
-// interval and error.
+// TestResampleDrawn: for ten values, 100 000 drawn resamples yield nearly the same interval and
+// standard error.
 func TestResampleDrawn(t *testing.T) {
 	g := rand.New(rand.NewPCG(3, 3))
 	x := []float64{1, 2, 4, 7, 11, 16, 22, 29, 37, 46}
@@ -72,7 +72,7 @@ func TestResampleDrawn(t *testing.T) {
 	}
 }
 
-// TestResampleMany: weights add up to one for any number of values.
+// TestResampleMany: the sum of the weights is one for any number of values.
 func TestResampleMany(t *testing.T) {
 	for _, n := range []int{1, 2, 29, 30, 99, 100, 1000, 1001, 3000} {
 		x := make([]float64, n)
@@ -100,12 +100,13 @@ var shapes = map[string]func(g *rand.Rand) float64{
 	"skew": func(g *rand.Rand) float64 { return math.Exp(g.NormFloat64()) - 1 },
 }
 
-// TestCoverage: the interval covers the true median in about 95 % of samples, whatever the shape of the noise.
+// TestCoverage: the interval covers the true median in about 95 % of samples for any shape of the
+// noise.
 func TestCoverage(t *testing.T) {
 	samples := need.Times(300, 1500)
 	for name, shape := range shapes {
 		for _, n := range []int{6, 10, 11, 20, 30} {
-			g := rand.New(rand.NewPCG(5, uint64(n))) // of its own: maps have no order
+			g := rand.New(rand.NewPCG(5, uint64(n))) // a generator for each shape, because maps have no order
 			covered := 0
 			for range samples {
 				if low, high := resample(draw(g, n, shape)).interval(); low <= 0 && 0 <= high {
@@ -123,7 +124,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// TestFalseAlarms: p is below a level no oftener than it says, in the tail as well.
+// TestFalseAlarms: p is below a level no more often than it should be, including in the tail.
 func TestFalseAlarms(t *testing.T) {
 	g := rand.New(rand.NewPCG(7, 8))
 	samples := need.Times(500, 3000)
@@ -163,8 +164,8 @@ func TestHolm(t *testing.T) {
 	}
 }
 
-// TestOrder: each round is a permutation, odd ones mirror even ones, and in every 2n rounds each
-// setting is first twice and last twice.
+// TestOrder: each round is a permutation, odd rounds reverse even rounds, and each setting is first
+// twice and last twice in every 2n rounds.
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n, seed, block := rapid.IntRange(1, 12).Draw(r, "n"), rapid.Uint64().Draw(r, "seed"), rapid.IntRange(0, 50).

@@ -7,14 +7,16 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Apart is the verdict of two single runs that differ: of the runs, not of what changed between them.
+// Apart is the verdict for two single runs that differ. It says nothing about what changed between
+// them.
 const Apart Verdict = "these two runs differ"
 
-// AsFormer is the verdict of two single runs that differ by no more than former runs did, in which
-// nothing had changed.
+// AsFormer is the verdict for two single runs that differ by no more than former runs, between
+// which nothing had changed.
 const AsFormer Verdict = "these two runs differ as former ones did"
 
-// levels are the figures of runs: logarithms of their medians. Runs without a value are left out.
+// levels returns the figures of runs: the logarithms of their medians. Runs without a value are
+// omitted.
 func levels(runs []Run) (all []float64) {
 	for _, run := range runs {
 		if s := run.sample(); len(s) > 0 {
@@ -24,11 +26,11 @@ func levels(runs []Run) (all []float64) {
 	return all
 }
 
-// compareRuns compares two groups of runs, by Student's t of their figures: what rounds and
-// instances add to the spread is in that of runs already. Few runs are as many as there are, so
-// nothing is resampled. Former runs of the same experiment tell of the spread, too. The A/A bands
-// of single runs are left out: the widest of many is as wide as the luck of a run, which the spread
-// of runs has.
+// compareRuns compares two groups of runs with Student's t of their figures. The spread of runs
+// already includes what rounds and instances contribute. Runs are too few for resampling. Former
+// runs of the same experiment contribute to the estimate of the spread. The A/A bands of single
+// runs are not used: the widest of many is as wide as the luck of a run, which is part of the
+// spread of runs.
 func (pair Pair) compareRuns() Judged {
 	j := Judged{P: 1, Adjusted: 1, Block: 1}
 	before, after := levels(pair.Before), levels(pair.After)
@@ -38,7 +40,7 @@ func (pair Pair) compareRuns() Judged {
 	}
 	former := levels(pair.Former)
 	if len(former) < 2 {
-		former = nil // one alone tells of no spread
+		former = nil // a single run has no spread
 	}
 	j.Instances = len(before) + len(after)
 	middle := stat.Mean(after, nil) - stat.Mean(before, nil)
@@ -52,7 +54,7 @@ func (pair Pair) compareRuns() Judged {
 			}
 		}
 		j.Low, j.High = ratio(low), ratio(high)
-		j.Instances = 0 // too few to decide
+		j.Instances = 0 // too few for a decision
 		return j
 	}
 	j.Instances = max(j.Instances, Enough)
@@ -67,9 +69,9 @@ func (pair Pair) compareRuns() Judged {
 	return j
 }
 
-// spread is the standard error of the difference of two groups of runs, and its degrees of freedom.
-// Without former runs each side has its own spread (Welch, Biometrika 34, 1947), if it has two
-// runs; otherwise all have the same.
+// spread returns the standard error of the difference of two groups of runs, and its degrees of
+// freedom. With fewer than Enough former runs and at least two runs on each side, each side has its
+// own spread (Welch, Biometrika 34, 1947). Otherwise the spread is assumed to be the same for all.
 func spread(before, after, former []float64) (se, freedom float64) {
 	n, m := float64(len(before)), float64(len(after))
 	if len(former) < Enough && n > 1 && m > 1 {
@@ -92,7 +94,8 @@ func spread(before, after, former []float64) (se, freedom float64) {
 	return math.Sqrt(squares / freedom * (1/n + 1/m)), freedom
 }
 
-// apart says how two single runs differ that do: by more than former runs did, if there are enough of them.
+// apart returns the verdict for two single runs that differ: AsFormer if former runs differ as
+// much, else Apart.
 func (pair Pair) apart(j Judged) Verdict {
 	former := levels(pair.Former)
 	if len(former) < Enough {

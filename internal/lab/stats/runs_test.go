@@ -8,7 +8,7 @@ import (
 	"orrery/test/need"
 )
 
-// luckyRuns are runs of ten rounds with noise of 1 %, each with luck of its own.
+// luckyRuns returns runs of ten rounds with noise of 1 % and a random factor for each run.
 func luckyRuns(g *rand.Rand, n int, factor, luck float64) (runs []Run) {
 	for range n {
 		own := factor * lognormal(g, luck)
@@ -21,9 +21,9 @@ func luckyRuns(g *rand.Rand, n int, factor, luck float64) (runs []Run) {
 	return runs
 }
 
-// TestRuns: two runs that differ by their luck are two runs that differ, and no setting that does.
-// Several runs on each side do not differ more often than they may, their intervals cover what is
-// true, and five find 10 %.
+// TestRuns: if two runs differ by luck, the verdict is about the runs and not about a change.
+// Several runs on each side do not differ more often than permitted, their intervals cover the true
+// value, and five find 10 %.
 func TestRuns(t *testing.T) {
 	g := rand.New(rand.NewPCG(31, 31))
 	const rows = 20

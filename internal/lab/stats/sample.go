@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// A sample is values by instance: those of its rounds, in the order of rounds. No instance is empty.
+// A sample holds values by instance, in the order of their rounds. No instance is empty.
 //
-// An instance is what was made at once: the nodes of all settings, until they are made anew.
-// Whatever luck it has, with the layout of its memory or with the processor that takes its packets,
-// all of its rounds have. So the rounds of one instance are no independent values of what a setting
-// costs; instances are (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013).
+// An instance is the set of nodes of all settings from their creation until they are recreated. All
+// of its rounds share its luck, such as the layout of its memory or the processor that handles its
+// packets. So the rounds of one instance are not independent values of the cost of a setting, but
+// instances are (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013).
 //
-// So it is instances that are resampled, each with the median of its rounds. What rounds add to the
-// spread is in that of these medians already. To draw rounds within the instances that were drawn,
-// too, counts it twice (Davison and Hinkley, "Bootstrap Methods and their Application", 1997,
-// section 3.8): in a simulation of 2000 samples each of 5 to 15 instances of 2 or 3 rounds,
-// intervals then covered the true value in 97 to 100 %, and those of instances alone in 93 to 97 %,
-// whether instances add nothing or four times as much as rounds.
+// Therefore instances are resampled, each with the median of its rounds. The spread of these
+// medians already includes the contribution of rounds. Drawing rounds within the drawn instances
+// would count it twice (Davison and Hinkley, "Bootstrap Methods and their Application", 1997,
+// section 3.8). In a simulation of 2000 samples each of 5 to 15 instances of 2 or 3 rounds,
+// intervals then covered the true value in 97 to 100 %, and those of instances alone in 93 to 97 %.
+// This held whether instances contributed nothing or four times as much as rounds.
 type sample [][]float64
 
-// gather puts values together by the instances of their rounds; what is no number does not count.
-// Without any instances, each round is one. Infinite values count: they are those of rounds in
-// which a place failed, and are the worst that there is.
+// gather groups values by the instances of their rounds. NaN does not count. Without instances,
+// each round is an instance. Infinite values count: they are the worst possible value, for rounds
+// in which a place failed.
 func gather(x []float64, instances []int) sample {
 	var s sample
 	at := map[int]int{}
@@ -45,7 +45,7 @@ func gather(x []float64, instances []int) sample {
 	return s
 }
 
-// finite leaves out what is not.
+// finite returns the sample without infinite values.
 func (s sample) finite() sample {
 	var kept sample
 	for _, rounds := range s {
@@ -57,7 +57,8 @@ func (s sample) finite() sample {
 	return kept
 }
 
-// blocks joins so many instances in a row to one. What is left over joins the last.
+// blocks joins the given number of consecutive instances into one. A remainder is added to the
+// last.
 func (s sample) blocks(size int) sample {
 	var joined sample
 	for i := 0; i < len(s); i += size {
@@ -71,7 +72,7 @@ func (s sample) blocks(size int) sample {
 	return joined
 }
 
-// medians returns that of each instance, in their order.
+// medians returns the median of each instance, in their order.
 func (s sample) medians() []float64 {
 	all := make([]float64, len(s))
 	for i, rounds := range s {
@@ -80,8 +81,9 @@ func (s sample) medians() []float64 {
 	return all
 }
 
-// units are what is resampled, ascending: the medians of instances. From one instance alone nothing
-// can be learned of others: then they are its rounds, and tell of this instance only.
+// units returns what is resampled, in ascending order: the medians of instances. A single instance
+// says nothing about other instances. For it, units returns its rounds, which describe only this
+// instance.
 func (s sample) units() []float64 {
 	if len(s) == 1 {
 		return slices.Sorted(slices.Values(s[0]))
@@ -89,7 +91,7 @@ func (s sample) units() []float64 {
 	return slices.Sorted(slices.Values(s.medians()))
 }
 
-// values counts them.
+// values returns the number of values.
 func (s sample) values() (n int) {
 	for _, rounds := range s {
 		n += len(rounds)
@@ -97,15 +99,16 @@ func (s sample) values() (n int) {
 	return n
 }
 
-// Components are what instances and rounds add to the spread of a figure: standard deviations of
-// logarithms, so nearly shares of its value.
+// Components are the contributions of instances and of rounds to the spread of a figure. They are
+// standard deviations of logarithms, so approximately shares of the value.
 type Components struct {
-	Known     bool    // some instance had two rounds, and there were two: otherwise they cannot be told apart
-	Instances float64 // between instances, without what comes of their rounds
+	Known     bool    // there were two instances, and one had two rounds; otherwise they cannot be separated
+	Instances float64 // between instances, without the contribution of their rounds
 	Rounds    float64 // between the rounds of an instance
 }
 
-// components are those of a sample of logarithms, by analysis of variance (Kalibera and Jones, section 5).
+// components returns those of a sample of logarithms, by analysis of variance (Kalibera and Jones,
+// section 5).
 func (s sample) components() Components {
 	s = s.finite()
 	n, k := float64(s.values()), float64(len(s))
@@ -121,7 +124,7 @@ func (s sample) components() Components {
 		sizes += size * size
 	}
 	within /= n - k
-	each := (n - sizes/n) / (k - 1) // rounds of an instance
+	each := (n - sizes/n) / (k - 1) // average number of rounds of an instance
 	return Components{true, math.Sqrt(max(0, (among/(k-1)-within)/each)), math.Sqrt(within)}
 }
 

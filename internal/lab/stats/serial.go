@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// What is below serialLevel, corrected by Holm over the kinds of a table, is taken for no chance. A
-// kind whose own p is below suspectLevel may yet turn out to be correlated: more rounds will tell.
-// shuffles is how many orders a series is compared with.
+// A p below serialLevel, after Holm's correction over the kinds of a table, is not considered
+// chance. If the uncorrected p of a kind is below suspectLevel, more rounds are needed to decide.
+// shuffles is the number of other orders with which a series is compared.
 const (
 	serialLevel  = 0.05
 	suspectLevel = 0.1
 	shuffles     = 999
 )
 
-// A Series is what one figure gave in one setting, or the ratios of two, by round. Kind is the kind
-// of its test: what gives a host slow moods (a disk, a network) gives them to all figures of a
+// A Series holds the values of one figure in one setting, or the ratios of two, by round. Kind is
+// the kind of its test. What changes slowly on a host (a disk, a network) affects all figures of a
 // kind.
 type Series struct {
 	Kind, Figure string
@@ -24,20 +24,20 @@ type Series struct {
 	Instances    []int // of the rounds, as in a Row
 }
 
-// A Serial says how many instances in a row count for one. Block is 1 if neighbours are no more
-// alike than others.
+// A Serial says how many consecutive instances count as one. Block is 1 if there is no
+// autocorrelation.
 type Serial struct {
 	Block     int
-	Suspected bool // neighbours may be more alike than others: too few rounds to tell
+	Suspected bool // possible autocorrelation, but too few rounds to tell
 }
 
-// Blocks tests, for each kind, whether neighbours in time are more alike than others, and how much:
-// a host that has slow moods gives each value several times, and fewer independent ones than there
-// are.
+// Blocks tests for each kind whether neighbours in time are more alike than others, and by how
+// much. A host that changes slowly yields each value several times, so there are fewer independent
+// values than rounds.
 //
-// A table is tested by kind because a mean over all of it hides the three figures of a disk among
-// twenty that have nothing of the kind. Within a kind, one row alone may be correlated, too, as
-// where a mode changed once in one setting: the kind is tested by the mean over its rows and by the
+// A table is tested by kind, because a mean over the whole table hides three correlated figures of
+// a disk among twenty others. Within a kind, a single row may be correlated, for example if a mode
+// changed once in one setting. Therefore a kind is tested by the mean over its rows and by the
 // greatest of them.
 func Blocks(all []Series) []Serial {
 	kinds := kindsOf(all)
@@ -57,21 +57,21 @@ func Blocks(all []Series) []Serial {
 	return serials
 }
 
-// A kindred is the series of a kind.
+// A kindred holds the series of a kind.
 type kindred struct {
 	figures []figureSeries
 	p       float64 // of the kind
-	meanP   float64 // that of the mean over its rows
+	meanP   float64 // of the mean over its rows
 	length  int     // of the longest series
 }
 
-// A figureSeries is the series of one figure of a kind.
+// A figureSeries holds the series of one figure of a kind.
 type figureSeries struct {
 	name   string
 	rows   []series
-	places []int   // of the rows in what was given to Blocks
-	found  float64 // the greatest autocorrelation of its rows
-	p      float64 // that the greatest of all rows is as great by chance
+	places []int   // indices of the rows in the argument of Blocks
+	found  float64 // highest autocorrelation of its rows
+	p      float64 // probability that the highest of all rows is as high by chance
 }
 
 func kindsOf(all []Series) (kinds []*kindred) {
@@ -97,15 +97,15 @@ func kindsOf(all []Series) (kinds []*kindred) {
 	return kinds
 }
 
-// test is a permutation test over all rows of the kind at once, since one row has too few values:
-// in how many other orders of the instances, the same for all rows, is the autocorrelation as high.
-// It ends early if it is no rarity.
+// test is a permutation test over all rows of the kind together, because one row has too few
+// values. It counts the other orders of the instances, the same for all rows, in which the
+// autocorrelation is as high. It ends early if that is frequent.
 func (k *kindred) test() {
 	if k.length == 0 {
 		return
 	}
 	mean, greatest := k.statistic(nil, true)
-	g := rand.New(rand.NewPCG(uint64(k.length), uint64(len(k.figures)))) // the same table gives the same answer
+	g := rand.New(rand.NewPCG(uint64(k.length), uint64(len(k.figures)))) // the same table yields the same result
 	asMean, asGreatest, done := 1, 1, 0
 	maxima := make([]float64, 0, shuffles)
 	const minShuffles = shuffles * 2 / 10
@@ -134,8 +134,9 @@ func (k *kindred) test() {
 	k.p = min(1, 2*min(k.meanP, share(asGreatest)))
 }
 
-// statistic returns the mean autocorrelation of the rows in another order of instances, and the
-// greatest one. In the order in which they were measured, each figure keeps its greatest.
+// statistic returns the mean and the highest autocorrelation of the rows in another order of
+// instances. With keep, which is for the order of measurement, it stores the highest of each
+// figure.
 func (k *kindred) statistic(order []int, keep bool) (mean, greatest float64) {
 	n := 0
 	greatest = math.Inf(-1)
@@ -162,7 +163,7 @@ func (k *kindred) statistic(order []int, keep bool) (mean, greatest float64) {
 	return mean / float64(max(n, 1)), greatest
 }
 
-// judge sets the blocks of a kind: of all of it, or of those figures that are correlated alone.
+// judge sets the blocks of a kind: of all figures, or only of those that are correlated.
 func (k *kindred) judge(correlated bool, correction float64, serials []Serial) {
 	suspected := !correlated && k.p <= suspectLevel
 	whole := correlated && 2*k.meanP*correction <= serialLevel
@@ -181,10 +182,10 @@ func (k *kindred) judge(correlated bool, correction float64, serials []Serial) {
 	}
 }
 
-// correlation estimates that of neighbours: of all values together, or as the mean over rows if
-// that is more. Rows in which a mood never changed while they were measured show none, and the sum
-// over all values gives them no weight. The estimate is corrected for its bias in short series
-// (Kendall, Biometrika 41, 1954).
+// correlation estimates the correlation of neighbours: over all values together or, if that is
+// higher, as the mean over rows. Rows in which nothing changed during the measurement show none,
+// and the sum over all values gives them no weight. The estimate is corrected for its bias in short
+// series (Kendall, Biometrika 41, 1954).
 func correlation(figures []figureSeries) float64 {
 	square, product, mean, length, rows := 0.0, 0.0, 0.0, 0.0, 0.0
 	for _, f := range figures {
@@ -206,10 +207,11 @@ func correlation(figures []figureSeries) float64 {
 	return min((n*max(product/square, mean/rows)+1)/(n-3), 0.99)
 }
 
-// A series is figures by instance, in the order in which they were measured.
+// A series holds figures by instance, in the order of measurement.
 type series []float64
 
-// products are the sum of the squares of a series, and of the products of neighbours, each less the mean.
+// products returns the sum of the squares of a series and the sum of the products of neighbours,
+// both after subtracting the mean.
 func (s series) products() (square, product float64) {
 	middle := mean(s)
 	for i, v := range s {
@@ -221,7 +223,8 @@ func (s series) products() (square, product float64) {
 	return square, product
 }
 
-// autocorrelation is that of each value with the one before it (lag 1), from -1 to 1.
+// autocorrelation returns the correlation of each value with the one before it (lag 1), from -1 to
+// 1.
 func (s series) autocorrelation() float64 {
 	square, product := s.products()
 	if square == 0 {
@@ -241,9 +244,9 @@ func (s series) in(order []int, into series) series {
 }
 
 // blockOf returns how many neighbours are resampled as one (Carlstein, Annals of Statistics 14,
-// 1986). So many values are worth one as the variance of their mean says, (1+r)/(1-r); blocks three
-// times as long are, by nine tenths, independent of one another. Blocks of the former length let
-// intervals cover 88 % at r = 0.5.
+// 1986). By the variance of the mean, (1+r)/(1-r) values are worth one. Blocks three times as long
+// are nine tenths independent of one another. With blocks of only that length, intervals cover 88 %
+// at r = 0.5.
 func blockOf(correlation float64) int {
 	const lengths = 3
 	r := max(0, correlation)

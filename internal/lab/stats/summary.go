@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// A Summary is what is told of the values of one setting. Values that are no finite numbers are
-// left out; without any, all is zero.
+// A Summary summarizes the values of one setting. Values that are not finite are omitted. Without
+// finite values, all fields are zero.
 type Summary struct {
-	N      int     `json:"n"`      // finite values
+	N      int     `json:"n"`      // number of finite values
 	Median float64 `json:"median"` // over instances, of the medians of their rounds
 	Low    float64 `json:"low"`    // of the 95 % interval of the median
 	High   float64 `json:"high"`
-	// too few instances for an interval: Low and High are the least and the greatest of theirs
+	// too few instances for an interval: Low and High are the lowest and the highest
 	Range bool    `json:"range,omitempty"`
 	Least float64 `json:"least"`
 	Most  float64 `json:"most"`
-	// median absolute deviation over the median: robust against outliers, which Least and Most show; 0
-	// if the median is
+	// Median absolute deviation divided by the median, or 0 if the median is 0. It is robust
+	// against outliers, which Least and Most show.
 	Spread float64 `json:"spread"`
 }
 
-// Summarize sums up values in any unit, by round; instances are those of the rounds, as in a Row,
-// and so many of them in a row count for one.
+// Summarize summarizes values in any unit, by round. instances are those of the rounds, as in a
+// Row. block is the number of consecutive instances that count as one.
 func Summarize(x []float64, instances []int, block int) Summary {
 	by := gather(x, instances).finite()
 	if len(by) == 0 {
@@ -37,7 +37,7 @@ func Summarize(x []float64, instances []int, block int) Summary {
 	return s
 }
 
-// deviation is the median absolute deviation.
+// deviation returns the median absolute deviation from a value.
 func deviation(x []float64, from float64) float64 {
 	away := make([]float64, len(x))
 	for i, v := range x {
@@ -49,7 +49,7 @@ func deviation(x []float64, from float64) float64 {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// bounded keeps what is too large, or too small, for a number a number: JSON has no infinity, and a
+// bounded limits a number to the range of positive finite numbers: JSON has no infinity, and a
 // ratio is never zero.
 func bounded(v float64) float64 {
 	return min(max(v, math.SmallestNonzeroFloat64), math.MaxFloat64)

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// A noise is the factor by which a measured value varies. What drifts depends on when it is
-// measured, from 0 to 1 over ten rounds.
+// A noise is the factor by which a measured value varies. Drift depends on the time of measurement,
+// from 0 to 1 over ten rounds.
 type noise struct {
 	name   string
 	factor func(g *rand.Rand, when float64) float64
@@ -17,8 +17,8 @@ type noise struct {
 
 func lognormal(g *rand.Rand, deviation float64) float64 { return math.Exp(deviation * g.NormFloat64()) }
 
-// Noise up to which a difference of 10 % must be found with ten rounds, and more that must not be
-// taken for a difference.
+// quiet is noise with which ten rounds must find a difference of 10 %. loud is stronger noise that
+// must not be mistaken for a difference.
 var (
 	quiet = []noise{
 		{"lognormal 1 %", func(g *rand.Rand, _ float64) float64 { return lognormal(g, 0.01) }},
@@ -74,8 +74,8 @@ var (
 	}
 )
 
-// A mood is what an instance of a setting has for as long as it lives: begin makes one, and what it
-// gives is the factor of each round.
+// A mood is the luck of an instance of a setting as long as it exists. begin creates one. The
+// function that it returns yields the factor of each round.
 type mood struct {
 	name  string
 	begin func(g *rand.Rand) func() float64
@@ -85,7 +85,7 @@ func steady(factor float64) func() float64 { return func() float64 { return fact
 
 var none = mood{"no luck", func(*rand.Rand) func() float64 { return steady(1) }}
 
-// The moods of the issue "Hold the walls", each with noise of 1 % besides.
+// The moods in the issue "Hold the walls", each with additional noise of 1 %.
 var moods = []mood{
 	{"instances of 2 %", func(g *rand.Rand) func() float64 { return steady(lognormal(g, 0.02)) }},
 	{"instances of 4 %", func(g *rand.Rand) func() float64 { return steady(lognormal(g, 0.04)) }},
@@ -107,17 +107,18 @@ var moods = []mood{
 	}},
 }
 
-// A table as the lab makes it: four figures, each in bare, in bare again, in three settings, and in
-// the first of these again, in the order that Order gives, one after another. Twelve rows, of which
-// three each have the same base. The setting of row 0 is slower by a factor.
+// A table is like a table of the lab. It has four figures, each in bare, in bare again, in three
+// settings, and in the first of these again, measured one after another in the order of Order.
+// There are twelve rows, of which three each have the same base. The setting of row 0 is slower by
+// a factor.
 type table struct {
 	noise  noise
 	random *rand.Rand
 	seed   uint64
 	slower float64
 	mood   mood
-	per    int  // rounds of an instance; 0: all
-	untold bool // which instance a round was in, as in bundles of old
+	per    int  // rounds per instance, or 0 for all
+	untold bool // instances are not recorded, as in old bundles
 	lives  [4][6]func() float64
 	rows   []Row
 }
@@ -127,7 +128,7 @@ func newTable(n noise, seed uint64, slower float64) *table {
 		rows: make([]Row, 12)}
 }
 
-// measure adds a round; round 0 is dropped, as the lab does.
+// measure adds a round. It drops round 0, as the lab does.
 func (t *table) measure(round int) {
 	instance := 0
 	if t.per > 0 {
@@ -165,7 +166,7 @@ func (t *table) measure(round int) {
 	}
 }
 
-// judged measures ten rounds, then two more as long as an interval is wider than 6 %, up to a bound.
+// judged measures ten rounds, then two more while an interval is wider than 6 %, up to a limit.
 func (t *table) judged(most int) []Judged {
 	for round := 1; round <= 10; round++ {
 		t.measure(round)

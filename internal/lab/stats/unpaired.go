@@ -8,33 +8,33 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// A Run is the values of one figure in one run, as in a Row.
+// A Run holds the values of one figure in one run, as in a Row.
 type Run struct {
 	Values    []float64
 	Instances []int
 }
 
-// A Pair holds the values of one figure from runs before and after a change. Rounds of two runs
-// have nothing to do with each other: their numbers may differ. Values that are no finite numbers
-// above zero do not count.
+// A Pair holds the values of one figure from runs before and after a change. Rounds of two runs are
+// not related, so their numbers may differ. Values that are not finite or not above zero do not
+// count.
 type Pair struct {
 	Kind, Figure  string // as in a Row
 	Family        int
 	Before, After []Run
-	Former        []Run // of the same experiment on the same host: how much its runs differ by themselves
-	Disturbed     bool  // the host was, in too many of the rounds of one
-	// ControlLow and ControlHigh are how far apart bare and bare again were within the runs; 0: not known.
+	Former        []Run // of the same experiment on the same host; shows how much runs differ without a change
+	Disturbed     bool  // other processes used the host in too many rounds of a run
+	// ControlLow and ControlHigh are the A/A band of bare within the runs, or 0 if unknown.
 	ControlLow, ControlHigh float64
 }
 
-// JudgePairs judges a table of runs before and after a change: Ratio is that of the medians, after
-// to before, and N the smaller number of values. Nothing cancels that a round shares, so intervals
-// are wider than those of Judge; and what else changed between the runs, such as the weather in the
-// room, is within the difference.
+// JudgePairs judges a table of runs before and after a change. Ratio is that of the medians, after
+// to before, and N is the smaller number of values. Effects of whole rounds do not cancel, so
+// intervals are wider than those of Judge. Other changes between the runs, such as the temperature
+// of the room, are included in the difference.
 //
-// A run is no more the setting than an instance is: where memory lies since the last boot, or the
-// heat of the day, are in all of its rounds. So it is runs that are compared where there are
-// several. One run on each side says how these two differ, and no more.
+// A run, like an instance, is only one sample of a setting: the layout of memory since the last
+// boot or the heat of the day affect all of its rounds. Therefore, if there are several runs, runs
+// are compared. With one run on each side, the result says only how these two differ.
 func JudgePairs(pairs []Pair) []Judged {
 	blocks := blocksOfPairs(pairs)
 	judged := make([]Judged, len(pairs))
@@ -58,11 +58,11 @@ func JudgePairs(pairs []Pair) []Judged {
 	return judged
 }
 
-// single says whether there is but one run on each side.
+// single reports whether there is only one run on each side.
 func (pair Pair) single() bool { return len(pair.Before) == 1 && len(pair.After) == 1 }
 
-// blocksOfPairs looks for slow moods within single runs, and returns the longest blocks of the two of
-// a pair. Where there are more, runs are compared, whatever moods they had.
+// blocksOfPairs tests single runs for autocorrelation, and returns the longer block of each pair.
+// Pairs of several runs need none, because whole runs are compared.
 func blocksOfPairs(pairs []Pair) []Serial {
 	var all []Series
 	var of []int
@@ -81,7 +81,7 @@ func blocksOfPairs(pairs []Pair) []Serial {
 	return blocks
 }
 
-// compare sets two single runs side by side.
+// compare compares two single runs.
 func (pair Pair) compare(serial Serial) Judged {
 	j := Judged{P: 1, Adjusted: 1, ControlLow: pair.ControlLow, ControlHigh: pair.ControlHigh, Block: serial.Block}
 	before, after := pair.Before[0].sample(), pair.After[0].sample()
@@ -107,7 +107,7 @@ func (pair Pair) compare(serial Serial) Judged {
 
 func (run Run) sample() sample { return gather(logs(run.Values), run.Instances) }
 
-// logs returns the logarithms of values; NaN where there is none.
+// logs returns the logarithms of values, or NaN where there is none.
 func logs(x []float64) []float64 {
 	all := make([]float64, len(x))
 	for i, v := range x {
@@ -119,7 +119,7 @@ func logs(x []float64) []float64 {
 	return all
 }
 
-// apart is the difference of two medians, each resampled on its own.
+// apart is the distribution of the difference of two medians, each resampled separately.
 type apart struct{ before, after resampled }
 
 // interval expands the percentiles as resampled.interval does, with the degrees of freedom of both
@@ -139,7 +139,7 @@ func (g apart) interval() (low, high float64) {
 	return g.quantile(tail), g.quantile(1 - tail)
 }
 
-// p as of resampled, with half of the degrees of freedom: on the safe side of what is told there.
+// p is like that of resampled, with half of the degrees of freedom to be on the safe side.
 func (g apart) p() float64 {
 	difference := g.after.median - g.before.median
 	if difference == 0 {
@@ -152,7 +152,7 @@ func (g apart) p() float64 {
 	return 2 * distuv.StudentsT{Sigma: 1, Nu: freedom / 2}.Survival(math.Abs(difference)/se)
 }
 
-// error returns the standard error of the difference, and its degrees of freedom.
+// error returns the standard error of the difference and its degrees of freedom.
 func (g apart) error() (se, freedom float64) {
 	a, b := g.before.variance(), g.after.variance()
 	na, nb := float64(g.before.n-1), float64(g.after.n-1)
@@ -162,15 +162,15 @@ func (g apart) error() (se, freedom float64) {
 	return math.Sqrt(a + b), (a + b) * (a + b) / (a*a/na + b*b/nb)
 }
 
-// variance is that of the median, corrected for its few values.
+// variance returns the variance of the median, corrected for the small number of values.
 func (r resampled) variance() float64 {
 	d := r.deviation()
 	return d * d * float64(r.n) / float64(r.n-1)
 }
 
-// quantile finds where the distribution of the difference reaches p. That of the difference of
-// every two medians would have up to n⁴/4 steps; how probable a difference up to x is takes one
-// pass over the medians of one side.
+// quantile returns where the distribution of the difference reaches p. To enumerate the differences
+// of all pairs of medians would take up to n⁴/4 steps. The probability of a difference up to x
+// takes only one pass over the medians of one side.
 func (g apart) quantile(p float64) float64 {
 	sums := make([]float64, len(g.after.weights)+1)
 	for i, w := range g.after.weights {
@@ -186,7 +186,7 @@ func (g apart) quantile(p float64) float64 {
 	}
 	last := len(g.before.medians) - 1
 	low, high := g.after.medians[0]-g.before.medians[last], g.after.medians[len(g.after.medians)-1]-g.before.medians[0]
-	// Sixty halvings leave nothing between them that a float64 could tell.
+	// After sixty halvings the remaining interval is below the resolution of a float64.
 	for range 60 {
 		if middle := low + (high-low)/2; upto(middle) < p {
 			low = middle

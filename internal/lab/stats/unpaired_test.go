@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPairsCoverage: the interval of the ratio of two runs covers the true one in about 95 %, and
+// TestPairsCoverage: the interval of the ratio of two runs covers the true ratio in about 95 %, and
 // two equal runs seldom differ.
 func TestPairsCoverage(t *testing.T) {
 	noise := rand.New(rand.NewPCG(4, 4))
@@ -41,7 +41,7 @@ func TestPairsCoverage(t *testing.T) {
 	}
 }
 
-// TestPairsFound: a planted 10 % is found.
+// TestPairsFound: a simulated difference of 10 % is found.
 func TestPairsFound(t *testing.T) {
 	noise := rand.New(rand.NewPCG(5, 5))
 	found := 0
@@ -63,7 +63,7 @@ func TestPairsFound(t *testing.T) {
 	}
 }
 
-// TestPairsTurned: the other way round gives the inverse.
+// TestPairsTurned: exchanging before and after yields the inverse.
 func TestPairsTurned(t *testing.T) {
 	values := rapid.SliceOfN(rapid.Float64Range(0.1, 1e9), 1, 14)
 	rapid.Check(t, func(r *rapid.T) {
@@ -95,7 +95,7 @@ func TestPairsNone(t *testing.T) {
 
 func pairNear(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(math.Abs(a), math.Abs(b)) }
 
-// pairOf is one run on each side.
+// pairOf returns a pair with one run on each side.
 func pairOf(before, after []float64) Pair {
 	return Pair{Before: []Run{{Values: before}}, After: []Run{{Values: after}}}
 }

@@ -2,22 +2,25 @@ package stats
 
 import "math"
 
-// WidthFor is how wide an interval of the logarithm of a ratio may be for a difference of so much
-// to be found in nine of ten runs: that the interval then lies wholly outside of Margin. It is half
-// of a width away from the figure, which is itself off by a standard error. 0: the difference is
-// within Margin, and never found.
+// WidthFor returns the maximum width of the interval of the logarithm of a ratio with which a
+// difference is found in nine of ten runs. Found means that the interval is completely outside
+// Margin. The distance from its end to the figure is half of the width, and the figure itself is
+// off by a standard error. WidthFor returns 0 if the difference is within Margin and can never be
+// found.
 func WidthFor(difference float64) float64 {
-	// standard errors in half of an interval of 30 values, and those that nine of ten are within
+	// standard errors in half of an interval of 30 values, and those that nine of ten values are
+	// within
 	const reach, power = 2.08, 1.28
 	return max(0, 2*(math.Log1p(difference)-math.Log1p(Margin))*reach/(reach+power))
 }
 
-// MaxNeeded is more rounds than anybody will wait for.
+// MaxNeeded is more rounds than anyone will wait for.
 const MaxNeeded = 1000
 
-// Needed is about how many rounds narrow the interval of a row to a width, if so many were kept:
-// intervals narrow with the square root of their number. Where there is a range, it is how many it
-// takes for an interval. Beyond MaxNeeded it is one more.
+// Needed returns about how many rounds narrow the interval of a row to a width, based on the number
+// kept so far. The width is inversely proportional to the square root of the number of rounds. If
+// there is only a range, it returns how many rounds it takes for an interval. Beyond MaxNeeded it
+// returns MaxNeeded+1.
 func Needed(j Judged, kept int, width float64) int {
 	if j.Instances == 0 {
 		return 0

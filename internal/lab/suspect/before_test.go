@@ -10,7 +10,7 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// fit is a host that nothing is wrong with.
+// fit returns the facts of a host without problems.
 func fit() facts.Facts {
 	return facts.Facts{
 		Processors: facts.Processors{
@@ -40,7 +40,7 @@ func TestBefore(t *testing.T) {
 		change  func(*facts.Facts)
 		subject Subject
 		label   string
-		kinds   []string // that get the label, and no other
+		kinds   []string // kinds that get the label; no others do
 		why     string
 		cure    string
 	}{
@@ -172,7 +172,7 @@ func TestPageCache(t *testing.T) {
 	}
 }
 
-// TestOffloadOfTCP: of the figures of net, only those of TCP are of packets that were joined.
+// TestOffloadOfTCP: of the figures of net, the label concerns only those of TCP.
 func TestOffloadOfTCP(t *testing.T) {
 	f := fit()
 	f.Interfaces[0].Offloads = []string{"rx-gro"}

@@ -21,8 +21,8 @@ func direct(f facts.Facts, _ Subject) (seen, cure string) {
 		"name a directory on ext4 or xfs in the experiment: dir = \"…\""
 }
 
-// pageCache finds files that memory holds. With O_DIRECT it does not matter, unless the file system
-// is memory itself.
+// pageCache reports files that fit into memory. With O_DIRECT they do not matter, unless the file
+// system itself is in memory.
 func pageCache(f facts.Facts, s Subject) (seen, cure string) {
 	d := f.Directory
 	switch {
@@ -44,9 +44,9 @@ func pageCache(f facts.Facts, s Subject) (seen, cure string) {
 
 const cureCached = `give the setting a disk whose files the host does not keep in memory: disk = "file", cache = "none"`
 
-// fromMemory compares what a test says that it read and wrote with what the disks of the host did
-// meanwhile. A disk that others use, too, may hide that it did nothing; but a test that moved more
-// than all disks was measured in memory.
+// fromMemory compares how much a test says that it read and wrote with what the host's disks did at
+// the same time. If other processes use a disk too, that may go unnoticed. But a test that moved
+// more than all disks together was measured in memory.
 func fromMemory(t trial, c Context) (test.Label, bool) {
 	var parts []string
 	for _, way := range []struct {
@@ -64,8 +64,9 @@ func fromMemory(t trial, c Context) (test.Label, bool) {
 	}, len(parts) > 0
 }
 
-// swap in use says that memory was short once; below a hundredth of the memory, it is what nobody
-// asks for. That it moves during a trial is seen by the probes.
+// swap reports used swap, which means that memory was short before. Up to a hundredth of the memory
+// does not count, because nothing may need those pages. Swapping during a trial is seen by the
+// probes.
 func swap(f facts.Facts, _ Subject) (seen, cure string) {
 	switch m := f.Memory; {
 	case m.SwapTotal == 0:
@@ -78,8 +79,8 @@ func swap(f facts.Facts, _ Subject) (seen, cure string) {
 	}
 }
 
-// load wants that the host was idle: a tenth of a processor, in the mean over the last minute, is
-// what daemons take.
+// load reports whether the host was idle. A tenth of a processor, on average over the last minute,
+// is usual for daemons.
 func load(f facts.Facts) doctor.Fact {
 	fact := doctor.Fact{Name: "load", OK: true, Level: doctor.Wanted, Value: untold}
 	if len(f.Load) == 0 {

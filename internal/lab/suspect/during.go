@@ -8,12 +8,12 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// The shares from which something is told.
+// The shares above which a label is given.
 const (
 	idleShare  = 0.05 // of the host, before the first round
 	stealShare = 0.01 // of all processor time
 	otherShare = 0.05 // of the host
-	otherCores = 0.5  // processors: on a large host 5 % are several
+	otherCores = 0.5  // in processors: on a large host 5 % are several
 	stallShare = 0.05 // of the time
 	pathShare  = 0.9  // of the bytes that the test moved
 	pathLeast  = 1 << 20
@@ -21,22 +21,22 @@ const (
 	diskLeast  = 16 << 20
 )
 
-// A Context is what a trial was, as far as it bears on what the probes saw.
+// A Context holds what matters about a trial to interpret the probes.
 type Context struct {
 	Kind     string
 	Baseline probe.CPU // of the idle host, from probe.Baseline
-	Links    []string  // of the host, through which the traffic was to go; none: it does not matter
-	Bytes    uint64    // that the test says it moved, all directions; 0: it does not say
+	Links    []string  // interfaces of the host for the traffic, or none if it does not matter
+	Bytes    uint64    // bytes that the test says it moved in all directions, or 0 if unknown
 	Moved    test.Moved
 }
 
-// Busy reports whether a host was not idle when its measure was taken before the first round.
+// Busy reports whether the host was not idle when it was measured before the first round.
 func Busy(base probe.CPU) bool { return base.Share() > idleShare }
 
 const cureLoad = "stop what else runs: ps -eo pcpu,pid,args --sort=-pcpu | head"
 
-// During returns the labels of one trial. The seconds are those that it took, from probe.Cut at its
-// beginning to probe.Cut after its end, when its programs had been waited for.
+// During returns the labels of one trial. The seconds are those from probe.Cut at its beginning to
+// probe.Cut after its end, when its programs had been waited for.
 func During(seconds []probe.Second, c Context) []test.Label {
 	s := sum(seconds)
 	if s.took <= 0 {
@@ -59,8 +59,8 @@ type trial struct {
 	self, children, cgroups probe.Usage
 	swapIn, swapOut, hot    uint64
 	ioStall, memoryStall    float64
-	links                   map[string]uint64 // bytes both ways
-	// of all block devices: parts of a disk, and what stands on it, are counted as well
+	links                   map[string]uint64 // bytes in both directions
+	// Of all block devices. Partitions, and devices on top of others, count too.
 	disks test.Moved
 }
 
@@ -108,8 +108,8 @@ func hot(t trial, _ Context) (test.Label, bool) {
 	}, t.hot > 0
 }
 
-// stalled finds waits that the test does not make itself, as one of disks waits for disks. Waits
-// for processors come of load from others.
+// stalled reports waiting that the test does not cause itself. A disk test waits for disks, for
+// example. Waiting for processors is caused by load from other processes.
 func stalled(t trial, c Context) (test.Label, bool) {
 	l := test.Label{Name: Stall}
 	share := func(x float64) float64 { return 100 * x / t.took }

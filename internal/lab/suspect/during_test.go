@@ -8,8 +8,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// quiet are seconds of a host of two processors on which a test in a node took one of them, with as
-// much system time as user time.
+// quiet returns seconds of a host with two processors, on which a test in a node used one of them,
+// with equal user and system time.
 func quiet() []probe.Second {
 	s := probe.Second{
 		Took: 1, CPU: probe.Times{User: 0.52, System: 0.52, SoftIRQ: 0.2, Idle: 0.76},

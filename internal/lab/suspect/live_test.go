@@ -13,8 +13,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestLive watches a trial on this machine while something else loads a processor: a program that
-// was there before it and still is afterwards.
+// TestLive watches a trial on this machine while a program loads a processor, from before the trial
+// until after it.
 func TestLive(t *testing.T) {
 	need.Integration(t)
 	f, err := facts.Collect(t.Context(), facts.Options{Dir: t.TempDir()})
@@ -29,8 +29,7 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%.1f %% busy before", 100*base.Share())
-	// what another test takes now it may not take later: nothing of what follows is to be put down to
-	// it
+	// Another test may use the host now but not later, so do not subtract its load.
 	base = probe.CPU{}
 	trial := func() []test.Label {
 		var seconds []probe.Second
@@ -42,7 +41,7 @@ func TestLive(t *testing.T) {
 		p.Stop()
 		return During(seconds, Context{Kind: "cpu", Baseline: base})
 	}
-	// That it is quiet without a load cannot be had on any machine, so it is only told.
+	// The test cannot require an idle machine, so it only logs the labels.
 	t.Logf("alone: %+v", trial())
 	other := spin(t, time.Minute)
 	defer func() { _ = other.Process.Kill(); other.Wait() }()

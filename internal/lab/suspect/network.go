@@ -10,14 +10,14 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A receiver that does not run for hold seconds, as a scheduler may let it wait, loses what its
-// socket cannot hold meanwhile.
+// If a receiver does not run for hold seconds, which a scheduler may cause, it loses what does not
+// fit into its socket buffer.
 const (
 	hold        = 0.01
 	assumedRate = 1e9 // bit/s
 )
 
-// rmem asks for room in the socket for hold seconds of traffic.
+// rmem checks that the socket buffer can hold the traffic of hold seconds.
 func rmem(f facts.Facts, s Subject) (seen, cure string) {
 	most, err := strconv.ParseFloat(f.Sysctls["net.core.rmem_max"], 64)
 	if err != nil {
@@ -34,7 +34,7 @@ func rmem(f facts.Facts, s Subject) (seen, cure string) {
 	return seen, ""
 }
 
-// ceil returns the power of two, of at least a MiB, that a size fits in.
+// ceil returns the smallest power of two, of at least one MiB, that is not below a size.
 func ceil(size float64) int64 {
 	n := int64(1 << 20)
 	for float64(n) < size {
@@ -43,7 +43,7 @@ func ceil(size float64) int64 {
 	return n
 }
 
-// path returns what is known of the interfaces of a subject.
+// path returns the known interfaces of a subject.
 func path(f facts.Facts, s Subject) []facts.Interface {
 	var all []facts.Interface
 	for _, name := range s.Links {
@@ -54,8 +54,8 @@ func path(f facts.Facts, s Subject) []facts.Interface {
 	return all
 }
 
-// bridgeNF finds bridges whose frames go through iptables, where each one costs the rules and a
-// look at conntrack.
+// bridgeNF reports bridges whose frames pass iptables, where each frame costs the evaluation of
+// rules and a conntrack lookup.
 func bridgeNF(f facts.Facts, s Subject) (seen, cure string) {
 	var on []string
 	for _, name := range []string{"iptables", "ip6tables", "arptables"} {
@@ -75,7 +75,7 @@ func bridgeNF(f facts.Facts, s Subject) (seen, cure string) {
 		"sysctl -w " + strings.Join(on, "=0 ") + "=0"
 }
 
-// mtu compares the interfaces on the way, but for loopback.
+// mtu compares the MTUs of the interfaces on the path, except loopback.
 func mtu(f facts.Facts, s Subject) (seen, cure string) {
 	var said []string
 	least, most := facts.Interface{}, facts.Interface{}
@@ -98,10 +98,10 @@ func mtu(f facts.Facts, s Subject) (seen, cure string) {
 		fmt.Sprintf("ip link set dev %s mtu %d", least.Name, most.MTU)
 }
 
-// offload finds interfaces that join or split packets, so that those that are counted are not those
-// of the wire, and a veth passes 64 KiB for the price of one packet.
+// offload reports interfaces that join or split packets. The counted packets are then not those on
+// the wire, and a veth passes 64 KiB for the cost of one packet.
 func offload(f facts.Facts, s Subject) (seen, cure string) {
-	short := [][2]string{ // the kernel's name, and that of ethtool(8)
+	short := [][2]string{ // names in the kernel and in ethtool(8)
 		{"rx-gro", "gro"}, {"rx-lro", "lro"}, {"tx-generic-segmentation", "gso"}, {"tx-tcp-segmentation", "tso"},
 		{"tx-udp-segmentation", "tx-udp-segmentation"}, {"rx-gro-hw", "rx-gro-hw"}, {"rx-gro-list", "rx-gro-list"},
 		{"rx-udp-gro-forwarding", "rx-udp-gro-forwarding"},
@@ -125,7 +125,7 @@ func offload(f facts.Facts, s Subject) (seen, cure string) {
 	return "packets are joined or split by " + strings.Join(found, ", "), strings.Join(cures, "; ")
 }
 
-// netfilter tells of a place whose packets do not pass the host's rules that those of the bare host pass.
+// netfilter reports a place whose packets avoid the host's rules that those of the bare host pass.
 func netfilter(f facts.Facts, s Subject) (seen, cure string) {
 	n := f.Netfilter
 	if !s.Aside || !n.Passed() {

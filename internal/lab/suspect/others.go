@@ -6,13 +6,14 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// others finds load that the lab did not make: what the host took, without what nodes and the lab's
-// own programs took and without what the idle host takes.
+// others reports load from processes that do not belong to the lab. It is the processor time of the
+// host, minus that of the nodes, of the lab's own programs, and of the idle host.
 //
-// Programs that run in a node were started by the lab's process and count both in the node's cgroup
-// and among its children that were waited for, so the larger of the two is what the lab took.
-// Interrupts are left out, as they serve the test, and what the kernel's threads do for disks and
-// packets is system time that nobody is charged with: there only user time tells.
+// Programs in a node were started by the lab's process. They count both in the node's cgroup and
+// among the lab's children that were waited for, so the larger of the two is the lab's time.
+// Interrupts are not counted, because they serve the test. The work of kernel threads for disks and
+// packets is system time that is attributed to no process. For tests that cause it, only user time
+// is compared.
 func others(t trial, c Context) (test.Label, bool) {
 	took := t.cpu.User + t.cpu.Nice
 	ours := t.self.User + max(t.children.User, t.cgroups.User)
@@ -31,11 +32,11 @@ func others(t trial, c Context) (test.Label, bool) {
 	}, rest > otherShare*total || rest > otherCores*t.took
 }
 
-// kernelIsOurs: system time of such tests is charged to the tasks that called the kernel.
+// kernelIsOurs reports whether the system time of such tests is attributed to the calling tasks.
 func kernelIsOurs(kind string) bool { return kind == cpu || kind == micro }
 
-// elsewhere finds traffic that went another way than it was meant to: none of the links that were
-// meant moved what the test did, and another one moved more than they.
+// elsewhere reports traffic over another interface than intended: none of the intended links
+// carried as much as the test moved, and another one carried more than they did.
 func elsewhere(t trial, c Context) (test.Label, bool) {
 	if len(c.Links) == 0 || c.Kind != network && c.Kind != capture && c.Kind != mpi {
 		return test.Label{}, false

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/lab/facts"
 )
 
-// untold is what is said of something that a host keeps to itself.
+// untold is the value of a fact that the host does not provide.
 const untold = "this host does not tell"
 
 func virtual(f facts.Facts, _ Subject) (seen, cure string) {
@@ -25,7 +25,8 @@ func virtual(f facts.Facts, _ Subject) (seen, cure string) {
 		"run the lab on the machine below, or take absolute figures as those of this virtual machine"
 }
 
-// governor wants all processors at a steady clock. Only cpufreq's "performance" does not follow the load.
+// governor checks that all processors have a steady clock. Only cpufreq's "performance" ignores the
+// load.
 func governor(f facts.Facts, _ Subject) (seen, cure string) {
 	var slow, all []string
 	for _, s := range f.Processors.Scaling {
@@ -45,7 +46,8 @@ func governor(f facts.Facts, _ Subject) (seen, cure string) {
 		"echo performance | tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor"
 }
 
-// turbo makes the clock depend on how many cores are busy and how warm they are.
+// turbo reports turbo mode, in which the clock depends on the number of busy cores and their
+// temperature.
 func turbo(f facts.Facts, _ Subject) (seen, cure string) {
 	switch t := f.Processors.Turbo; t {
 	case "":
@@ -61,8 +63,8 @@ func turbo(f facts.Facts, _ Subject) (seen, cure string) {
 	}
 }
 
-// smt matters where two tasks of a test run on threads of one core: because they are pinned so, or
-// because there are more of them than cores. To be pinned to all processors is not to be pinned.
+// smt reports that two tasks of a test may run on threads of one core, because they are pinned so,
+// or because there are more tasks than cores. Pinning to all processors does not count as pinning.
 func smt(f facts.Facts, s Subject) (seen, cure string) {
 	p := f.Processors
 	if len(p.Siblings) == 0 {
@@ -92,20 +94,20 @@ func smt(f facts.Facts, s Subject) (seen, cure string) {
 	return "there is a core for each task", ""
 }
 
-// pinned returns the processors that anything is pinned to.
+// pinned returns the processors that any place is pinned to.
 func pinned(pins [][]int) []int {
 	all := slices.Concat(pins...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// both returns what is in one list and in the other.
+// both returns the elements that are in both lists.
 func both(one, other []int) []int {
 	return slices.DeleteFunc(slices.Clone(one), func(n int) bool { return !slices.Contains(other, n) })
 }
 
-// clocksource wants a counter that is read without leaving the process, nor the virtual machine:
-// that of each architecture.
+// clocksource checks that the clock can be read without leaving the process or the virtual machine.
+// Each architecture has such a counter.
 func clocksource(f facts.Facts, _ Subject) (seen, cure string) {
 	good := []string{"tsc", "arch_sys_counter", "timebase", "tod", "riscv_clocksource", "stp"}
 	c := f.Clock
@@ -125,7 +127,7 @@ func clocksource(f facts.Facts, _ Subject) (seen, cure string) {
 		"or give the virtual machine one"
 }
 
-// list writes numbers as the kernel does.
+// list formats numbers as the kernel does.
 func list(n []int) string {
 	n = slices.Clone(n)
 	slices.Sort(n)

@@ -6,11 +6,11 @@ import (
 	"orrery/internal/lab/probe"
 )
 
-// restShare is how much of one processor nodes take that have come to rest.
+// restShare is the share of one processor that idle nodes may use.
 const restShare = 0.05
 
-// Restless says who uses the host while the lab does nothing; "": nobody. What its nodes and it
-// itself take is not counted.
+// Restless returns what uses the host while the lab is idle, or "" if nothing does. The lab itself
+// and its nodes do not count.
 func Restless(seconds []probe.Second) string {
 	t := sum(seconds)
 	total := t.cpu.Total()
@@ -27,7 +27,7 @@ func Restless(seconds []probe.Second) string {
 	return ""
 }
 
-// AtRest reports whether the nodes do nothing.
+// AtRest reports whether the nodes are idle.
 func AtRest(seconds []probe.Second) bool {
 	t := sum(seconds)
 	return t.cgroups.Total() <= restShare*t.took

@@ -1,12 +1,13 @@
-// Package suspect decides which figures are doubtful, and what to do about it. It is a function of
-// facts and seconds, and does nothing itself.
+// Package suspect decides which figures are doubtful, and what to do about it.
 //
-//	Host    what of a host is unfit for measuring at all: `orrery lab doctor`
-//	Before  what is known of a test in a place before it runs: labels on each of its rows
+// Its functions depend only on facts and seconds, and have no side effects.
+//
+//	Host    problems of a host for any measurement: `orrery lab doctor`
+//	Before  what is known about a test in a place before it runs: labels on each of its rows
 //	During  what the probes saw while a trial ran: labels on that trial
 //
-// Labels that only a test can know (a sender that was too slow, how it opened its file) are the
-// test's own. Both may tell of the same cause: labels of one name and one Where are one.
+// A test adds labels for what only the test can know (a slow sender, how it opened its file). Both
+// may report the same cause: labels with the same name and the same Where are one.
 package suspect
 
 import (
@@ -17,7 +18,7 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// The names of labels that are given here. Those of issue and report are fixed.
+// The names of the labels of this package. Those in the issue and in the report are fixed.
 const (
 	Governor    = "governor"
 	Turbo       = "turbo"
@@ -39,7 +40,7 @@ const (
 	Heat        = "heat"
 )
 
-// The kinds of tests that are told apart.
+// The kinds of tests that matter here.
 const (
 	capture = "capture"
 	network = "net"
@@ -49,32 +50,32 @@ const (
 	mpi     = "mpi"
 )
 
-// A Subject is a test in a place, as far as that makes facts matter.
+// A Subject holds what determines which facts matter to a test in a place.
 type Subject struct {
 	Kind   string // of the test, such as "capture"
-	Copies int    // that run at once; 0: one
-	Far    bool   // there is a second end on the same host
-	// Links are the interfaces of the host through which the traffic is to go. They are looked up
-	// among the facts, which must be collected while they are there.
+	Copies int    // number of concurrent copies; 0 means 1
+	Far    bool   // there is a far end on the same host
+	// Links are the interfaces of the host for the traffic. They are looked up in the facts, which
+	// must be collected while the interfaces exist.
 	Links  []string
-	Aside  bool    // its packets pass nothing of what those of the bare host pass there
-	Bridge bool    // the traffic crosses a bridge of the host; links that belong to one say so themselves
-	Pins   [][]int // processors that each of the places is pinned to; none: nothing is pinned
-	Rate   float64 // bit/s that UDP is to be received at; 0: not known, 1 Gb/s is assumed
-	Cached string  // why the host's memory is between the place and its disk; "": it is not
-	File   int64   // bytes of the file that disks are measured with; 0: not known
+	Aside  bool    // its packets avoid the rules that those of the bare host pass
+	Bridge bool    // the traffic crosses a bridge of the host; Links in a bridge imply it
+	Pins   [][]int // processors to which each place is pinned, or none
+	Rate   float64 // rate in bit/s at which UDP is received, or 0 if unknown, for which 1 Gb/s is assumed
+	Cached string  // why the host's memory is between the place and its disk, or ""
+	File   int64   // bytes of the file for measuring disks, or 0 if unknown
 }
 
 func (s Subject) copies() int { return max(s.Copies, 1) }
 
-// A view is one thing that may be wrong.
+// A view is one possible problem.
 type view struct {
 	name  string
-	kinds []string // of tests that it matters to; none: all
-	where string   // the figures that it concerns
-	// see returns what was seen, and the cure if that is not as it should be. The cure is "" if all is well.
+	kinds []string // kinds of tests to which it matters, or none for all
+	where string   // affected figures
+	// see returns what was found, and the cure, which is "" if there is no problem.
 	see func(facts.Facts, Subject) (seen, cure string)
-	// host: it can be said of a host without a test, too, under this title.
+	// host is the title of the fact for a host without a test, or "" if it needs a test.
 	host string
 }
 
@@ -100,7 +101,7 @@ func views() []view {
 
 func (v view) concerns(kind string) bool { return len(v.kinds) == 0 || slices.Contains(v.kinds, kind) }
 
-// Before returns the labels that a test in a place has whatever comes of it.
+// Before returns the labels that a test in a place has regardless of its trials.
 func Before(f facts.Facts, s Subject) []test.Label {
 	var labels []test.Label
 	for _, v := range views() {
@@ -114,8 +115,8 @@ func Before(f facts.Facts, s Subject) []test.Label {
 	return labels
 }
 
-// Host says how fit a host is to be measured on, in the words and levels of `orrery doctor`:
-// nothing here is needed, but what is not well will be a label.
+// Host returns how suitable a host is for measurements, in the form of `orrery doctor`. No fact is
+// required, but a problem will become a label.
 func Host(f facts.Facts) doctor.Facts {
 	var all doctor.Facts
 	for _, v := range views() {

@@ -7,8 +7,8 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// JSONLines reads what a program printed, an object on each line, and has each checked. The error
-// says in which line is what.
+// JSONLines decodes the output of a program, one JSON object per line, and calls check for each
+// object. Errors name the line.
 func JSONLines[T any](out []byte, check func(T) error) error {
 	for n, text := range bytes.Split(out, []byte("\n")) {
 		if len(bytes.TrimSpace(text)) == 0 {

@@ -8,8 +8,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// Known runs a program in a place and gives what a pattern finds in what it prints: it is then the
-// program that is meant. The cure says what the layer must have.
+// Known runs a program in a place and returns the submatches of pattern in its output. It returns
+// an error if the program cannot be run or the pattern does not match, which means that it is
+// another program than expected. The cure says what the layer must contain.
 func Known(ctx context.Context, p *place.Place, pattern *regexp.Regexp, cure, program string,
 	args ...string) ([]string, error) {
 	out, err := p.Output(ctx, program, args...)
@@ -26,7 +27,7 @@ func Known(ctx context.Context, p *place.Place, pattern *regexp.Regexp, cure, pr
 	return found, nil
 }
 
-// NeedFar sees that the trial has a far end that can be reached.
+// NeedFar returns an error unless the trial has a far end with a valid address.
 func (t *Trial) NeedFar() error {
 	if t.Far == nil || !t.Far.Address.IsValid() {
 		return problem.New(problem.Unable, "there is no far end").At(t.Near.Name)

@@ -9,16 +9,17 @@ import (
 	"orrery/internal/lab/place"
 )
 
-// A Span is when a measured command ran.
+// A Span is the time from the start to the end of a measured command.
 type Span struct{ Began, Ended time.Time }
 
-// Measure runs a program of the layer in the near place. It is there and waits before the trial
-// comes to the barrier, so that all copies begin within a millisecond or two.
+// Measure runs a program of the layer in the near place. The command is started before the trial
+// reaches the barrier and then waits, so that all copies begin within a millisecond or two.
 func (t *Trial) Measure(ctx context.Context, program string, args ...string) (out []byte, span Span, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	gate, open := io.Pipe()
-	// A command that is ended while it waits is waited for until its input has ended, too.
+	// Close the input: a command that is cancelled while it waits ends only when its input has
+	// ended.
 	defer context.AfterFunc(ctx, func() { _ = open.Close() })()
 	ready := make(chan struct{})
 	done := make(chan error, 1)
@@ -28,7 +29,7 @@ func (t *Trial) Measure(ctx context.Context, program string, args ...string) (ou
 		var err error
 		out, err = host.Output(ctx, t.Near, host.Command{Args: command, Stdin: gate, Stderr: &signal{ready: ready}},
 			place.Most)
-		_ = gate.Close() // whoever writes to it does not wait
+		_ = gate.Close() // so that a writer does not block
 		done <- err
 	}()
 	select {
@@ -49,8 +50,8 @@ func (t *Trial) Measure(ctx context.Context, program string, args ...string) (ou
 	return out, span, err
 }
 
-// signal says when something is written for the first time, and lets all of it go: a RunError keeps
-// the end of it.
+// signal closes ready at the first write and discards all data. RunError keeps the end of the
+// output.
 type signal struct {
 	ready chan struct{}
 	said  bool
@@ -64,7 +65,7 @@ func (s *signal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Record measures a program, and keeps what it printed in the bundle.
+// Record measures a program and stores its output in the bundle.
 func (t *Trial) Record(ctx context.Context, file, program string, args ...string) ([]byte, error) {
 	out, _, err := t.Measure(ctx, program, args...)
 	if keep := t.Keep(file, out); keep != nil {

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/lab/place"
 )
 
-// slow is a place where commands come up only after a minute.
+// slow is a place where commands take a minute to start.
 type slow struct{ host.Local }
 
 func (s slow) Run(ctx context.Context, c host.Command) error {
@@ -18,8 +18,8 @@ func (s slow) Run(ctx context.Context, c host.Command) error {
 	return s.Local.Run(ctx, c)
 }
 
-// TestMeasureEnds: a trial that is ended before its command is ready, or while it waits for others,
-// ends at once.
+// TestMeasureEnds: a trial that is cancelled before its command is ready, or at the barrier, ends
+// at once.
 func TestMeasureEnds(t *testing.T) {
 	for name, runner := range map[string]host.Runner{"before it is ready": slow{}, "at the barrier": host.Local{}} {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

@@ -9,11 +9,11 @@ import (
 	"orrery/internal/problem"
 )
 
-// Wrong takes a mistake in the options of a test. What it says begins with the key.
+// Wrong reports a mistake in the options of a test. The message begins with the option's key.
 type Wrong = func(cure, format string, args ...any)
 
-// Read has decode put the options of an experiment's file over the defaults, and check find all
-// mistakes in them.
+// Read calls decode to overwrite the default options with those of an experiment's file, then check
+// to report all mistakes in them.
 func Read(decode func(options any) error, options any, check func(Wrong)) error {
 	if err := decode(options); err != nil {
 		return err
@@ -25,7 +25,7 @@ func Read(decode func(options any) error, options any, check func(Wrong)) error 
 	return all.OrNil()
 }
 
-// Twice finds words that are there twice.
+// Twice reports words that are listed more than once.
 func Twice[T comparable](key string, words []T, wrong Wrong) {
 	for i, w := range words {
 		if slices.Contains(words[:i], w) {
@@ -37,7 +37,7 @@ func Twice[T comparable](key string, words []T, wrong Wrong) {
 // A Rate is in bit/s, written as "100Mbit/s" or as a number.
 type Rate float64
 
-// UnmarshalText reads a rate.
+// UnmarshalText parses a rate.
 func (r *Rate) UnmarshalText(text []byte) error {
 	n, factor, err := scaled(string(text), []unit{{"Gbit/s", 1e9}, {"Mbit/s", 1e6}, {"kbit/s", 1e3}, {"bit/s", 1}})
 	if err != nil || !(n >= 0 && n*factor < 1e15) {
@@ -48,8 +48,8 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Bytes is a size, written as "4KiB", "1MiB", "2GiB" or a number. Figures have it in the short form
-// of fio and of the papers: 4k, 1M.
+// Bytes is a size, written as "4KiB", "1MiB", "2GiB" or a number. The names of figures use the
+// short form of fio and of the papers: 4k, 1M.
 type Bytes int64
 
 var (
@@ -57,7 +57,7 @@ var (
 	shortUnits = []unit{{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"k", 1 << 10}}
 )
 
-// UnmarshalText reads a size.
+// UnmarshalText parses a size.
 func (b *Bytes) UnmarshalText(text []byte) error {
 	n, factor, err := scaled(string(text), slices.Concat(longUnits, shortUnits))
 	if err != nil || n != math.Trunc(n) || n < 1 || n*factor > 1<<60 {
@@ -83,7 +83,7 @@ type unit struct {
 	size float64
 }
 
-// scaled reads a number with one of some units, or with none.
+// scaled parses a number followed by one of the units or by none.
 func scaled(text string, units []unit) (n, factor float64, err error) {
 	number, factor := strings.TrimSpace(text), 1.0
 	for _, u := range units {

@@ -20,7 +20,7 @@ import (
 	"orrery/internal/lab/spead"
 )
 
-// A program runs at one end, and gives lines.
+// A program is a process at one end that writes lines.
 type program struct {
 	*exec.Cmd
 	in    io.WriteCloser
@@ -57,7 +57,7 @@ func (p *program) end() {
 	_ = p.Wait()
 }
 
-// A sender sends to whatever listens.
+// A sender sends to any receiver.
 type sender struct {
 	*program
 	length time.Duration
@@ -71,14 +71,14 @@ func newSender(_ context.Context, o options) (*sender, error) {
 
 func (s *sender) close() { s.end() }
 
-// A receiver listens before a trial, and tells after it how many heaps it has got.
+// A receiver listens before a trial, and reports afterwards how many heaps it received.
 type receiver interface {
 	listen() error
 	heaps() (uint64, error)
 	close()
 }
 
-// trial returns the trials of a search with one receiver.
+// trial returns a search.Trial that uses one receiver.
 func (s *sender) trial(r receiver) search.Trial {
 	return func(ctx context.Context, rate float64) (search.Outcome, error) {
 		if err := errors.Join(ctx.Err(), r.listen()); err != nil {
@@ -103,7 +103,7 @@ func (s *sender) trial(r receiver) search.Trial {
 	}
 }
 
-// A session is Orrery's receiver as the lab uses it: one process for all trials.
+// A session is Orrery's receiver as used by the lab: one process for all trials.
 type session struct {
 	options
 	*program
@@ -118,7 +118,7 @@ func (s *session) listen() (err error) {
 		if err != nil {
 			return err
 		}
-		s.lines.Scan() // it listens
+		s.lines.Scan() // wait until it listens
 	}
 	return s.ask("begin\n", &spead.Ready{})
 }
@@ -166,7 +166,7 @@ func (o *once) listen() (err error) {
 	for range 200 {
 		table, err := exec.Command("ip", "netns", "exec", o.namespace, "ss", "-lunH", "sport = :"+port).Output()
 		if err != nil || len(table) > 0 {
-			time.Sleep(30 * time.Millisecond) // its threads are there as well
+			time.Sleep(30 * time.Millisecond) // its threads are also ready
 			return err
 		}
 		time.Sleep(5 * time.Millisecond)

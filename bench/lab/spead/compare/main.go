@@ -1,6 +1,5 @@
-// Command compare measures, over a veth into a network namespace, SPEAD receivers against each
-// other and searches against each other. It prints a line of JSON for each result.
-// bench/lab/spead/run calls it.
+// Command compare compares SPEAD receivers, and searches, over a veth into a network namespace. It
+// prints a line of JSON for each result. bench/lab/spead/run calls it.
 package main
 
 import (
@@ -17,7 +16,7 @@ import (
 	"orrery/internal/lab/search"
 )
 
-// options are the command line.
+// options holds the command line.
 type options struct {
 	orrery, spead2 string
 	namespace      string
@@ -55,13 +54,13 @@ func main() {
 func say(result map[string]any) {
 	line, err := json.Marshal(result)
 	if err != nil {
-		panic(err) // they are numbers and words
+		panic(err) // all values are numbers and strings
 	}
 	fmt.Println(string(line))
 }
 
-// receivers searches for the lossless rate of each receiver, next to one another, in an order that
-// is turned round each time.
+// receivers searches for the lossless rate of each receiver in turn, in an order that is reversed
+// each time.
 func receivers(ctx context.Context, o options) error {
 	s, err := newSender(ctx, o)
 	if err != nil {
@@ -81,7 +80,7 @@ func receivers(ctx context.Context, o options) error {
 			}
 			k := kinds[i]
 			found, err := search.MLR(ctx, search.Options{Start: start[k]}, s.trial(k))
-			k.close() // the port is the next one's
+			k.close() // the next one needs the port
 			if err != nil {
 				say(map[string]any{"part": "receivers", "round": round, "receiver": fmt.Sprint(k), "failed": err.Error()})
 				continue
@@ -94,8 +93,8 @@ func receivers(ctx context.Context, o options) error {
 	return nil
 }
 
-// accuracy tells what the sender reached of the rate that was asked for, with and without a
-// receiver that takes processor time.
+// accuracy reports how much of the requested rate the sender reaches, with and without a receiver
+// that uses processor time.
 func accuracy(ctx context.Context, o options) error {
 	s, err := newSender(ctx, o)
 	if err != nil {
@@ -117,12 +116,12 @@ func accuracy(ctx context.Context, o options) error {
 	return nil
 }
 
-// starts are where both searches begin, as parts of the lossless rate that a search before has
-// found. 0: the goodput of a full blast, which may be below the lossless rate, because a receiver
-// that drowns gets less done: stepping down finds nothing above its start.
+// starts are where both searches begin, relative to the lossless rate from an earlier search. 0
+// would mean the goodput of a full blast. That may be below the lossless rate, because an
+// overloaded receiver receives less, and stepping down finds nothing above its start.
 var starts = [...]float64{1.25, 1.5, 2}
 
-// searches does both searches from the same start, next to one another.
+// searches runs both searches from the same start, one after the other.
 func searches(ctx context.Context, o options) error {
 	s, err := newSender(ctx, o)
 	if err != nil {
@@ -158,7 +157,7 @@ func searches(ctx context.Context, o options) error {
 	return ctx.Err()
 }
 
-// one does one search.
+// one runs one search.
 func one(ctx context.Context, way string, start float64, trial search.Trial, result map[string]any) {
 	var found search.Result
 	var err error

@@ -12,12 +12,12 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// samplesHead are the columns of samples.csv.
+// samplesHead holds the columns of samples.csv.
 var samplesHead = []string{"test", "figure", "unit", "setting", "round", "instance", "slot", "copy", "began", "value",
 	"labels", "error"}
 
-// Samples writes samples.csv: a row for each measured number, round by round, in the unit of its
-// figure. Round 0 is the rehearsal, which is in no other table. A trial that failed has one row
+// Samples writes samples.csv with a row for each measured number, round by round, in the unit of
+// its figure. Round 0 is the rehearsal, which no other table contains. A failed trial has one row
 // with the reason and no figure.
 func Samples(w io.Writer, tests []bundle.Test, trials []bundle.Trial) error {
 	out := csv.NewWriter(w)
@@ -31,7 +31,7 @@ func Samples(w io.Writer, tests []bundle.Test, trials []bundle.Trial) error {
 		}
 	}
 	for _, t := range trials {
-		rows := [][2]string{{"", ""}} // figure, value
+		rows := [][2]string{{"", ""}} // figure and value
 		if t.Error == "" {
 			rows = rows[:0]
 			for _, s := range t.Samples {
@@ -61,7 +61,8 @@ func sampleRecord(t *bundle.Trial, figure, unit, value string) []string {
 		strconv.Itoa(t.Copy), t.Began.UTC().Format(time.RFC3339Nano), value, Told(strings.Join(labels, "; ")), Told(reason)}
 }
 
-// Told keeps a spreadsheet from taking words for a formula, as OWASP advises ("CSV Injection").
+// Told prevents spreadsheets from interpreting a text as a formula, as OWASP advises ("CSV
+// Injection").
 func Told(words string) string {
 	if words != "" && strings.ContainsRune("=+-@\t\r", rune(words[0])) {
 		return "'" + words
@@ -69,7 +70,7 @@ func Told(words string) string {
 	return words
 }
 
-// Exact returns all digits, or nothing.
+// Exact returns a number with all digits, or "" if it is missing or infinite.
 func Exact(n float64) string {
 	if !quantity.Number(n).Is() {
 		return ""

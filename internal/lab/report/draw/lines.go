@@ -15,14 +15,15 @@ type Chart struct {
 	Plot template.HTML
 }
 
-// A Line is what a plot shows of one setting.
+// A Line holds the values of one setting in a plot.
 type Line struct {
 	Name  string
 	Spots []Spot
 }
 
-// Multiples draws lines over the same axes, each in a chart of its own, with the one called behind
-// in grey behind the others. What they are of is said by what and the name of each.
+// Multiples draws each line in a separate chart with the same axes. The line called behind appears
+// in grey in the charts of the others. The label of each chart is made of what and the name of the
+// line.
 func (p *XY) Multiples(what, figure, unit string, lines []Line, behind string) (charts []Chart) {
 	var values []float64
 	var grey []Spot
@@ -48,7 +49,7 @@ func (p *XY) Multiples(what, figure, unit string, lines []Line, behind string) (
 
 // OverTime draws one figure over the time of a trial in all settings, with bare behind the others.
 func OverTime(settings []trace.Over, bare string) []Chart {
-	const seen = 300 // more spots are not seen
+	const seen = 300 // more spots cannot be distinguished
 	var lines []Line
 	end := 0.0
 	for _, o := range settings {
@@ -73,7 +74,7 @@ func spots(o trace.Over) (all []Spot) {
 	return all
 }
 
-// merged is one spot for several that follow one another: their mean, and the least and the most of all.
+// merged combines consecutive spots into one, with their mean, minimum and maximum.
 func merged(all []Spot) Spot {
 	one := Spot{X: all[len(all)-1].X, Low: all[0].Low, High: all[0].High}
 	for _, s := range all {
@@ -83,7 +84,7 @@ func merged(all []Spot) Spot {
 	return one
 }
 
-// short is a scale with as few digits as an axis needs.
+// short returns a scale with only as many digits as an axis needs.
 func short(figure, unit string, values []float64) quantity.Scale {
 	s := quantity.ScaleOfFigure(figure, unit, slices.Clone(values))
 	largest := 0.0

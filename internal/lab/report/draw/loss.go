@@ -8,9 +8,9 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// Loss draws what share was lost, Y, at which rate, X, up to the fastest, with the points of bare
-// behind those of another setting. Loss is drawn by its square root: a capture is spoilt by far
-// less than half.
+// Loss draws the lost share (Y) at each rate (X) up to the fastest, with the points of bare behind
+// those of another setting. The Y axis is the square root of the loss, because even a small loss
+// spoils a capture.
 func Loss(name string, points, behind []Spot, fastest float64) template.HTML {
 	const upper, lower = 8, 128
 	d := &Drawing{Height: 150}

@@ -8,17 +8,17 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// A Ruler maps ratios to places across a drawing, by their logarithm: half as much is as far from 1
-// as twice as much.
+// A Ruler maps the logarithm of a ratio to a position across a drawing: half as much is as far from
+// 1 as twice as much.
 type Ruler struct{ low, high float64 } // logarithms
 
-// edge is the room left and right, in per cent.
+// edge is the margin on the left and on the right, in per cent.
 const edge = 2.0
 
-// NewRuler covers ±8 %, and grows with what it takes in.
+// NewRuler returns a ruler for ±8 %. Take extends it.
 func NewRuler() *Ruler { return &Ruler{math.Log(0.92), math.Log(1.08)} }
 
-// Take makes room for ratios.
+// Take extends the ruler to cover ratios.
 func (r *Ruler) Take(all ...float64) {
 	for _, n := range all {
 		if n > 0 {
@@ -28,13 +28,13 @@ func (r *Ruler) Take(all ...float64) {
 	}
 }
 
-// At returns the place of a ratio, from 0 to 100.
+// At returns the position of a ratio, from 0 to 100.
 func (r *Ruler) At(ratio float64) float64 {
 	x := (math.Log(max(ratio, 1e-9)) - r.low) / (r.high - r.low)
 	return edge + (100-2*edge)*min(1, max(0, x))
 }
 
-// Ticks are ratios worth a line, far enough from each other for their text.
+// Ticks returns the ratios that have a line, with enough space between them for their texts.
 func (r *Ruler) Ticks() (all []float64) {
 	const apart = 11
 	for _, t := range []float64{1, 0.95, 1.05, 0.9, 1.1, 0.8, 1.25, 0.5, 2, 0.25, 4, 0.1, 10, 0.01, 100, 0.7, 1.5, 3,
@@ -53,8 +53,8 @@ func (r *Ruler) Ticks() (all []float64) {
 	return all
 }
 
-// Axis draws the ticks' text. What is minor is left out where the plot is narrow: then only equal
-// and the outermost ticks have room.
+// Axis draws the texts of the ticks. The class minor hides those that do not fit in a narrow plot,
+// where only equal and the outermost ticks have space.
 func (r *Ruler) Axis() template.HTML {
 	d := &Drawing{Height: 18}
 	major := r.major()
@@ -68,9 +68,9 @@ func (r *Ruler) Axis() template.HTML {
 	return d.SVG("")
 }
 
-// major are the ticks for which a narrow plot has room.
+// major returns the ticks that have space in a narrow plot.
 func (r *Ruler) major() (all []float64) {
-	const apart = 28 // per cent of its width
+	const apart = 28 // per cent of the width
 	ticks := r.Ticks()
 	slices.Sort(ticks)
 	if len(ticks) == 0 {
@@ -85,7 +85,7 @@ func (r *Ruler) major() (all []float64) {
 	return all
 }
 
-// tick writes a ratio short: equal, −25 %, × 4.
+// tick formats a ratio for a tick: equal, −25 %, × 4.
 func tick(ratio float64) string {
 	switch {
 	case ratio == 1:

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAxis: the texts of an axis do not overlap in a plot as narrow as that of a comparison: 12
-// rem, of which a letter takes about half of one.
+// TestAxis: the texts of an axis do not overlap in a plot as narrow as that of a comparison, which
+// is 12 rem. A letter takes about half a rem.
 func TestAxis(t *testing.T) {
 	for _, reach := range [][2]float64{{0.7, 4}, {0.94, 1.05}, {0.99, 1.5}, {0.01, 1.02}, {0.5, 1.08}, {0.9, 30}} {
 		r := NewRuler()

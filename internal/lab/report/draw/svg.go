@@ -1,5 +1,7 @@
-// Package draw draws the SVG of the lab's pages. Colours come from the classes of page.css, so that
-// a drawing follows the reader's light or dark scheme and the printer.
+// Package draw draws the SVG of the lab's pages.
+//
+// Colours come from the classes of page.css, so that a drawing follows the reader's light or dark
+// scheme and the printer.
 package draw
 
 import (
@@ -9,8 +11,8 @@ import (
 	"strings"
 )
 
-// A Drawing is an SVG. Positions across are percentages of its width, so that it fits any screen
-// and its text keeps its size; positions down are pixels. Colours come from the classes.
+// A Drawing is an SVG image. Horizontal positions are percentages of its width, so that it fits any
+// screen and its text keeps its size. Vertical positions are pixels. Colours come from CSS classes.
 type Drawing struct {
 	body   strings.Builder
 	Height float64
@@ -27,7 +29,7 @@ func (d *Drawing) Line(class string, x1, y1, x2, y2 float64) {
 	fmt.Fprintf(&d.body, `<line class="%s" x1="%.2f%%" y1="%.1f" x2="%.2f%%" y2="%.1f"/>`, class, x1, y1, x2, y2)
 }
 
-// Dot draws a circle. A shape tells what its colour tells, too: round, a square, or a ring.
+// Dot draws a circle. Shapes (disc, square or ring) show the same as the colours.
 func (d *Drawing) Dot(class string, x, y, radius float64) {
 	fmt.Fprintf(&d.body, `<circle class="%s" cx="%.2f%%" cy="%.1f" r="%.1f"/>`, class, x, y, radius)
 }
@@ -38,21 +40,21 @@ func (d *Drawing) Square(class string, x, y, radius float64) {
 		x, y, class, -radius, -radius, 2*radius, 2*radius)
 }
 
-// Text writes words.
+// Text draws a text.
 func (d *Drawing) Text(class, anchor string, x, y float64, text string) {
 	fmt.Fprintf(&d.body, `<text class="%s" text-anchor="%s" x="%.2f%%" y="%.1f">%s</text>`, class, anchor, x, y,
 		html.EscapeString(text))
 }
 
-// Path draws connected points; unlike the rest, both their coordinates are from 0 to 100, over the
-// height between top and bottom.
+// Path draws connected points between top and bottom. Unlike in the other methods, both coordinates
+// are from 0 to 100.
 func (d *Drawing) Path(class, commands string, top, bottom float64) {
 	fmt.Fprintf(&d.body, `<svg x="0" y="%.1f" width="100%%" height="%.1f" viewBox="0 0 100 100" preserveAspectRatio="none"><path class="%s" d="%s"/></svg>`,
 		top, bottom-top, class, commands)
 }
 
-// SVG returns the element. What it shows is told by the label; with none it is decoration beside
-// the same in words.
+// SVG returns the element. The label describes the drawing for screen readers. Without a label, the
+// drawing is hidden from them, because the page has the same information as text.
 func (d *Drawing) SVG(label string) template.HTML {
 	told := `aria-hidden="true"`
 	if label != "" {

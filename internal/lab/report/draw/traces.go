@@ -10,8 +10,8 @@ import (
 	"orrery/internal/lab/report/trace"
 )
 
-// plotTrace draws a trace: a line for the mean of each bin, and an area up to the largest second in
-// it. How high it goes stands in its caption.
+// plotTrace draws a trace: a line for the mean of each bin and an area up to its maximum. The
+// caption has the overall maximum.
 func plotTrace(t trace.Trace) template.HTML {
 	end := t.Points[len(t.Points)-1].At
 	s := scaleOfTrace(t)
@@ -24,7 +24,7 @@ func plotTrace(t trace.Trace) template.HTML {
 		if i%2 == 1 {
 			d.Rect("band", left, upper-12, right, lower)
 		}
-		if right-left > 1.6*float64(len(b.Name)) { // a small letter is about that share of a narrow chart
+		if right-left > 1.6*float64(len(b.Name)) { // approximate width of a small letter in a narrow chart
 			d.Text("tick", "middle", (left+right)/2, upper-3, b.Name)
 		}
 	}
@@ -57,7 +57,7 @@ func scaleOfTrace(t trace.Trace) quantity.Scale {
 	return quantity.ScaleOf(t.Unit, []float64{t.Most()})
 }
 
-// Traces draws what was recorded each second, with how high they go.
+// Traces draws what was recorded each second, with the maximum in each caption.
 func Traces(all []trace.Trace) (charts []Chart) {
 	for _, t := range all {
 		charts = append(charts, Chart{t.Name + ", at most " + scaleOfTrace(t).Value(t.Most()), plotTrace(t)})

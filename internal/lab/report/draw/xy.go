@@ -7,24 +7,24 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// A Spot is what a plot shows of one value: where it is across, how high, and its interval; low and
-// high may be the same.
+// A Spot is one value in a plot: its position, its height, and its interval. Low and High may be
+// equal.
 type Spot struct{ X, Y, Low, High float64 }
 
-// A Mark stands below a plot.
+// A Mark is a text below a plot.
 type Mark struct {
 	X    float64
 	Text string
 }
 
-// An XY is a plot that has lines over the same two axes: its own, and in grey behind it that of bare.
+// An XY is a plot of a line with, in grey behind it, that of bare.
 type XY struct {
-	Left, Right, Bottom, Top float64 // what the axes reach
+	Left, Right, Bottom, Top float64 // range of the axes
 	Scale                    quantity.Scale
 	Marks                    []Mark
 }
 
-// Reach makes room for spots, upwards and, unless the axis begins at 0, downwards.
+// Reach extends the axes to include spots.
 func (p *XY) Reach(all []Spot) {
 	for _, s := range all {
 		p.Left, p.Right = min(p.Left, s.X), max(p.Right, s.X)
@@ -32,9 +32,9 @@ func (p *XY) Reach(all []Spot) {
 	}
 }
 
-// SVG draws the lines. What it says, its label says, too.
+// SVG draws the lines. The label describes the plot for screen readers.
 func (p *XY) SVG(label string, own, behind []Spot) template.HTML {
-	const first, last, upper, lower = 17.0, 97.0, 8.0, 116.0 // per cent, and pixels
+	const first, last, upper, lower = 17.0, 97.0, 8.0, 116.0 // per cent (first, last) and pixels (upper, lower)
 	d := &Drawing{Height: 138}
 	at := func(x float64) float64 {
 		if p.Right == p.Left {
@@ -48,7 +48,7 @@ func (p *XY) SVG(label string, own, behind []Spot) template.HTML {
 		}
 		return lower - (lower-upper)*(y-p.Bottom)/(p.Top-p.Bottom)
 	}
-	step := RoundStep((p.Top-p.Bottom)*p.Scale.Factor) / p.Scale.Factor // round in the unit that is shown
+	step := RoundStep((p.Top-p.Bottom)*p.Scale.Factor) / p.Scale.Factor // round in the displayed unit
 	for _, y := range Steps(p.Bottom, p.Top, step) {
 		d.Line("grid", first, up(y), last, up(y))
 		d.Text("tick", "end", first-1, up(y)+4, p.Scale.Value(y))
@@ -75,7 +75,7 @@ func (p *XY) SVG(label string, own, behind []Spot) template.HTML {
 	return d.SVG(label)
 }
 
-// Thinned keeps so many marks of an axis that their texts have room.
+// Thinned removes marks of an axis so that the texts of the others have space.
 func Thinned(all []Mark) []Mark {
 	const room = 7
 	if len(all) <= room {
@@ -89,8 +89,8 @@ func Thinned(all []Mark) []Mark {
 	return kept
 }
 
-// Steps are the multiples of a step from one value to another, at most a few, whatever the values:
-// they may come from a stranger's bundle.
+// Steps returns the multiples of a step between two values. It returns only a few for any values,
+// because they may come from an untrusted bundle.
 func Steps(from, to, step float64) (all []float64) {
 	const most = 12
 	first := math.Ceil(from / step)
@@ -102,7 +102,7 @@ func Steps(from, to, step float64) (all []float64) {
 	return all
 }
 
-// RoundStep is 1, 2 or 5 times a power of ten, so that two to four steps are there up to the most.
+// RoundStep returns 1, 2 or 5 times a power of ten, so that most is two to four steps.
 func RoundStep(most float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(most/2)))
 	for _, times := range []float64{5, 2} {

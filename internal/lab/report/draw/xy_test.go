@@ -10,7 +10,7 @@ import (
 	"orrery/internal/lab/report/quantity"
 )
 
-// TestSteps: an axis has a few steps, all of them between its ends, whatever the ends are.
+// TestSteps: an axis has a few steps, all of them between its ends, for any ends.
 func TestSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from, reach := rapid.Float64().Draw(t, "from"), rapid.Float64Min(0).Draw(t, "reach")
@@ -26,7 +26,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestFlat: a plot of one value, and one of the same value many times, has its spots within it.
+// TestFlat: spots are within the plot even if there is only one value, or if all values are equal.
 func TestFlat(t *testing.T) {
 	for _, line := range [][]Spot{{{3, 5, 5, 5}}, {{0, 1e18, 1e18, 1e18}, {1, 1e18, 1e18, 1e18 + 128}},
 		{{0, 0, 0, 0}, {1, 0, 0, 0}}} {
@@ -39,7 +39,7 @@ func TestFlat(t *testing.T) {
 	}
 }
 
-// TestThinned: an axis keeps marks that have room, the first among them.
+// TestThinned: an axis keeps the marks that have space, including the first.
 func TestThinned(t *testing.T) {
 	var all []Mark
 	for i := range 27 {

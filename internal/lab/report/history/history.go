@@ -23,27 +23,27 @@ import (
 //go:embed history.html.tmpl
 var pageText string
 
-// A History is what several runs measured, one after another: of the bare host its values, and of
-// each setting what it was of bare in the same run. It judges nothing: whether two runs differ,
-// Compare says.
+// A History holds the results of several runs over time: the values of the bare host, and the
+// ratios of each setting to bare in the same run. It has no verdicts. Use report.Compare to find
+// out whether two runs differ.
 type History struct {
 	Runs  []bundle.Head `json:"runs"`
 	Rows  []*Past       `json:"rows"`
-	Notes []string      `json:"notes,omitempty"` // why to be careful
+	Notes []string      `json:"notes,omitempty"` // reasons for caution
 }
 
-// A Past is one figure in one setting, run by run.
+// A Past holds the values of one figure in one setting for each run.
 type Past struct {
 	Test    string      `json:"test"`
 	Figure  string      `json:"figure"`
 	Setting string      `json:"setting"`
-	Unit    string      `json:"unit"` // "": values are ratios to bare
+	Unit    string      `json:"unit"` // or "" if the values are ratios to bare
 	Better  test.Better `json:"better"`
 	Way     string      `json:"-"`
-	Points  []PastPoint `json:"points"` // of the runs that have it
+	Points  []PastPoint `json:"points"` // only runs that have a value
 }
 
-// A PastPoint is what one run has.
+// A PastPoint is the value of one run.
 type PastPoint struct {
 	Run   int     `json:"run"` // from 0
 	Value float64 `json:"value"`
@@ -51,7 +51,7 @@ type PastPoint struct {
 	High  float64 `json:"high"`
 }
 
-// New puts reports together in the order in which they are given. It is pure.
+// New creates the history of reports in the given order. It is pure.
 func New(reports []*report.Report) *History {
 	h := &History{}
 	rows := map[[3]string]*Past{}
@@ -77,8 +77,8 @@ func New(reports []*report.Report) *History {
 	return h
 }
 
-// past is what a run has of a cell: of bare the value, of others the ratio. What is not measurable
-// now has none.
+// past returns the point of a cell: the value for bare, and the ratio for other settings. ok is
+// false if there is no value, or if it is not measurable now.
 func past(f *report.Figure, c *report.Cell) (p PastPoint, unit string, ok bool) {
 	if c.Again != "" || c.Summary == nil {
 		return p, "", false
@@ -94,7 +94,7 @@ func past(f *report.Figure, c *report.Cell) (p PastPoint, unit string, ok bool) 
 	return PastPoint{Value: x.Value, Low: x.Low, High: x.High}, "", true
 }
 
-// careful notes in what the runs were not the same.
+// careful adds notes about differences between the runs.
 func (h *History) careful() {
 	differ := func(what string, of func(bundle.Head) string) {
 		var all []string
@@ -112,7 +112,7 @@ func (h *History) careful() {
 	differ("versions of Orrery", func(r bundle.Head) string { return r.Orrery })
 }
 
-// scale is that of all values of a row.
+// scale returns the scale of all values of a row.
 func (p *Past) scale() quantity.Scale {
 	var all []float64
 	for _, point := range p.Points {
@@ -133,13 +133,13 @@ func scaled(all []float64, by float64) []float64 {
 	return all
 }
 
-// ends are the least and the greatest value.
+// ends returns the lowest and the highest value.
 func (p *Past) ends() (least, greatest float64) {
 	by := func(a, b PastPoint) int { return cmp.Compare(a.Value, b.Value) }
 	return slices.MinFunc(p.Points, by).Value, slices.MaxFunc(p.Points, by).Value
 }
 
-// table has a row for each figure and setting, with a line that can be seen in a terminal.
+// table writes a row for each figure and setting, with a bar chart of characters.
 func (h *History) table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\truns\tleast\tgreatest\tlast\trun by run")
@@ -153,7 +153,7 @@ func (h *History) table(w io.Writer) error {
 	return t.Flush()
 }
 
-// bars draws a row with block letters, a space for a run that does not have it.
+// bars draws a row with block characters, and a space for each run without a value.
 func (p *Past) bars(runs int) string {
 	blocks := []rune("▁▂▃▄▅▆▇█")
 	least, greatest := p.ends()
@@ -180,14 +180,14 @@ func (h *History) Text(w io.Writer) error {
 	return err
 }
 
-// JSON writes it for programs.
+// JSON writes the history for programs.
 func (h *History) JSON(w io.Writer) error {
 	out := json.NewEncoder(w)
 	out.SetIndent("", " ")
 	return out.Encode(h)
 }
 
-// HTML writes it as one file, like that of a report.
+// HTML writes the history as one file, like that of a report.
 func (h *History) HTML(w io.Writer) error {
 	t, err := template.New("history").Parse(pageText)
 	if err != nil {
@@ -201,7 +201,7 @@ func (h *History) HTML(w io.Writer) error {
 	return err
 }
 
-// A page is what the template shows besides the history itself.
+// A page holds the data of the template.
 type page struct {
 	*History
 	Style  template.CSS
@@ -221,7 +221,7 @@ type group struct {
 
 func (h *History) laid() *page {
 	p := &page{History: h, Style: report.Style()}
-	order := map[string]int{} // of tests
+	order := map[string]int{} // order of the tests
 	for _, row := range h.Rows {
 		if _, known := order[row.Test]; !known {
 			order[row.Test] = len(order)
@@ -237,12 +237,12 @@ func (h *History) laid() *page {
 		}
 		p.Groups[n].Charts = append(p.Groups[n].Charts, chart{name, h.plot(row)})
 	}
-	// A row that only later runs have stands at the end: it is put beside the others of its figure.
+	// Place a row that only later runs have next to the other rows of its test.
 	slices.SortStableFunc(p.Groups, func(a, b group) int { return order[a.Test] - order[b.Test] })
 	return p
 }
 
-// plot draws a row: each run as far from the next one, whenever it was.
+// plot draws a row. The distance between runs is constant, whatever the time between them.
 func (h *History) plot(row *Past) template.HTML {
 	line := make([]draw.Spot, len(row.Points))
 	for i, p := range row.Points {
@@ -251,7 +251,7 @@ func (h *History) plot(row *Past) template.HTML {
 	plot := draw.XY{Right: float64(len(h.Runs) - 1), Bottom: row.Points[0].Low, Top: row.Points[0].High,
 		Scale: row.scale()}
 	plot.Reach(line)
-	if row.Setting != experiment.Bare { // equal is always seen
+	if row.Setting != experiment.Bare { // the axis always includes 1
 		plot.Bottom, plot.Top = min(plot.Bottom, 0.95), max(plot.Top, 1.05)
 	}
 	for i, r := range h.Runs {

@@ -20,11 +20,11 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// look is a directory into which the page is written, to be looked at in a browser.
+// look is a directory for the page, to view it in a browser.
 var look = flag.String("look", "", "write the page into this directory")
 
-// runs are runs of which each is slower in veth than the one before; others used the host in the
-// fourth, and the last has one test more.
+// runs returns runs in which veth is slower each time. In the fourth, other processes used the
+// host. The last run has an additional test.
 func runs() (all []*report.Report) {
 	for n := range 6 {
 		head := bundle.Head{
@@ -61,8 +61,8 @@ func runs() (all []*report.Report) {
 	return all
 }
 
-// TestHistory: a figure is drawn run by run, of bare its value and of a setting its ratio; what was
-// not measurable then has no spot.
+// TestHistory: a figure is drawn run by run, as values of bare and as ratios of a setting. A value
+// that was not measurable has no spot.
 func TestHistory(t *testing.T) {
 	h := New(runs())
 	rows := map[string]*Past{}
@@ -117,7 +117,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestNotes: what was not the same in all runs is told.
+// TestNotes: differences between the runs are noted.
 func TestNotes(t *testing.T) {
 	all := runs()[:3]
 	if h := New(all); len(h.Notes) != 0 {

@@ -1,6 +1,7 @@
-// Package quantity formats measured numbers: a Number that may be missing, and the Scale (k, M, ms,
-// µs, …) and digits that suit a row of them. One row has one scale, so that its numbers can be
-// compared by eye.
+// Package quantity formats measured numbers.
+//
+// A Number may be missing. A Scale is the unit (with k, M, ms, µs, …) and the digits that suit the
+// numbers of one row. One row has one scale, so that its numbers can be compared at a glance.
 package quantity
 
 import (
@@ -8,13 +9,13 @@ import (
 	"math"
 )
 
-// A Number is null in JSON where there is none.
+// A Number may be missing (NaN) or infinite, which is null in JSON.
 type Number float64
 
-// None is no number.
+// None returns a missing number.
 func None() Number { return Number(math.NaN()) }
 
-// Is reports whether there is one.
+// Is reports whether the number exists and is finite.
 func (n Number) Is() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 
 // MarshalJSON returns the number or null.
@@ -25,7 +26,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
-// UnmarshalJSON takes null as no number.
+// UnmarshalJSON reads null as None.
 func (n *Number) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		*n = None()
@@ -34,7 +35,7 @@ func (n *Number) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*float64)(n))
 }
 
-// Floats returns numbers as they are to be reckoned with.
+// Floats converts numbers to float64 for calculations.
 func Floats(all []Number) []float64 {
 	x := make([]float64, len(all))
 	for i, n := range all {

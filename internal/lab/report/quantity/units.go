@@ -7,20 +7,21 @@ import (
 	"strings"
 )
 
-// A Scale shows the values of one row: all in one unit, with the same digits.
+// A Scale formats the values of one row with the same unit and the same digits.
 type Scale struct {
-	Factor float64 // of what is shown to the value as sampled
-	Unit   string  // "" for pure numbers
-	Digits int     // after the point
+	Factor float64 // multiplied with the sampled value
+	Unit   string  // or "" for pure numbers
+	Digits int     // after the decimal point
 }
 
-// A prefix is a unit as it is shown, with how much of the sampled unit it is.
+// A prefix is a displayed unit and its size in the sampled unit.
 type prefix struct {
 	size float64
 	name string
 }
 
-// prefixes are the units in which a sampled unit is shown, the smallest first. Another one is shown as it is.
+// prefixes holds the displayed units for each sampled unit, smallest first. Other units are not
+// changed.
 var prefixes = map[string][]prefix{
 	"bit/s": {{1, "b/s"}, {1e3, "kb/s"}, {1e6, "Mb/s"}, {1e9, "Gb/s"}},
 	"B/s":   {{1, "B/s"}, {1 << 10, "KiB/s"}, {1 << 20, "MiB/s"}, {1 << 30, "GiB/s"}},
@@ -30,8 +31,8 @@ var prefixes = map[string][]prefix{
 	"1":     {{1, ""}},
 }
 
-// ScaleOf chooses for values that stand beside each other: the unit by the largest of them, and
-// digits so that the smallest has two of its own, but the largest no more than five.
+// ScaleOf returns the scale for values that are shown together. The largest value determines the
+// unit. The smallest value has two significant digits, but the largest no more than five.
 func ScaleOf(unit string, values []float64) Scale {
 	least, most := math.Inf(1), 0.0
 	for _, v := range values {
@@ -49,13 +50,13 @@ func ScaleOf(unit string, values []float64) Scale {
 	if most == 0 {
 		return s
 	}
-	whole := int(math.Floor(math.Log10(most * s.Factor))) // 0: from 1 to 9.99
+	whole := int(math.Floor(math.Log10(most * s.Factor))) // 0 for 1 to 9.99
 	small := int(math.Floor(math.Log10(least * s.Factor)))
 	s.Digits = max(2-whole, min(1-small, 4-whole), 0)
 	return s
 }
 
-// ScaleOfFigure shows shares of processors in per cent, as the papers do.
+// ScaleOfFigure is like ScaleOf, but shows shares of processors in per cent, as the papers do.
 func ScaleOfFigure(name, unit string, values []float64) Scale {
 	if unit != "1" || !strings.Contains(strings.ToLower(name), "cpu") {
 		return ScaleOf(unit, values)
@@ -68,7 +69,7 @@ func ScaleOfFigure(name, unit string, values []float64) Scale {
 	return s
 }
 
-// Number shows a value without its unit.
+// Number formats a value without its unit.
 func (s Scale) Number(n float64) string {
 	if !Number(n).Is() {
 		return "–"
@@ -76,7 +77,7 @@ func (s Scale) Number(n float64) string {
 	return minus(strconv.FormatFloat(n*s.Factor, 'f', s.Digits, 64))
 }
 
-// Value shows a value with its unit.
+// Value formats a value with its unit.
 func (s Scale) Value(n float64) string {
 	if !Number(n).Is() {
 		return "–"
@@ -84,7 +85,7 @@ func (s Scale) Value(n float64) string {
 	return strings.TrimSpace(s.Number(n) + " " + s.Unit)
 }
 
-// minus has a real minus sign, as wide as a plus.
+// minus replaces the hyphen by a minus sign, which is as wide as a plus sign.
 func minus(text string) string {
 	if rest, negative := strings.CutPrefix(text, "-"); negative {
 		if strings.Trim(rest, "0.") == "" {
@@ -95,7 +96,7 @@ func minus(text string) string {
 	return text
 }
 
-// Percent shows the share with one digit, or none where it is large.
+// Percent formats a share with one digit after the point, or with none if it is large.
 func Percent(share float64) string {
 	if math.Abs(share) >= 0.995 {
 		return minus(fmt.Sprintf("%.0f", share*100))
@@ -103,7 +104,8 @@ func Percent(share float64) string {
 	return minus(fmt.Sprintf("%.1f", share*100))
 }
 
-// Change shows how a ratio differs from 1: −9.3 %, +12.0 %; from ten times on, the ratio itself.
+// Change formats the difference of a ratio from 1: −9.3 %, +12.0 %. From ten times on it formats
+// the ratio.
 func Change(ratio float64) string {
 	if !Number(ratio).Is() {
 		return "–"
@@ -114,7 +116,7 @@ func Change(ratio float64) string {
 	return signed(ratio) + " %"
 }
 
-// signed is a change without its unit.
+// signed formats a change without its unit.
 func signed(ratio float64) string {
 	text := Percent(ratio - 1)
 	if !strings.HasPrefix(text, "−") && strings.Trim(text, "0.") != "" {
@@ -123,7 +125,7 @@ func signed(ratio float64) string {
 	return text
 }
 
-// Interval shows the interval of a change with its unit: −10.1 to −8.2 %, or × 19.1 to × 20.3.
+// Interval formats the interval of a change with its unit: −10.1 to −8.2 %, or × 19.1 to × 20.3.
 func Interval(low, high float64) string {
 	if high >= 10 {
 		return Between(low, high)
@@ -131,7 +133,7 @@ func Interval(low, high float64) string {
 	return Between(low, high) + " %"
 }
 
-// Between shows the interval of a change: −10.1 to −8.2.
+// Between formats the interval of a change without its unit: −10.1 to −8.2.
 func Between(low, high float64) string {
 	if high >= 10 {
 		return fmt.Sprintf("× %.1f to × %.1f", low, high)
@@ -139,7 +141,7 @@ func Between(low, high float64) string {
 	return signed(low) + " to " + signed(high)
 }
 
-// Thousands groups digits by three, with thin spaces.
+// Thousands formats a number with thin spaces between groups of three digits.
 func Thousands(n uint64) string {
 	text := strconv.FormatUint(n, 10)
 	for i := len(text) - 3; i > 0; i -= 3 {

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// An Over is a figure in a setting over the time of a trial: at each step the median over the
-// rounds that count, the least and the most.
+// An Over is a figure in a setting over the time of a trial. It has the median, minimum and maximum
+// over the rounds at each step.
 type Over struct {
 	Test, Figure, Setting string
 	Unit                  string
@@ -17,16 +17,17 @@ type Over struct {
 	Median, Least, Most   []float64
 }
 
-// leastSteps is how many values a series has for a plot: fewer are no curve.
+// leastSteps is the minimum length of a series for a plot.
 const leastSteps = 3
 
-// OverTime puts the series of a bundle's trials together, in the order of its tests, figures and settings.
+// OverTime combines the series of a bundle's trials, in the order of its tests, figures and
+// settings.
 func OverTime(c *bundle.Contents) (all []Over) {
 	type key struct {
 		test, setting string
 		round, copy   int
 	}
-	last := map[key]bundle.Trial{} // a round that was begun again counts as it was last
+	last := map[key]bundle.Trial{} // if a round was repeated, the last attempt counts
 	for _, t := range c.Trials {
 		if len(t.Series) > 0 && t.Round > 0 && t.Error == "" {
 			last[key{t.Test, t.Setting, t.Round, t.Copy}] = t
@@ -74,7 +75,7 @@ func seriesOf(t bundle.Trial, figure string) (values []float64, step float64) {
 	return nil, 0
 }
 
-// together adds or averages the copies of a round, as far as all of them go.
+// together adds or averages the copies of a round, up to the length of the shortest.
 func together(copies [][]float64, how test.Aggregate) []float64 {
 	sum := slices.Clone(copies[0])
 	for _, other := range copies[1:] {

@@ -1,6 +1,8 @@
-// Package trace turns the probe's record into the lines that a report draws: how busy processors,
-// disks and links were over a whole run and in the middle round, with the time span of each test.
-// What is large is chosen first, so that a page has few lines and all that matter.
+// Package trace converts the probe's record into the traces of a report.
+//
+// The traces show how busy processors, disks and links were over the whole run and in the middle
+// round, with the time span of each test. The package selects the largest ones, so that a page has
+// few traces but all that matter.
 package trace
 
 import (
@@ -15,27 +17,28 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A Trace is what one counter did over the run, second by second.
+// A Trace holds the values of one counter for each second of the run.
 type Trace struct {
 	Name   string
-	Unit   string // as in test.Figure; "%" for shares that are shown in per cent
+	Unit   string // as in test.Figure, or "%" for shares in per cent
 	Points []Tick
 	Bands  []Stretch
 }
 
-// A Stretch is what was measured from when to when.
+// A Stretch is the time span of a measurement.
 type Stretch struct {
 	Name     string
 	From, To float64
 }
 
-// A Tick is one second: when, in seconds of measuring since the first, and how much.
+// A Tick is the value of one second. At is in seconds of measuring since the first.
 type Tick struct{ At, Value float64 }
 
-// pause is how long nothing was recorded when a run was interrupted and went on later; its time is not drawn.
+// pause is the minimum gap in the record that counts as an interruption of the run, whose time is
+// not drawn.
 const pause = time.Minute
 
-// Of returns the counters that did anything in the whole run, and those of one round with its settings.
+// Of returns the nonzero counters of the whole run, and those of one round with its settings.
 func Of(c *bundle.Contents) (run, round []Trace) {
 	seconds := decode(c.Seconds)
 	if len(seconds) < 2 {
@@ -74,7 +77,8 @@ func Of(c *bundle.Contents) (run, round []Trace) {
 	return run, round
 }
 
-// middle returns the trials of the round in the middle of those that count: neither cold nor hurried.
+// middle returns the trials of the middle round of those that count, which is not affected by start
+// and end.
 func middle(trials []bundle.Trial) (one []bundle.Trial) {
 	most := 0
 	for _, t := range trials {
@@ -88,7 +92,7 @@ func middle(trials []bundle.Trial) (one []bundle.Trial) {
 	return one
 }
 
-// stretches puts together trials that follow one another and have one name.
+// stretches merges consecutive trials with the same name.
 func stretches(trials []bundle.Trial, name func(bundle.Trial) string, place func(time.Time) float64) (all []Stretch) {
 	trials = slices.Clone(trials)
 	slices.SortStableFunc(trials, func(a, b bundle.Trial) int { return a.Began.Compare(b.Began) })
@@ -103,17 +107,17 @@ func stretches(trials []bundle.Trial, name func(bundle.Trial) string, place func
 	return all
 }
 
-// position returns the time without pauses of a moment.
+// position returns the position of a time on the axis without pauses.
 func position(seconds []probe.Second, at []float64, when time.Time) float64 {
 	i, _ := slices.BinarySearchFunc(seconds, when, func(s probe.Second, t time.Time) int { return s.At.Compare(t) })
 	if i == len(seconds) {
 		return at[len(at)-1]
 	}
-	// What At is the end of began a second before.
+	// At is the end of a second, which began a second before.
 	return max(0, at[i]-min(seconds[i].At.Sub(when).Seconds(), seconds[i].Took))
 }
 
-// counters are those that did anything, the most telling first.
+// counters returns the nonzero counters, the most important first.
 func counters(seconds []probe.Second, at []float64) []Trace {
 	var all []Trace
 	add := func(name, unit string, value func(probe.Second) float64) {
@@ -150,7 +154,7 @@ func counters(seconds []probe.Second, at []float64) []Trace {
 	return all
 }
 
-// decode passes over lines that are no seconds.
+// decode skips lines that are not seconds.
 func decode(lines []json.RawMessage) []probe.Second {
 	var all []probe.Second
 	for _, l := range lines {
@@ -185,7 +189,7 @@ func part(x, of float64) float64 {
 	return x / of
 }
 
-// Took names the trace of the processors that a node took.
+// Took returns the name of the trace of the processors that a node used.
 func Took(node string) string { return "processors that " + node + " took" }
 
 func cgroups(seconds []probe.Second) []string {
@@ -214,7 +218,7 @@ func disks(seconds []probe.Second) []string {
 	})
 }
 
-// largest returns at most n names, those with the most of what each second adds first.
+// largest returns at most n names, in descending order of what add sums up over all seconds.
 func largest(seconds []probe.Second, n int, add func(s probe.Second, to map[string]float64)) (names []string) {
 	all := map[string]float64{}
 	for _, s := range seconds {
@@ -255,10 +259,11 @@ func (t Trace) Most() (most float64) {
 	return most
 }
 
-// most bins are drawn of a trace: more are not seen.
+// bins is the maximum number of bins in a trace: more cannot be distinguished.
 const bins = 300
 
-// Binned returns the mean and the largest value in each part of the time; a part without a second has no mean.
+// Binned returns the mean and the maximum of each part of the time. The mean of a part without
+// values is NaN.
 func (t Trace) Binned(end float64) (mean, most []float64) {
 	n := max(2, min(bins, len(t.Points)))
 	mean, most = make([]float64, n), make([]float64, n)
@@ -270,7 +275,7 @@ func (t Trace) Binned(end float64) (mean, most []float64) {
 		most[i] = max(most[i], p.Value)
 	}
 	for i := range mean {
-		mean[i] /= count[i] // none: NaN
+		mean[i] /= count[i] // NaN if there is none
 	}
 	return mean, most
 }

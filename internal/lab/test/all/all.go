@@ -1,4 +1,4 @@
-// Package all is the only list of the kinds of tests.
+// Package all lists every kind of test; it is the only such list.
 package all
 
 import (
@@ -12,11 +12,12 @@ import (
 	"orrery/internal/lab/test/net"
 )
 
-// New makes a test of a kind. It sets its defaults, has decode put the options of an experiment's
-// file over them, and checks them. What it says is wrong begins with the key, or is At it.
+// New creates a test of one kind. It sets the defaults, calls decode to overwrite them with the
+// options of an experiment's file, and checks the result. The message of an error begins with the
+// option's key, or names the key with At.
 type New = func(decode func(options any) error) (test.Test, error)
 
-// Kinds returns every kind of test by the name that experiments use.
+// Kinds returns the constructors of all kinds of test, keyed by the kind's name in experiments.
 func Kinds() map[string]New {
 	return map[string]New{
 		"capture": capture.New,

@@ -16,13 +16,13 @@ import (
 	"orrery/internal/strict"
 )
 
-// must are options without which a kind has nothing to do.
+// must holds the options that a kind cannot do without.
 var must = map[string]string{
 	"command": `command = ["true"]
 figures = [{name = "x", unit = "1", regex = "x=(.*)"}]`,
 }
 
-// made makes a test of a kind from its options, and returns these, too.
+// made creates a test of a kind, and returns it with its options.
 func made(t *testing.T, kind, options string) (test.Test, any) {
 	t.Helper()
 	root, syntax := strict.Parse([]byte(options))
@@ -42,7 +42,7 @@ func made(t *testing.T, kind, options string) (test.Test, any) {
 	return one, into
 }
 
-// TestDefaults: every kind works without an option, but for those that it must have.
+// TestDefaults: every kind works without options, except those in must.
 func TestDefaults(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(Kinds())) {
 		t.Run(kind, func(t *testing.T) {
@@ -102,10 +102,10 @@ func figures(t *testing.T, all []test.Figure) {
 	}
 }
 
-// own are the keys that every test has; experiment's testTable is the list.
+// own lists the keys that every test has. They are the keys of experiment's testTable.
 var own = []string{"kind", "copies", "only", "limit", "source"}
 
-// TestKeys: no option has the name of a key that every test has, and none has forgotten its tag.
+// TestKeys: no option has the name of a key that every test has, and every option has a tag.
 func TestKeys(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(Kinds())) {
 		_, options := made(t, kind, must[kind])
@@ -159,7 +159,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// same reports whether an option has the value that a text of TOML says.
+// same reports whether an option has the value that is written in TOML.
 func same(t *testing.T, options any, key, value string) bool {
 	root, syntax := strict.Parse([]byte(key + " = " + value))
 	if syntax != nil {
@@ -170,7 +170,7 @@ func same(t *testing.T, options any, key, value string) bool {
 	strict.Table(root, "", func(_ *strict.Node, p *problem.Problem) { t.Error(p) }, said.Interface())
 	for _, f := range reflect.VisibleFields(said.Type().Elem()) {
 		if f.Tag.Get("toml") == key {
-			// As texts: the same value may be of a named type, or an empty list none.
+			// Compare as text: the same value may have a named type, and an empty list may be nil.
 			return fmt.Sprint(said.Elem().FieldByIndex(f.Index)) == fmt.Sprint(
 				reflect.ValueOf(options).Elem().FieldByIndex(f.Index))
 		}

@@ -1,13 +1,14 @@
-// Package capture measures at which rate a place receives SPEAD heaps over UDP without loss, and
-// how much processor time of the host that takes.
+// Package capture measures the highest rate of SPEAD heaps that a place receives without loss.
+//
+// It also measures how much processor time of the host that takes. The heaps arrive over UDP.
 //
 // It follows table 1 of the KAT-7 paper, which compared a bare host, virtual machines and
-// containers as the machine that captures what the correlator sends. Heaps received are compared
-// with heaps sent; the receiver listens before the first packet; and a trial in which the sender
-// did not reach 99 % of the rate asked for counts for nothing.
+// containers as the machine that captures the data of the correlator. Heaps received are compared
+// with heaps sent. The receiver listens before the first packet is sent. A trial does not count if
+// the sender reached less than 99 % of the requested rate.
 //
-// Rates are in bits of SPEAD packets, that is without the headers of UDP, IP and Ethernet, as
-// spead2's programs count them.
+// Rates are in bits of SPEAD packets, without the headers of UDP, IP and Ethernet, as spead2's
+// programs count them.
 package capture
 
 import (
@@ -20,7 +21,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// The figures.
+// The names of the figures.
 const (
 	lossless = "lossless rate"
 	byPaper  = "lossless rate by the paper"
@@ -28,23 +29,23 @@ const (
 	perGbit  = "cpu per Gb/s"
 )
 
-// capture is the test.
+// capture is the test of this kind.
 type capture struct {
 	options
 
-	last sync.Map // lossless rate of the trial before, by setting and copy: a search begins there
+	last sync.Map // the last lossless rate by setting and copy, from which the next search starts
 	fits common
 }
 
-// A common buffer is the largest buffer that all places can have, as far as they were checked: the
-// smallest of those that they got. The bare host may force a larger one than net.core.rmem_max, and
-// a node may not. Then it would be the sysctl that is measured.
+// common holds the largest socket buffer that all places checked so far can have: the smallest that
+// one of them got. The bare host may exceed net.core.rmem_max, and a node may not. With different
+// buffers, the test would measure the sysctl.
 type common struct {
 	mutex sync.Mutex
 	bytes int
 }
 
-// got takes down what a place got; 0: it is not known.
+// got records the buffer that a place got, or 0 if unknown.
 func (r *common) got(bytes int) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -53,7 +54,7 @@ func (r *common) got(bytes int) {
 	}
 }
 
-// within returns options that ask for no more than that.
+// within returns the options with the buffer limited to the common one.
 func (r *common) within(o options) options {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -63,7 +64,7 @@ func (r *common) within(o options) options {
 	return o
 }
 
-// New makes the test from its options.
+// New creates the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	c := &capture{options: defaults()}
 	if err := test.Read(decode, &c.options, c.check); err != nil {
@@ -72,7 +73,7 @@ func New(decode func(options any) error) (test.Test, error) {
 	return c, nil
 }
 
-// Needs returns the far end, and Orrery itself unless spead2's programs are used.
+// Needs returns that there must be a far end, and Orrery itself unless spead2's programs are used.
 func (c *capture) Needs() test.Needs {
 	n := test.Needs{Far: true}
 	if c.Program == ours {
@@ -81,20 +82,20 @@ func (c *capture) Needs() test.Needs {
 	return n
 }
 
-// Figures returns the rows.
+// Figures returns the rows of the table.
 func (c *capture) Figures() []test.Figure {
 	all := []test.Figure{{Name: lossless, Unit: "bit/s", Better: test.More, Aggregate: test.Sum}}
 	if c.Paper {
 		all = append(all, test.Figure{Name: byPaper, Unit: "bit/s", Better: test.More, Aggregate: test.Sum})
 	}
 	return append(all,
-		// Of all processors of the host, while heaps come at the lossless rate, less what they did before.
+		// Busy share of all processors of the host at the lossless rate, minus the share when idle.
 		test.Figure{Name: hostCPU, Unit: "1", Better: test.Less, Aggregate: test.Mean},
-		// Seconds of a processor for a gigabit: processors that are busy for each Gb/s.
+		// Processor seconds per gigabit, which is the number of busy processors per Gb/s.
 		test.Figure{Name: perGbit, Unit: "s/Gbit", Better: test.Less, Aggregate: test.Mean})
 }
 
-// Time is that of about thirty trials, and of the paper's dozen.
+// Time assumes about thirty trials, and twelve more for the paper's search.
 func (c *capture) Time() time.Duration {
 	trials := 30
 	if c.Paper {
@@ -107,7 +108,7 @@ func (c *capture) Time() time.Duration {
 	return time.Duration(trials)*each + time.Second
 }
 
-// Check sends a little to every place that is to receive much.
+// Check sends a few heaps to the place.
 func (c *capture) Check(ctx context.Context, t *test.Trial) error {
 	if t.Far == nil || !t.Near.Address.IsValid() {
 		return problem.New(problem.Unable, "there is no far end to send from").At(t.Near.Name)
@@ -129,7 +130,7 @@ func (c *capture) Check(ctx context.Context, t *test.Trial) error {
 	}
 	defer p.close()
 	defer func() { c.fits.got(p.buffer()) }()
-	// Three times: what is lost to a full buffer at this rate is not lost always, what a firewall holds back is.
+	// Try three times: a full buffer does not lose everything each time, but a firewall does.
 	for range 3 {
 		sent, got, err := p.trial(ctx, 50e6, 100*time.Millisecond)
 		if err != nil {

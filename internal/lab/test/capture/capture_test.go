@@ -15,7 +15,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// made makes the test with options changed.
+// made creates the test with changed options.
 func made(t *testing.T, change func(o *options)) *capture {
 	t.Helper()
 	c, err := New(func(o any) error { change(o.(*options)); return nil })
@@ -63,7 +63,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestCapture searches over a real link, and again from what it found.
+// TestCapture searches over a real link, and again from the rate that it found.
 func TestCapture(t *testing.T) {
 	tr := trial(t)
 	c := made(t, func(o *options) { o.Trial, o.Most, o.Buffer = 50*time.Millisecond, 2e9, 4<<20 })
@@ -88,7 +88,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// TestSameBuffer: a place that can force a large buffer has no larger one than all others.
+// TestSameBuffer: a place that can exceed net.core.rmem_max gets no larger buffer than the others.
 func TestSameBuffer(t *testing.T) {
 	tr := trial(t)
 	free := tr.Near.Runner
@@ -122,7 +122,7 @@ func TestSameBuffer(t *testing.T) {
 	}
 }
 
-// unforced takes from commands the right to have more than net.core.rmem_max.
+// unforced removes the right to exceed net.core.rmem_max from commands.
 type unforced struct{ host.Runner }
 
 func (u unforced) Run(ctx context.Context, c host.Command) error {
@@ -136,8 +136,7 @@ func figures(t *testing.T, c *capture, r test.Result) {
 		t.Fatalf("%v", r.Samples)
 	}
 	for i, f := range c.Figures() {
-		// A host that did more before the trials than during them has used no processor time for them
-		// that could be told.
+		// The figure may be 0 if the host was busier before the trials than during them.
 		if s := r.Samples[i]; s.Figure != f.Name || !(s.Value > 0 || s.Value == 0 && f.Better == test.Less) {
 			t.Errorf("%v, want a value of %s", s, f.Name)
 		}
@@ -147,8 +146,8 @@ func figures(t *testing.T, c *capture, r test.Result) {
 	}
 }
 
-// TestWherePacketsDie: with a small buffer and a full blast packets die in the socket, and all that
-// were lost are found.
+// TestWherePacketsDie: at full speed with a small buffer, the socket drops packets, and all lost
+// packets are accounted for.
 func TestWherePacketsDie(t *testing.T) {
 	tr := trial(t)
 	c := made(t, func(o *options) { o.Buffer, o.GSO = 64<<10, false })
@@ -179,7 +178,7 @@ func TestWherePacketsDie(t *testing.T) {
 	t.Logf("%+v", *d)
 }
 
-// TestNobodyHears: what a firewall holds back is found before the first round.
+// TestNobodyHears: a firewall that drops the packets is detected before the first round.
 func TestNobodyHears(t *testing.T) {
 	tr := trial(t)
 	if _, err := exec.LookPath("nft"); err != nil {
@@ -194,7 +193,7 @@ func TestNobodyHears(t *testing.T) {
 	}
 }
 
-// TestPortTaken: so is a port that somebody holds.
+// TestPortTaken: a port in use is detected before the first round.
 func TestPortTaken(t *testing.T) {
 	tr := trial(t)
 	c := made(t, func(*options) {})
@@ -208,7 +207,8 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// TestKilled: when a program is killed, or the user ends the run, that is an error and nothing hangs.
+// TestKilled: if a program is killed or the user cancels the run, there is an error and nothing
+// hangs.
 func TestKilled(t *testing.T) {
 	tr := trial(t)
 	c := made(t, func(o *options) { o.Trial = time.Second })
@@ -255,7 +255,7 @@ func theirs(t *testing.T, tr *test.Trial) {
 	tr.Near.Programs, tr.Far.Programs = words, words
 }
 
-// TestTheirs searches with spead2's own programs, at a rate that they reach beside other tests.
+// TestTheirs searches with spead2's own programs, at a rate that they reach while other tests run.
 func TestTheirs(t *testing.T) {
 	tr := trial(t)
 	theirs(t, tr)

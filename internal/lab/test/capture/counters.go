@@ -13,23 +13,24 @@ import (
 	"orrery/internal/lab/place"
 )
 
-// Counters are what the kernel counted of packets that it threw away, by a name that begins with where.
+// Counters are the kernel's counts of dropped packets. Each name begins with the place of the drop.
 type Counters map[string]uint64
 
-// Where packets may die, on their way. Names of counters begin with these.
+// Where packets may be dropped, in the order of their way. Names of counters begin with these
+// words.
 const (
-	atSender      = "sender"      // they were never sent
+	atSender      = "sender"      // never sent
 	atNIC         = "nic"         // no room in the ring of an interface
 	atSoftnet     = "softnet"     // no room in the backlog of a processor
-	atLink        = "link"        // a bridge, veth or macvlan has dropped them
-	atIP          = "ip"          // fragments that were never whole
-	atSocket      = "socket"      // no room in the buffer of the socket
-	atApplication = "application" // they were delivered, but their heap was never whole
-	atUnknown     = "unknown"     // nobody has counted them
+	atLink        = "link"        // dropped by a bridge, veth or macvlan
+	atIP          = "ip"          // fragments that were never reassembled
+	atSocket      = "socket"      // no room in the socket buffer
+	atApplication = "application" // delivered, but the heap was never complete
+	atUnknown     = "unknown"     // in no counter
 )
 
-// since returns what was counted after an earlier reading. Counters of interfaces that have gone or
-// were made anew are left out.
+// since returns how much the counters grew after an earlier reading. Counters of interfaces that
+// disappeared or were created in between are omitted.
 func (c Counters) since(before Counters) Counters {
 	d := Counters{}
 	for name, now := range c {
@@ -40,7 +41,7 @@ func (c Counters) since(before Counters) Counters {
 	return d
 }
 
-// sum adds those of a place.
+// sum adds the counters of dropped packets whose names begin with where.
 func (c Counters) sum(where string) (n uint64) {
 	for name, value := range c {
 		if strings.HasPrefix(name, where+" ") && !strings.HasSuffix(name, squeezed) {
@@ -50,8 +51,8 @@ func (c Counters) sum(where string) (n uint64) {
 	return n
 }
 
-// count reads all counters that the packets of a trial may touch: of the host's interfaces and
-// processors, and in the place.
+// count reads all counters that may count the packets of a trial: those of the host's interfaces
+// and processors, and those in the place.
 func count(ctx context.Context, near, far *place.Place) (Counters, error) {
 	c := Counters{}
 	for _, link := range append(append([]string{}, near.HostLinks...), far.HostLinks...) {
@@ -80,11 +81,11 @@ func count(ctx context.Context, near, far *place.Place) (Counters, error) {
 	return c, nil
 }
 
-// squeezed is the end of the name of a counter that counts no packets: a processor had more to do
-// than its turn allowed.
+// squeezed is the suffix of a counter that does not count packets: how often a processor had more
+// work than its time slice for packets allowed.
 const squeezed = "squeezed"
 
-// softnet reads /proc/net/softnet_stat: a line for each processor of hexadecimal numbers:
+// softnet parses /proc/net/softnet_stat. It has a line of hexadecimal numbers for each processor:
 // processed, dropped, squeezed, …
 func (c Counters) softnet(text []byte) {
 	for line := range bytes.Lines(text) {
@@ -100,7 +101,7 @@ func (c Counters) softnet(text []byte) {
 	}
 }
 
-// snmp reads /proc/net/snmp: for each protocol a line of names and a line of numbers.
+// snmp parses /proc/net/snmp. It has a line of names and a line of numbers for each protocol.
 func (c Counters) snmp(text []byte) {
 	var names []string
 	for scan := bufio.NewScanner(bytes.NewReader(text)); scan.Scan(); {
@@ -122,7 +123,7 @@ func (c Counters) snmp(text []byte) {
 	}
 }
 
-// devices reads /proc/net/dev of a place.
+// devices parses /proc/net/dev of a place.
 func (c Counters) devices(at string, text []byte) {
 	for name, n := range place.Links(string(text)) {
 		if name != "lo" {
@@ -132,7 +133,8 @@ func (c Counters) devices(at string, text []byte) {
 	}
 }
 
-// statistics reads those of an interface of the host (Documentation/ABI/testing/sysfs-class-net-statistics).
+// statistics reads the counters of an interface of the host
+// (Documentation/ABI/testing/sysfs-class-net-statistics).
 func (c Counters) statistics(dir string) {
 	for name, where := range map[string]string{
 		"rx_missed_errors": atNIC, "rx_fifo_errors": atNIC, "rx_over_errors": atNIC,
@@ -140,7 +142,7 @@ func (c Counters) statistics(dir string) {
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, "statistics", name))
 		if err != nil {
-			continue // the interface has gone into a node
+			continue // the interface has moved into a node
 		}
 		if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
 			c[where+" "+filepath.Base(dir)+" "+name] = n
@@ -148,7 +150,7 @@ func (c Counters) statistics(dir string) {
 	}
 }
 
-// card reads what the driver of a network card counts by itself; other interfaces have no such thing.
+// card reads the driver's own counters of a network card. Other interfaces have none.
 func (c Counters) card(ctx context.Context, link string) {
 	if _, err := os.Stat(filepath.Join("/sys/class/net", link, "device")); err != nil {
 		return
@@ -158,8 +160,8 @@ func (c Counters) card(ctx context.Context, link string) {
 	}
 }
 
-// ethtool reads what ethtool -S prints, and keeps what is about packets that were thrown away for
-// lack of room. Names are up to drivers.
+// ethtool parses the output of ethtool -S and keeps the counters of packets dropped for lack of
+// room. Each driver has its own names for them.
 func (c Counters) ethtool(link string, text []byte) {
 	for scan := bufio.NewScanner(bytes.NewReader(text)); scan.Scan(); {
 		name, value, ok := strings.Cut(strings.TrimSpace(scan.Text()), ": ")

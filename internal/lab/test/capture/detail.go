@@ -8,16 +8,16 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// Detail is what the bundle keeps of a run.
+// Detail is stored in the bundle for each run.
 type Detail struct {
 	Program string  `json:"program"`
-	Heap    int64   `json:"heap"`   // bytes of data
+	Heap    int64   `json:"heap"`   // data bytes
 	Packet  int64   `json:"packet"` // bytes
 	Sockets int     `json:"sockets"`
-	Buffer  int     `json:"buffer"` // of each socket, as it was obtained
-	Trial   float64 `json:"trial"`  // seconds of each
-	Trials  int     `json:"trials"` // that the search took
-	Idle    float64 `json:"idle"`   // part of all processors that was busy before
+	Buffer  int     `json:"buffer"` // size that each socket obtained, in bytes
+	Trial   float64 `json:"trial"`  // seconds per trial
+	Trials  int     `json:"trials"` // number of trials of the search
+	Idle    float64 `json:"idle"`   // busy share of all processors before the trials
 	Curve   []Point `json:"curve"`  // all trials, in order
 }
 
@@ -27,10 +27,11 @@ func (r *run) detail(found search.Result) Detail {
 		Trial:  r.Trial.Seconds(), Trials: found.Trials, Idle: r.idle.Share(), Curve: r.points}
 }
 
-// room is for how long a receiver may be set aside without loss: schedulers do that for some milliseconds.
+// room is how long the buffer should bridge while the receiver is not scheduled: some milliseconds
+// are usual.
 const room = 0.010 // s
 
-// labels says why the found rate is suspect.
+// labels returns the reasons why the found rate is suspect.
 func (r *run) labels(found search.Result) []test.Label {
 	var all []test.Label
 	got := r.pair.buffer()
@@ -53,7 +54,7 @@ func (r *run) labels(found search.Result) []test.Label {
 	return all
 }
 
-// fastest is the most that the sender has sent, in bit/s.
+// fastest returns the highest rate that the sender reached, in bit/s.
 func (r *run) fastest() (best float64) {
 	for _, p := range r.points {
 		best = max(best, p.Achieved)
@@ -61,9 +62,9 @@ func (r *run) fastest() (best float64) {
 	return best
 }
 
-// senderWas says how the sender, and not the receiver, has bounded the found rate; "": it has not.
-// That is so if the next higher rate that was tried has failed only because the sender did not
-// reach it.
+// senderWas returns how the sender, and not the receiver, limited the found rate, or "" if it did
+// not. The sender limited it if the next higher rate failed only because the sender did not reach
+// that rate.
 func (r *run) senderWas(found search.Result) string {
 	if found.Capped && (r.Most == 0 || found.Rate < float64(r.Most)*(1-r.Precision)) {
 		return fmt.Sprintf("the sender never sent more than %.4g bit/s", r.fastest())

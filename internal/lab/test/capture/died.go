@@ -2,17 +2,18 @@ package capture
 
 import "orrery/internal/lab/spead"
 
-// Died says where the packets of a lossy trial died.
+// Died says where the packets of a lossy trial were dropped.
 type Died struct {
-	Lost uint64 `json:"lost"` // packets sent that are in no whole heap
-	// Where is how many packets died at each place on the way. What the kernel dropped is divided among the
-	// places by their counters: a kernel that handles many packets as one (GSO, GRO) also counts them as one.
+	Lost uint64 `json:"lost"` // packets sent that are in no complete heap
+	// Where is the number of packets dropped at each place. The packets that the kernel dropped are
+	// divided in proportion to the counters, because a kernel that handles many packets as one
+	// (GSO, GRO) counts them as one.
 	Where    map[string]uint64 `json:"where"`
-	Counters Counters          `json:"counters,omitempty"` // those that grew, as they were
+	Counters Counters          `json:"counters,omitempty"` // counters that grew, with the kernel's values
 }
 
-// autopsy finds out where packets died, from what was counted at both ends and by the kernel in
-// between. Heaps that were due and never sent are no loss: their trial is invalid.
+// autopsy finds out where packets were dropped, from the counts at both ends and the kernel's
+// counters. Heaps that were due but never sent are not lost: their trial is invalid.
 func autopsy(sent spead.Sent, got spead.Received, inWhole uint64, counted Counters) Died {
 	d := Died{Where: map[string]uint64{}, Counters: counted}
 	d.Lost = less(sent.Packets, inWhole)
@@ -22,7 +23,7 @@ func autopsy(sent spead.Sent, got spead.Received, inWhole uint64, counted Counte
 		atNIC: counted.sum(atNIC), atSoftnet: counted.sum(atSoftnet), atLink: counted.sum(atLink), atIP: counted.sum(atIP),
 		atSocket: max(counted[atSocket+" RcvbufErrors"]+counted[atSocket+" MemErrors"], got.Dropped),
 	}
-	// A veth whose peer has no room in the backlog counts the packet as well.
+	// A veth also counts a packet if its peer has no room in the backlog.
 	counts[atLink] = less(counts[atLink], counts[atSoftnet])
 	var total uint64
 	for _, n := range counts {
@@ -39,7 +40,7 @@ func autopsy(sent spead.Sent, got spead.Received, inWhole uint64, counted Counte
 	if total == 0 {
 		d.Where[atUnknown] = left
 	} else {
-		d.Where[largest(counts)] += left // by rounding
+		d.Where[largest(counts)] += left // the remainder after rounding
 	}
 	for where, n := range d.Where {
 		if n == 0 {
@@ -51,7 +52,8 @@ func autopsy(sent spead.Sent, got spead.Received, inWhole uint64, counted Counte
 
 func less(a, b uint64) uint64 { return a - min(a, b) }
 
-// largest returns the place with most; of equals, the first on the way.
+// largest returns the place with the highest count. If several are equal, it returns the first on
+// the way.
 func largest(counts map[string]uint64) string {
 	best := atNIC
 	for _, where := range []string{atSoftnet, atLink, atIP, atSocket} {

@@ -16,7 +16,7 @@ import (
 	"orrery/test/need"
 )
 
-// inside is a network namespace as a place.
+// inside is a place in a network namespace.
 type inside struct {
 	host.Local
 	namespace string
@@ -27,7 +27,7 @@ func (i inside) Run(ctx context.Context, c host.Command) error {
 	return i.Local.Run(ctx, c)
 }
 
-// trial makes two network namespaces with a veth between them, and a trial from one to the other.
+// trial creates two network namespaces that are connected by a veth pair, and a trial between them.
 func trial(t *testing.T) *test.Trial {
 	t.Helper()
 	need.Integration(t)
@@ -60,7 +60,7 @@ func trial(t *testing.T) *test.Trial {
 		Barrier: func(context.Context) error { return nil }, Keep: func(string, []byte) error { return nil }}
 }
 
-// sweep removes the namespaces that a killed test has left.
+// sweep removes namespaces left behind by killed tests.
 func sweep(t *testing.T) {
 	left, _ := filepath.Glob("/run/netns/h3*")
 	for _, path := range left {
@@ -80,7 +80,7 @@ func sh(t *testing.T, script string, args ...string) {
 	}
 }
 
-// orrery builds the program, once for all tests.
+// orrery builds the program once for all tests.
 func orrery(t *testing.T) string {
 	t.Helper()
 	if program := os.Getenv("ORRERY_TEST_PROGRAM"); program != "" {

@@ -9,29 +9,32 @@ import (
 
 // options are the keys of the test in an experiment.
 type options struct {
-	Program   string        `toml:"program"`   // orrery, or spead2: its own programs, which must be in the places
-	Heap      test.Bytes    `toml:"heap"`      // data of a heap
-	Packet    test.Bytes    `toml:"packet"`    // the largest, with its SPEAD header
-	Sockets   int           `toml:"sockets"`   // streams at once, each to a port of its own
-	Buffer    test.Bytes    `toml:"buffer"`    // of each socket of the receiver
-	Port      int           `toml:"port"`      // of the first copy; others follow
-	GSO       bool          `toml:"gso"`       // the sender gives the kernel many packets at once
-	Trial     time.Duration `toml:"trial"`     // length of each
-	Trials    int           `toml:"trials"`    // at a rate
-	Lossy     int           `toml:"lossy"`     // of those, at a rate that counts as lossless
-	Precision float64       `toml:"precision"` // of the rate: 0.01 is 1 %
-	Most      test.Rate     `toml:"most"`      // do not try more; 0: no bound
-	Paper     bool          `toml:"paper"`     // also the paper's own figure
+	// orrery, or spead2 for spead2's own programs, which must exist in the places
+	Program string        `toml:"program"`
+	Heap    test.Bytes    `toml:"heap"`    // data bytes of a heap
+	Packet  test.Bytes    `toml:"packet"`  // largest packet, including its SPEAD header
+	Sockets int           `toml:"sockets"` // number of streams, each with its own port
+	Buffer  test.Bytes    `toml:"buffer"`  // size for each socket of the receiver
+	Port    int           `toml:"port"`    // of the first copy; other copies use the following ports
+	GSO     bool          `toml:"gso"`     // the sender passes many packets to the kernel in one call
+	Trial   time.Duration `toml:"trial"`   // duration of each trial
+	Trials  int           `toml:"trials"`  // trials per rate
+	// how many of those may lose packets at a rate that counts as lossless
+	Lossy     int       `toml:"lossy"`
+	Precision float64   `toml:"precision"` // relative precision of the rate: 0.01 is 1 %
+	Most      test.Rate `toml:"most"`      // highest rate to try, or 0 for no limit
+	Paper     bool      `toml:"paper"`     // also measure the paper's own figure
 }
 
-// The programs.
+// The values of Program.
 const (
 	ours   = "orrery"
 	spead2 = "spead2"
 )
 
-// defaults: the trials are those of MLRsearch (draft-ietf-bmwg-mlrsearch) made short; the port is
-// what SPEAD's programs use; the buffer is what spead2's documentation advises.
+// defaults returns the default options. The trials are those of MLRsearch
+// (draft-ietf-bmwg-mlrsearch), shortened. The port is the one that SPEAD programs use. The buffer
+// is what spead2's documentation recommends.
 func defaults() options {
 	return options{
 		Program: ours, Heap: 256 << 10, Packet: 1472, Sockets: 1, Buffer: 16 << 20, Port: 7148, GSO: true,

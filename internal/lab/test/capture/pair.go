@@ -14,16 +14,16 @@ import (
 	"orrery/internal/lab/test/net/serve"
 )
 
-// A pair is a sender at the far end and a receiver at the near one.
+// A pair is a sender at the far end and a receiver at the near end.
 type pair interface {
-	// trial sends at a rate, +Inf as fast as it goes, for some time, while the receiver listens.
+	// trial sends at the given rate, or as fast as possible for +Inf, while the receiver listens.
 	trial(ctx context.Context, rate float64, length time.Duration) (spead.Sent, spead.Received, error)
-	// buffer is what each socket of the receiver has obtained, in bytes; 0: not known.
+	// buffer returns the size that each socket of the receiver obtained, in bytes, or 0 if unknown.
 	buffer() int
 	close()
 }
 
-// open starts what lasts longer than a trial.
+// open starts the programs that run for several trials.
 func (c *capture) open(ctx context.Context, t *test.Trial) (pair, error) {
 	o := c.fits.within(c.options)
 	if c.Program == spead2 {
@@ -32,19 +32,19 @@ func (c *capture) open(ctx context.Context, t *test.Trial) (pair, error) {
 	return newPair(ctx, o, t.Near, t.Far, c.endpoint(t))
 }
 
-// endpoint is where the receiver of a copy listens first.
+// endpoint returns the first address on which the receiver of a copy listens.
 func (c *capture) endpoint(t *test.Trial) netip.AddrPort {
 	return netip.AddrPortFrom(t.Near.Address, uint16(c.Port+t.Copy*c.Sockets))
 }
 
-// ourPair are Orrery's own programs. They do one trial after another, so that a trial takes its
-// time and no more.
+// ourPair runs Orrery's own programs. They stay running between trials, so that a trial takes no
+// extra time for their start.
 type ourPair struct {
 	receiver, sender *serve.Talk
 	listening        spead.Listening
 }
 
-// answerTimeout is how long a program may take for what takes no time.
+// answerTimeout limits how long a program may take for an immediate answer.
 const answerTimeout = 10 * time.Second
 
 func newPair(ctx context.Context, o options, near, far *place.Place, at netip.AddrPort) (p *ourPair, err error) {

@@ -20,7 +20,7 @@ func read(t *testing.T, name string) []byte {
 	return text
 }
 
-// TestSpead2 reads what spead2 4.5.1 printed of a full blast over a veth, with loss.
+// TestSpead2 parses the output of spead2 4.5.1 for a run at full speed over a veth, with loss.
 func TestSpead2(t *testing.T) {
 	sent, err := parseSent(read(t, "spead2_send"))
 	if err != nil || sent.Bytes != 808536255 || sent.Rate < 37.9e9 || sent.Rate > 37.92e9 {
@@ -79,7 +79,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestNonsense: whatever the files say, nothing fails.
+// TestNonsense: no content of the files makes a parser panic.
 func TestNonsense(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := []byte(rapid.StringMatching(`((Udp|Ip|eth0): ?[A-Za-z0-9 ]*\n|[0-9a-f ]*\n|[ -~]*\n)*`).Draw(t, "text"))
@@ -93,7 +93,7 @@ func TestNonsense(t *testing.T) {
 	})
 }
 
-// TestAutopsy: all packets that were lost are somewhere, and as exactly as they were counted.
+// TestAutopsy: every lost packet is attributed to a place, as exactly as the counters permit.
 func TestAutopsy(t *testing.T) {
 	for name, c := range map[string]struct {
 		sent, delivered, inWhole, dropped uint64
@@ -136,7 +136,7 @@ func TestAutopsy(t *testing.T) {
 	})
 }
 
-// TestSenderWas: the sender is blamed if nothing but it has bounded the rate.
+// TestSenderWas: the sender is blamed only if nothing else limited the rate.
 func TestSenderWas(t *testing.T) {
 	c := made(t, func(*options) {})
 	point := func(rate float64, sent, received uint64, valid bool) Point {

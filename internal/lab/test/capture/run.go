@@ -12,18 +12,18 @@ import (
 	"orrery/internal/problem"
 )
 
-// above is how much more than the lossless rate the paper's way begins with: all of it, from a full
-// blast down, would take hundreds of trials.
+// above is the factor on the lossless rate from which the paper's search starts. To step down from
+// full speed would take hundreds of trials.
 const above = 1.05
 
-// idleTime is how long the host is watched before the first trial: what it does then is not the test's.
+// idleTime is how long the idle host is watched before the first trial, to subtract its other work.
 const idleTime = 200 * time.Millisecond
 
-// minTime is how long trials at the found rate must be together, for the processor time to be known:
-// the kernel counts it in 10 ms.
+// minTime is the minimum total duration of trials at the found rate to measure their processor
+// time: the kernel counts in units of 10 ms.
 const minTime = 500 * time.Millisecond
 
-// Run searches for the lossless rate, and measures what it costs.
+// Run searches for the lossless rate and measures its cost.
 func (c *capture) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	p, err := c.open(ctx, t)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *capture) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 			return test.Result{}, context.Cause(ctx)
 		case err == nil:
 			samples = append(samples, test.Sample{Figure: byPaper, Value: down.Rate})
-		default: // this way has no rule for a sender that is late; the search before has found a rate all the same
+		default: // this search has no rule for a late sender, but the search before it has found a rate
 			labels = append(labels, test.Label{Name: atSender, Where: byPaper, Why: err.Error(),
 				Cure: "a host without other load, or a lower most"})
 		}
@@ -83,7 +83,7 @@ func (r *run) stepDown(ctx context.Context, found float64) (search.Result, error
 	return search.StepDown(ctx, max(from, found), r.search(0), r.in("paper"))
 }
 
-// search returns the options of a search that begins at a rate.
+// search returns the options of a search that starts at the given rate.
 func (c *capture) search(begin float64) search.Options {
 	return search.Options{Trials: c.Trials, Lossy: c.Lossy, Precision: c.Precision, Least: 1e6, Most: float64(c.Most),
 		Start: begin}
@@ -95,31 +95,31 @@ type run struct {
 	trial  *test.Trial
 	pair   pair
 	idle   probe.CPU // while nothing was sent
-	before Counters  // at the last trial that was read after
+	before Counters  // after the last trial for which the counters were read
 	points []Point
 	wall   time.Duration // of the trials that cost counts
 }
 
-// A Point is a trial, as the bundle has it.
+// A Point is a trial, as stored in the bundle.
 type Point struct {
-	Search   string  `json:"search"` // which: search, paper, or cost for those that only measure processor time
-	Rate     float64 `json:"rate"`   // bit/s asked; 0: as fast as it goes
+	Search   string  `json:"search"` // search, paper, or cost for trials that only measure processor time
+	Rate     float64 `json:"rate"`   // requested bit/s, or 0 for full speed
 	Achieved float64 `json:"achieved"`
-	Goodput  float64 `json:"goodput"` // bit/s in whole heaps
+	Goodput  float64 `json:"goodput"` // bit/s in complete heaps
 	Sent     uint64  `json:"sent"`    // heaps
 	Received uint64  `json:"received"`
 	Valid    bool    `json:"valid"`
 	Seconds  float64 `json:"seconds"`
-	Late     float64 `json:"late,omitempty"` // seconds that the sender was behind its schedule at worst
-	Full     uint64  `json:"full,omitempty"` // times that the sender's socket had no room
-	Busy     float64 `json:"busy"`           // seconds of processors of the host
-	CPU      float64 `json:"cpu"`            // part of all processors
+	Late     float64 `json:"late,omitempty"` // seconds by which the sender was behind its schedule at worst
+	Full     uint64  `json:"full,omitempty"` // how often the sender's socket had no room
+	Busy     float64 `json:"busy"`           // processor seconds of the host
+	CPU      float64 `json:"cpu"`            // busy share of all processors
 	Died     *Died   `json:"died,omitempty"`
 	used     probe.CPU
 	took     time.Duration
 }
 
-// begin watches the idle host.
+// begin measures the idle host.
 func (r *run) begin(ctx context.Context) (err error) {
 	if r.idle, err = probe.Baseline(ctx, idleTime); err != nil {
 		return err
@@ -128,14 +128,15 @@ func (r *run) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// in returns the trials of a search.
+// in returns a function that runs the trials of the named search.
 func (r *run) in(name string) search.Trial {
 	return func(ctx context.Context, rate float64) (search.Outcome, error) {
 		return r.once(ctx, name, rate, r.Trial)
 	}
 }
 
-// atLeastAchieved is the part of the rate asked for that a sender must reach for its trial to count.
+// atLeastAchieved is the share of the requested rate that the sender must reach for a trial to
+// count.
 const atLeastAchieved = 0.99
 
 func (r *run) once(ctx context.Context, name string, rate float64, length time.Duration) (search.Outcome, error) {
@@ -164,7 +165,7 @@ func (r *run) once(ctx context.Context, name string, rate float64, length time.D
 		Seconds: sent.Seconds, Late: sent.Late, Full: sent.Full, Busy: used.Busy.Seconds(), CPU: used.Share(), used: used,
 		took: took}
 	if math.IsInf(rate, 1) {
-		point.Rate = 0 // JSON knows no infinity
+		point.Rate = 0 // JSON has no infinity
 	}
 	if got.Heaps != sent.Heaps {
 		now, err := count(ctx, r.trial.Near, r.trial.Far)
@@ -172,7 +173,7 @@ func (r *run) once(ctx context.Context, name string, rate float64, length time.D
 			return o, err
 		}
 		inWhole := got.InWhole
-		if r.Program == spead2 { // it does not say
+		if r.Program == spead2 { // spead2 does not report it
 			inWhole = got.Heaps * (sent.Packets / max(sent.Heaps, 1))
 		}
 		died := autopsy(sent, got, inWhole, now.since(r.before))
@@ -182,7 +183,8 @@ func (r *run) once(ctx context.Context, name string, rate float64, length time.D
 	return o, nil
 }
 
-// cost returns the processor time of trials at the found rate, more of them if there were too few.
+// cost returns the processor time of the trials at the found rate. It runs more trials if they were
+// too short.
 func (r *run) cost(ctx context.Context, rate float64) (all probe.CPU, err error) {
 	for {
 		all, r.wall = probe.CPU{}, 0

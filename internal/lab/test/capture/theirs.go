@@ -16,7 +16,7 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// theirPair are spead2's own programs, spead2_send and spead2_recv, which do one trial and end.
+// theirPair runs spead2's own programs, spead2_send and spead2_recv, once for each trial.
 type theirPair struct {
 	options
 	near, far *place.Place
@@ -28,19 +28,20 @@ func (p *theirPair) buffer() int { return p.got }
 
 func (p *theirPair) close() {}
 
-// blast is the rate that gives the number of heaps of a trial as fast as it goes: spead2_send takes
-// a number and not a time.
+// blast is the assumed rate for a trial at full speed. It determines the number of heaps, because
+// spead2_send takes a number of heaps and not a duration.
 const blast = 20e9
 
 func (p *theirPair) trial(ctx context.Context, rate float64, length time.Duration) (sent spead.Sent,
 	got spead.Received, err error) {
-	size := float64(p.Heap) * float64(p.Packet) / float64(p.Packet-40) // about, with headers
+	size := float64(p.Heap) * float64(p.Packet) / float64(p.Packet-40) // approximate, with headers
 	asked := rate
 	if math.IsInf(rate, 1) {
 		asked, rate = blast, 0
 	}
 	heaps := max(p.Sockets, int(math.Round(asked/8*length.Seconds()/size)))
-	last := int(p.at.Port()) + p.Sockets - 1 // it binds its sockets in order, and does not say when it has
+	// the receiver binds its sockets in order and does not report when it is ready
+	last := int(p.at.Port()) + p.Sockets - 1
 	receiver, err := serve.Start(ctx, p.near, serve.UDP, last, host.Command{Args: p.receiver(length)})
 	if err != nil {
 		return sent, got, err
@@ -65,8 +66,8 @@ func (p *theirPair) trial(ctx context.Context, rate float64, length time.Duratio
 	return sent, got, err
 }
 
-// receiver is the command of the receiver. It ends by the heaps that end the streams; if they are
-// lost, by SIGINT, upon which it tells what it got as well.
+// receiver returns the command of the receiver. It ends after the heaps that end the streams. If
+// these are lost, it ends after SIGINT, and prints its results too.
 func (p *theirPair) receiver(length time.Duration) []string {
 	most := 3*length + 5*time.Second
 	args := []string{"--quiet", "--mem-pool", "--mem-lower", "1024", "--packet", "9200", "--buffer",
@@ -90,7 +91,7 @@ func (p *theirPair) endpoints() []string {
 	return all
 }
 
-// packets is how many packets spead2_send makes of a heap with one item.
+// packets returns the number of packets that spead2_send makes of a heap with one item.
 func packets(heap, packet int) int {
 	packet &^= 7
 	first := packet - 48
@@ -102,7 +103,7 @@ func packets(heap, packet int) int {
 
 var sentLine = pattern.New(`(?m)^Sent (\d+) bytes in ([0-9.e+-]+) seconds, ([0-9.e+-]+) Gb/s$`)
 
-// parseSent reads what spead2_send prints.
+// parseSent parses the output of spead2_send.
 func parseSent(text []byte) (s spead.Sent, err error) {
 	m := sentLine().FindSubmatch(text)
 	if m == nil {
@@ -122,7 +123,7 @@ var (
 	bufferLine   = pattern.New(`requested socket buffer size (\d+) but only received (\d+)`)
 )
 
-// parseReceived reads what spead2_recv prints at its end.
+// parseReceived parses the last output of spead2_recv.
 func parseReceived(text []byte) (r spead.Received, err error) {
 	m := receivedLine().FindSubmatch(text)
 	if m == nil {
@@ -143,7 +144,8 @@ func parseReceived(text []byte) (r spead.Received, err error) {
 	return r, nil
 }
 
-// obtained reads of what spead2_recv complains.
+// obtained returns the buffer size from spead2_recv's warning, or the requested size if there is
+// none.
 func obtained(text []byte, asked int) int {
 	if m := bufferLine().FindSubmatch(text); m != nil {
 		asked, _ = strconv.Atoi(string(m[2]))

@@ -1,6 +1,7 @@
-// Package command measures what a user's command prints: numbers, found by regular expressions
-// (RE2, https://github.com/google/re2/wiki/Syntax) or by paths into JSON (gjson,
-// https://github.com/tidwall/gjson/blob/master/SYNTAX.md).
+// Package command measures the numbers that a user's command prints.
+//
+// It finds them by regular expressions (RE2, https://github.com/google/re2/wiki/Syntax) or by paths
+// into JSON (gjson, https://github.com/tidwall/gjson/blob/master/SYNTAX.md).
 package command
 
 import (
@@ -13,19 +14,19 @@ import (
 
 // options are the keys of the test in an experiment.
 type options struct {
-	Command  any      `toml:"command"`  // a list of words, or a text for sh -c
-	Packages []string `toml:"packages"` // of Debian, that it needs
+	Command  any      `toml:"command"`  // a list of words, or a script for sh -c
+	Packages []string `toml:"packages"` // Debian packages that the command needs
 	Figures  []figure `toml:"figures"`
-	Seconds  float64  `toml:"seconds"` // about how long it takes
-	// Programs of the packages that the command runs. They are looked for before the first round, and
-	// where the command is a text for a shell they are those of the layer on the bare host as well.
+	Seconds  float64  `toml:"seconds"` // estimated duration of a trial
+	// Programs of the packages that the command runs. Check looks for them before the first round.
+	// In a shell script on the bare host, these names run the programs of the layer.
 	Programs []string `toml:"programs"`
-	// The command at the far end, which runs meanwhile; and the port on which it listens before the
-	// command is started.
+	// The command that runs at the far end at the same time, and the port on which it must listen
+	// before the measured command is started.
 	FarCommand any    `toml:"far_command"`
 	FarPort    int    `toml:"far_port"`
-	FarProto   string `toml:"far_protocol"` // tcp, udp
-	Far        bool   `toml:"far"`          // there must be a far end, although nothing of ours is run there
+	FarProto   string `toml:"far_protocol"` // tcp or udp
+	Far        bool   `toml:"far"`          // the test needs a far end, even if the lab runs no command there
 }
 
 // A figure is a number that the command prints.
@@ -33,24 +34,24 @@ type figure struct {
 	Name   string   `toml:"name"`
 	Unit   string   `toml:"unit"`
 	Better string   `toml:"better"`
-	Copies string   `toml:"copies"` // how those of several copies are put together: sum, mean
-	Regex  string   `toml:"regex"`  // its first group is the number
-	JSON   string   `toml:"json"`   // path
-	Factor *float64 `toml:"factor"` // by which the number is multiplied to be in the unit
-	// the regex matches once for each such time, in seconds: the figure is the mean; 0: it matches
-	// once
+	Copies string   `toml:"copies"` // how the values of several copies are combined: sum or mean
+	Regex  string   `toml:"regex"`  // the first group matches the number
+	JSON   string   `toml:"json"`   // a gjson path
+	Factor *float64 `toml:"factor"` // multiplied with the number to convert it to Unit
+	// Interval in seconds at which the regex matches. The figure is the mean of all matches. If 0,
+	// the regex matches once.
 	Every float64 `toml:"every"`
 
 	pattern *regexp.Regexp
 }
 
-// command is the test.
+// command is the test of this kind.
 type command struct {
 	options
 	near, far line
 }
 
-// New makes the test from its options.
+// New creates the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	c := &command{options: options{Seconds: 1, FarProto: "tcp"}}
 	if err := test.Read(decode, &c.options, c.check); err != nil {
@@ -90,12 +91,12 @@ func (c *command) check(wrong test.Wrong) {
 	}
 }
 
-// Needs are the user's packages.
+// Needs returns the packages that the user listed, and whether there must be a far end.
 func (c *command) Needs() test.Needs {
 	return test.Needs{Packages: c.Packages, Far: c.Far || !c.far.empty()}
 }
 
-// Figures are the user's.
+// Figures returns the figures that the user defined.
 func (c *command) Figures() []test.Figure {
 	var all []test.Figure
 	for _, f := range c.options.Figures {
@@ -105,5 +106,5 @@ func (c *command) Figures() []test.Figure {
 	return all
 }
 
-// Time is the user's guess.
+// Time returns the user's estimate.
 func (c *command) Time() time.Duration { return time.Duration(c.Seconds * float64(time.Second)) }

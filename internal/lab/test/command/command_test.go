@@ -83,7 +83,8 @@ factor = 1e-3
 	}
 }
 
-// TestEvery: a figure whose regex matches once a second is the mean, and its values are kept in their order.
+// TestEvery: a figure whose regex matches every second is the mean, and its values keep their
+// order.
 func TestEvery(t *testing.T) {
 	r, err := run(t, trial(t), `command = "echo load 3; echo load 5; echo load 1"`+`
 [[figures]]
@@ -132,7 +133,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestLayer: on the bare host the programs that are named are those of the layer, in a shell as well.
+// TestLayer: on the bare host the listed programs are those of the layer, even in a shell script.
 func TestLayer(t *testing.T) {
 	tr := trial(t)
 	file := filepath.Join(t.TempDir(), "it's mine")
@@ -193,7 +194,7 @@ func TestReadJSON(t *testing.T) {
 	}
 }
 
-// TestFar: the far command listens before the near one is started, and is gone afterwards.
+// TestFar: the far command listens before the near command starts, and has ended afterwards.
 func TestFar(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("needs python3 as a server")
@@ -257,7 +258,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestRead: whatever a command prints is a finite number or an error, and no panic.
+// TestRead: any output yields a finite number or an error, and never a panic.
 func TestRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "output")
@@ -271,7 +272,7 @@ func TestRead(t *testing.T) {
 	})
 }
 
-// TestQuote: a shell gives back any text that was quoted for it.
+// TestQuote: a shell returns any quoted text unchanged.
 func TestQuote(t *testing.T) {
 	for _, text := range []string{"", "a b", "it's", `"$x"`, "a\\b", "'''", "*", "a\nb"} {
 		out, err := exec.Command("/bin/sh", "-c", "printf %s "+host.Quote(text)).Output()
@@ -281,7 +282,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// TestCancelled: a command that goes on is ended with its trial.
+// TestCancelled: a command that is still running ends with its trial.
 func TestCancelled(t *testing.T) {
 	c, err := New(from("command = \"sleep 60; echo took 1\"" + took))
 	if err != nil {

@@ -60,8 +60,8 @@ func (f *figure) check(wrong test.Wrong) {
 	}
 }
 
-// read finds the figure in what the command printed, and the values over time of which it is the
-// mean, if there are any.
+// read finds the figure in the output of the command. If the figure is a mean over time, series has
+// the single values.
 func (f *figure) read(text string) (value float64, series []float64, err error) {
 	if f.Every == 0 {
 		word, err := f.find(text)
@@ -86,7 +86,7 @@ func (f *figure) read(text string) (value float64, series []float64, err error) 
 	return sum / float64(len(series)), series, nil
 }
 
-// number reads a word of what was printed.
+// number parses a word of the output.
 func (f *figure) number(word string) (float64, error) {
 	n, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
@@ -119,7 +119,7 @@ func (f *figure) find(text string) (string, error) {
 	}
 }
 
-// beginning returns the first bytes of a text.
+// beginning returns at most the given number of bytes from the start of a text.
 func beginning(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzAnswers: a command may print anything. What is read of it is a number, or an error says why
+// FuzzAnswers: a command may print anything. The result is a number, or an error that explains why
 // there is none.
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{"took 1.5 s", `{"a": {"b": 2}}`, "took NaN s", `{"a": {"b": "1e999"}}`, "",

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/lab/place"
 )
 
-// A line is a command: words, or a text for a shell.
+// A line is a command: a list of words, or a shell script.
 type line struct {
 	words []string
 	text  string
@@ -15,7 +15,7 @@ type line struct {
 
 func (l line) empty() bool { return l.text == "" && len(l.words) == 0 }
 
-// read takes a command as it stands in an experiment.
+// read converts a command from an experiment's file.
 func read(command any) (l line, ok bool) {
 	switch c := command.(type) {
 	case nil:
@@ -35,9 +35,9 @@ func read(command any) (l line, ok bool) {
 	return l, false
 }
 
-// in returns the words that run the command in a place, with an environment. The first of a list is
-// a program of the layer. In the text of a shell, which is the place's own, the programs that were
-// named are aliases for what runs them from the layer.
+// in returns the words that run the command in a place with an environment. The first word of a
+// list is a program of the layer. A script runs in the place's own shell, with an alias for each of
+// the given programs that runs it from the layer.
 func (l line) in(p *place.Place, programs, env []string) []string {
 	args := append([]string{"/usr/bin/env"}, env...)
 	if l.text == "" {

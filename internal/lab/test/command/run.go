@@ -14,7 +14,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Check sees that the programs are there and, if there is a far command, that its port is free.
+// Check checks that the programs exist and that the port of a far command is free.
 func (c *command) Check(ctx context.Context, t *test.Trial) error {
 	for _, program := range c.Programs {
 		if err := runs(ctx, t.Near, program); err != nil {
@@ -32,7 +32,7 @@ func (c *command) Check(ctx context.Context, t *test.Trial) error {
 	return serve.Free(ctx, t.Far, serve.Protocol(c.FarProto), c.FarPort+t.Copy)
 }
 
-// runs sees that there is a program. What runs it ends with its name in a node, and with its file
+// runs checks that a program exists. The last word that runs it is its name in a node, and its file
 // on the bare host.
 func runs(ctx context.Context, p *place.Place, program string) error {
 	words := p.Command(program)
@@ -43,12 +43,12 @@ func runs(ctx context.Context, p *place.Place, program string) error {
 	return nil
 }
 
-// detail is what a trial tells beside its figures.
+// detail is stored in the bundle beside the figures.
 type detail struct {
 	Seconds float64 `json:"seconds"` // from the start of the command to its end
 }
 
-// Run runs the command and finds the figures in what it printed.
+// Run runs the command and finds the figures in its output.
 func (c *command) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	env := c.environment(t)
 	if !c.far.empty() {
@@ -85,14 +85,15 @@ func (c *command) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	return r, nil
 }
 
-// asItIs returns a trial that runs words as they stand: they are those of the place already.
+// asItIs returns a copy of the trial whose place does not translate program names: the words have
+// been translated already.
 func asItIs(t *test.Trial) *test.Trial {
 	near, trial := *t.Near, *t
 	near.Programs, trial.Near = nil, &near
 	return &trial
 }
 
-// shows adds to an error the beginning of what was printed.
+// shows adds the beginning of the output to an error.
 func (c *command) shows(err error, p *place.Place, out string) error {
 	text := strings.TrimSpace(beginning(out, 600))
 	if text == "" {
@@ -103,7 +104,7 @@ func (c *command) shows(err error, p *place.Place, out string) error {
 		Try("standard output only is looked at: 2>&1 adds what goes to standard error")
 }
 
-// environment is what a command is told by its environment.
+// environment holds the environment variables for a command and its work directory.
 type environment struct {
 	dir  string
 	vars []string

@@ -14,8 +14,8 @@ import (
 
 var banner = pattern.New(`^stress-ng, version (\S+)`)
 
-// Check sees that stress-ng is there, knows the methods, and is the same version in all places: the
-// loops change from one to another.
+// Check checks that stress-ng is installed, knows the methods, and has the same version in all
+// places: its loops change between versions.
 func (c *cpu) Check(ctx context.Context, t *test.Trial) error {
 	found, err := test.Known(ctx, t.Near, banner(), "the package stress-ng", "stress-ng", "--version")
 	if err != nil {
@@ -27,7 +27,7 @@ func (c *cpu) Check(ctx context.Context, t *test.Trial) error {
 	return c.knows(ctx, t.Near)
 }
 
-// same compares the version with that of the place that was checked first.
+// same compares the version with that of the first place that was checked.
 func (c *cpu) same(version string, p *place.Place) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -42,7 +42,7 @@ func (c *cpu) same(version string, p *place.Place) error {
 	return nil
 }
 
-// knows sees that the place has all methods.
+// knows checks that stress-ng in this place has all the methods.
 func (c *cpu) knows(ctx context.Context, p *place.Place) error {
 	_, err := p.Output(ctx, "stress-ng", "--cpu", "1", "--cpu-method", "which")
 	var list []string

@@ -1,12 +1,11 @@
-// Package cpu measures the processor in a place: stress-ng's own loops, and a score that is their
-// geometric mean.
+// Package cpu measures the processor in a place with the loops of stress-ng.
 //
-// It follows the CPU tests of INFN, which gave the score of one and of eight copies of a benchmark
-// and its wall clock on virtual and on physical machines. They ran HEP-SPEC06, which stands on SPEC
-// CPU2006 and needs its licence. This score is not HEP-SPEC06, has no relation to it that one could
-// reckon with, and must not be compared with figures of it: a "bogo operation" is one turn of a
-// loop of stress-ng, and means the same thing only for the same method in the same version. Ratios
-// of settings in one run are what it is good for.
+// The score is the geometric mean of the loops' rates. It follows the CPU tests of INFN, which
+// reported the score of one and of eight copies of a benchmark, and its wall-clock time, on virtual
+// and on physical machines. They ran HEP-SPEC06, which is based on SPEC CPU2006 and needs a licence
+// for it. This score is not HEP-SPEC06 and cannot be converted to it or compared with its figures.
+// A "bogo operation" is one iteration of a stress-ng loop. It means the same thing only for the
+// same method in the same version. The score is meant for ratios between the settings of one run.
 package cpu
 
 import (
@@ -18,15 +17,16 @@ import (
 
 // options are the keys of the test in an experiment.
 type options struct {
-	Methods []string `toml:"methods"` // of stress-ng --cpu-method
-	Seconds int      `toml:"seconds"` // of each method; 0: rates come from the fixed work
-	Work    int      `toml:"work"`    // bogo operations of each method, whose wall clock is a figure; 0: no fixed work
-	Clock   string   `toml:"clock"`   // by which rates are: real, or cpu, which is user and system time
+	Methods []string `toml:"methods"` // names for stress-ng --cpu-method
+	Seconds int      `toml:"seconds"` // seconds per method, or 0 to compute rates from the fixed work
+	// bogo operations per method, whose wall-clock time is a figure, or 0 for no fixed work
+	Work  int    `toml:"work"`
+	Clock string `toml:"clock"` // clock for the rates: real, or cpu (user and system time)
 }
 
-// defaults are methods with integers, floating point, memory and branches; all of them are in
-// stress-ng 0.15.06, as Debian 12 has it. The work takes a method about a quarter of a second on a
-// core of 2023.
+// defaults returns methods for integers, floating point, memory and branches. stress-ng 0.15.06 of
+// Debian 12 has all of them. The fixed work takes about a quarter of a second per method on a core
+// of 2023.
 func defaults() options {
 	return options{
 		Methods: []string{"int64", "float", "double", "fft", "matrixprod", "prime", "crc16", "queens"},
@@ -34,29 +34,29 @@ func defaults() options {
 	}
 }
 
-// The clocks.
+// The clocks for rates.
 const (
 	realTime = "real"
 	cpuTime  = "cpu"
 )
 
-// The figures beside those of methods.
+// The names of the figures other than those of methods.
 const (
-	// named for what it is: "score" would be taken for HEP-SPEC06, in whose place it stands
+	// named after what it is: "score" could be mistaken for HEP-SPEC06, which it replaces
 	score = "geometric mean of stress-ng"
 	wall  = "wall clock"
 )
 
-// cpu is the test.
+// cpu is the test of this kind.
 type cpu struct {
 	options
 
 	mutex   sync.Mutex
 	version string // of the first place that was checked
-	first   string // its name
+	first   string // the name of that place
 }
 
-// New makes the test from its options.
+// New creates the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	c := &cpu{options: defaults()}
 	if err := test.Read(decode, &c.options, c.check); err != nil {
@@ -89,12 +89,12 @@ func (o *options) check(wrong test.Wrong) {
 	}
 }
 
-// Needs names the program.
+// Needs returns the package that has stress-ng.
 func (c *cpu) Needs() test.Needs {
 	return test.Needs{Packages: []string{"stress-ng"}, Runs: []string{"stress-ng"}}
 }
 
-// Figures are the score, the wall clock of the fixed work, and the rate of each method.
+// Figures returns the score, the wall-clock time of the fixed work, and the rate of each method.
 func (c *cpu) Figures() []test.Figure {
 	all := []test.Figure{{Name: score, Unit: "1/s", Better: test.More, Aggregate: test.Sum}}
 	if c.Work > 0 {
@@ -106,7 +106,7 @@ func (c *cpu) Figures() []test.Figure {
 	return all
 }
 
-// Time counts 2000 operations a second for the fixed work.
+// Time assumes 2000 operations a second for the fixed work.
 func (c *cpu) Time() time.Duration {
 	each := time.Duration(c.Seconds)*time.Second + time.Duration(c.Work)*time.Second/2000 + 50*time.Millisecond
 	return time.Duration(len(c.Methods)) * each

@@ -58,7 +58,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// testdata is what Debian 12's stress-ng 0.15.06 wrote; those that are invalid were cut, or made without --metrics.
+// read returns a file of testdata, as written by stress-ng 0.15.06 of Debian 12. The invalid files
+// were cut off, or written without --metrics.
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -94,7 +95,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestDefaults: the methods are those of the version that is pinned.
+// TestDefaults: the pinned version has all default methods.
 func TestDefaults(t *testing.T) {
 	list := methods(string(read(t, "methods.txt")))
 	if len(list) < 50 {
@@ -107,8 +108,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestMean: the score of a machine that is k times as fast in every method is k times as high, and
-// it is within its rates.
+// TestMean: a machine that is k times as fast in every method has k times the score, and the score
+// lies between the lowest and the highest rate.
 func TestMean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rates := rapid.SliceOfN(rapid.Float64Range(1e-3, 1e9), 1, 20).Draw(t, "rates")
@@ -124,7 +125,7 @@ func TestMean(t *testing.T) {
 	})
 }
 
-// answers is a place whose stress-ng says what it is told to.
+// answers is a place whose stress-ng prints a given version.
 type answers struct {
 	host.Local
 	version string
@@ -164,7 +165,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestLive: all figures that were promised are measured, by time and by work.
+// TestLive: all figures are measured, with timed runs and with fixed work.
 func TestLive(t *testing.T) {
 	need.Integration(t)
 	c, err := New(from("methods = [\"int64\", \"queens\"]\nseconds = 1\nwork = 100"))

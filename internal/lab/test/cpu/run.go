@@ -10,14 +10,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// detail is what a trial tells beside its figures.
+// detail is stored in the bundle beside the figures.
 type detail struct {
 	Version string           `json:"version"` // of stress-ng
 	Timed   map[string]*loop `json:"timed,omitempty"`
 	Work    map[string]*loop `json:"work,omitempty"`
 }
 
-// Run runs the methods one after another; in each, the copies begin together.
+// Run runs the methods one after another. In each method, the copies start together.
 func (c *cpu) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	d := detail{Timed: map[string]*loop{}, Work: map[string]*loop{}}
 	for _, m := range c.Methods {
@@ -42,7 +42,8 @@ func (c *cpu) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 // loop runs one method.
 func (c *cpu) loop(ctx context.Context, t *test.Trial, method, option, amount string) (*loop, error) {
 	dir := path.Join(t.Near.Dir, strconv.Itoa(t.Copy))
-	// Its YAML goes to a file: a pipe that is standard output cannot be opened by name where user ids are mapped.
+	// Write the YAML to a file: if stdout is a pipe, it cannot be opened by name where user IDs are
+	// mapped.
 	file := path.Join(dir, "stress-ng.yaml")
 	if _, err := place.Output(ctx, t.Near, "/bin/sh", "-c", `mkdir -p "$1" && rm -f "$2"`, "sh", dir, file); err != nil {
 		return nil, problem.New(problem.Failed, "the work directory cannot be used").At(t.Near.Name).Because(err)
@@ -67,7 +68,7 @@ func (c *cpu) loop(ctx context.Context, t *test.Trial, method, option, amount st
 	return l, nil
 }
 
-// samples returns the figures: rates of the timed runs, or of the fixed work if there are none.
+// samples returns the figures, from the timed runs or, if there are none, from the fixed work.
 func (c *cpu) samples(d detail) []test.Sample {
 	from, seconds := d.Timed, 0.0
 	if c.Seconds == 0 {

@@ -9,18 +9,18 @@ import (
 	"orrery/internal/problem"
 )
 
-// A loop is what stress-ng tells of one run of a method.
+// A loop is the result of one run of a method.
 type loop struct {
 	Version  string  `json:"version"`
 	Ops      float64 `json:"ops"`
 	RealRate float64 `json:"ops_per_second_real"`
-	CPURate  float64 `json:"ops_per_second_cpu"` // of user and system time
+	CPURate  float64 `json:"ops_per_second_cpu"` // per second of user and system time
 	Wall     float64 `json:"wall"`               // s
 	User     float64 `json:"user"`               // s
 	System   float64 `json:"system"`             // s
 }
 
-// document is what stress-ng --metrics --yaml writes.
+// document is the output of stress-ng --metrics --yaml.
 type document struct {
 	System struct {
 		Version string `yaml:"stress-ng-version"`
@@ -36,7 +36,7 @@ type document struct {
 	} `yaml:"metrics"`
 }
 
-// parse reads what stress-ng wrote by --yaml.
+// parse reads the file that stress-ng --yaml wrote.
 func parse(text []byte) (*loop, error) {
 	var d document
 	whole := strings.HasSuffix(strings.TrimSpace(string(text)), "\n...")
@@ -69,14 +69,14 @@ func unfit(version, format, what string) error {
 		Try("the lab reads what 0.15 writes by --metrics --yaml")
 }
 
-// methods reads the list that stress-ng prints when it is asked for a method that it has not.
+// methods reads the list that stress-ng prints when it does not know a method.
 func methods(text string) []string {
 	_, list, _ := strings.Cut(text, "cpu-method must be one of:")
 	list, _, _ = strings.Cut(list, "\n")
 	return strings.Fields(list)
 }
 
-// mean is the geometric mean.
+// mean returns the geometric mean.
 func mean(rates []float64) float64 {
 	logs := 0.0
 	for _, r := range rates {

@@ -11,9 +11,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// bonnie runs bonnie++. Of the memory (-r) it is told half of the file size (-s), because it
-// refuses to work on a file that is not twice as large as memory; what that means for the figures
-// is told by a label instead.
+// bonnie runs bonnie++. It passes half of the file size (-s) as the memory size (-r), because
+// bonnie++ refuses a file that is not twice as large as memory. A label warns when the file fits
+// into the page cache.
 type bonnie struct {
 	*ground
 	fitting
@@ -31,7 +31,7 @@ func (b *bonnie) Figures() []test.Figure {
 	return all
 }
 
-// columns returns those that a run measures, with or without the ways of single characters.
+// columns returns the columns that a run measures, with or without those for single characters.
 func (b *bonnie) columns(characters bool) []column {
 	var all []column
 	if characters {
@@ -44,8 +44,9 @@ func (b *bonnie) columns(characters bool) []column {
 	return all
 }
 
-// Time counts four ways through the file at 200 MB/s, the seeks, 2000 files a second, and ten
-// seconds for each way of single characters, of which bonnie++ does as many whatever the size.
+// Time assumes four passes over the file at 200 MB/s, the seeks, 2000 files a second, and ten
+// seconds for each test of single characters. bonnie++ writes and reads the same number of them for
+// any size.
 func (b *bonnie) Time() time.Duration {
 	all := seconds(4*float64(b.size(b.Size))/200e6+float64(b.Files)*1024/2000) + 2*time.Second
 	if b.Characters {
@@ -67,7 +68,8 @@ func (o *options) checkBonnie(wrong test.Wrong) {
 }
 
 func (b *bonnie) Check(ctx context.Context, t *test.Trial) error {
-	// It has no option for its version: a size of which it says what is wrong does nothing and is soon over.
+	// There is no option for the version. An invalid size makes bonnie++ print its usage and exit
+	// at once.
 	_, err := t.Near.Output(ctx, "bonnie++", "-q", "-d", "/", "-s", "0", "-n", "0", "-u", "root")
 	if err != nil && !strings.Contains(err.Error(), "Version:") {
 		return problem.New(problem.Unable, "bonnie++ cannot be run").At(t.Near.Name).Because(err).
@@ -104,7 +106,7 @@ func (b *bonnie) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	return r, nil
 }
 
-// once runs bonnie++ with a file of some size.
+// once runs bonnie++ with a file of the given size.
 func (b *bonnie) once(ctx context.Context, t *test.Trial, at floor, size test.Bytes, characters bool) (*bonnieMarks,
 	error) {
 	mib := int64(size >> 20)

@@ -15,9 +15,9 @@ type column struct {
 	factor float64
 }
 
-// The columns of format 1.98 (bon_csv2html(1)), which is that of bonnie++ 1.98 and of 2.00 and
-// 2.00a (Debian 11 and 12): rates of blocks in KiB/s, seeks and files in 1/s. After each one stands
-// the processor's share.
+// The columns of format 1.98 (bon_csv2html(1)), which bonnie++ 1.98, 2.00 and 2.00a use (Debian 11
+// and 12). Rates of blocks are in KiB/s, seeks and files in 1/s. The column after each is the
+// processor's share.
 var (
 	characterColumns = []column{{9, "character write", bytesPerSecond, 1024}, {15, "character read", bytesPerSecond, 1024}}
 	blockColumns     = []column{
@@ -32,17 +32,17 @@ var (
 	}
 )
 
-// columnsOf198 is how many a line of the format has.
+// columnsOf198 is the number of columns in this format.
 const columnsOf198 = 50
 
-// bonnieMarks is what bonnie++ tells.
+// bonnieMarks holds the results of bonnie++.
 type bonnieMarks struct {
 	version string
 	rates   map[string]float64 // by figure
-	fast    []string           // figures for which it has "+++++" instead of a rate
+	fast    []string           // figures for which bonnie++ printed "+++++" instead of a rate
 }
 
-// parseBonnie reads the line that bonnie++ -q prints.
+// parseBonnie parses the line that bonnie++ -q prints.
 func parseBonnie(text string, columns []column) (*bonnieMarks, error) {
 	line, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	words := strings.Split(line, ",")
@@ -75,7 +75,7 @@ func parseBonnie(text string, columns []column) (*bonnieMarks, error) {
 	return m, nil
 }
 
-// A fastError says that there is no rate at all.
+// A fastError means that bonnie++ printed no rate because a phase was too short.
 type fastError struct{ error }
 
 func (f *fastError) Unwrap() error { return f.error }

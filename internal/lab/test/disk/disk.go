@@ -2,9 +2,8 @@
 //
 // It follows the disk tests of INFN (sequential writes on virtual and physical machines), of CERN
 // and Intel (random reads by threads, and by block with 512 threads; mixed; random writes) and of
-// Rx-OSD (iozone: write, rewrite, read, reread and random by record size). fio's JSON is that of
-// fio(1) 3.33; iozone's table and bonnie++'s CSV are those of iozone(1) 3.489 and bonnie++(8)
-// 2.00a, as Debian 12 has them.
+// Rx-OSD (iozone: write, rewrite, read, reread and random by record size). The output formats are
+// those of Debian 12: fio(1) 3.33 (JSON), iozone(1) 3.489 (a table) and bonnie++(8) 2.00a (CSV).
 package disk
 
 import (
@@ -16,19 +15,20 @@ import (
 // options are the keys of the test in an experiment.
 type options struct {
 	Program  string       `toml:"program"`  // fio, iozone, bonnie++
-	Size     test.Bytes   `toml:"size"`     // of the file of a copy
+	Size     test.Bytes   `toml:"size"`     // of the file of each copy
 	Direct   string       `toml:"direct"`   // O_DIRECT: auto, yes, no
 	Matrices []string     `toml:"matrices"` // fio: named lists of jobs
 	Jobs     []job        `toml:"jobs"`     // fio: further jobs
-	Seconds  float64      `toml:"seconds"`  // fio: of each job
+	Seconds  float64      `toml:"seconds"`  // fio: per job
 	WarmUp   float64      `toml:"warm_up"`  // fio: seconds that each job runs before it is measured
 	Latency  bool         `toml:"latency"`  // fio: percentiles of completion latency are figures
-	Engine   string       `toml:"engine"`   // fio: "": psync, or libaio where a job is deeper than one
+	Engine   string       `toml:"engine"`   // fio: "" means psync, or libaio for jobs with a queue deeper than one
 	Records  []test.Bytes `toml:"records"`  // iozone: record sizes
-	MaxSize  test.Bytes   `toml:"max_size"` // bonnie++: to which the file is made larger if a phase is too short; 0: 8 GiB
-	Files    int          `toml:"files"`    // bonnie++: files to create, in 1024; 0: none
+	// bonnie++: limit for growing the file when a phase is too short, or 0 for 8 GiB
+	MaxSize test.Bytes `toml:"max_size"`
+	Files   int        `toml:"files"` // bonnie++: files to create, in units of 1024, or 0 for none
 
-	Characters bool `toml:"characters"` // bonnie++: also by single characters, its put_c and get_c
+	Characters bool `toml:"characters"` // bonnie++: also measure single characters (put_c and get_c)
 }
 
 // The programs.
@@ -40,12 +40,12 @@ const (
 
 // When to use O_DIRECT.
 const (
-	directAuto = "auto" // where the file system can
+	directAuto = "auto" // if the file system supports it
 	directYes  = "yes"
 	directNo   = "no"
 )
 
-// New makes the test from its options.
+// New creates the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	o := options{Program: byFio, Size: 256 << 20, Direct: directAuto, WarmUp: warmUp}
 	if err := test.Read(decode, &o, o.check); err != nil {
@@ -61,11 +61,11 @@ func New(decode func(options any) error) (test.Test, error) {
 	return &fio{ground, o.jobs()}, nil
 }
 
-// warmUp is for how long jobs of fio run before they are measured, in seconds, unless the file says
-// so: until queues and caches of the device are as they will be.
+// warmUp is the default for how long a fio job runs before it is measured, in seconds, so that the
+// device's queues and caches have settled.
 const warmUp = 0.2
 
-// complete sets the options of a program that were not given to their defaults.
+// complete sets the unset options of the program to their defaults.
 func (o *options) complete() {
 	switch o.Program {
 	case byFio:
@@ -110,7 +110,7 @@ func (o *options) check(wrong test.Wrong) {
 	}
 }
 
-// foreign finds options of another program than the one that is to run.
+// foreign reports options that belong to a program other than the selected one.
 func (o *options) foreign(wrong test.Wrong) {
 	for _, key := range []struct {
 		name, of string
@@ -128,5 +128,5 @@ func (o *options) foreign(wrong test.Wrong) {
 	}
 }
 
-// seconds of a duration in an option.
+// seconds converts an option in seconds to a duration.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -53,7 +53,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestMatrices: all of them together have no figure twice.
+// TestMatrices: no figure occurs twice in all matrices together.
 func TestMatrices(t *testing.T) {
 	all := figures(t, `size = "4GiB"`+"\nmatrices = [\""+strings.Join(names(), `", "`)+`"]`)
 	slices.Sort(all)
@@ -71,7 +71,7 @@ func TestNeeds(t *testing.T) {
 		}
 		disk := int64(256 << 20)
 		if strings.Contains(text, "bonnie") {
-			disk = 8 << 30 // to which its file may grow
+			disk = 8 << 30 // max_size: the limit to which the file may grow
 		}
 		if n := d.Needs(); !slices.Equal(n.Packages, want) || n.Disk != disk || n.Far {
 			t.Errorf("%s: %+v", text, n)
@@ -135,8 +135,8 @@ func labelNames(all []test.Label) string {
 	return strings.Join(names, " ")
 }
 
-// TestArguments: threads that write one after another have parts of the file of their own; without
-// O_DIRECT writes end with fsync.
+// TestArguments: threads with sequential access have separate parts of the file. Without O_DIRECT,
+// writes end with fsync.
 func TestArguments(t *testing.T) {
 	f := &fio{&ground{options: options{Size: 1 << 20, Seconds: 0.5, WarmUp: 0.2}}, nil}
 	j := job{RW: "write", Block: 4096, Threads: 3}

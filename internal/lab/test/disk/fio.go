@@ -13,8 +13,8 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// fio runs jobs of fio one after another on one file, which is laid out beforehand: writes
-// overwrite, so no figure depends on what a job before it has allocated.
+// fio runs fio jobs one after another on one file. The file is written in full beforehand, so that
+// writes overwrite it and no figure depends on what an earlier job allocated.
 type fio struct {
 	*ground
 	list []job
@@ -32,7 +32,7 @@ func (f *fio) Figures() []test.Figure {
 	return all
 }
 
-// Time is that of the jobs, and of starting them.
+// Time returns the time of the jobs, including their start.
 func (f *fio) Time() time.Duration {
 	return time.Duration(len(f.list)) * (seconds(f.Seconds+f.WarmUp) + 300*time.Millisecond)
 }
@@ -50,7 +50,7 @@ const fioFile = "fio.data"
 
 var fio3 = pattern.New(`^fio-3\.`)
 
-// file lays the file of a copy out, unless it is there.
+// file creates and fills the file of a copy, unless it exists.
 func (f *fio) file(ctx context.Context, t *test.Trial) (floor, error) {
 	at, err := f.floor(ctx, t)
 	if err != nil {
@@ -79,14 +79,14 @@ func bit(b bool) string {
 	return "0"
 }
 
-// fioDetail is what a trial tells beside its figures.
+// fioDetail is stored in the bundle beside the figures.
 type fioDetail struct {
 	Version string          `json:"version"`
 	Direct  bool            `json:"direct"`
 	Jobs    map[string]*ran `json:"jobs"`
 }
 
-// Run does the jobs; in each, the copies begin together.
+// Run runs the jobs. In each job, the copies start together.
 func (f *fio) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	at, err := f.file(ctx, t)
 	if err != nil {
@@ -125,8 +125,8 @@ func (f *fio) job(ctx context.Context, t *test.Trial, at floor, j job) (*ran, er
 	return done, nil
 }
 
-// arguments of a job. Threads are threads, not processes, and read or write the same file; where
-// that is sequential each has a part of its own.
+// arguments returns the arguments of a job. fio uses threads, not processes, that share the file.
+// If a job is sequential, each thread has a separate part of the file.
 func (f *fio) arguments(at floor, j job) []string {
 	engine := f.Engine
 	if engine == "" {
@@ -152,7 +152,7 @@ func (f *fio) arguments(at floor, j job) []string {
 		args = append(args, fmt.Sprintf("--rwmixread=%d", j.Read))
 	}
 	if j.writes() && !at.direct {
-		args = append(args, "--end_fsync=1") // its time counts
+		args = append(args, "--end_fsync=1") // its time is part of the figure
 	}
 	return append(append(args, f.logged(at)...), fmt.Sprintf("--size=%d", size))
 }
@@ -180,7 +180,7 @@ func (f *fio) samples(j job, done *ran) ([]test.Sample, error) {
 	return all, nil
 }
 
-// worse returns the error that tells more: how fio ended, or what is wrong with what it printed.
+// worse returns the more specific error: how fio ended, or what is wrong with its output.
 func worse(ended, unread error) error {
 	if ended != nil {
 		return shortened(ended, "fio:")

@@ -9,27 +9,27 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// ran is what fio tells of a job.
+// ran holds the results of a fio job.
 type ran struct {
 	Version string   `json:"version"`
 	Read    way      `json:"read"`
 	Write   way      `json:"write"`
 	User    float64  `json:"user_cpu"`   // percent of one processor
-	System  float64  `json:"system_cpu"` // likewise
-	Disks   []string `json:"disks"`      // that did the work, as far as fio sees them
+	System  float64  `json:"system_cpu"` // percent of one processor
+	Disks   []string `json:"disks"`      // disks that served the job, as far as fio knows
 }
 
-// A way is one direction.
+// A way holds the results for one direction.
 type way struct {
 	Bytes   int64   `json:"bytes"`
 	Rate    float64 `json:"rate"` // B/s
 	IOPS    float64 `json:"iops"` // 1/s
 	Runtime float64 `json:"runtime"`
-	Median  float64 `json:"p50"` // s, of completion latency
+	Median  float64 `json:"p50"` // of completion latency, in s
 	Tail    float64 `json:"p99"` // s
 }
 
-// report is what fio --output-format=json prints; with --group_reporting it has one job.
+// report is the output of fio --output-format=json. With --group_reporting it has one job.
 type report struct {
 	Version string `json:"fio version"`
 	Jobs    []struct {
@@ -62,7 +62,7 @@ func (r *reports) way() way {
 	}
 }
 
-// parseFio reads the output of fio. Lines of notes may stand before its JSON.
+// parseFio parses the output of fio. Notes may precede the JSON.
 func parseFio(text []byte) (*ran, error) {
 	begin := bytes.Index(text, []byte("{\n"))
 	var r report

@@ -12,13 +12,13 @@ import (
 	"orrery/internal/problem"
 )
 
-// leastSeconds is how long a job takes of which the seconds are kept: a shorter one has too few of them.
+// leastSeconds is the minimum duration of a job for a series: shorter jobs have too few values.
 const leastSeconds = 3
 
-// fioLog is the beginning of the names of fio's logs in the directory of a copy.
+// fioLog is the prefix of the names of fio's logs in the directory of a copy.
 const fioLog = "fio-log"
 
-// logged are the arguments by which fio writes down each second of a job.
+// logged returns the arguments that make fio log each second of a job.
 func (f *fio) logged(at floor) []string {
 	if f.Seconds < leastSeconds {
 		return nil
@@ -27,7 +27,7 @@ func (f *fio) logged(at floor) []string {
 	return []string{"--write_bw_log=" + log, "--write_iops_log=" + log, "--log_avg_msec=1000", "--per_job_logs=0"}
 }
 
-// series reads the seconds of a job, and removes what fio wrote of them.
+// series reads the logs of a job and removes them.
 func (f *fio) series(ctx context.Context, t *test.Trial, at floor, j job) ([]test.Series, error) {
 	if f.Seconds < leastSeconds {
 		return nil, nil
@@ -56,9 +56,9 @@ func (f *fio) series(ctx context.Context, t *test.Trial, at floor, j job) ([]tes
 	return all, nil
 }
 
-// parseLog reads a log of fio(1), "LOG FILE FORMATS": time in ms, value, direction (0 reads, 1
-// writes), … The lines of a thread follow those of another; what they did in the same second is
-// added. Lines that are none are passed over.
+// parseLog parses a log as described in fio(1), "LOG FILE FORMATS": time in ms, value, direction (0
+// reads, 1 writes), … The lines of one thread follow those of another. Values of the same second
+// are added. Invalid lines are skipped.
 func parseLog(text string, factor float64) (read, written []float64) {
 	const maxSeconds = 100_000
 	for line := range strings.Lines(text) {

@@ -10,35 +10,35 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// A fitting is the size of the file with which bonnie++ tells all its rates in all places. It tells
-// none for what took less than half a second: the ratio would stand on those rounds alone that were
-// slow.
+// A fitting is the file size with which bonnie++ reports all its rates in all places. bonnie++
+// reports no rate for a phase shorter than half a second. Without a larger file, a ratio would be
+// based only on the slow rounds.
 type fitting struct {
 	mutex sync.Mutex
 	now   test.Bytes
-	tried map[string]test.Bytes // the size with which a place was tried last
+	tried map[string]test.Bytes // the size with which each place was tried last
 }
 
-// phase is how long each phase is to take, in seconds. It is well above the half second from which
-// bonnie++ tells a rate.
+// phase is the desired minimum duration of each phase, in seconds. It is well above the half second
+// from which bonnie++ reports a rate.
 const phase = 0.8
 
-// maxFitting is how long bonnie++ may take with a file that is made larger still. A disk may read
-// from a cache and write slowly.
+// maxFitting limits how long bonnie++ may take before the file is no longer enlarged. A disk may
+// read from a cache and write slowly.
 const maxFitting = 20 * time.Second
 
-// growth is by how much a file is made larger whose size is too small.
+// growth is the factor by which a file that is too small is enlarged.
 const growth = 2
 
-// size returns that size, which is at least that of the options.
+// size returns the current file size, which is at least that of the options.
 func (f *fitting) size(least test.Bytes) test.Bytes {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	return max(f.now, least)
 }
 
-// fit makes the file larger until no phase is too short in a place, as far as it may and there is
-// room. One that still is has a label in its trials.
+// fit enlarges the file until no phase in a place is too short, up to the size limit and the free
+// space. A phase that is still too short has a label in the trials.
 func (b *bonnie) fit(ctx context.Context, t *test.Trial, at floor) error {
 	for {
 		size := b.size(b.Size)
@@ -49,7 +49,8 @@ func (b *bonnie) fit(ctx context.Context, t *test.Trial, at floor) error {
 			return nil
 		}
 		began := time.Now()
-		marks, err := b.once(ctx, t, at, size, false) // there are as many single characters in any file
+		// the number of single characters is the same for any file size
+		marks, err := b.once(ctx, t, at, size, false)
 		if tooFast := (*fastError)(nil); err != nil && !errors.As(err, &tooFast) {
 			return err
 		}
@@ -67,11 +68,11 @@ func (b *bonnie) fit(ctx context.Context, t *test.Trial, at floor) error {
 	}
 }
 
-// shorter reports whether a phase that goes through the whole file took less than it should.
+// shorter reports whether a phase that passes through the whole file took too little time.
 func (m *bonnieMarks) shorter(size test.Bytes) bool {
 	return slices.ContainsFunc(blockColumns, func(c column) bool {
 		if c.unit != bytesPerSecond {
-			return false // seeks are as many in any file
+			return false // the number of seeks is the same for any file size
 		}
 		rate, ok := m.rates[c.figure]
 		return !ok || float64(size)/rate < phase

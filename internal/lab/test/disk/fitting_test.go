@@ -14,11 +14,11 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// A fastDisk is a place whose disk reads and writes so many bytes a second, and has room for so many.
+// A fastDisk is a place whose disk has a given speed in bytes per second and a given free space.
 type fastDisk struct {
 	host.Local
 	rate, room float64
-	sizes      *[]int64 // MiB with which bonnie++ was run
+	sizes      *[]int64 // file sizes in MiB with which bonnie++ was run
 }
 
 func (f fastDisk) Run(_ context.Context, c host.Command) error {
@@ -29,7 +29,7 @@ func (f fastDisk) Run(_ context.Context, c host.Command) error {
 	case c.Args[0] == "stat":
 		text = fmt.Sprintf("%.0f 1 1000000\n", f.room)
 	case i > 0 && c.Args[i+1] != "0":
-		if c.Stdin != nil { // it waits at the barrier
+		if c.Stdin != nil { // wait at the barrier
 			_, _ = c.Stderr.Write([]byte("\n"))
 			_, _ = io.ReadAll(c.Stdin)
 		}
@@ -52,15 +52,15 @@ func (f fastDisk) Run(_ context.Context, c host.Command) error {
 	return err
 }
 
-// TestFitting: bonnie++ has a file with which each phase takes a second in the fastest place, as
-// far as there is room.
+// TestFitting: bonnie++ gets a file for which each phase is long enough in the fastest place, if
+// there is enough space.
 func TestFitting(t *testing.T) {
 	for name, c := range map[string]struct {
 		options string
 		room    float64
-		sizes   []int64 // with which it is tried in the slow place and then in the fast one
-		again   []int64 // likewise, after the nodes were recreated
-		last    int64   // with which it is measured
+		sizes   []int64 // sizes tried in the slow place and then in the fast one
+		again   []int64 // the same after the nodes were recreated
+		last    int64   // the size that is measured
 	}{
 		"fits":    {"", 1e12, []int64{256, 256, 512, 1024, 2048}, []int64{2048}, 2048},
 		"room":    {"", 600 << 20, []int64{256, 256, 512}, []int64{512}, 512},

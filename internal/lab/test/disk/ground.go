@@ -15,31 +15,31 @@ import (
 	"orrery/internal/problem"
 )
 
-// A ground is what the programs have in common: a directory for each copy, what its file system
-// can, and room for the file.
+// A ground holds what the programs have in common: a directory for each copy, the abilities of its
+// file system, and the check for free space.
 type ground struct {
 	options
-	known sync.Map // floors, by place and directory
+	known sync.Map // floors by place and directory
 }
 
-// A floor is what was found out about the directory of a copy.
+// A floor holds what is known about the directory of a copy.
 type floor struct {
 	dir    string
 	direct bool  // O_DIRECT is used
-	can    bool  // the file system has it
-	memory int64 // bytes of the place, most of which can be page cache
+	can    bool  // the file system supports O_DIRECT
+	memory int64 // memory of the place in bytes, most of which can be page cache
 }
 
-// dir is the directory of a copy.
+// dir returns the directory of a copy.
 func dir(t *test.Trial) string { return path.Join(t.Near.Dir, strconv.Itoa(t.Copy)) }
 
 func key(t *test.Trial) string { return t.Near.Name + "\x00" + t.Near.Node + "\x00" + dir(t) }
 
-// forget drops what was found out about the directory of a trial: when nodes are recreated, their
-// directories are gone.
+// forget discards what is known about the directory of a trial. When nodes are recreated, their
+// directories no longer exist.
 func (g *ground) forget(t *test.Trial) { g.known.Delete(key(t)) }
 
-// floor finds out about the directory of a trial, once, and makes it.
+// floor creates the directory of a trial and examines it. The result is cached.
 func (g *ground) floor(ctx context.Context, t *test.Trial) (floor, error) {
 	if known, ok := g.known.Load(key(t)); ok {
 		return known.(floor), nil
@@ -64,8 +64,8 @@ func (g *ground) floor(ctx context.Context, t *test.Trial) (floor, error) {
 	return f, nil
 }
 
-// direct reports whether a file can be written past the page cache (open(2), O_DIRECT: EINVAL if
-// the file system cannot).
+// direct reports whether a file can be written with O_DIRECT, that is past the page cache. open(2)
+// fails with EINVAL if the file system does not support it.
 func direct(ctx context.Context, p *place.Place, dir string) (bool, error) {
 	file := path.Join(dir, "o_direct")
 	err := shell(ctx, p, `LC_ALL=C dd if=/dev/zero of="$1" bs=64k count=1 oflag=direct status=none; status=$?; rm -f "$1"; exit $status`,
@@ -94,14 +94,15 @@ func memory(ctx context.Context, p *place.Place) (int64, error) {
 	return 0, problem.New(problem.Failed, "/proc/meminfo cannot be read").At(p.Name).Because(err)
 }
 
-// room sees that the disk has enough for the files of this copy and of those that are checked after it.
+// room checks that there is enough space for the files of this copy and of the copies checked after
+// it.
 func (g *ground) room(ctx context.Context, t *test.Trial, dir string, file test.Bytes) error {
 	out, err := place.Output(ctx, t.Near, "stat", "-f", "-c", "%a %S %b", dir)
 	var blocks, size, all int64
 	if err == nil {
 		if _, err = fmt.Sscan(string(out), &blocks, &size, &all); err == nil {
 			copies := int64(max(t.Of-t.Copy, 1))
-			if need := copies * int64(file); all > 0 && blocks*size < need { // ramfs has no size
+			if need := copies * int64(file); all > 0 && blocks*size < need { // ramfs reports no size
 				return problem.New(problem.Unable, "the disk of %s has %d bytes free, and %d are needed (%d × %s)", dir,
 					blocks*size, need, copies, file).
 					At(t.Near.Name).Try("make size smaller, make room, or measure in a directory of a larger disk")
@@ -112,7 +113,7 @@ func (g *ground) room(ctx context.Context, t *test.Trial, dir string, file test.
 	return problem.New(problem.Failed, "it cannot be told how much room there is in %s", dir).At(t.Near.Name).Because(err)
 }
 
-// labels say what is doubtful about figures of files in a page cache.
+// labels returns warnings about figures of files in the page cache.
 func (f floor) labels(g *ground) []test.Label {
 	var all []test.Label
 	if !f.can {
@@ -131,7 +132,7 @@ func (f floor) labels(g *ground) []test.Label {
 	return all
 }
 
-// shell runs a script in a place; the words are $1 and so on.
+// shell runs a script in a place. The words are $1 and so on.
 func shell(ctx context.Context, p *place.Place, script string, words ...string) error {
 	_, err := place.Output(ctx, p, append([]string{"/bin/sh", "-c", script, "sh"}, words...)...)
 	return err

@@ -11,11 +11,11 @@ import (
 	"orrery/internal/problem"
 )
 
-// iozone runs iozone once for each record size. It is in no part of Debian that is free (non-free:
-// iozone3), so the layer has it only if the user's image brings it.
+// iozone runs iozone once for each record size. Debian has it only in non-free (iozone3), so the
+// layer contains it only if the user's image does.
 type iozone struct{ *ground }
 
-// ways are the columns of iozone that are figures, in its order.
+// ways lists the columns of iozone that are figures, in iozone's order.
 var ways = []string{"write", "rewrite", "read", "reread", "random read", "random write"}
 
 func (z *iozone) Needs() test.Needs { return test.Needs{Disk: int64(z.Size)} }
@@ -33,7 +33,7 @@ func (z *iozone) Figures() []test.Figure {
 
 func recordFigure(way string, record test.Bytes) string { return way + " " + record.String() }
 
-// Time counts the six ways through the file at 200 MB/s.
+// Time assumes six passes over the file at 200 MB/s.
 func (z *iozone) Time() time.Duration {
 	return time.Duration(len(z.Records)) * (seconds(float64(len(ways))*float64(z.Size)/200e6) + 200*time.Millisecond)
 }
@@ -64,7 +64,7 @@ func (z *iozone) Check(ctx context.Context, t *test.Trial) error {
 	return z.room(ctx, t, at.dir, z.Size)
 }
 
-// Run runs iozone for each record size; in each, the copies begin together.
+// Run runs iozone for each record size. In each run, the copies start together.
 func (z *iozone) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	at, err := z.floor(ctx, t)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 
 var iozoneVersion = pattern.New(`\$Revision: (\S+) \$`)
 
-// parseIozone reads the table that iozone prints, and returns the rates of the columns that are
-// figures in B/s. Under a head that ends with "frewrite fread freread" stands one line: file size
-// and record size in KiB, then KiB/s for each test that was asked for.
+// parseIozone parses the table that iozone prints and returns the rates of the columns in ways, in
+// B/s. After a header that ends with "frewrite fread freread" there is one line: file size and
+// record size in KiB, then KiB/s for each requested test.
 func parseIozone(text string) (rates []float64, version string, err error) {
 	if found := iozoneVersion().FindStringSubmatch(text); found != nil {
 		version = found[1]

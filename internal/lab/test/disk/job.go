@@ -8,14 +8,14 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// A job is one run of fio, and one figure or, where it both reads and writes, two.
+// A job is one run of fio. It has one figure, or two if it both reads and writes.
 type job struct {
-	RW      string     `toml:"rw"`      // as fio's: read, write, randread, randwrite, rw, randrw
-	Block   test.Bytes `toml:"block"`   // 4KiB if left out
-	Depth   int        `toml:"depth"`   // of the queue of a thread
-	Threads int        `toml:"threads"` // all of them on the same file
-	Read    int        `toml:"read"`    // percent, of rw and randrw; 70 if left out
-	Unit    string     `toml:"unit"`    // 1/s or B/s; left out: 1/s if random, B/s if sequential
+	RW      string     `toml:"rw"`      // as in fio: read, write, randread, randwrite, rw, randrw
+	Block   test.Bytes `toml:"block"`   // default 4KiB
+	Depth   int        `toml:"depth"`   // queue depth of each thread
+	Threads int        `toml:"threads"` // all threads use the same file
+	Read    int        `toml:"read"`    // percent of reads in rw and randrw; default 70
+	Unit    string     `toml:"unit"`    // 1/s or B/s; default 1/s for random and B/s for sequential access
 }
 
 // The units of figures.
@@ -76,7 +76,7 @@ func (j job) check(size test.Bytes, wrong test.Wrong) {
 	}
 }
 
-// name is the figure of a job, or the beginning of its figures, such as "randread 4k 16 threads".
+// name returns the figure of a job, or the prefix of its figures, such as "randread 4k 16 threads".
 func (j job) name() string {
 	words := []string{j.RW}
 	if j.mixed() {
@@ -98,7 +98,7 @@ func (j job) name() string {
 	return strings.Join(words, " ")
 }
 
-// A stream is one direction of a job: a figure, and two of latency if they are wanted.
+// A stream is one direction of a job. It has a figure, and two for latency if requested.
 type stream struct {
 	figure string
 	write  bool

@@ -22,7 +22,7 @@ func trial(p *place.Place) *test.Trial {
 		Keep: func(string, []byte) error { return nil }}
 }
 
-// here is this machine, in a directory on a disk.
+// here returns this machine as a place, with a directory on a disk.
 func here(t *testing.T) *place.Place {
 	dir, err := os.MkdirTemp("/var/tmp", "orrery-disk-")
 	if err != nil {
@@ -32,7 +32,7 @@ func here(t *testing.T) *place.Place {
 	return &place.Place{Runner: host.Local{Name: "bare"}, Name: "bare", Dir: dir}
 }
 
-// apart runs commands in a mount namespace, which ends with the process that holds it.
+// apart runs commands in a mount namespace that ends with the process that holds it.
 type apart struct {
 	host.Local
 	pid int
@@ -43,7 +43,7 @@ func (a apart) Run(ctx context.Context, c host.Command) error {
 	return a.Local.Run(ctx, c)
 }
 
-// mounted is a place whose directory is on a file system of its own.
+// mounted returns a place whose directory is on a separate file system.
 func mounted(t *testing.T, kind, options string) *place.Place {
 	t.Helper()
 	dir := t.TempDir()
@@ -64,7 +64,7 @@ func mounted(t *testing.T, kind, options string) *place.Place {
 	return &place.Place{Runner: apart{host.Local{Name: kind}, cmd.Process.Pid}, Name: kind, Dir: dir}
 }
 
-// measure checks a place, runs a trial there, and sees that every figure is there that was promised.
+// measure checks a place, runs a trial, and checks that there is a sample for every figure.
 func measure(t *testing.T, p *place.Place, text string) test.Result {
 	t.Helper()
 	d, err := New(from(text))
@@ -109,7 +109,7 @@ func TestLiveFio(t *testing.T) {
 	measure(t, p, "size = \"16MiB\"\nseconds = 0.2\n[[jobs]]\nrw = \"write\"\nthreads = 4\n[[jobs]]\nrw = \"randread\"\nthreads = 512")
 }
 
-// TestLiveAnew: when nodes are recreated their directories go, and the next check makes them again.
+// TestLiveAnew: the directories of recreated nodes are gone, and the next check creates them again.
 func TestLiveAnew(t *testing.T) {
 	need.Integration(t)
 	for program, options := range map[string]string{
@@ -137,7 +137,7 @@ func TestLiveAnew(t *testing.T) {
 	}
 }
 
-// TestLiveRAM: ramfs has no O_DIRECT, which is seen, told, and refused if it must be there.
+// TestLiveRAM: on ramfs, a label reports that O_DIRECT is missing, and direct = "yes" is refused.
 func TestLiveRAM(t *testing.T) {
 	need.Integration(t)
 	p := mounted(t, "ramfs", "rw")
@@ -155,8 +155,8 @@ func TestLiveRAM(t *testing.T) {
 	}
 }
 
-// TestLiveFull: a disk that is too small is seen before anything is written, counted over all
-// copies; one that fills up meanwhile is told.
+// TestLiveFull: a disk that is too small for all copies is reported before anything is written. A
+// disk that fills up during a trial is reported too.
 func TestLiveFull(t *testing.T) {
 	need.Integration(t)
 	p := mounted(t, "tmpfs", "size=24m")
@@ -193,7 +193,7 @@ func TestLiveFull(t *testing.T) {
 	}
 }
 
-// TestLiveSeconds: of a job of a few seconds each is told, and no log stays.
+// TestLiveSeconds: a job of several seconds has a series, and its logs are removed.
 func TestLiveSeconds(t *testing.T) {
 	need.Integration(t)
 	p := here(t)
@@ -234,7 +234,7 @@ func TestLiveBonnie(t *testing.T) {
 		return fmt.Sprintf("program = \"bonnie++\"\nsize = \"%dMiB\"\nfiles = 1\ndirect = \"yes\"", mib)
 	}
 	size := 64
-	for ; size < 1024; size *= 2 { // of what a fast disk does in no time it tells no rate
+	for ; size < 1024; size *= 2 { // bonnie++ reports no rate for a phase that is too short
 		d, err := New(from(text(size)))
 		if err != nil {
 			t.Fatal(err)
@@ -243,10 +243,10 @@ func TestLiveBonnie(t *testing.T) {
 			break
 		}
 	}
-	measure(t, p, text(2*size)) // with room to spare
+	measure(t, p, text(2*size)) // with a margin
 }
 
-// TestLiveIozone: the program is in no free part of Debian; where it is missing, that is said with its cure.
+// TestLiveIozone: if iozone is missing (no free part of Debian has it), the error has a cure.
 func TestLiveIozone(t *testing.T) {
 	need.Integration(t)
 	text := "program = \"iozone\"\nsize = \"4MiB\"\nrecords = [\"64KiB\", \"1MiB\"]"

@@ -8,16 +8,16 @@ import (
 	"orrery/internal/problem"
 )
 
-// A matrix is a list of jobs that one table or figure of a paper has.
+// A matrix is the list of jobs behind one table or figure of a paper.
 type matrix struct {
 	name string
 	jobs []job
 }
 
-// quick is the matrix that is run if nothing is asked for.
+// quick is the default matrix.
 const quick = "quick"
 
-// matrices returns all of them.
+// matrices returns all matrices.
 func matrices() []matrix {
 	const k, m = test.Bytes(1 << 10), test.Bytes(1 << 20)
 	blocks := []test.Bytes{4 * k, 16 * k, 64 * k, 256 * k, 1 * m, 4 * m}
@@ -59,7 +59,7 @@ func names() []string {
 	return all
 }
 
-// jobs are those of the matrices and then the others. What is in two of them is done once.
+// jobs returns the jobs of the matrices and then the others, without duplicates.
 func (o *options) jobs() []job {
 	var all []job
 	add := func(j job) {

@@ -14,9 +14,9 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// testdata is what Debian 12's fio 3.33, iozone 3.489 and bonnie++ 2.00a printed, and Debian 11's
-// bonnie++ 2.00; those that are invalid were cut short, were told to write where they cannot, or on
-// a file system that was full.
+// read returns a file of testdata: output of Debian 12's fio 3.33, iozone 3.489 and bonnie++ 2.00a,
+// and of Debian 11's bonnie++ 2.00. The invalid files were cut off, or come from runs without write
+// permission or on a full file system.
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -46,7 +46,8 @@ func TestParseFio(t *testing.T) {
 	}
 }
 
-// TestParseLog: what two threads did in a second is added, reads apart from writes.
+// TestParseLog: values of two threads in the same second are added, separately for reads and
+// writes.
 func TestParseLog(t *testing.T) {
 	read, written := parseLog("1004, 10, 0, 0, 0\n1004, 7, 1, 0, 0\n2005, 20, 0, 0, 0\n\nnonsense, 1\n1003, 1, 0, 0, 0\n2001, 2, 0, 0, 0\n1e300, 2, 0, 0, 0\n3000, NaN, 0\n",
 		1024)
@@ -131,7 +132,7 @@ func TestParseInvalid(t *testing.T) {
 	}
 }
 
-// TestCut: no beginning of an output that is not the whole of it gives figures.
+// TestCut: truncated output never yields figures.
 func TestCut(t *testing.T) {
 	table, line := string(read(t, "iozone.txt")), strings.TrimSpace(string(read(t, "bonnie.csv")))
 	whole := strings.TrimSpace(string(read(t, "fio-mixed.json")))

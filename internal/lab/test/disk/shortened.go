@@ -8,7 +8,7 @@ import (
 	"orrery/internal/host"
 )
 
-// brief is an error in fewer words.
+// brief is an error with a shorter message.
 type brief struct {
 	text string
 	err  error
@@ -17,7 +17,8 @@ type brief struct {
 func (b *brief) Error() string { return b.text }
 func (b *brief) Unwrap() error { return b.err }
 
-// shortened says of a program that failed only the lines by which it says why, of all that it printed.
+// shortened reduces the output in a program's error to the lines that begin with one of the
+// prefixes.
 func shortened(err error, begins ...string) error {
 	run := (*host.RunError)(nil)
 	if !errors.As(err, &run) {

@@ -8,11 +8,11 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// called are the beginnings of the names of figures that consist of system calls above all.
+// called lists the prefixes of the figures that measure mainly system calls.
 var called = [...]string{"simple", "signal handler", "pipe latency", "context switch", "process fork+exit"}
 
-// filtered labels a place where each system call goes through a filter first (seccomp(2)), which is
-// there in nodes and not on the bare host: some nanoseconds for each call.
+// filtered labels a place where each system call first passes a filter (seccomp(2)). Nodes have
+// one, the bare host does not. It costs some nanoseconds per call.
 func filtered(ctx context.Context, p *place.Place) []test.Label {
 	status, err := place.Output(ctx, p, "/bin/cat", "/proc/self/status")
 	if err != nil || !strings.Contains(string(status), "\nSeccomp:\t2\n") {

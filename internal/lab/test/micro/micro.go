@@ -1,13 +1,13 @@
-// Package micro measures what single operations of the kernel and the processor cost in a place,
-// with the program orrery-micro (cmd/orrery-micro).
+// Package micro measures the cost of single operations of kernel and processor.
 //
-// The rows are those of the lmbench table in M. Aldinucci and others, "VirtuaLinux: virtualized
-// high-density clusters with no single point of failure" (ParCo 2007), and a few more. What they
-// mean is defined in L. McVoy and C. Staelin, "lmbench: portable tools for performance analysis"
-// (USENIX 1996). The figures are not lmbench's: its licence lets nobody publish those of a changed
-// program. The differences that matter: RPC rows are a request of four bytes and its answer without
-// Sun's RPC; 500 TCP sockets are 250 connections and not one socket many times; and the cost of
-// catching a signal is not taken off that of a fault.
+// It runs the program orrery-micro (cmd/orrery-micro) in a place. The rows are those of the lmbench
+// table in M. Aldinucci and others, "VirtuaLinux: virtualized high-density clusters with no single
+// point of failure" (ParCo 2007), and a few more. They are defined in L. McVoy and C. Staelin,
+// "lmbench: portable tools for performance analysis" (USENIX 1996). The figures are not lmbench's:
+// its licence does not permit publishing figures of a changed program. These differences matter:
+// RPC rows are a request of four bytes and its answer, without Sun's RPC. 500 TCP sockets are 250
+// connections and not one socket many times. The cost of catching a signal is not subtracted from
+// that of a fault.
 package micro
 
 import (
@@ -21,14 +21,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// Options are the keys of a test of this kind.
+// Options are the keys of the test in an experiment.
 type Options struct {
-	Only []string `toml:"rows"` // measurements, by their names in `orrery-micro list`; none: all
-	Time float64  `toml:"time"` // seconds that a trial takes
-	Far  bool     `toml:"far"`  // also latencies to the far end
-	// Pin keeps the program and its other processes on one processor. Without it what goes between two
-	// processes takes several times as long at one time than at another, by where the kernel happens
-	// to put them.
+	Only []string `toml:"rows"` // measurements, by their names in `orrery-micro list`; all if empty
+	Time float64  `toml:"time"` // seconds per trial
+	Far  bool     `toml:"far"`  // also measure latencies to the far end
+	// Pin keeps the program and its other processes on one processor. Without it, communication
+	// between two processes can take several times as long in one run as in another, depending on
+	// where the kernel places the processes.
 	Pin bool `toml:"pin"`
 }
 
@@ -39,7 +39,7 @@ type micro struct {
 
 var _ test.Test = (*micro)(nil)
 
-// New makes a test from its options.
+// New creates the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	m := &micro{asked: Options{Time: 2, Pin: true}}
 	if err := test.Read(decode, &m.asked, m.check); err != nil {
@@ -80,12 +80,12 @@ func cure(name string) string {
 	return "there are " + strings.Join(names, ", ")
 }
 
-// Needs says what must be there.
+// Needs returns the package and the tool that must be installed.
 func (m *micro) Needs() test.Needs {
 	return test.Needs{Packages: []string{"dash"}, Tools: []string{place.Micro}, Far: m.asked.Far}
 }
 
-// Figures are the rows of the table.
+// Figures returns the rows of the table.
 func (m *micro) Figures() []test.Figure {
 	var all []test.Figure
 	for _, r := range m.rows {
@@ -97,12 +97,12 @@ func (m *micro) Figures() []test.Figure {
 	return all
 }
 
-// Time is about how long a trial takes: each measurement may run over by a few batches.
+// Time returns about how long a trial takes. Each measurement may take a few batches longer.
 func (m *micro) Time() time.Duration {
 	return time.Duration((m.asked.Time*1.1 + 0.1) * float64(time.Second))
 }
 
-// Check tries each measurement for a moment.
+// Check runs each measurement for a moment.
 func (m *micro) Check(ctx context.Context, t *test.Trial) error {
 	peer, done, err := m.peer(ctx, t)
 	if err != nil {
@@ -122,7 +122,7 @@ func (m *micro) Check(ctx context.Context, t *test.Trial) error {
 	return nil
 }
 
-// A part is some of the rows, and where they are measured.
+// A part is a set of rows and the place where they are measured.
 type part struct {
 	file   string
 	at     *place.Place
@@ -130,8 +130,8 @@ type part struct {
 	figure func(row) test.Figure
 }
 
-// parts are the two runs of the program in a trial: all rows in the place, and those of the
-// loopback where the host's rules for packets do not hold.
+// parts returns the two runs of the program in a trial: all rows in the place, and the loopback
+// rows again in a network namespace without the host's packet filter rules.
 func (m *micro) parts(near *place.Place) []part {
 	all := []part{{"micro.jsonl", near, m.rows, func(r row) test.Figure {
 		if r.loopback {
@@ -146,7 +146,7 @@ func (m *micro) parts(near *place.Place) []part {
 	return all
 }
 
-// Run does one trial.
+// Run runs one trial.
 func (m *micro) Run(ctx context.Context, t *test.Trial) (r test.Result, err error) {
 	peer, done, err := m.peer(ctx, t)
 	if err != nil {

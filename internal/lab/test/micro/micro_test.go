@@ -53,7 +53,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// built is the program, or the test is skipped: it needs a C compiler, as `make` does.
+// built returns the path of the program. It skips the test if there is no C compiler, which `make`
+// needs.
 func built(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {
@@ -66,7 +67,7 @@ func built(t *testing.T) string {
 	return program
 }
 
-// compiled builds the program, once for all tests.
+// compiled builds the program once for all tests.
 var compiled = sync.OnceValues(func() (string, error) {
 	source, _ := filepath.Glob("../../../../cmd/orrery-micro/*.c")
 	program := filepath.Join(bin, place.Micro)
@@ -77,7 +78,7 @@ var compiled = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
-var bin string // where compiled puts it
+var bin string // directory of the compiled program
 
 func TestMain(m *testing.M) {
 	var err error
@@ -103,7 +104,8 @@ func trial(t *testing.T, program string) *test.Trial {
 		Keep: func(string, []byte) error { return nil }}
 }
 
-// TestRun: every measurement, in both ways of listing them, for a moment; nothing stays in the work directory.
+// TestRun: every measurement runs for a moment, in both parts, and leaves no file in the work
+// directory.
 func TestRun(t *testing.T) {
 	program := built(t)
 	m := made(t, func(o *Options) { o.Far, o.Time = true, 0.7 })
@@ -127,7 +129,8 @@ func TestRun(t *testing.T) {
 	if len(result.Samples) != len(m.Figures()) {
 		t.Errorf("%d samples of %d figures", len(result.Samples), len(m.Figures()))
 	}
-	// What no processor nor kernel turns round: else the compiler has taken something away.
+	// This order holds for every processor and kernel. If it does not, the compiler removed some
+	// code.
 	for _, less := range [][2]string{
 		{"simple syscall", "simple stat"}, {"simple stat", "process fork+exit"}, {"process fork+exit", "process fork+sh"},
 		{"double mul", "double div"}, {"integer mul", "simple syscall"}, {"simple syscall", "select on 500 tcp fds"},
@@ -161,7 +164,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestFails: what goes wrong is told by name, and the status is not 0.
+// TestFails: the error names what is wrong, and the exit status is not 0.
 func TestFails(t *testing.T) {
 	program := built(t)
 	for says, args := range map[string][]string{
@@ -185,7 +188,7 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestPeerTaken: a port that is taken is told before the first round.
+// TestPeerTaken: a port in use is reported before the first round.
 func TestPeerTaken(t *testing.T) {
 	tr := trial(t, built(t))
 	m := made(t, func(o *Options) { o.Far = true })
@@ -199,8 +202,8 @@ func TestPeerTaken(t *testing.T) {
 	}
 }
 
-// TestLoopback: rows of the loopback are measured in a network namespace of their own, and once
-// more among the host's rules.
+// TestLoopback: loopback rows are measured in a separate network namespace, and again with the
+// host's packet filter rules.
 func TestLoopback(t *testing.T) {
 	tr := trial(t, built(t))
 	counts := func(name string) host.Runner { return counted{host.Local{Name: name}, &[]string{}} }
@@ -228,7 +231,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// counted keeps which measurements a place was asked for.
+// counted records the measurements that a place was asked for.
 type counted struct {
 	host.Local
 	only *[]string

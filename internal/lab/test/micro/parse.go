@@ -8,7 +8,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Line is what orrery-micro prints for a measurement.
+// A Line is the output of orrery-micro for one measurement.
 type Line struct {
 	Name    string  `json:"name"`
 	Unit    string  `json:"unit"` // "s" or "B/s"
@@ -16,10 +16,10 @@ type Line struct {
 	Median  float64 `json:"median"`
 	Max     float64 `json:"max"`
 	Batches int     `json:"batches"`
-	Reps    uint64  `json:"reps"` // in a batch
+	Reps    uint64  `json:"reps"` // per batch
 }
 
-// best is the figure: the best batch is the one that was disturbed least.
+// best returns the figure. It is that of the best batch, which was disturbed least.
 func (l Line) best() float64 {
 	if l.Unit == "B/s" {
 		return l.Max
@@ -27,7 +27,7 @@ func (l Line) best() float64 {
 	return l.Min
 }
 
-// Parse reads the output of `orrery-micro run`.
+// Parse parses the output of `orrery-micro run`.
 func Parse(out []byte) ([]Line, error) {
 	var all []Line
 	err := test.JSONLines(out, func(l Line) error {

@@ -20,7 +20,7 @@ func made(t testing.TB, set func(*Options)) *micro {
 	return m.(*micro)
 }
 
-// TestParse: of a time the least is the figure, of a rate the most.
+// TestParse: the figure is the minimum of a time, and the maximum of a rate.
 func TestParse(t *testing.T) {
 	out, err := os.ReadFile("testdata/run.jsonl")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseBroken: whatever is wrong with the output is told with the line or the measurement.
+// TestParseBroken: errors in the output name the line or the measurement.
 func TestParseBroken(t *testing.T) {
 	const good = `{"name":"syscall","unit":"s","min":1e-7,"median":2e-7,"max":3e-7,"batches":5,"reps":100}`
 	for what, one := range map[string]struct{ out, says string }{
@@ -64,7 +64,8 @@ func TestParseBroken(t *testing.T) {
 	}
 }
 
-// TestParseAnything: no output makes the parser panic, or passes for a measurement that is none.
+// TestParseAnything: no output makes the parser panic, or is accepted as a measurement without a
+// value.
 func TestParseAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines, err := Parse([]byte(rapid.String().Draw(t, "out")))

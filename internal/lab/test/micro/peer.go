@@ -16,8 +16,8 @@ import (
 // port is where `orrery-micro serve` listens at the far end for the first copy.
 const port = 5611
 
-// peer starts what answers at the far end, and gives its address; done ends it. Without a far end
-// there is none: "".
+// peer starts the server at the far end and returns its address, or "" if the test has no far end.
+// The caller calls done to stop the server.
 func (m *micro) peer(ctx context.Context, t *test.Trial) (peer string, done func(), err error) {
 	if !m.asked.Far {
 		return "", func() {}, nil
@@ -34,7 +34,7 @@ func (m *micro) peer(ctx context.Context, t *test.Trial) (peer string, done func
 	return peer, server.Stop, nil
 }
 
-// args are the arguments of a run of some rows.
+// args returns the arguments of orrery-micro for a set of rows.
 func (m *micro) args(t *test.Trial, rows []row, peer string, seconds float64) []string {
 	args := []string{"run", "--time", strconv.FormatFloat(seconds, 'g', -1, 64), "--only", names(rows)}
 	if t.Near.Dir != "" {
@@ -43,7 +43,7 @@ func (m *micro) args(t *test.Trial, rows []row, peer string, seconds float64) []
 	if peer != "" {
 		args = append(args, "--peer", peer)
 	}
-	if m.asked.Pin { // copies that run at once: each on another processor
+	if m.asked.Pin { // each concurrent copy uses another processor
 		args = append(args, "--pin", strconv.Itoa(t.Copy))
 	}
 	for _, word := range shell(t.Near) {
@@ -52,8 +52,8 @@ func (m *micro) args(t *test.Trial, rows []row, peer string, seconds float64) []
 	return args
 }
 
-// shell returns the words that run the layer's dash. execve(2) searches no path, as fork-sh shall
-// not measure that.
+// shell returns the words that run the layer's dash. They begin with an absolute path, because
+// execve(2) does not search the PATH and fork-sh must not measure such a search.
 func shell(p *place.Place) []string {
 	words := p.Command("dash")
 	if !path.IsAbs(words[0]) {

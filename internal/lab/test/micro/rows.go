@@ -2,18 +2,18 @@ package micro
 
 import "orrery/internal/lab/test"
 
-// A row is a measurement of orrery-micro and the figure that it becomes.
+// A row is a measurement of orrery-micro and its figure.
 type row struct {
 	name string
 	test.Figure
 	far      bool
-	loopback bool // its packets go through the loopback interface
+	loopback bool // the packets use the loopback interface
 }
 
-// asHost is the figure of a row of the loopback in the place's own network namespace, which on the
-// bare host has all rules for packets that the host has. The row itself is measured in a namespace
-// without any, in nodes as on the bare host. How they differ on the bare host is what its rules
-// cost: it says nothing of nodes, and so is told and not judged.
+// asHost returns the figure of a loopback row in the place's own network namespace. On the bare
+// host, this namespace has the host's packet filter rules. The row itself is measured in a
+// namespace without rules, in nodes and on the bare host. On the bare host, the difference is the
+// cost of the host's rules. It says nothing about nodes, so the figure is shown but not judged.
 func (r row) asHost() test.Figure {
 	f := r.Figure
 	f.Name = "host's rules, " + f.Name
@@ -21,11 +21,11 @@ func (r row) asHost() test.Figure {
 	return f
 }
 
-// rows are all measurements, in the order of the table.
+// rows returns all measurements, in the order of the table.
 func rows() []row {
 	shell := took("fork-sh", "process fork+sh")
-	// On the bare host the layer's shell is started by the layer's dynamic linker, by name: not quite
-	// the same work.
+	// On the bare host the layer's dynamic linker starts the layer's shell by name, which is not
+	// quite the same work.
 	shell.Better = test.Neither
 	return []row{
 		took("syscall", "simple syscall"),

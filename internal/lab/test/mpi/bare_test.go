@@ -12,7 +12,8 @@ import (
 	"orrery/internal/host"
 )
 
-// elsewhere is a host without Open MPI, on which the layer is below $1: a mount namespace for each command.
+// elsewhere runs a command in a mount namespace that looks like a host without Open MPI. The layer
+// is below $1.
 const elsewhere = `mount --bind / "$1"
 for d in /usr/lib/*/openmpi /usr/lib/*/pmix2 /usr/lib/*/hwloc /etc/openmpi /usr/share/openmpi; do
 	[ ! -d $d ] || mount -t tmpfs none $d
@@ -20,8 +21,8 @@ done
 shift
 exec "$@"`
 
-// TestBelowRoot: on the bare host the layer's programs are started by the layer's dynamic linker,
-// and Open MPI finds all of its own there.
+// TestBelowRoot: on the bare host the layer's dynamic linker starts the layer's programs, and Open
+// MPI finds all of its own files there.
 func TestBelowRoot(t *testing.T) {
 	g := newGround(t)
 	root := filepath.Join(filepath.Dir(g.program), "layer")
@@ -50,7 +51,7 @@ for l in /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1; do [ ! -e $l ] 
 	gone(t, g)
 }
 
-// TestRouted: ends that share no network, as with the network kind `routed`.
+// TestRouted: the ends share no network, as with the network kind `routed`.
 func TestRouted(t *testing.T) {
 	g := newGround(t)
 	a, b := g.near.Runner.(inside).way[3], g.far.Runner.(inside).way[3]
@@ -64,7 +65,8 @@ ip -n $1 route add 10.99.137.2 dev here; ip -n $2 route add 10.99.136.1 dev ther
 	gone(t, g)
 }
 
-// TestCopies: two at once between the same ends do not disturb one another but by taking their share.
+// TestCopies: two copies between the same ends share the link and do not disturb one another
+// otherwise.
 func TestCopies(t *testing.T) {
 	g := newGround(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)

@@ -9,9 +9,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// below returns a place in which the programs of Open MPI find what belongs to them. That is built
-// in as /usr/…, which on the bare host is another file or none: the layer lies below Root there.
-// The files of a session go into dir, and settings in a user's home are not read.
+// below returns a place in which the programs of Open MPI find their files. Their paths are
+// compiled in as /usr/…, but on the bare host the layer is below Root, and /usr/… has other files
+// or none. The files of a session go into dir, and settings in a user's home are ignored.
 func below(ctx context.Context, p *place.Place, dir string) (*place.Place, error) {
 	words := []string{"env", "TMPDIR=" + dir, "HOME=" + dir}
 	if p.Root != "" && p.Root != "/" {
@@ -28,11 +28,11 @@ func below(ctx context.Context, p *place.Place, dir string) (*place.Place, error
 	return &result, nil
 }
 
-// directories is the environment by which Open MPI, PMIx and hwloc are told where they are
+// directories returns the environment that tells Open MPI, PMIx and hwloc where their files are
 // (opal/mca/installdirs and src/mca/pinstalldirs of their sources; HWLOC_PLUGINS_PATH in hwloc's
-// manual, "Environment Variables"). The prefix alone is not enough for PMIx as Debian builds it.
-// The libraries that plugins need are found by --library-path of the dynamic linker, among the
-// words of Command.
+// manual, "Environment Variables"). The prefix alone is not enough for PMIx as built by Debian. The
+// libraries that plugins need are found through --library-path of the dynamic linker, which is
+// among the words of Command.
 func directories(root, lib string) []string {
 	pmix := path.Join(lib, "pmix2")
 	return []string{
@@ -49,7 +49,7 @@ func directories(root, lib string) []string {
 	}
 }
 
-// libraries finds the directory of libraries of the layer's architecture, such as
+// libraries returns the library directory of the layer's architecture, such as
 // ROOT/usr/lib/x86_64-linux-gnu.
 func libraries(ctx context.Context, p *place.Place) (string, error) {
 	const script = `for d in "$1"/usr/lib/*/openmpi; do [ ! -d "$d" ] || echo "$d"; done`

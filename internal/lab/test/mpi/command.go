@@ -11,7 +11,7 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// ends checks that both ends are there, with addresses that mpirun's --host can take: it has no form for IPv6.
+// ends checks that both ends exist and have IPv4 addresses: mpirun's --host does not accept IPv6.
 func ends(t *test.Trial) error {
 	if t.Far == nil {
 		return problem.New(problem.Unable, "there is no far end for rank 1").At(t.Near.Name)
@@ -26,11 +26,11 @@ func ends(t *test.Trial) error {
 	return nil
 }
 
-// versions takes the number from what `orterun --version` prints.
+// versions matches the version in the output of `orterun --version`.
 var versions = pattern.New(`\) ((\d+)\.[\w.]+)`)
 
-// version checks that this is the Open MPI whose launch is known: from 5 on, another program with
-// other options starts ranks.
+// version checks that this version of Open MPI is supported. From version 5 on, another program
+// with other options starts the ranks.
 func version(ctx context.Context, p *place.Place) error {
 	near, err := below(ctx, p, "/nowhere")
 	if err != nil {
@@ -50,15 +50,15 @@ func version(ctx context.Context, p *place.Place) error {
 	return nil
 }
 
-// orterun returns the arguments of the program that starts all ranks, as mpirun(1) of Open MPI 4.1
-// tells them. Nothing but TCP is used, not shared memory either: two places of one host would have
-// that, and two hosts would not.
+// orterun returns the arguments of the program that starts all ranks, as described in mpirun(1) of
+// Open MPI 4.1. Only TCP is used, and no shared memory: two places on one host would have shared
+// memory, but two hosts would not.
 func (m *mpi) orterun(t *test.Trial, w work, rows []row, seconds float64) []string {
 	near, far := pinned(t.Near, t.Far), pinned(t.Far, t.Near)
 	args := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none"}
 	for _, p := range [][2]string{
 		{"plm", "rsh"}, {"plm_rsh_agent", "/bin/sh " + w.near + "/agent"}, {"plm_rsh_no_tree_spawn", "1"},
-		// it stays in the foreground, so that it can be ended
+		// stays in the foreground, so that it can be stopped
 		{"orte_launch_agent", launcher}, {"orte_leave_session_attached", "1"},
 		{"oob_tcp_if_include", near},
 		{"pml", "ob1"}, {"btl", "tcp,self"},
@@ -75,8 +75,8 @@ func (m *mpi) orterun(t *test.Trial, w work, rows []row, seconds float64) []stri
 	return append(append(append(args, rank(t.Near, near)...), ":"), rank(t.Far, far)...)
 }
 
-// yields: ranks wait by turning round and round, which is quickest. Copies at once, and many ranks,
-// have fewer processors than ranks, and must give way.
+// yields returns whether ranks give up the processor while they wait. Busy waiting is fastest. With
+// several copies or more than two ranks there are fewer processors than ranks, so they must yield.
 func (m *mpi) yields(copies int) string {
 	if copies > 1 || m.asked.Ranks > 2 {
 		return "1"
@@ -84,9 +84,9 @@ func (m *mpi) yields(copies int) string {
 	return "0"
 }
 
-// pinned names the interface by which a place talks to another. If it is not known it is that in
-// the smallest network that has both addresses; a network of one address is not understood by Open
-// MPI.
+// pinned returns the interface by which a place communicates with another. If it is unknown, pinned
+// returns the smallest network that contains both addresses. Open MPI does not accept a network of
+// one address.
 func pinned(p, other *place.Place) string {
 	if p.Interface != "" {
 		return p.Interface

@@ -10,7 +10,7 @@ import (
 // A tally is the traffic of each interface.
 type tally map[string]place.Traffic
 
-// since is what was counted after another count.
+// since returns the traffic after an earlier tally.
 func (t tally) since(before tally) tally {
 	all := tally{}
 	for name, now := range t {
@@ -19,7 +19,7 @@ func (t tally) since(before tally) tally {
 	return all
 }
 
-// proof labels the trial unless the payload is seen in the counters of the interface that it was to go by.
+// proof returns a label unless the counters of the expected interface account for the payload.
 func proof(name string, seen tally, got measured) []test.Label {
 	own, ok := seen[name]
 	if ok && own.Sent >= got.sent && own.Received >= got.received {

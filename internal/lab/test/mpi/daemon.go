@@ -10,18 +10,18 @@ import (
 	"orrery/internal/lab/test/net/serve"
 )
 
-// daemon runs at the far end what mpirun asks for, until it ends. The interface that mpirun was
-// told is another one there.
+// daemon runs at the far end the command that mpirun requests, until it ends. It replaces the
+// interface in the command by that of the far end.
 func daemon(ctx context.Context, far *place.Place, by string, asked *serve.Talk) error {
 	command, err := asked.Line(ctx, math.MaxInt64)
-	if err != nil { // mpirun has ended without asking
+	if err != nil { // mpirun ended without a request
 		return nil //nolint:nilerr // it says itself why
 	}
 	return far.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", stand(far.Command("orted"), by) + string(command)}})
 }
 
-// stand is a function of the shell that stands for orted, whatever words start that here, and that
-// puts another interface into its arguments.
+// stand returns a shell function that takes the place of orted. It runs the words that start orted
+// in this place, and replaces the interface in the arguments.
 func stand(words []string, by string) string {
 	var quoted []string
 	for _, w := range words {

@@ -8,15 +8,15 @@ import (
 	"orrery/internal/lab/place"
 )
 
-// FuzzAnswers: a program in a node may print anything. No parser panics at it; what it gives is
-// judged where samples are kept.
+// FuzzAnswers: a program in a node may print anything. The parsers must not panic. Values are
+// checked where samples are stored.
 func FuzzAnswers(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/*")
 	if err != nil {
 		f.Fatal(err)
 	}
 	for _, seed := range seeds {
-		if text, err := os.ReadFile(seed); err == nil { // testdata has directories, too
+		if text, err := os.ReadFile(seed); err == nil { // testdata also has directories
 			f.Add(text)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // imb is Intel's IMB-MPI1, if the user's image has it.
 type imb struct{ ranks int }
 
-// imbNames are Intel's names of the benchmarks.
+// imbNames maps Intel's names of the benchmarks to those of orrery-mpi.
 var imbNames = map[string]string{"PingPong": pingpong, "Sendrecv": sendrecv, "Exchange": exchange, "Bcast": bcast,
 	"Reduce":    reduce,
 	"Allreduce": allreduce, "Allgather": allgather, "Alltoall": alltoall}
@@ -25,14 +25,15 @@ type IMBLine struct {
 	Benchmark   string `json:"benchmark"`
 	Bytes       int    `json:"bytes"`
 	Repetitions int    `json:"repetitions"`
-	// of PingPong t[usec], half of a round trip; of others t_max[usec], as orrery-mpi tells it
+	// t[usec] of PingPong, which is half of a round trip; t_max[usec] of the others, as orrery-mpi
+	// reports it
 	Seconds float64 `json:"seconds"`
 }
 
 func (imb) name() string { return "IMB-MPI1" }
 
-// args ask for the tables that have the rows: "Intel MPI Benchmarks User Guide", command-line control. -time
-// bounds each size of a benchmark.
+// args returns the arguments for the benchmarks of the rows ("Intel MPI Benchmarks User Guide",
+// command-line control). -time limits the duration of each size of a benchmark.
 func (i imb) args(rows []row, seconds float64) []string {
 	var args []string
 	least, most := 63, 0
@@ -47,7 +48,7 @@ func (i imb) args(rows []row, seconds float64) []string {
 		}
 	}
 	for _, r := range rows {
-		if r.bytes > 0 { // 0 bytes always are measured
+		if r.bytes > 0 { // IMB always measures 0 bytes
 			least = min(least, bits.Len(uint(r.bytes))-1)
 			most = max(most, bits.Len(uint(r.bytes))-1)
 		}
@@ -58,7 +59,7 @@ func (i imb) args(rows []row, seconds float64) []string {
 		strconv.FormatFloat(each, 'g', 3, 64))
 }
 
-// parse reads the tables. Each begins with "# Benchmarking NAME" and has a line of column names
+// parse parses the tables. Each begins with "# Benchmarking NAME" and has a line of column names
 // before its numbers ("Intel MPI Benchmarks User Guide", sample outputs).
 func (i imb) parse(out []byte) (measured, error) {
 	m := measured{seconds: map[row]float64{}}
@@ -116,9 +117,9 @@ func imbLine(benchmark string, columns, values []string) (IMBLine, error) {
 	return l, nil
 }
 
-// add takes a line into account, with what its repetitions moved at least from each end to the
-// other, which has half of the ranks, whatever the algorithm: see orrery-mpi.c. The root of Bcast
-// and Reduce is at each end half of the times, but for what is left of ranks by turns.
+// add adds a line, and the least payload that its repetitions moved between the two ends, whatever
+// the algorithm (see orrery-mpi.c). Half of the ranks are at each end. The root of Bcast and Reduce
+// rotates among the ranks, so each end has it half of the time, except for an incomplete last turn.
 func (m *measured) add(l IMBLine, half int) {
 	m.seconds[row{l.Benchmark, l.Bytes}] = l.Seconds
 	times, each := uint64(l.Repetitions),

@@ -14,19 +14,19 @@ import (
 	"orrery/internal/problem"
 )
 
-// How two ranks come to run without SSH. mpirun starts on each other host a daemon of its own,
-// orted, which then starts the rank; it does so by an agent that gets the host's name and the
-// daemon's command line, and that stays as long as the daemon runs (mpirun(1), plm_rsh_agent). Here
+// How ranks are started at the far end without SSH. On each other host, mpirun starts its daemon,
+// orted, which then starts the rank. For that it runs an agent with the host's name and the daemon's
+// command line, and the agent must run as long as the daemon (mpirun(1), plm_rsh_agent):
 //
 //	mpirun ── agent ──ask──► listener ──stdout──► the lab ── Far.Run ──► orted ── rank 1
 //	   └── rank 0
 //
-// the agent is a script in the near place that writes the command line into a FIFO. A listener
-// there, run by the lab, reads it and prints it. The lab runs it at the far end. The listener has a
-// lock as long as it lives, and the agent ends when it gets that lock: whoever is killed, nothing
-// stays.
+// The agent is a script in the near place that writes the command line into a FIFO. The lab runs a
+// listener in that place, which reads the command line and prints it. The lab then runs it at the
+// far end. The listener holds a lock as long as it lives, and the agent ends when it gets the lock.
+// So no process is left behind, whichever of them is killed.
 const (
-	launcher = "orrery_orted" // stands for orted in the command line
+	launcher = "orrery_orted" // the word for orted in the command line
 	agent    = `# the launch agent of the lab: see internal/lab/test/mpi/launch.go
 cd "${0%/*}" || exit 1
 shift
@@ -36,13 +36,13 @@ exec flock lock true </dev/null >/dev/null 2>&1
 	listener = `cd "$1" && exec 9>lock && flock -n 9 && echo ready && read -r line <ask && printf '%s\n' "$line" && exec cat`
 )
 
-// launchTimeout is how long ends may take for what is done at once.
+// launchTimeout limits how long the ends may take for immediate actions.
 const launchTimeout = 20 * time.Second
 
-// work is where the ends keep their files, a directory for each copy.
+// work holds the directories for the files of the two ends, which are separate for each copy.
 type work struct{ near, far string }
 
-// launch runs both ranks and gives what rank 0 printed.
+// launch runs all ranks and returns the output of rank 0.
 func (m *mpi) launch(ctx context.Context, t *test.Trial, rows []row, seconds float64) ([]byte, error) {
 	w, err := prepare(ctx, t)
 	if err != nil {
@@ -69,7 +69,7 @@ func (m *mpi) launch(ctx context.Context, t *test.Trial, rows []row, seconds flo
 		err := daemon(ctx, far, pinned(t.Far, t.Near), asked)
 		asked.Close()
 		if err != nil {
-			cancel() // mpirun would wait for it
+			cancel() // otherwise mpirun would wait for it
 		}
 		ended <- err
 	}()
@@ -85,14 +85,14 @@ func (m *mpi) launch(ctx context.Context, t *test.Trial, rows []row, seconds flo
 	case <-time.After(launchTimeout):
 		cancel()
 		err = <-ended
-		if ctx.Err() != nil { // it was killed here, and all has been measured
+		if ctx.Err() != nil { // the lab killed it after everything was measured
 			err = nil
 		}
 	}
 	return out, err
 }
 
-// prepare makes the directories of this copy, the agent and its FIFO.
+// prepare creates the directories of this copy, the agent script and its FIFO.
 func prepare(ctx context.Context, t *test.Trial) (work, error) {
 	w := work{directory(t.Near, t.Copy), directory(t.Far, t.Copy)}
 	for p, script := range map[*place.Place]string{
@@ -122,7 +122,7 @@ func directory(p *place.Place, n int) string {
 	return path.Join(dir, "orrery-mpi", strconv.Itoa(n))
 }
 
-// sweep removes the directories: those of a session stay there if mpirun was killed.
+// sweep removes the directories. The files of a session remain there if mpirun was killed.
 func sweep(ctx context.Context, t *test.Trial, w work) {
 	_ = t.Near.Run(ctx, host.Command{Args: []string{"rm", "-rf", w.near}})
 	_ = t.Far.Run(ctx, host.Command{Args: []string{"rm", "-rf", w.far}})

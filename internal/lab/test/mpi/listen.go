@@ -9,7 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// listen starts the listener in a place and returns when it is there. What mpirun asks for is its next line.
+// listen starts the listener in a place and returns when it is ready. Its next line is the command
+// that mpirun requests.
 func listen(ctx context.Context, p *place.Place, dir string) (*serve.Talk, error) {
 	asked, err := serve.Begin(ctx, p, []string{"/bin/sh", "-c", listener, "sh", dir})
 	if err == nil {

@@ -18,7 +18,7 @@ import (
 	"orrery/test/need"
 )
 
-// inside runs commands by way of another one, such as ip netns exec.
+// inside runs commands through another one, such as ip netns exec.
 type inside struct {
 	host.Local
 	way []string
@@ -29,7 +29,7 @@ func (i inside) Run(ctx context.Context, c host.Command) error {
 	return i.Local.Run(ctx, c)
 }
 
-// ground is two network namespaces with a link between, and orrery-mpi.
+// ground holds two network namespaces with a link between them, and the path of orrery-mpi.
 type ground struct {
 	near, far *place.Place
 	program   string
@@ -92,14 +92,14 @@ func (g *ground) trial(kept map[string][]byte) *test.Trial {
 		Keep:    func(name string, content []byte) error { kept[name] = content; return nil }}
 }
 
-// quick measures for a second.
+// quick sets options for a trial of one second.
 func quick(o *Options) {
 	o.Time = 1
 	o.Sizes = []int{0, 1 << 10, 1 << 20}
 	o.Collective = []int{64, 1 << 16}
 }
 
-// TestTwoEnds: all figures come, by the interface that was meant, and nothing stays.
+// TestTwoEnds: all figures are measured over the intended interface, and nothing is left behind.
 func TestTwoEnds(t *testing.T) {
 	g := newGround(t)
 	m := made(t, quick)
@@ -130,7 +130,8 @@ func complete(ctx context.Context, t *testing.T, m *mpi, trial *test.Trial) {
 		value[s.Figure] = s.Value
 		t.Logf("%-28s %.4g", s.Figure, s.Value)
 	}
-	if v := value["pingpong latency 0 B"]; v < 1e-6 || v > 1 { // on a busy machine each message waits for a processor
+	// on a busy machine each message waits for a processor
+	if v := value["pingpong latency 0 B"]; v < 1e-6 || v > 1 {
 		t.Errorf("a message takes %g s", v)
 	}
 	if v := value["pingpong bandwidth 1 MiB"]; v < 1e5 || v > 1e12 {
@@ -138,13 +139,13 @@ func complete(ctx context.Context, t *testing.T, m *mpi, trial *test.Trial) {
 	}
 }
 
-// strange are labels but the one that tells of a machine with fewer processors than ranks.
+// strange returns the labels without the one for fewer processors than ranks.
 func strange(all []test.Label) []test.Label {
 	return slices.DeleteFunc(all, func(l test.Label) bool { return l.Name == "ranks" })
 }
 
-// TestFourRanks: all benchmarks with two ranks at each end, whose payload is seen at the interface
-// between the ends.
+// TestFourRanks: all benchmarks with two ranks at each end. The counters of the interface between
+// the ends account for the payload.
 func TestFourRanks(t *testing.T) {
 	g := newGround(t)
 	m := made(t, func(o *Options) { quick(o); o.Ranks, o.Benchmarks, o.Time = 4, benchmarks, 2 })
@@ -167,7 +168,7 @@ func TestFourRanks(t *testing.T) {
 	gone(t, g)
 }
 
-// gone checks that no process of a trial is left, nor a file.
+// gone checks that no process and no file of a trial is left.
 func gone(t *testing.T, g *ground) {
 	t.Helper()
 	var left string
@@ -182,7 +183,7 @@ func gone(t *testing.T, g *ground) {
 	t.Errorf("left behind:\n%s", left)
 }
 
-// TestEnded: a trial that is ended leaves nothing behind either.
+// TestEnded: a cancelled trial leaves nothing behind.
 func TestEnded(t *testing.T) {
 	g := newGround(t)
 	m := made(t, func(o *Options) { quick(o); o.Time = 60 })
@@ -194,10 +195,12 @@ func TestEnded(t *testing.T) {
 	gone(t, g)
 }
 
-// TestOtherPath: traffic that goes by another interface than meant is told.
+// TestOtherPath: traffic over another interface than intended is reported.
 func TestOtherPath(t *testing.T) {
 	g := newGround(t)
-	g.near.Interface = "lo" // what is measured is pinned to it too: so the counters are asked of the wrong one only
+	// Interface also selects the interface for the measurement, so the test uses it only for the
+	// counters.
+	g.near.Interface = "lo"
 	counted := g.trial(map[string][]byte{})
 	m := made(t, quick)
 	seen := tally{"lo": {Received: 1, Sent: 1}, "here": {Received: 1 << 40, Sent: 1 << 40}}
@@ -214,7 +217,7 @@ func TestOtherPath(t *testing.T) {
 	gone(t, g)
 }
 
-// TestNoDaemon: what fails at the far end is told at once, and not that mpirun waits.
+// TestNoDaemon: a failure at the far end is reported at once, and not as a timeout of mpirun.
 func TestNoDaemon(t *testing.T) {
 	g := newGround(t)
 	g.far.Programs = func(name string) []string { return []string{"no-such-" + name} }

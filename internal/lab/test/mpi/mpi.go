@@ -1,12 +1,14 @@
-// Package mpi measures MPI messages between the place under test and the far end, over TCP by one
-// interface: PingPong over message sizes, and Sendrecv, Exchange, Bcast, Reduce, Allreduce,
-// Allgather and Alltoall of all ranks.
+// Package mpi measures MPI messages between the place under test and the far end.
+//
+// The messages use TCP over one interface. The benchmarks are PingPong over message sizes, and
+// Sendrecv, Exchange, Bcast, Reduce, Allreduce, Allgather and Alltoall of all ranks.
 //
 // The rows follow the MPI figures of M. Aldinucci and others, "VirtuaLinux: virtualized
-// high-density clusters with no single point of failure" (ParCo 2007), which were had by Intel's
-// MPI Benchmarks. The program is Orrery's own (program/orrery-mpi.c), or Intel's IMB-MPI1 where the
-// user has put it into the image. The first half of the ranks is in the place under test, the rest
-// at the far end. The lab itself is the launch agent, so that no SSH is needed: see launch.go.
+// high-density clusters with no single point of failure" (ParCo 2007), which were measured with
+// Intel's MPI Benchmarks. The program is Orrery's own (program/orrery-mpi.c), or Intel's IMB-MPI1
+// if the user has added it to the image. The first half of the ranks is in the place under test,
+// the rest at the far end. The lab itself is the launch agent, so that no SSH is needed: see
+// launch.go.
 package mpi
 
 import (
@@ -27,15 +29,15 @@ var source []byte
 // own is the name of Orrery's own program in the layer.
 const own = "orrery-mpi"
 
-// Options are the keys of a test of this kind.
+// Options are the keys of the test in an experiment.
 type Options struct {
 	Program    string  `toml:"program"`    // "orrery" or "imb"
-	Time       float64 `toml:"time"`       // seconds of measuring in a trial
-	Sizes      []int   `toml:"sizes"`      // bytes of the messages of PingPong
-	Collective []int   `toml:"collective"` // bytes of the messages of the others
+	Time       float64 `toml:"time"`       // seconds of measuring per trial
+	Sizes      []int   `toml:"sizes"`      // message sizes of PingPong in bytes
+	Collective []int   `toml:"collective"` // message sizes of the other benchmarks in bytes
 
-	Benchmarks []string `toml:"benchmarks"` // which of them
-	Ranks      int      `toml:"ranks"`      // half of them at each end
+	Benchmarks []string `toml:"benchmarks"` // names of the benchmarks to run
+	Ranks      int      `toml:"ranks"`      // total number; half of them run at each end
 }
 
 func defaults() Options {
@@ -58,16 +60,17 @@ type tool interface {
 	parse(out []byte) (measured, error)
 }
 
-// measured is what a tool printed: seconds by row, and what went at least over the network.
+// measured holds the output of a tool: seconds by row, and the least payload that crossed the
+// network.
 type measured struct {
 	seconds        map[row]float64
-	sent, received uint64 // bytes of payload, as rank 0 sees it
+	sent, received uint64 // payload bytes, as seen by rank 0
 	detail         any
 }
 
 var _ test.Test = (*mpi)(nil)
 
-// New makes a test from its options.
+// New creates the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	m := &mpi{asked: defaults()}
 	if err := test.Read(decode, &m.asked, m.asked.check); err != nil {
@@ -81,8 +84,8 @@ func New(decode func(options any) error) (test.Test, error) {
 	return m, nil
 }
 
-// Needs says what must be there. The compiler comes with libopenmpi-dev's mpicc; IMB-MPI1 is in no
-// package of Debian.
+// Needs returns the packages and the program to compile. libopenmpi-dev brings mpicc. IMB-MPI1 is
+// in no Debian package.
 func (m *mpi) Needs() test.Needs {
 	needs := test.Needs{Packages: []string{"openmpi-bin", "libopenmpi3"}, Runs: []string{"orterun", "orted"}, Far: true}
 	if m.asked.Program == "orrery" {
@@ -93,7 +96,7 @@ func (m *mpi) Needs() test.Needs {
 	return needs
 }
 
-// Figures are the rows of the table.
+// Figures returns the rows of the table.
 func (m *mpi) Figures() []test.Figure {
 	var all []test.Figure
 	for _, r := range m.rows {
@@ -102,13 +105,14 @@ func (m *mpi) Figures() []test.Figure {
 	return all
 }
 
-// Time is about how long a trial takes: starting and ending two ranks takes less than a second.
+// Time returns about how long a trial takes. Starting and stopping two ranks takes less than a
+// second.
 func (m *mpi) Time() time.Duration {
 	return time.Duration((m.asked.Time*1.2 + 0.5*float64(m.asked.Ranks)) * float64(time.Second))
 }
 
-// crowded labels a trial whose ranks have to share processors: MPI waits by turning round, and a
-// rank that has none delays all others.
+// crowded returns a label if the ranks have to share processors. MPI waits busily, so a rank
+// without a processor delays all others.
 func (m *mpi) crowded(ctx context.Context, t *test.Trial) []test.Label {
 	out, err := t.Near.Output(ctx, "nproc")
 	processors, bad := strconv.Atoi(strings.TrimSpace(string(out)))
@@ -120,7 +124,7 @@ func (m *mpi) crowded(ctx context.Context, t *test.Trial) []test.Label {
 		Cure: "fewer ranks or copies, or a host with more processors"}}
 }
 
-// Check starts both ranks and lets them exchange a few messages.
+// Check starts all ranks and lets them exchange a few messages.
 func (m *mpi) Check(ctx context.Context, t *test.Trial) error {
 	if err := ends(t); err != nil {
 		return err
@@ -141,7 +145,7 @@ func (m *mpi) Check(ctx context.Context, t *test.Trial) error {
 	return err
 }
 
-// Run does one trial.
+// Run runs one trial.
 func (m *mpi) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	if err := ends(t); err != nil {
 		return test.Result{}, err
@@ -172,15 +176,15 @@ func (m *mpi) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	return test.Result{Samples: samples, Labels: labels, Detail: detail}, err
 }
 
-// A Detail is kept beside the samples.
+// A Detail is stored in the bundle beside the samples.
 type Detail struct {
-	Lines      any    `json:"lines"`            // of the program: each with its least and median
-	Sent       uint64 `json:"payload_sent"`     // bytes, by rank 0 and at the least
-	Received   uint64 `json:"payload_received"` // likewise
-	Interfaces tally  `json:"interfaces"`       // what the counters in the near place saw meanwhile
+	Lines      any    `json:"lines"`            // of the program's output, each with minimum and median
+	Sent       uint64 `json:"payload_sent"`     // payload bytes that rank 0 sent, at least
+	Received   uint64 `json:"payload_received"` // payload bytes that rank 0 received, at least
+	Interfaces tally  `json:"interfaces"`       // counters in the near place during the trial
 }
 
-// samples finds each figure in what was measured.
+// samples finds each figure in the results.
 func (m *mpi) samples(got measured) ([]test.Sample, error) {
 	var all []test.Sample
 	for _, r := range m.rows {

@@ -78,8 +78,8 @@ func TestIMBArguments(t *testing.T) {
 	}
 }
 
-// TestRanks: half of the ranks are started at each end, and where there are more than processors a
-// label says so.
+// TestRanks: half of the ranks start at each end, and a label reports if there are more ranks than
+// processors.
 func TestRanks(t *testing.T) {
 	m := made(t, func(o *Options) { o.Ranks, o.Benchmarks, o.Sizes = 6, benchmarks, []int{0} })
 	near := &place.Place{Name: "veth", Address: netip.MustParseAddr("10.1.1.1")}
@@ -121,7 +121,7 @@ func TestNoEnds(t *testing.T) {
 	}
 }
 
-// TestCommon: the network has both addresses, and more than one.
+// TestCommon: the network contains both addresses and is larger than one address.
 func TestCommon(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		four := rapid.Custom(func(t *rapid.T) netip.Addr {
@@ -136,8 +136,8 @@ func TestCommon(t *testing.T) {
 	})
 }
 
-// TestStand: whatever the words, the shell gives them to what stands for orted, with the other
-// interface and nothing else changed.
+// TestStand: the shell passes any words unchanged to the substitute for orted, except for the
+// interface.
 func TestStand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[ -~]{0,8}`)

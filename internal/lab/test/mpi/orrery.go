@@ -11,7 +11,8 @@ import (
 // orrery is Orrery's own program.
 type orrery struct{}
 
-// A Line is what orrery-mpi prints: a measurement, or, without a benchmark, what went over the network.
+// A Line is a line of orrery-mpi's output: a measurement or, without a benchmark, the network
+// payload.
 type Line struct {
 	Benchmark string  `json:"benchmark"`
 	Bytes     int     `json:"bytes"`
@@ -19,9 +20,9 @@ type Line struct {
 	Median    float64 `json:"median"`
 	Max       float64 `json:"max"`
 	Batches   int     `json:"batches"`
-	Reps      int     `json:"reps"` // in a batch
+	Reps      int     `json:"reps"` // per batch
 
-	Sent     uint64 `json:"sent,omitempty"` // bytes of payload, by rank 0
+	Sent     uint64 `json:"sent,omitempty"` // payload bytes, by rank 0
 	Received uint64 `json:"received,omitempty"`
 }
 
@@ -35,11 +36,12 @@ func (orrery) args(rows []row, seconds float64) []string {
 	return args
 }
 
-// parse reads the output. The figure is the median of the batches: the least is kept beside it.
+// parse parses the output. The figure is the median of the batches. The minimum is stored beside
+// it.
 func (orrery) parse(out []byte) (measured, error) {
 	m := measured{seconds: map[row]float64{}}
 	var lines []Line
-	whole := false // the line at the end was there
+	whole := false // the final line was found
 	err := test.JSONLines(out, func(l Line) error {
 		switch {
 		case l.Benchmark == "":

@@ -21,7 +21,7 @@ func read(t *testing.T, name string) []byte {
 	return text
 }
 
-// TestParse: latency is the time, bandwidth the size through the time.
+// TestParse: latency is the time, bandwidth is the size divided by the time.
 func TestParse(t *testing.T) {
 	m := made(t, func(o *Options) { o.Sizes, o.Collective = []int{0, 4 << 20}, []int{64} })
 	got, err := m.tool.parse(read(t, "orrery.jsonl"))
@@ -64,7 +64,7 @@ func TestParseBroken(t *testing.T) {
 	}
 }
 
-// TestParseIMB: the four tables of IMB-MPI1, in the form of its user guide's sample outputs.
+// TestParseIMB: the four tables of IMB-MPI1, in the format of its user guide's sample outputs.
 func TestParseIMB(t *testing.T) {
 	m := made(t, func(o *Options) {
 		o.Program, o.Sizes, o.Collective = "imb", []int{0, 64, 1 << 14, 1 << 20}, []int{64, 1 << 20}
@@ -93,14 +93,14 @@ func TestParseIMB(t *testing.T) {
 	}
 }
 
-// TestParseIMBRanks: of four ranks, what went over the network at the least is as much as each
-// benchmark must move from two of them to the others.
+// TestParseIMBRanks: with four ranks, the least network payload is what each benchmark must move
+// from two ranks to the other two.
 func TestParseIMBRanks(t *testing.T) {
 	const head = "#bytes #repetitions t_min[usec] t_max[usec] t_avg[usec]"
 	out := ""
 	for _, name := range []string{"Sendrecv", "Exchange", "Bcast", "Reduce", "Allreduce", "Allgather", "Alltoall"} {
 		columns, line := head, "64 10 1.0 2.0 1.5"
-		if name == "Sendrecv" || name == "Exchange" { // which tell their bandwidth, too
+		if name == "Sendrecv" || name == "Exchange" { // these also print a bandwidth
 			columns, line = head+" Mbytes/sec", line+" 64.0"
 		}
 		out += "# Benchmarking " + name + "\n# #processes = 4\n" + columns + "\n" + line + "\n\n"

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// The benchmarks, as orrery-mpi calls them.
+// The benchmarks, with the names of orrery-mpi.
 const (
 	pingpong  = "pingpong"
 	sendrecv  = "sendrecv"
@@ -20,8 +20,8 @@ const (
 	alltoall  = "alltoall"
 )
 
-// benchmarks are all of them, in the order of the table. All but PingPong are of all ranks, and
-// have the sizes of collective.
+// benchmarks lists all benchmarks in the order of the table. All except PingPong involve all ranks
+// and have the sizes of Options.Collective.
 var benchmarks = []string{pingpong, sendrecv, exchange, bcast, reduce, allreduce, allgather, alltoall}
 
 // A row is one benchmark with messages of one size.
@@ -30,14 +30,14 @@ type row struct {
 	bytes     int
 }
 
-// large is the size of message above which PingPong tells bandwidth instead of latency: it no
-// longer fits into a page.
+// large is the message size above which PingPong reports bandwidth instead of latency: such a
+// message does not fit into a page.
 const large = 4 << 10
 
-// maxRanks bounds the ranks of a trial, as orrery-mpi does.
+// maxRanks limits the ranks of a trial, as orrery-mpi does.
 const maxRanks = 64
 
-// maxBytes of a message are what orrery-mpi has memory for.
+// maxBytes is the largest message for which orrery-mpi has memory.
 const maxBytes = 1 << 28
 
 func (o Options) rows() []row {
@@ -115,7 +115,7 @@ func (r row) figure() test.Figure {
 	return f
 }
 
-// value is the figure of a message that took so many seconds.
+// value returns the figure for a message that took the given time.
 func (r row) value(seconds float64) float64 {
 	if r.bandwidth() {
 		return float64(r.bytes) / seconds
@@ -123,7 +123,7 @@ func (r row) value(seconds float64) float64 {
 	return seconds
 }
 
-// size returns bytes in words, such as 64 KiB.
+// size returns a number of bytes with a unit, such as 64 KiB.
 func size(n int) string {
 	switch {
 	case n > 0 && n%(1<<20) == 0:

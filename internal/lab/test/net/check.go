@@ -10,13 +10,13 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// What the programs print that are meant.
+// The expected output of --version.
 var (
 	iperf    = pattern.New(`^iperf 3\.`)
 	sockperf = pattern.New(`(?m)^sockperf, version 3\.`)
 )
 
-// Check runs the programs at both ends, and sees that the ports at the far end are free.
+// Check runs the programs at both ends and checks that the ports at the far end are free.
 func (n *net) Check(ctx context.Context, t *test.Trial) error {
 	if err := t.NeedFar(); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestLiveCopies: copies that run at once talk with one far end, each by ports of its own, and
-// begin each part together.
+// TestLiveCopies: concurrent copies use one far end, each with ports of its own, and begin each
+// part together.
 func TestLiveCopies(t *testing.T) {
 	need.Integration(t)
 	a, b := pair(t)
@@ -40,7 +40,7 @@ func TestLiveCopies(t *testing.T) {
 			r, err := n.Run(t.Context(), tr)
 			if err != nil || len(r.Samples) != 3 {
 				t.Errorf("copy %d: %v, %v", i, r.Samples, err)
-				if part == 0 { // let the others go
+				if part == 0 { // release the other copies
 					came[0].Done()
 				}
 				if part <= 1 {
@@ -52,7 +52,7 @@ func TestLiveCopies(t *testing.T) {
 	group.Wait()
 }
 
-// TestCut: no beginning of an output that is not the whole of it gives figures, and nonsense in it no panic.
+// TestCut: truncated output never yields figures, and garbage in the output causes no panic.
 func TestCut(t *testing.T) {
 	flows, trip := read(t, "udp-unlimited.json"), read(t, "sockperf.txt")
 	rapid.Check(t, func(t *rapid.T) {

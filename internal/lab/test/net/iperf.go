@@ -8,35 +8,37 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// A flow is what iperf3 tells of one run.
+// A flow is the result of one run of iperf3.
 type flow struct {
 	Version     string  `json:"version"`
 	Sent        float64 `json:"sent"`     // bit/s
-	Received    float64 `json:"received"` // bit/s, of payload, at the receiver
+	Received    float64 `json:"received"` // payload at the receiver, in bit/s
 	Bytes       float64 `json:"bytes"`    // received
 	SentBytes   float64 `json:"sent_bytes"`
-	Seconds     float64 `json:"seconds"` // of the receiver
+	Seconds     float64 `json:"seconds"` // at the receiver
 	Retransmits *int64  `json:"retransmits,omitempty"`
 	Congestion  string  `json:"congestion,omitempty"`
 	Jitter      float64 `json:"jitter,omitempty"` // s, RFC 1889
-	// by gaps in the sequence, as the receiver saw them: not what was sent after the last it got
+	// Datagrams lost by gaps in the sequence that the receiver saw. Datagrams sent after the last
+	// one received are not counted.
 	Lost int64 `json:"lost,omitempty"`
 	CPU  cpu   `json:"cpu"`
 
-	series []float64 // bit/s by second, as the near end sees it
+	series []float64 // bit/s per second, at the near end
 
-	// of a socket of the near end, as the kernel tells it: twice what can be used
+	// Socket buffers of the near end as the kernel reports them: twice the usable size.
 	SendBuffer    int `json:"sndbuf,omitempty"`
 	ReceiveBuffer int `json:"rcvbuf,omitempty"`
 }
 
-// cpu is what iperf3 says its own two ends used, in percent of one processor.
+// cpu is the processor time of iperf3 itself at both ends, in percent of one processor.
 type cpu struct {
 	Near float64 `json:"host_total"`
 	Far  float64 `json:"remote_total"`
 }
 
-// output is what iperf3 -J prints. With an error, `end` is empty and the exit status may be 0 all the same.
+// output is what iperf3 -J prints. After an error, `end` is empty, but the exit status may still be
+// 0.
 type output struct {
 	Error *string `json:"error"`
 	Start struct {
@@ -96,7 +98,7 @@ func parseIperf(text []byte) (*flow, error) {
 	}
 	var series []float64
 	for _, i := range out.Intervals {
-		if !i.Sum.Omitted && i.Sum.Seconds > 0.5 { // the last one may be a rest
+		if !i.Sum.Omitted && i.Sum.Seconds > 0.5 { // the last interval may be shorter than a second
 			series = append(series, i.Sum.Rate)
 		}
 	}
@@ -109,13 +111,13 @@ func parseIperf(text []byte) (*flow, error) {
 	}, nil
 }
 
-// loss is the part of what was sent that was not received, the end of it included.
+// loss returns the part of the data sent that was not received, including the end of the stream.
 func (f *flow) loss() float64 { return min(max(0, 1-f.Bytes/f.SentBytes), 1) }
 
-// packetRate is how many datagrams of so many bytes were received in a second.
+// packetRate returns how many datagrams of the given size were received per second.
 func (f *flow) packetRate(bytes int) float64 { return f.Bytes / float64(bytes) / f.Seconds }
 
-// said is what a tool itself says is wrong: it tells more than its exit status.
+// said is an error message printed by a tool. It is more specific than the exit status.
 type said string
 
 func (s said) Error() string { return string(s) }

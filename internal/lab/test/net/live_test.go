@@ -16,8 +16,8 @@ import (
 	"orrery/test/need"
 )
 
-// space is a network namespace with a /sys of its own. It goes when the process that holds it does,
-// which is not later than the test.
+// space is a network namespace with its own /sys. It disappears when the process that holds it
+// ends, at the latest at the end of the test.
 type space struct {
 	host.Local
 	pid int
@@ -47,7 +47,7 @@ func newSpace(t *testing.T, name string) *place.Place {
 	return &place.Place{Runner: space{host.Local{Name: name}, cmd.Process.Pid}, Name: name}
 }
 
-// pair returns two places with a veth pair between them, and a second one beside it.
+// pair returns two places that are connected by two veth pairs, eth0 and eth1.
 func pair(t *testing.T) (a, b *place.Place) {
 	t.Helper()
 	a, b = newSpace(t, "a"), newSpace(t, "b")
@@ -77,8 +77,8 @@ func trial(a, b *place.Place) *test.Trial {
 		Keep: func(string, []byte) error { return nil }}
 }
 
-// TestLive: every figure that was promised is measured, on the way that was meant, and both ports
-// are free afterwards.
+// TestLive: every figure is measured over the intended interface, and both ports are free
+// afterwards.
 func TestLive(t *testing.T) {
 	need.Integration(t)
 	a, b := pair(t)
@@ -111,11 +111,12 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestLiveLabels: traffic that goes another way, ends that do not agree and a sender that cannot are seen.
+// TestLiveLabels: labels report traffic over another interface, different MTUs, and a sender that
+// does not reach its rate.
 func TestLiveLabels(t *testing.T) {
 	need.Integration(t)
 	a, b := pair(t)
-	b.Address = netip.MustParseAddr("10.99.141.2") // by eth1
+	b.Address = netip.MustParseAddr("10.99.141.2") // reachable through eth1
 	do(t, a, "ip link set eth0 mtu 1400")
 	n, err := New(from("protocols = [\"udp\"]\nstreams = [1]\ndirections = [\"forward\"]\nrtt = false\npackets = false\nrate = \"900Gbit/s\""))
 	if err != nil {
@@ -137,8 +138,8 @@ func TestLiveLabels(t *testing.T) {
 	}
 }
 
-// TestLiveFailure: a port that is taken, an end that cannot be reached and a tool that is not there
-// are told before or as they are met.
+// TestLiveFailure: a port in use, an unreachable end and a missing tool are reported, by the check
+// or during the trial.
 func TestLiveFailure(t *testing.T) {
 	need.Integration(t)
 	a, b := pair(t)

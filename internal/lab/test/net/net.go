@@ -1,9 +1,9 @@
-// Package net measures the network between a place and the far end: throughput of TCP and UDP in
-// both directions with one and with several streams, small packets, and round trips.
+// Package net measures the network between a place and the far end.
 //
-// It follows the tests of INFN (iperf, throughput of virtual against physical machines) and of CERN
-// (iperf3 in containers); the tools are Debian's iperf3 (iperf3(1), its JSON) and sockperf
-// (sockperf(3), ping-pong).
+// It measures the throughput of TCP and UDP in both directions with one and with several streams,
+// the rate of small packets, and round trips. It follows the tests of INFN (iperf, throughput of
+// virtual against physical machines) and of CERN (iperf3 in containers). The tools are Debian's
+// iperf3 (iperf3(1), its JSON) and sockperf (sockperf(3), ping-pong).
 package net
 
 import (
@@ -13,14 +13,14 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// packetBytes is the payload of a small packet. With headers of UDP, IPv4 and Ethernet it is a
-// frame of 106 bytes.
+// packetBytes is the payload of a small packet. With the headers of UDP, IPv4 and Ethernet, the
+// frame has 106 bytes.
 const packetBytes = 64
 
-// net is the test.
+// net is the test of this kind.
 type net struct{ options }
 
-// New makes the test from its options.
+// New creates the test from its options.
 func New(decode func(options any) error) (test.Test, error) {
 	n := &net{defaults()}
 	if err := test.Read(decode, &n.options, n.check); err != nil {
@@ -29,7 +29,7 @@ func New(decode func(options any) error) (test.Test, error) {
 	return n, nil
 }
 
-// Needs names the programs, and asks for a far end.
+// Needs returns the packages and that there must be a far end.
 func (n *net) Needs() test.Needs {
 	needs := test.Needs{Far: true}
 	if n.flows() {
@@ -41,10 +41,10 @@ func (n *net) Needs() test.Needs {
 	return needs
 }
 
-// flows reports whether iperf3 has something to do.
+// flows reports whether the test runs iperf3.
 func (n *net) flows() bool { return len(n.parts()) > 0 && n.parts()[0].protocol != "" }
 
-// Time is that of the measurements and of starting a server for each.
+// Time returns the time of all measurements, including the start of a server for each.
 func (n *net) Time() time.Duration {
 	var all time.Duration
 	for _, p := range n.parts() {
@@ -53,7 +53,8 @@ func (n *net) Time() time.Duration {
 	return all
 }
 
-// warmUp is for how many seconds a part sends before it is measured. UDP does not begin slowly.
+// warmUp returns for how many seconds a part sends before it is measured, or 0 for UDP, which has
+// no slow start.
 func (n *net) warmUp(p part) int {
 	if p.protocol != tcp {
 		return 0
@@ -63,13 +64,13 @@ func (n *net) warmUp(p part) int {
 
 // A part is one measurement of a trial.
 type part struct {
-	protocol  string // "": round trips
+	protocol  string // or "" for round trips
 	direction string
 	streams   int
-	packets   bool // small ones
+	packets   bool // small packets
 }
 
-// parts are the measurements of a trial, in order.
+// parts returns the measurements of a trial, in order.
 func (o *options) parts() []part {
 	var all []part
 	for _, p := range o.Protocols {
@@ -96,7 +97,7 @@ const (
 	rttTail   = "rtt 99 %"
 )
 
-// name is the figure of a part that moves data, and the beginning of its others.
+// name returns the figure of a part that moves data, which is also the prefix of its other figures.
 func (p part) name() string {
 	switch {
 	case p.protocol == "":
@@ -111,7 +112,8 @@ func (p part) name() string {
 
 func (p part) loss() string { return p.name() + " loss" }
 
-// Figures are the throughput of each part as it was received, what UDP lost, and the round trip.
+// Figures returns the throughput of each part at the receiver, the loss of UDP, and the round
+// trips.
 func (n *net) Figures() []test.Figure {
 	var all []test.Figure
 	for _, p := range n.parts() {
@@ -131,8 +133,8 @@ func (n *net) Figures() []test.Figure {
 	return all
 }
 
-// lossIs says how loss is judged: of a sender that sends all it can, it tells of the sender as much
-// as of the way, and is not.
+// lossIs returns whether less loss is better. The loss of a sender without a rate limit is Neither:
+// it depends on the sender as much as on the network.
 func (n *net) lossIs() test.Better {
 	if n.Rate == 0 {
 		return test.Neither

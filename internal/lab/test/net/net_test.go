@@ -47,7 +47,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestLoss: what a sender loses that sends all it can is told, not judged.
+// TestLoss: the loss of a sender without a rate limit is shown, but not judged.
 func TestLoss(t *testing.T) {
 	for text, want := range map[string]test.Better{
 		`protocols = ["udp"]`: test.Neither, "protocols = [\"udp\"]\nrate = \"100Mbit/s\"": test.Less,

@@ -10,16 +10,18 @@ import (
 
 // options are the keys of the test in an experiment.
 type options struct {
-	Protocols  []string   `toml:"protocols"`  // of throughput: tcp, udp
-	Directions []string   `toml:"directions"` // forward: from the place under test to the far end; reverse: back
-	Streams    []int      `toml:"streams"`    // at once
-	Seconds    int        `toml:"seconds"`    // of each measurement
-	WarmUp     int        `toml:"warm_up"`    // seconds that TCP sends before it is measured: it begins slowly
-	Rate       test.Rate  `toml:"rate"`       // of UDP, all streams together; 0: as fast as it goes
-	Window     test.Bytes `toml:"window"`     // of the sockets of throughput, the -w of iperf; 0: as the kernel chooses
-	Packets    bool       `toml:"packets"`    // small-packet rate
-	RTT        bool       `toml:"rtt"`        // round trip of a small UDP message
-	Port       int        `toml:"port"`       // of the first copy at the far end; each further one has the next
+	Protocols  []string  `toml:"protocols"`  // for throughput: tcp, udp
+	Directions []string  `toml:"directions"` // forward (from the place under test to the far end) or reverse
+	Streams    []int     `toml:"streams"`    // numbers of concurrent streams
+	Seconds    int       `toml:"seconds"`    // per measurement
+	WarmUp     int       `toml:"warm_up"`    // seconds that TCP sends before it is measured, because of slow start
+	Rate       test.Rate `toml:"rate"`       // of UDP, for all streams together, or 0 for no limit
+	// socket buffers for throughput (-w of iperf3), or 0 for the kernel's default
+	Window  test.Bytes `toml:"window"`
+	Packets bool       `toml:"packets"` // measure the rate of small packets
+	RTT     bool       `toml:"rtt"`     // measure the round trip of a small UDP message
+	// of the first copy at the far end; each further copy uses the next port
+	Port int `toml:"port"`
 }
 
 func defaults() options {
@@ -29,7 +31,7 @@ func defaults() options {
 	}
 }
 
-// The words of the options, which are those of the figures as well.
+// The values of the options, which are also parts of the figures' names.
 const (
 	tcp     = "tcp"
 	udp     = "udp"
@@ -37,7 +39,7 @@ const (
 	reverse = "reverse"
 )
 
-// The bounds of iperf3 3.12 (iperf_api.h: MAX_STREAMS, MAX_TIME, MAX_TCP_BUFFER, MAX_OMIT_TIME).
+// The limits of iperf3 3.12 (iperf_api.h: MAX_STREAMS, MAX_TIME, MAX_TCP_BUFFER, MAX_OMIT_TIME).
 const (
 	maxStreams     = 128
 	maxSeconds     = 86400

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/lab/place"
 )
 
-// testdata is what Debian 12's iperf3 3.12 and sockperf 3.7 printed between two network namespaces.
+// read returns a file of testdata: output of Debian 12's iperf3 3.12 and sockperf 3.7 between two
+// network namespaces.
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -154,8 +155,8 @@ func TestDatagram(t *testing.T) {
 	}
 }
 
-// TestSeries: of a flow of several seconds each is told, but not those of UDP that goes out, which
-// are what was sent.
+// TestSeries: a flow of several seconds has a series. Outgoing UDP has none, because its values are
+// those of the sender.
 func TestSeries(t *testing.T) {
 	f, err := parseIperf(read(t, "tcp-reverse.json"))
 	if err != nil {

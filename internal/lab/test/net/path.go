@@ -10,8 +10,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// through returns a label if the bytes that a part moved are not in the counters of the interface that it
-// should have gone by. Headers and other traffic only add to them.
+// through returns a label if the counters of the expected interface do not account for the bytes
+// that a part moved. Headers and other traffic only increase the counters.
 func through(p *place.Place, part part, f *flow, before, after map[string]place.Traffic) []test.Label {
 	delta := func(name string) float64 {
 		if part.direction == reverse {
@@ -36,7 +36,7 @@ func through(p *place.Place, part part, f *flow, before, after map[string]place.
 	}}
 }
 
-// mtu returns that of the interface of a place; 0: it has none of its own that could be read.
+// mtu returns the MTU of the place's interface, or 0 if there is none or it cannot be read.
 func mtu(ctx context.Context, p *place.Place) int {
 	if p.Interface == "" {
 		return 0
@@ -49,13 +49,13 @@ func mtu(ctx context.Context, p *place.Place) int {
 	return n
 }
 
-// frames are the MTUs of the two ends.
+// frames holds the MTUs of the two ends.
 type frames struct {
 	Near int `json:"near"`
 	Far  int `json:"far"`
 }
 
-// labels tells of ends that do not agree.
+// labels returns a label if the two MTUs differ.
 func (f frames) labels() []test.Label {
 	if f.Near == 0 || f.Far == 0 || f.Near == f.Far {
 		return nil
@@ -66,8 +66,8 @@ func (f frames) labels() []test.Label {
 	}}
 }
 
-// datagram is the largest payload of UDP that goes in one frame through both ends: without the
-// headers of UDP (8 bytes) and IP (20 or 40).
+// datagram returns the largest UDP payload that fits into one frame at both ends, without the
+// headers of UDP (8 bytes) and IP (20 or 40 bytes).
 func (f frames) datagram(to *place.Place) int {
 	least := min(f.Near, f.Far)
 	if least == 0 {
@@ -80,5 +80,5 @@ func (f frames) datagram(to *place.Place) int {
 	if to.Address.Is6() && !to.Address.Is4In6() {
 		headers = 48
 	}
-	return min(max(least-headers, packetBytes), 65507) // the latter: the most that UDP has, and iperf3 takes
+	return min(max(least-headers, packetBytes), 65507) // 65507: the limit of UDP and of iperf3
 }

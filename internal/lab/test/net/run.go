@@ -13,15 +13,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// detail is what a trial tells beside its figures.
+// detail is stored in the bundle beside the figures.
 type detail struct {
 	MTU      frames           `json:"mtu"`
-	Datagram int              `json:"datagram"` // bytes of payload, of UDP that is not small packets
+	Datagram int              `json:"datagram"` // UDP payload in bytes, except for small packets
 	Flows    map[string]*flow `json:"flows,omitempty"`
 	RTT      *trips           `json:"rtt,omitempty"`
 }
 
-// Run does the parts one after another; in each, the copies begin together.
+// Run measures the parts one after another. In each part, the copies start together.
 func (n *net) Run(ctx context.Context, t *test.Trial) (test.Result, error) {
 	mtus := frames{Near: mtu(ctx, t.Near), Far: mtu(ctx, t.Far)}
 	d := detail{MTU: mtus, Datagram: mtus.datagram(t.Far), Flows: map[string]*flow{}}
@@ -60,8 +60,8 @@ func (p part) samples(f *flow) []test.Sample {
 	return all
 }
 
-// series are the seconds of a flow, if there are several. iperf3 tells those of its client: of UDP
-// that goes out these are what was sent, which is not the figure.
+// series returns the flow's values per second, or nil if there are fewer than two. iperf3 reports
+// the values of its client. For outgoing UDP these are bytes sent, which is not the figure.
 func (p part) series(f *flow) []test.Series {
 	if p.packets || p.protocol == udp && p.direction == forward || len(f.series) < 2 {
 		return nil
@@ -69,7 +69,7 @@ func (p part) series(f *flow) []test.Series {
 	return []test.Series{{Figure: p.name(), Step: 1, Values: f.series}}
 }
 
-// flow lets iperf3 move data for one part. The server is one of its own, and takes one client.
+// flow measures one part with iperf3. It starts a server that serves exactly one client.
 func (n *net) flow(ctx context.Context, t *test.Trial, p part, datagram int) (*flow, []test.Label, error) {
 	server, err := serve.Start(ctx, t.Far, serve.TCP, n.port(t),
 		host.Command{Args: t.Far.Command("iperf3", "-s", "-1", "-p", strconv.Itoa(n.port(t)))})
@@ -95,8 +95,8 @@ func (n *net) flow(ctx context.Context, t *test.Trial, p part, datagram int) (*f
 	return f, append(labels, through(t.Near, p, f, before, after)...), nil
 }
 
-// arguments are those of the client, which is always at the near end: only what is measured is
-// started behind the barrier.
+// arguments returns the arguments of the iperf3 client. The client always runs at the near end,
+// because only the measured command starts after the barrier.
 func (n *net) arguments(t *test.Trial, p part, datagram int) []string {
 	args := []string{"-c", t.Far.Address.String(), "-p", strconv.Itoa(n.port(t)), "-t", strconv.Itoa(n.Seconds), "-P",
 		strconv.Itoa(p.streams), "-J",
@@ -111,7 +111,7 @@ func (n *net) arguments(t *test.Trial, p part, datagram int) []string {
 		args = append(args, "-R")
 	}
 	if p.protocol == udp {
-		each := int64(n.Rate) / int64(p.streams) // iperf3's rate is that of a stream
+		each := int64(n.Rate) / int64(p.streams) // the rate of iperf3 applies to one stream
 		if p.packets {
 			datagram, each = packetBytes, 0
 		}
@@ -120,7 +120,7 @@ func (n *net) arguments(t *test.Trial, p part, datagram int) []string {
 	return args
 }
 
-// reached returns a label if the sender sent less than it should.
+// reached returns a label if the sender sent less than the requested rate.
 func (n *net) reached(p part, f *flow) []test.Label {
 	if p.protocol != udp || p.packets || n.Rate == 0 || f.Sent >= 0.99*float64(n.Rate) {
 		return nil
@@ -132,9 +132,9 @@ func (n *net) reached(p part, f *flow) []test.Label {
 	}}
 }
 
-// granted returns a label if the kernel granted sockets a smaller window than they asked for. The kernel
-// doubles the size asked for, for its own bookkeeping (socket(7)), and iperf3 itself refuses to go on with a
-// smaller one.
+// granted returns a label if the kernel granted a smaller window than requested. The kernel doubles
+// the requested size for its own bookkeeping (socket(7)), and iperf3 itself stops if it gets less
+// than requested.
 func (n *net) granted(p part, f *flow) []test.Label {
 	least := int64(min(f.SendBuffer, f.ReceiveBuffer))
 	if n.Window == 0 || p.packets || least == 0 || least >= 2*int64(n.Window) {
@@ -147,7 +147,7 @@ func (n *net) granted(p part, f *flow) []test.Label {
 	}}
 }
 
-// trips lets sockperf measure round trips.
+// trips measures round trips with sockperf.
 func (n *net) trips(ctx context.Context, t *test.Trial) (*trips, error) {
 	at := []string{"-i", t.Far.Address.Unmap().String(), "-p", strconv.Itoa(n.port(t))}
 	server, err := serve.Start(ctx, t.Far, serve.UDP, n.port(t),
@@ -166,7 +166,7 @@ func (n *net) trips(ctx context.Context, t *test.Trial) (*trips, error) {
 	return seen, nil
 }
 
-// worse returns the error that tells more: how a client ended, or what is wrong with what it printed.
+// worse returns the more specific error: how a client ended, or what is wrong with its output.
 func worse(ended, unread error) error {
 	if tells := said(""); ended == nil || errors.As(unread, &tells) {
 		return unread
@@ -174,7 +174,8 @@ func worse(ended, unread error) error {
 	return ended
 }
 
-// ended says why a client gave no figures; the server may know more than it does.
+// ended returns an error for a client that produced no figures. It adds the last line that the
+// server printed.
 func ended(program string, t *test.Trial, part string, err error, server *serve.Server) error {
 	p := problem.New(problem.Failed, "%s: %s", program, part).At(t.Near.Name).Because(err)
 	if text := lastLine(server.Said()); text != "" {

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// trips is what sockperf tells of round trips, in seconds.
+// trips is the result of sockperf for round trips, in seconds.
 type trips struct {
 	Version      string  `json:"version"`
 	Observations int     `json:"observations"`
@@ -20,8 +20,8 @@ type trips struct {
 	Most         float64 `json:"most"`
 }
 
-// What sockperf 3.7 prints with --full-rtt: percentiles in µs, colours included even where there is
-// no terminal.
+// Patterns for the output of sockperf 3.7 with --full-rtt. Percentiles are in µs. The output
+// contains colour codes even without a terminal.
 var (
 	sockperfVersion = pattern.New(`== version #(\S+) ==`)
 	sockperfSeen    = pattern.New(`Total (\d+) observations`)
@@ -34,8 +34,8 @@ var (
 	sockperfSilence = pattern.New(`No messages were received from the server|Server is down|ERROR:.*`)
 )
 
-// parseSockperf reads the output of sockperf ping-pong --full-rtt. A client that got no answer has
-// exit status 0.
+// parseSockperf parses the output of sockperf ping-pong --full-rtt. The exit status is 0 even if
+// the client got no answer.
 func parseSockperf(text []byte) (*trips, error) {
 	if said := sockperfSilence().Find(text); said != nil {
 		return nil, problem.New(problem.Failed, "sockperf got no answer: %s", said).

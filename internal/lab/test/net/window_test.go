@@ -10,8 +10,8 @@ import (
 	"orrery/internal/lab/test"
 )
 
-// TestPaper: what a paper says of iperf is what iperf3 is told: a window of 256 KiB, five streams,
-// minutes. Small packets have no window.
+// TestPaper: the settings of a paper's iperf runs are passed to iperf3: a window of 256 KiB, five
+// streams, minutes. Small packets have no window.
 func TestPaper(t *testing.T) {
 	made, err := New(from("window = \"256KiB\"\nstreams = [5]\nseconds = 900"))
 	if err != nil {
@@ -34,7 +34,7 @@ func TestPaper(t *testing.T) {
 	}
 }
 
-// TestWarmUp: what TCP sends at first is left out, unless that is not wanted; UDP does not begin slowly.
+// TestWarmUp: the start of a TCP stream is omitted unless warm_up is 0. UDP has no slow start.
 func TestWarmUp(t *testing.T) {
 	at := &test.Trial{Far: &place.Place{Address: netip.MustParseAddr("10.99.0.2")}}
 	for text, want := range map[string]string{"": "-O 1", "warm_up = 3": "-O 3", "warm_up = 0": ""} {
@@ -55,7 +55,8 @@ func TestWarmUp(t *testing.T) {
 	}
 }
 
-// TestWindow: a window that the kernel cut is told with what it gave; one that iperf3 refuses, with the cure.
+// TestWindow: the label for a reduced window has the granted size. If iperf3 refuses the window,
+// the error has a cure.
 func TestWindow(t *testing.T) {
 	n := &net{options{Window: 256 << 10}}
 	p := part{protocol: tcp, direction: forward, streams: 5}

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/lab/place"
 )
 
-// Protocol is a table of sockets in /proc/net.
+// Protocol names a table of sockets in /proc/net.
 type Protocol string
 
 // The protocols.
@@ -18,13 +18,12 @@ const (
 )
 
 // waiting is the state of a socket that a peer can reach, in /proc/net/tcp and udp (proc(5),
-// include/net/tcp_states.h): TCP_LISTEN for TCP; TCP_CLOSE for a UDP socket that is bound but not
-// connected.
+// include/net/tcp_states.h). TCP: TCP_LISTEN. UDP: TCP_CLOSE, which means bound but not connected.
 var waiting = map[Protocol]string{TCP: "0A", UDP: "07"}
 
-// Taken returns the ports of a place on which somebody listens.
+// Taken returns the ports in a place on which a process listens.
 func Taken(ctx context.Context, p *place.Place, protocol Protocol) (map[int]bool, error) {
-	// There is no second file where IPv6 is off.
+	// The second file does not exist where IPv6 is disabled.
 	out, err := place.Output(ctx, p, "/bin/sh", "-c", "cat /proc/net/$1; cat /proc/net/${1}6 2>/dev/null; :", "sh",
 		string(protocol))
 	if err != nil {
@@ -33,8 +32,8 @@ func Taken(ctx context.Context, p *place.Place, protocol Protocol) (map[int]bool
 	return ports(string(out), waiting[protocol]), nil
 }
 
-// ports reads /proc/net/tcp, udp and their IPv6 siblings: the second word is address:port in
-// hexadecimal, the fourth the state.
+// ports parses /proc/net/tcp, udp and their IPv6 counterparts. The second word is address:port in
+// hexadecimal, the fourth is the state.
 func ports(table, state string) map[int]bool {
 	found := map[int]bool{}
 	for line := range strings.Lines(table) {

@@ -1,6 +1,7 @@
-// Package serve runs the server of a test at the far end of its traffic. Whoever starts one goes on
-// when it listens, and nothing that is sent to find that out counts as a client: the sockets of the
-// place are looked at instead.
+// Package serve runs the server of a test at the far end of its traffic.
+//
+// Start returns when the server listens. It finds that out from the place's table of sockets, not
+// by connecting, because the server would count a connection as a client.
 package serve
 
 import (
@@ -14,13 +15,13 @@ import (
 	"orrery/internal/problem"
 )
 
-// How often and how long the sockets of a place are looked at.
+// How often and how long await reads the table of sockets.
 const (
 	every   = 20 * time.Millisecond
 	atLeast = 10 * time.Second
 )
 
-// A Server runs at the far end until it is stopped.
+// A Server is a command that runs at the far end until it is stopped.
 type Server struct {
 	place  *place.Place
 	name   string
@@ -30,7 +31,7 @@ type Server struct {
 	err    error
 }
 
-// Start starts a command in a place and returns when somebody listens on the port.
+// Start starts a command in a place and returns when a process listens on the port.
 func Start(ctx context.Context, p *place.Place, protocol Protocol, port int, c host.Command) (*Server, error) {
 	if err := Free(ctx, p, protocol, port); err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func Start(ctx context.Context, p *place.Place, protocol Protocol, port int, c h
 	return s, nil
 }
 
-// await returns when the server listens, or with the reason why it never will.
+// await waits until the server listens. It returns an error if the server ends or takes too long.
 func (s *Server) await(ctx context.Context, protocol Protocol, port int) error {
 	deadline := time.Now().Add(atLeast)
 	for {
@@ -80,7 +81,7 @@ func (s *Server) ended(protocol Protocol, port int) error {
 		At(s.place.Name).Because(s.why()).Try("run it there by hand")
 }
 
-// why returns what the server printed, or how it ended, as an error.
+// why returns the output of the server as an error, or else how it ended.
 func (s *Server) why() error {
 	if text := strings.TrimSpace(s.out.String()); text != "" {
 		return errors.New(text)
@@ -96,7 +97,7 @@ func (s *Server) why() error {
 	}
 }
 
-// Leave waits until a server that serves one client ends by itself, and stops it if it does not.
+// Leave waits until a server for one client has ended, and stops it if it takes too long.
 func (s *Server) Leave() {
 	select {
 	case <-s.done:
@@ -105,22 +106,23 @@ func (s *Server) Leave() {
 	s.Stop()
 }
 
-// Wait returns what a server printed that ends by itself, once it has ended.
+// Wait waits until the server has ended and returns its output.
 func (s *Server) Wait() (string, error) {
 	<-s.done
 	return s.out.String(), s.err
 }
 
-// Stop ends the server with all of its processes.
+// Stop ends the server and all of its processes.
 func (s *Server) Stop() {
 	s.cancel()
 	<-s.done
 }
 
-// Said returns the end of what the server has printed.
+// Said returns the end of the server's output.
 func (s *Server) Said() string { return strings.TrimSpace(s.out.String()) }
 
-// Free returns when nobody listens on a port of a place. A server that was stopped just now has a moment to go.
+// Free waits briefly until no process listens on a port, in case a server is just ending. It
+// returns an error if the port stays in use.
 func Free(ctx context.Context, p *place.Place, protocol Protocol, port int) error {
 	deadline := time.Now().Add(2 * time.Second)
 	for {

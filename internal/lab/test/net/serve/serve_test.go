@@ -15,7 +15,8 @@ import (
 )
 
 func TestPorts(t *testing.T) {
-	// What cat /proc/net/tcp /proc/net/tcp6 printed beside an iperf3 server: it listens by IPv6 only, for both.
+	// Output of cat /proc/net/tcp /proc/net/tcp6 with an iperf3 server, whose IPv6 socket serves
+	// IPv4 too.
 	const tcp = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 22368001 1 000000006600b1d8 100 0 0 10 0
    1: 0100007F:1F91 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 22368002 1 000000006600b1d8 100 0 0 10 0
@@ -36,8 +37,8 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestStart: a server that ends at once is told with what it printed, a port that is taken before
-// anything is started.
+// TestStart: the error for a server that ends at once contains its output. A port in use is
+// reported before anything is started.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	here := &place.Place{Runner: host.Local{Name: "here"}, Name: "bare"}
@@ -64,7 +65,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestStop: a server is gone when it was stopped, and its port is free.
+// TestStop: after Stop the server has ended and its port is free.
 func TestStop(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("needs python3 as a server")
@@ -85,7 +86,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// port returns one that nobody has.
+// port returns an unused port.
 func port(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,20 +12,20 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// A Talk is with a program that runs in a place: it takes lines and gives lines.
+// A Talk is a dialogue with a program in a place: it reads lines and answers with lines.
 type Talk struct {
 	where string
 	in    *os.File
 	lines chan []byte
 	ended chan struct{}
-	err   error // how it ended, once it has
+	err   error // how the program ended; valid once ended is closed
 	stop  context.CancelFunc
 }
 
-// Begin starts a program in a place, to talk with.
+// Begin starts a program in a place for a dialogue.
 func Begin(ctx context.Context, at *place.Place, args []string) (*Talk, error) {
-	// A pipe of the system, and not one of this process: so nobody copies, and nobody is left waiting
-	// to copy when the program has died.
+	// Use a pipe of the operating system, not io.Pipe: no goroutine copies the data, so none is
+	// left blocked when the program has died.
 	theirs, in, err := os.Pipe()
 	if err != nil {
 		return nil, problem.New(problem.Failed, "no pipe to %s", args[0]).At(at.Name).Because(err)
@@ -71,7 +71,7 @@ func (t *Talk) Line(ctx context.Context, most time.Duration) ([]byte, error) {
 	}
 }
 
-// Answer waits for a line, and reads it as JSON.
+// Answer waits for a line and decodes it as JSON.
 func (t *Talk) Answer(ctx context.Context, most time.Duration, into any) error {
 	line, err := t.Line(ctx, most)
 	if err != nil {
@@ -90,8 +90,8 @@ func (t *Talk) gone() error {
 	return t.err
 }
 
-// Close ends the program: by the end of its input, or, if it does not heed that, by force. It may
-// be called again.
+// Close closes the program's input, and kills the program if it does not end. It may be called more
+// than once.
 func (t *Talk) Close() {
 	_ = t.in.Close()
 	select {
@@ -102,14 +102,14 @@ func (t *Talk) Close() {
 	<-t.ended
 }
 
-// maxAnswerBytes is the length of an answer at most.
+// maxAnswerBytes limits the length of an answer.
 const maxAnswerBytes = 1 << 20
 
-// heard takes a line.
+// heard receives a line.
 func (t *Talk) heard(line []byte) error {
 	select {
 	case t.lines <- bytes.Clone(bytes.TrimSuffix(line, []byte("\n"))):
-	default: // nobody asked for so many: the program is not the one that is meant
+	default: // drop it: a program that sends so many unrequested lines is not the expected one
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/lab/place"
 )
 
-// TestTalk: a program is told lines and answers in lines, and what goes wrong is told with where.
+// TestTalk: a program receives lines and answers with lines, and errors name the place.
 func TestTalk(t *testing.T) {
 	here := &place.Place{Runner: host.Local{}, Name: "bare"}
 	talk, err := Begin(t.Context(), here, []string{"/bin/sh", "-c",
@@ -45,8 +45,8 @@ func TestTalk(t *testing.T) {
 	talk.Close()
 }
 
-// TestTalkLate: a program that does not answer is waited for so long, and ended although it does
-// not heed the end of its input.
+// TestTalkLate: waiting for a program that does not answer times out. Close ends the program even
+// if it ignores the end of its input.
 func TestTalkLate(t *testing.T) {
 	t.Parallel()
 	talk, err := Begin(t.Context(), &place.Place{Runner: host.Local{}, Name: "bare"},
