@@ -64,7 +64,7 @@ func (r *remounted) sh(script string) string {
 
 func (r *remounted) dir(m spec.Mount) string { return volume.Path(r.Dirs, r.n.Site, r.n.Name, m) }
 
-// wantSeen checks the recorded volumes, and the mount tables of all namespaces of the node.
+// wantSeen compares what is on record, and what the kernel's tables have of it in all namespaces of the node.
 func (r *remounted) wantSeen(mounts ...spec.Mount) {
 	r.Helper()
 	rec, err := r.c.Read()
@@ -96,7 +96,7 @@ func (r *remounted) wantSeen(mounts ...spec.Mount) {
 	}
 }
 
-// wantSame checks that the node sees a directory of the host at a path.
+// wantSame tells whether the node sees a directory of the host at a path.
 func (r *remounted) wantSame(dir, path string) {
 	r.Helper()
 	var outside, inside unix.Stat_t

@@ -19,8 +19,8 @@ import (
 // A view describes the volumes of a node in one of its mount namespaces.
 type view struct {
 	pid  int
-	at   func(nodedir.Mount) string          // returns where a volume is mounted
-	ours func(rootfs.Mounted) bool           // reports whether a mount may be unmounted
+	at   func(nodedir.Mount) string // returns where a volume is mounted
+	ours func(rootfs.Mounted) bool  // reports whether a mount may be unmounted
 	// Open opens a directory and creates it if it is missing. If open is nil, missing volumes are
 	// not mounted in this namespace.
 	open func(path string) (*os.File, error)

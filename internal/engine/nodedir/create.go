@@ -114,7 +114,8 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 			s.Name).At(d.Path()).Try("plan again")
 	case runs:
 		err = running()
-	case (reshaped(&old, s) || rewired(&old, s)) && !s.Imported(): // a node with a disk image of its own receives its settings at boot
+	// A node with a foreign disk is configured when it boots.
+	case (reshaped(&old, s) || rewired(&old, s)) && !s.Imported():
 		// Write the node's own files again as the node sees its root, because the node may have
 		// changed them.
 		err = within(d, n.Store, r, func(root stopped) error { return root.personalise(n.Dirs, s) })

@@ -13,7 +13,7 @@ import (
 
 // A Mount is a directory of the host that a node sees.
 type Mount struct {
-	Source   string // directory of the host
+	Source string // directory of the host
 	// Bind is the mount point, with owners idmapped, from which some engines bring the mount into
 	// the node.
 	Bind     string

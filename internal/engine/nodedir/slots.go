@@ -116,7 +116,7 @@ func (s slots) sweep(site string) error {
 		who, _ := os.Readlink(path)
 		id, mine := strings.CutPrefix(who, s.owner(site))
 		if !mine {
-			if state, _, other := strings.Cut(who, ":"); other && !exists(state) { // a state directory that was removed with everything in it
+			if state, _, other := strings.Cut(who, ":"); other && !exists(state) { // the state directory was removed
 				err = errors.Join(err, os.Remove(path))
 			}
 			continue
