@@ -14,7 +14,7 @@
 //   - programs (programs.go): which QEMU and virtiofsd this host has, and what they can do
 //   - guests (guests.go, kicks.go): commands in guests, by the agent or by SSH (logins.go)
 //   - views (view.go): the root, the console (serial.go) and the screen (screen.go) of a running machine
-//   - freezer (freeze.go): machines that stand still and go on
+//   - freezer (freeze.go): freezing and thawing machines
 //   - states (memory.go, renew.go): saved memory, and a takeover by another QEMU (handover.go, taps.go, headers.go)
 //
 // A machine (process.go, monitor.go) is one node as QEMU runs it. A launch (launch.go) starts its
