@@ -62,7 +62,8 @@ func (l *launch) seed() (*os.File, error) {
 	if !l.m.Visited() {
 		s.Private, s.Public = keys.private, authorized(keys.Host)
 	}
-	s.Hosts, _ = os.ReadFile(filepath.Join(l.nodes.Dirs.Etc(r.Site, r.ID), "hosts")) // without it, the guest knows only itself
+	// Without this file, the guest knows only itself.
+	s.Hosts, _ = os.ReadFile(filepath.Join(l.nodes.Dirs.Etc(r.Site, r.ID), "hosts"))
 	for line := range strings.Lines(nodedir.Resolvers()) {
 		switch words := strings.Fields(line); words[0] {
 		case "nameserver":

@@ -45,7 +45,8 @@ func Picture(ctx context.Context, q *qmp.Client) ([]byte, error) {
 
 // dump makes QEMU write a picture in PPM, a format that every version of QEMU supports.
 func dump(ctx context.Context, q *qmp.Client, sheet *os.File) error {
-	pen, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", sheet.Fd()), os.O_WRONLY, 0) // QEMU gets a descriptor for writing only
+	// QEMU gets a descriptor for writing only.
+	pen, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", sheet.Fd()), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
