@@ -1,5 +1,5 @@
-// Package disk makes the disks of virtual machines, and inspects them before a machine uses them.
-// Disks are qcow2 and raw files, and devices of the host.
+// Package disk makes and inspects the disks of virtual machines. It inspects them before a machine
+// uses them. Disks are qcow2 and raw files, and devices of the host.
 //
 // What a guest has written is not trusted. Neither is an image that QEMU has had open, because a
 // guest may have taken over QEMU: the image may refer to files of the host. So the format of a file

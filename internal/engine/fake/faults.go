@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The errors of injected failures, unless the test gives another.
+// The errors of injected failures, unless the test sets another.
 var (
 	ErrOrdered = errors.New("this failure was ordered")
 	ErrCrashed = errors.New("interrupted half way, as ordered")

@@ -8,7 +8,7 @@
 // # Types and files
 //
 // The engine (kvm.go) creates, starts, changes, stops and destroys machines, and sweeps up what
-// killed runs left. The rest of what is asked of it is done by types of their own:
+// killed runs left. Separate types do the rest:
 //
 //   - nodedir.Nodes: everything about nodes that do not run
 //   - programs (programs.go): which QEMU and virtiofsd this host has, and what they can do
@@ -82,7 +82,7 @@
 // Volumes come and go in virtiofsd's mount namespace (remount.go); the guest mounts what appears there.
 // Before a volume goes, the agent unmounts it in the namespaces of init and of all services and reports which
 // process still uses it (forget). After a volume has come, the agent makes the guest look (find). The agent's
-// answer is not trusted: what a guest still uses, virtiofsd keeps open, and then the host cannot unmount it.
+// answer is not trusted: virtiofsd keeps open what a guest still uses, and then the host cannot unmount it.
 // The node's record lists volumes that come or go from before the change until after it, so the next run can
 // complete a killed one at any point (TestKilledRemount).
 //

@@ -1,6 +1,5 @@
-// Package likeness describes what a machine must have in common with one whose state it takes over.
-// QEMU refuses the state of a machine of another type, with other device slots, or with other
-// features.
+// Package likeness describes what a machine must have in common with its successor. QEMU refuses
+// the state of a machine of another type, with other device slots, or with other features.
 package likeness
 
 import (
