@@ -102,9 +102,9 @@ type Receiver interface {
 	// OfHost returns the paths in a node's private layer that were written for this host and are
 	// unchanged. They are not sent to the other host, which writes its own.
 	OfHost(n *spec.Node) []string
-	// Receive makes a stopped node from layer, its private layer on the other host, in the form
-	// described at Layered.Private. m is how far the node had come there. If resumes is set,
-	// Receive records that the node must be started again.
+	// Receive makes a stopped node from layer, the node's private layer on the other host, which
+	// has the form described at Layered.Private. The mark m is how far the node had come there. If
+	// resumes is set, Receive records that the node must be started again.
 	Receive(ctx context.Context, n *spec.Node, layer string, m Mark, resumes bool) error
 }
 
@@ -238,8 +238,8 @@ type Ref struct {
 }
 
 // NotRunning returns the problem that an operation needs a running node. It is an ordinary failure
-// rather than a Surprise, because a new plan would not help: the node may have run when the plan
-// was made and have stopped since.
+// rather than a Surprise, because a new plan would not help. The node may have run when the plan was
+// made, and have stopped since.
 func NotRunning(ref Ref) error {
 	return problem.New(problem.Failed, "node %s does not run", ref.Name).At(ref.Site).Try("orrery up %s", ref.Name)
 }

@@ -59,8 +59,8 @@ func (d *Disk) refused(format string, args ...any) *problem.Problem {
 const madeSuffix = ".made"
 
 // Provide creates the file of a disk unless it exists. If the file was made before and is gone,
-// Provide returns a problem, because to the guest an empty disk would look as if it had never
-// written anything.
+// Provide returns a problem. To the guest, an empty disk would look as if it had never written
+// anything.
 func (d *Disk) Provide(ctx context.Context, filesystem bool) error {
 	mark := d.Path + madeSuffix
 	existing, err := exists(d.Path)

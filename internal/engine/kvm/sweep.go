@@ -11,10 +11,10 @@ import (
 	"orrery/internal/tree"
 )
 
-// Sweep thaws machines that a killed run froze, ends those that it was starting, completes the
-// shutdown of those that it was stopping, and removes what it left beside the nodes. It returns to
-// the host the PCI functions of machines whose QEMU was killed. The agents end commands in guests
-// when their callers die.
+// Sweep thaws machines that a killed run froze, and ends those that it was starting. It completes
+// the shutdown of those that it was stopping, and removes what it left beside the nodes. It returns
+// to the host the PCI functions of machines whose QEMU was killed. The agents end commands in
+// guests when their callers die.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
 	left := problem.New(problem.Failed, "virtual machines of a run of site %s that was killed are still at work", site).
 		Try("end their processes and run the same command again")

@@ -20,8 +20,8 @@ import (
 // sweepTimeout limits how long Sweep waits for what a killed run has started.
 const sweepTimeout = 30 * time.Second
 
-// Sweep thaws nodes that a killed run froze, waits for starts and stops that it left unfinished,
-// kills its commands, and removes what it left beside the nodes.
+// Sweep thaws nodes that a killed run froze, and waits for starts and stops that it left
+// unfinished. It kills the commands of that run, and removes what it left beside the nodes.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, sweepTimeout, problem.New(problem.Failed,
 		"processes of a run of site %s that was killed are still at work", site).

@@ -85,8 +85,8 @@ func (d *domain) config(n *spec.Node) (string, error) {
 	return b.String(), d.sound(b.String())
 }
 
-// boots returns what the domain boots: the node's kernel, or a boot loader in the guest or the
-// firmware of an emulated machine, which find a kernel on the disk.
+// boots returns what the domain boots. For a layered node that is the node's kernel. For a foreign
+// disk it is a boot loader in the guest, or the firmware of an emulated machine.
 func (d *domain) boots(n *spec.Node) (string, error) {
 	switch {
 	case !n.Imported():

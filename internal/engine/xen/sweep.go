@@ -10,9 +10,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// Sweep thaws domains that a killed run froze, ends those that it was starting, completes the
-// shutdown of those that it was stopping, and removes what it left beside the nodes. Commands in
-// guests need no sweep, because the agent ends them when their caller dies.
+// Sweep thaws domains that a killed run froze, and ends those that it was starting. It completes
+// the shutdown of those that it was stopping, and removes what it left beside the nodes. Commands
+// in guests need no sweep, because the agent ends them when their caller dies.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
 	left := problem.New(problem.Failed, "guests of Xen of a run of site %s that was killed are still at work", site).
 		Try("end them with xl destroy and run the same command again")

@@ -69,8 +69,8 @@ func CardOf(n *spec.Node, nic spec.NIC, slot string, vhost bool) Card {
 // virtioNet is the card model that can be plugged and unplugged while the machine runs.
 const virtioNet = "virtio-net-pci"
 
-// vectors returns how many interrupts a card with so many queues has: two for each queue, one for
-// each direction, one for changes of the card and one for its control queue.
+// vectors returns how many interrupts a card with so many queues has. Each queue has two, one for
+// each direction. The card has one for configuration changes and one for its control queue.
 func vectors(queues int) int { return 2*queues + 2 }
 
 // handed returns an option with the file numbers of all queues.
