@@ -35,7 +35,7 @@ type Cell struct {
 
 // QEMU returns what QEMU needs to see besides its program and the files that its machine boots
 // from: libraries and firmware, which come from packages and contain no secrets. A QEMU in /opt or
-// /usr/local has libraries and firmware of its own.
+// /usr/local also sees its own libraries and firmware.
 func QEMU(program string) []string {
 	all := []string{
 		"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/qemu", "/usr/share/seabios",
@@ -93,7 +93,7 @@ func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	return cmd.Start()
 }
 
-// raising prevents that one raiseLocked lowers a limit that another has raised.
+// raising prevents one raiseLocked from lowering a limit that another has raised.
 var raising sync.Mutex
 
 // raiseLocked raises this process's limit of locked memory until lowered is called, because a child

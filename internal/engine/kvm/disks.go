@@ -38,8 +38,9 @@ func (e *Engine) Receive(ctx context.Context, n *spec.Node, layer string, m engi
 	return e.Nodes.Receive(ctx, n, layer, m, resumes)
 }
 
-// leaveDevices releases the device that holds the root disk of a node that is being destroyed. The
-// contents of its other devices stay.
+// leaveDevices erases the signature of the root disk's file system from its device when a node is
+// destroyed, so that another node can use the device. The contents of the node's other devices
+// stay.
 func leaveDevices(ctx context.Context, m machine) error {
 	r, err := m.Read()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Headers are the sizes in bytes of the header (struct virtio_net_hdr of the kernel) before each
+// headers are the sizes in bytes of the header (struct virtio_net_hdr of the kernel) before each
 // packet of a tap, by the name of the tap. A tap has one size for all processes that have it open.
 // A QEMU that opens a tap sets the size for a guest that has not started yet (net_tap_fd_init in
 // QEMU's net/tap.c). From then on, the machine that still runs on the tap sends and receives

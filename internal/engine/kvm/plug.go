@@ -20,8 +20,8 @@ type replugging struct {
 	r *nodedir.Record
 }
 
-// replug changes the disks of a running machine. If a step fails, earlier steps stay done and the
-// failed one is undone.
+// replug changes the disks of a running machine. If a step fails, earlier steps stay done and later
+// ones are not tried.
 func replug(ctx context.Context, g *guests, old *nodedir.Record, vm site.VM) error {
 	change, live := old.VM.Replug(vm)
 	if !live {

@@ -19,7 +19,7 @@ import (
 const (
 	overlay = "disk.qcow2" // what the node has written to its disk
 	vars    = "vars.fd"    // variables of the firmware
-	visited = "visited"    // set once the host has logged in, so that the guest has the host's keys
+	visited = "visited"    // the host has logged in, so the guest has its SSH host keys
 )
 
 // The firmware for site.UEFI, in the paths of package ovmf: the code and the initial variables.
@@ -148,7 +148,7 @@ func (d Dir) HasDisk() bool {
 }
 
 // Visited reports whether the host has logged in to a node with a disk since that disk was made.
-// Then the guest has the host's keys.
+// Then the guest has its SSH host keys.
 func (d Dir) Visited() bool {
 	_, err := os.Lstat(d.own(visited))
 	return err == nil

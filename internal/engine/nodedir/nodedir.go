@@ -43,8 +43,8 @@ func (d Dir) File(name string) string { return filepath.Join(d.path, name) }
 // has.
 func (d Dir) Root() string { return d.File("rootfs") }
 
-// Bind returns the source of one of the node's mounts, in the node's mount namespace. It is named
-// after what it contains, so that other mounts can come and go.
+// Bind returns the directory behind one of the node's mounts, in the node's mount namespace. It is
+// named after what it contains, so that other mounts can come and go.
 func (d Dir) Bind(name string) string { return filepath.Join(d.File("binds"), name) }
 
 // Private returns the private layer: what the node has written outside volumes, with the owners

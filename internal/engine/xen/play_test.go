@@ -17,10 +17,13 @@ import (
 
 // This test program plays all programs on a Dom0, depending on its name or on a variable:
 //
-//   - what the toolstack runs in place of QEMU and of its scripts, which is Orrery's own program on a real Dom0;
-//   - xl and xenstore-write (toolstack_test.go), and the process that watches a domain (domain_test.go);
+//   - what the toolstack runs in place of QEMU and of its scripts, which is Orrery's own program on
+//     a real Dom0;
+//   - xl and xenstore-write (toolstack_test.go), and the process that watches a domain
+//     (domain_test.go);
 //   - the QEMU of a domain (backend_test.go);
-//   - the guest: its kernel and init, which mount what they are ordered to, and the real agent (guest_test.go).
+//   - the guest: its kernel and init, which mount what they are ordered to, and the real agent
+//     (guest_test.go).
 //
 // Processes, control groups, namespaces, sockets and links are real. In place of Xen, a guest has
 // namespaces and a control group of its own, and terminals in place of rings.

@@ -54,7 +54,8 @@ func New(dirs host.Dirs, store *image.Store) *Engine {
 // Name is the engine's name in site files.
 const Name = site.Xen
 
-// lacks returns an error that names the first requirement of Xen guests that this host does not meet, or nil.
+// lacks returns an error that names the first requirement of Xen guests that this host does not
+// meet, or nil.
 func lacks() error {
 	if err := xl.Lacks(); err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 // A Machine describes the machine that QEMU must run.
 type Machine struct {
 	Node  *spec.Node
-	Boot  *kernel.Boot // or nil if the machine boots a foreign disk
+	Boot  *kernel.Boot // nil if the machine boots a foreign disk
 	Disk  Disk
 	Accel string // observe.KVM or observe.TCG
 	Slots Slots
