@@ -9,8 +9,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// OpenConsole connects to the console of a node that runs, for as long as nobody else has it; cure
-// is what to look at if it does not answer.
+// OpenConsole connects to the console of a running node and locks it against other users. run is
+// the directory for files of the running node. The error if the console does not answer suggests
+// cure.
 func OpenConsole(ctx context.Context, ref Ref, run string, by host.Holder, cure string,
 	connect func() (io.ReadWriteCloser, error)) (io.ReadWriteCloser, error) {
 	held, err := takeConsole(ctx, ref, run, by)
@@ -26,7 +27,7 @@ func OpenConsole(ctx context.Context, ref Ref, run string, by host.Holder, cure 
 	return line{conn, held}, nil
 }
 
-// line is a connection to a console, and the right to have it.
+// line is a connection to a console that holds the lock of the console.
 type line struct {
 	io.ReadWriteCloser
 	held *host.Lock
@@ -37,8 +38,7 @@ func (l line) Close() error {
 	return l.ReadWriteCloser.Close()
 }
 
-// takeConsole takes the right to have the console of a node that runs, by a lock in the directory
-// of what is there while it does.
+// takeConsole locks the console of a running node, by a lock file in run.
 func takeConsole(ctx context.Context, ref Ref, run string, by host.Holder) (*host.Lock, error) {
 	path := filepath.Join(run, "console.lock")
 	held, err := host.TakeLock(ctx, path, by)

@@ -12,46 +12,49 @@ import (
 )
 
 // An Engine makes, runs and removes nodes on one host. Its methods may be called for different
-// nodes at the same time. Each of them, when it is interrupted at any moment, leaves a node that
-// List still shows (as Broken, if it is half made or half removed), and that Destroy removes.
+// nodes at the same time. If a method is interrupted at any moment, List still shows the node, as
+// Broken if it is half made or half removed, and Destroy removes it.
 type Engine interface {
-	// Capabilities says what the engine can do beyond the methods here. It starts no process and tries
-	// nothing: see Trier.
+	// Capabilities returns what the engine can do beyond these methods. It starts no process and
+	// tries nothing, unlike Trier.
 	Capabilities() observe.Capabilities
-	// List returns the engine's nodes of a site, by name; of all sites, if the site is "".
+	// List returns the engine's nodes of a site, or of all sites if site is "", sorted by name.
 	List(ctx context.Context, site string) ([]observe.Node, error)
-	// Create makes a node, stopped. The layers of the spec are in the store. A node that is there
-	// already is a Surprise.
+	// Create makes a stopped node. The layers of the spec must be in the store. If the node exists
+	// already, Create returns a Surprise problem.
 	Create(ctx context.Context, n *spec.Node) error
-	// Change makes a node as specified in all but its layers; interfaces, mounts, privileges and
-	// limits only of a stopped node. An engine that has Capabilities.LiveLimits changes limits of a
-	// running one at once, and reads them back; one that has Capabilities.MoveNIC the bridges on which
-	// its interfaces are, and one that has Capabilities.PlugNIC the interfaces themselves, as far as
-	// spec.Rewire says.
+	// Change updates everything but the layers of a node to the spec. Interfaces, mounts,
+	// privileges and limits of a running node cannot be changed, except by these engines. With
+	// Capabilities.LiveLimits, Change sets limits of a running node at once and reads them back.
+	// With Capabilities.MoveNIC, it moves interfaces to other bridges. With Capabilities.PlugNIC,
+	// it adds and removes interfaces, as far as spec.Rewire says.
 	Change(ctx context.Context, n *spec.Node) error
-	// Start boots a node; it returns as soon as commands can be run in it. A running node is left as it is.
+	// Start boots a node and returns as soon as commands can be run in it. It leaves a running node
+	// alone.
 	Start(ctx context.Context, ref Ref) error
-	// Stop shuts a node down, and when ctx has a deadline and it passes, by force. A stopped node is
-	// left as it is.
+	// Stop shuts a node down. If ctx has a deadline and it passes, Stop kills the node. It leaves a
+	// stopped node alone.
 	Stop(ctx context.Context, ref Ref) error
-	// Destroy removes a node, whatever its state, and all that it wrote outside volumes. One that is
-	// not there is no error.
+	// Destroy removes a node in any state, and everything that the node wrote outside volumes. A
+	// missing node is no error.
 	Destroy(ctx context.Context, ref Ref) error
-	// Mark records how far a node has been configured and proven.
+	// Mark records how far a node has been configured, and which health checks it has passed.
 	Mark(ctx context.Context, ref Ref, m Mark) error
-	// Runner runs commands in a running node. That it does not run is told by NotRunning, as by
-	// Freeze, Remount and View.
+	// Runner returns a runner of commands in a running node. If the node does not run, the runner
+	// returns NotRunning, as Freeze, Remount and View do.
 	Runner(ref Ref) host.Runner
 }
 
-// A Trier is an engine that finds out some of what it can do only by a trial, which takes a moment.
-// Its Capabilities tell what is known without.
+// A Trier is an engine that must try some abilities out to know them, which takes a moment. Its
+// Capabilities method reports only what is known without a trial.
 type Trier interface {
-	// Try returns the Capabilities, with what comes of the trial. One of a process is enough.
+	// Try returns the Capabilities, including the results of the trial. One trial in a process is
+	// enough.
 	Try(ctx context.Context) observe.Capabilities
 }
 
-// Tried returns the Capabilities of an engine, after the trial that it needs.
+// Tried returns the Capabilities of an engine, including the results of a trial if the engine is a
+// Trier.
 func Tried(ctx context.Context, e Engine) observe.Capabilities {
 	if t, ok := e.(Trier); ok {
 		return t.Try(ctx)
@@ -59,14 +62,15 @@ func Tried(ctx context.Context, e Engine) observe.Capabilities {
 	return e.Capabilities()
 }
 
-// A Glancer is an engine that can see whether a node runs of which it knows only what nodedir.Head
-// does, in less time than List takes.
+// A Glancer is an engine that can find out faster than List whether a node runs. It needs to know
+// only what nodedir.Head reads of the node.
 type Glancer interface {
-	// Glance sees how a node of the engine is that is there.
+	// Glance sets the state of an existing node of the engine.
 	Glance(n *observe.Node)
 }
 
-// Glances returns what sees how a node of any of some engines is, if all of them are Glancers.
+// Glances returns a function that sets the state of a node of any of the engines. It reports false
+// if one of them is not a Glancer.
 func Glances(engines map[string]Engine) (see func(*observe.Node), can bool) {
 	for _, e := range engines {
 		if _, can := e.(Glancer); !can {
@@ -81,9 +85,9 @@ func Glances(engines map[string]Engine) (see func(*observe.Node), can bool) {
 }
 
 // A Keeper is an engine that can set a node's private layer aside, so that a replacement can be
-// undone at once: it has Capabilities.Keep.
+// undone at once. It has Capabilities.Keep.
 type Keeper interface {
-	// Replace makes a stopped node anew with other layers and keeps the former one aside.
+	// Replace makes a stopped node from other layers and keeps the former node aside.
 	Replace(ctx context.Context, n *spec.Node) error
 	// Restore puts the former node, stopped, back in the place of a stopped one.
 	Restore(ctx context.Context, ref Ref) error
@@ -91,132 +95,139 @@ type Keeper interface {
 	Settle(ctx context.Context, ref Ref) error
 }
 
-// A Receiver is an engine that makes nodes of what has come of them from another host: it has
-// Capabilities.Move.
+// A Receiver is an engine that can make a node from the private layer received from another host.
+// It has Capabilities.Move.
 type Receiver interface {
 	Layered
-	// OfHost returns the paths of a node's private layer that are this host's affair and have not been
-	// changed: they do not go along, and the other one makes its own.
+	// OfHost returns the paths in a node's private layer that were written for this host and are
+	// unchanged. They are not sent to the other host, which writes its own.
 	OfHost(n *spec.Node) []string
-	// Receive makes a node, stopped, of the private layer that it had there, which is as
-	// Layered.Private says, and of how far it had come; resumes notes that it is to run again.
+	// Receive makes a stopped node from layer, the node's private layer on the other host, which
+	// has the form described at Layered.Private. The mark m is how far the node had come there. If
+	// resumes is set, Receive records that the node must be started again.
 	Receive(ctx context.Context, n *spec.Node, layer string, m Mark, resumes bool) error
 }
 
-// An Idmapper is an engine whose nodes see files of the host, but have user ids of their own.
+// An Idmapper is an engine whose nodes see files of the host, but with user ids of their own.
 type Idmapper interface {
-	// Idmap returns the id, on the host, of a node's root; its other ids follow.
+	// Idmap returns the host's id of the node's root. The node's other ids follow it.
 	Idmap(ref Ref) (first int, err error)
 }
 
 // A Spacer is an engine whose running nodes have network namespaces.
 type Spacer interface {
-	// Space returns the file of a node's network namespace; "" if it does not run.
+	// Space returns the file of a node's network namespace, or "" if the node does not run.
 	Space(ref Ref) string
 }
 
-// A Sweeper is an engine of which something may still be under way when the program is killed.
+// A Sweeper is an engine that may leave something behind when the program is killed.
 type Sweeper interface {
-	// Sweep ends what a killed run of a site left under way, and removes what it left half made. Only
+	// Sweep ends what a killed run of a site left running, and removes what it left half made. Only
 	// the holder of the site's lock may call it.
 	Sweep(ctx context.Context, site string) error
 }
 
-// An Injector is an engine that can change the files of a node that does not run, so that it boots with them.
+// An Injector is an engine that can change the files of a stopped node, so that it boots with them.
 type Injector interface {
 	// Inject writes files.
 	Inject(ctx context.Context, ref Ref, files ...host.File) error
-	// Disable lets systemd units not start when the node boots, as systemctl disable does. One that is
-	// not enabled stays so.
+	// Disable keeps systemd units from starting when the node boots, as systemctl disable does.
+	// Units that are not enabled stay so.
 	Disable(ctx context.Context, ref Ref, units ...string) error
 }
 
-// A Remounter is an engine that can change which volumes a running node sees: it has Capabilities.Remount.
+// A Remounter is an engine that can change which volumes a running node sees. It has
+// Capabilities.Remount.
 type Remounter interface {
-	// Remount lets a running node see the volumes of the spec and no others. What it takes on is on
-	// record before it has it, and what it lets go of until it has it no more: so the record never
-	// says less than is so, however a run ends. A volume that a process still uses is a Failed problem
-	// that names the process, and stays.
+	// Remount makes the volumes of the spec, and no others, visible to a running node. A volume is
+	// recorded before it is mounted, and stays recorded until it is unmounted. So the record never
+	// lists too few volumes, however the run ends. A volume that a process still uses stays
+	// mounted, and Remount returns a Failed problem that names the process.
 	Remount(ctx context.Context, n *spec.Node) error
 }
 
-// A Freezer is an engine that can let all processes of a running node stand still.
+// A Freezer is an engine that can freeze all processes of a running node.
 type Freezer interface {
-	// Freeze returns when all of them do. A node that is frozen is left as it is.
+	// Freeze returns when all processes of the node are frozen. It leaves a frozen node alone.
 	Freeze(ctx context.Context, ref Ref) error
-	// Thaw lets them go on. A node that is not frozen, or does not run, is left as it is.
+	// Thaw lets the processes continue. It leaves a node alone that is not frozen or does not run.
 	Thaw(ctx context.Context, ref Ref) error
 }
 
-// A Flusher is a Freezer whose nodes keep changes of files in memory of their own. Writing takes a
-// moment, so all nodes that are to stand still do it before the first does.
+// A Flusher is a Freezer whose nodes cache file changes in memory of their own. Writing them takes
+// a moment, so all nodes do it before the first one is frozen.
 type Flusher interface {
-	// Flush lets a running node write, as far as it does: what it has not written, a power cut would lose as well.
+	// Flush lets a running node write its cached changes, as far as it can. A power cut would lose
+	// the rest, too.
 	Flush(ctx context.Context, ref Ref)
 }
 
-// A Layered engine keeps what a node has written outside volumes as a directory of the host: the
-// upper directory of an overlayfs (deleted files are character devices 0:0, see overlayfs.rst of
-// the kernel), with the owners that the node sees.
+// A Layered engine stores what a node has written outside volumes in a directory of the host. The
+// directory is the upper directory of an overlayfs, in which deleted files are character devices
+// 0:0 (see overlayfs.rst of the kernel). Files have the owners that the node sees.
 type Layered interface {
 	Private(ref Ref) (dir string)
-	// Fill puts another such directory in its place. The node has just been made, and has never run.
+	// Fill replaces the private layer of a node that has just been made and has never run.
 	Fill(ref Ref, layer string) error
 }
 
-// A Viewer is an engine by which the host can reach the files of a running node without running anything in it.
+// A Viewer is an engine that gives the host access to the files of a running node without running
+// anything in it.
 type Viewer interface {
-	// View opens the root of a running node, as the node sees it and through its own mounts: what is
-	// written there is written as the node's processes do. Owners in there are those that the host
-	// sees, see Idmapper.
+	// View opens the root of a running node with the node's own mounts. What the caller writes
+	// there is as if a process of the node had written it. The owners of files are those that the
+	// host sees, see Idmapper.
 	View(ref Ref) (*tree.Root, error)
 }
 
-// A Consoled engine's nodes have a serial console.
+// A Consoled engine has nodes with a serial console.
 type Consoled interface {
 	Console(ref Ref) host.Console
 }
 
-// A Screened engine's nodes may have screens; that one has none is an Unable problem.
+// A Screened engine may have nodes with screens. A node without one returns an Unable problem.
 type Screened interface {
 	Screen(ref Ref) host.Screen
 }
 
-// A Pooled engine's nodes have no part of the host's memory, but of a pool that is beside it.
+// A Pooled engine takes the memory of its nodes from a pool that is separate from the host's
+// memory.
 type Pooled interface {
-	// Pool tells of it; nil: the host does not say, or runs no nodes of the engine.
+	// Pool describes the pool. It returns nil if the host does not report one or runs no nodes of
+	// the engine.
 	Pool(ctx context.Context) *observe.Pool
 }
 
-// A Grouped engine keeps the processes of a node in a control group of the host, of the same name
-// in every hierarchy.
+// A Grouped engine keeps the processes of a node in a control group of the host. The group has the
+// same name in every hierarchy.
 type Grouped interface {
-	Cgroup(ref Ref) (path string) // from the root of a hierarchy
+	Cgroup(ref Ref) (path string) // relative to the root of a hierarchy
 }
 
-// A Renewer is an engine whose running nodes can go on in other programs of the host than those
-// that they were started with.
+// A Renewer is an engine that can move a running node into newer versions of the host's programs,
+// such as QEMU.
 type Renewer interface {
-	// Renew lets a running node go on in the programs that the host has now. Its processes, its memory
-	// and its connections are not disturbed but for a moment. If that fails, it goes on where it was.
+	// Renew moves a running node into the programs that are now installed on the host. The node's
+	// processes, memory and connections survive, and only pause for a moment. If it fails, the node
+	// continues in the old programs.
 	Renew(ctx context.Context, ref Ref) (*Renewal, error)
 }
 
-// A Rememberer is an engine that can keep the memory of running nodes, and let them go on from it.
+// A Rememberer is an engine that can save the memory of running nodes and resume them from it.
 type Rememberer interface {
-	// Remember writes the memory of a node that stands still to a new file, for root alone. The node
-	// stands still on, until Thaw.
+	// Remember writes the memory of a frozen node to a new file that only root can read. The node
+	// stays frozen until Thaw.
 	Remember(ctx context.Context, ref Ref, file string) error
-	// Recall lets a node that does not run go on from such a file when it is started next, instead of
-	// booting; "": it boots.
+	// Recall makes the next Start of a stopped node resume from such a file instead of booting, or
+	// boot again if file is "".
 	Recall(ref Ref, file string) error
 }
 
-// A Renewal is how that went.
+// A Renewal is the result of Renew.
 type Renewal struct {
-	Downtime time.Duration // for how long the node stood still
-	Took     time.Duration // altogether
-	Bytes    int64         // that went from one program to the other
+	Downtime time.Duration // how long the node stood still
+	Took     time.Duration // the whole duration of Renew
+	Bytes    int64         // how much was transferred from the old program to the new one
 }
 
 // A Ref names a node on a host.
@@ -226,9 +237,9 @@ type Ref struct {
 	Name string
 }
 
-// NotRunning says that what was asked can be had of a running node only. It may have been one when
-// the plan was made, or the caller asked; so it is a failure like any other that a node stops in
-// the middle of, and no Surprise that makes a new plan worth while.
+// NotRunning returns the problem that an operation needs a running node. It is an ordinary failure
+// rather than a Surprise, because a new plan would not help. The node may have run when the plan was
+// made, and have stopped since.
 func NotRunning(ref Ref) error {
 	return problem.New(problem.Failed, "node %s does not run", ref.Name).At(ref.Site).Try("orrery up %s", ref.Name)
 }
@@ -236,11 +247,11 @@ func NotRunning(ref Ref) error {
 // RefOf returns the Ref of a specified node.
 func RefOf(n *spec.Node) Ref { return Ref{n.Site, n.ID, n.Name} }
 
-// A Mark says how far a node has come.
+// A Mark records how far a node has come.
 type Mark struct {
 	Configured bool
-	Config     spec.Config // as applied
-	Proven     string      // digest of the health checks passed last,
-	ProvenAt   time.Time   // and when that was
+	Config     spec.Config // as applied to the node
+	Proven     string      // digest of the health checks passed last
+	ProvenAt   time.Time   // when they were passed
 	Active     bool        // what only a live node does has been done, or may have been
 }

@@ -13,8 +13,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Running returns the nodes of a site that run or stand still. That an engine cannot tell is an
-// error: a node that is overlooked goes on writing while others stand still.
+// Running returns the nodes of a site that run or are frozen. It returns an error if an engine
+// cannot list its nodes, because an overlooked node would go on writing while the others are
+// frozen.
 func Running(ctx context.Context, engines map[string]Engine, site string) ([]*spec.Node, error) {
 	var running []*spec.Node
 	for name, e := range engines {
@@ -32,7 +33,7 @@ func Running(ctx context.Context, engines map[string]Engine, site string) ([]*sp
 	return running, nil
 }
 
-// MayStandStill wants that all of these nodes can be made to stand still.
+// MayStandStill returns an Unable problem if the engine of a node cannot freeze it.
 func MayStandStill(engines map[string]Engine, nodes []*spec.Node) error {
 	for _, n := range nodes {
 		if _, ok := engines[n.Engine].(Freezer); !ok {
@@ -43,27 +44,26 @@ func MayStandStill(engines map[string]Engine, nodes []*spec.Node) error {
 	return nil
 }
 
-// A Pause is how nodes stood still.
+// A Pause records how nodes were frozen.
 type Pause struct {
-	Began time.Time     // when the first was asked to
-	At    time.Time     // when all of them did
-	Long  time.Duration // from the first that was asked to until the last went on
-	Skew  time.Duration // between the first that stood still and the last
+	Began time.Time     // when the first node was asked to freeze
+	At    time.Time     // when all nodes were frozen
+	Long  time.Duration // from asking the first node until the last one was thawed
+	Skew  time.Duration // between freezing the first and the last node
 }
 
-// Still does something while running nodes stand still. They go on when it is done, however it
-// ends, and whatever becomes of the others; one that does not is told of, as a problem of the kind
-// Left.
+// Still calls do while nodes are frozen. It thaws all of them when do returns, even if do or the
+// thawing of another node fails. For a node that cannot be thawed, Still returns a Left problem.
 func Still(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, do func(context.Context) error) (Pause,
 	error) {
 	return StillAt(ctx, engines, nodes, time.Time{}, func(ctx context.Context, _ Pause) error { return do(ctx) })
 }
 
-// maxAhead is how far off a moment may be at which nodes are to stand still: what is farther,
-// nobody has agreed on.
+// maxAhead is the longest that StillAt waits for its start time. No hosts agree on a time further
+// ahead.
 const maxAhead = 2 * time.Second
 
-// StillAt does the same with nodes that stand still at a moment, and says how they did.
+// StillAt is like Still, but freezes the nodes at the time at and passes the Pause to do.
 func StillAt(ctx context.Context, engines map[string]Engine, nodes []*spec.Node, at time.Time,
 	do func(context.Context, Pause) error) (Pause, error) {
 	if err := MayStandStill(engines, nodes); err != nil {
@@ -112,7 +112,7 @@ func thaw(ctx context.Context, engines map[string]Engine, nodes []*spec.Node) er
 	})
 }
 
-// each does something with all nodes at once, and returns all that went wrong.
+// each calls do for all nodes at once and returns all errors.
 func each(nodes []*spec.Node, do func(int, *spec.Node) error) error {
 	errs := make([]error, len(nodes))
 	var all errgroup.Group

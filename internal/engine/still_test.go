@@ -15,11 +15,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// ice is an engine that freezes.
+// ice is an engine that can freeze nodes.
 type ice struct {
 	engine.Engine
 	nodes    []observe.Node
-	frozen   [10]int // how often, less how often thawed
+	frozen   [10]int // how often frozen, minus how often thawed
 	stubborn string  // the method that fails for node 2
 }
 
@@ -57,8 +57,8 @@ func glacier(stubborn string) (*ice, []*spec.Node) {
 	return e, nodes
 }
 
-// TestRunning: who runs or stands still; an engine that cannot tell is an error and not a site in
-// which nothing runs.
+// TestRunning: Running returns running and frozen nodes. If an engine cannot list its nodes,
+// Running returns an error rather than no nodes.
 func TestRunning(t *testing.T) {
 	e, _ := glacier("")
 	engines := map[string]engine.Engine{"ice": e}
@@ -73,7 +73,7 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// TestStill: nodes stand still while something is done, and go on whatever goes wrong.
+// TestStill: nodes are frozen while do runs, and are thawed whatever goes wrong.
 func TestStill(t *testing.T) {
 	for _, stubborn := range []string{"", "Freeze", "do"} {
 		e, nodes := glacier(stubborn)
@@ -81,7 +81,7 @@ func TestStill(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		p, err := engine.Still(ctx, map[string]engine.Engine{"ice": e}, nodes[:3], func(context.Context) error {
 			done = true
-			cancel() // they go on nevertheless
+			cancel() // the nodes are thawed nevertheless
 			if e.frozen != [10]int{1: 1, 2: 1, 3: 1} {
 				t.Errorf("frozen are %v", e.frozen)
 			}
@@ -109,7 +109,7 @@ func TestStill(t *testing.T) {
 	}
 }
 
-// TestStillRefuses: a node that cannot be made to stand still is no reason to go on without.
+// TestStillRefuses: if one node cannot be frozen, Still does not go on without it.
 func TestStillRefuses(t *testing.T) {
 	e, nodes := glacier("")
 	nodes[1].Engine = "stone"
@@ -123,11 +123,11 @@ func TestStillRefuses(t *testing.T) {
 	}
 }
 
-// soaked is ice of which each node has something to write first.
+// soaked is ice whose nodes all have something to write before they freeze.
 type soaked struct {
 	*ice
 	flushed atomic.Int32
-	before  []int32 // how many had, when a node was to stand still
+	before  []int32 // how many nodes had flushed when this one was frozen
 }
 
 func (e *soaked) Flush(context.Context, engine.Ref) { e.flushed.Add(1) }
@@ -137,7 +137,7 @@ func (e *soaked) Freeze(ctx context.Context, ref engine.Ref) error {
 	return e.ice.Freeze(ctx, ref)
 }
 
-// TestStillFlushes: all nodes have written what they hold back before the first stands still.
+// TestStillFlushes: all nodes flush before the first one is frozen.
 func TestStillFlushes(t *testing.T) {
 	ice, nodes := glacier("")
 	e := &soaked{ice: ice, before: make([]int32, 10)}

@@ -6,8 +6,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// OpenView opens a directory of a running node as a process sees it that belongs to the node, for
-// as long as that runs: as long as its number is given, which is 0 if there is none.
+// OpenView opens a directory of a running node as the process with the id pid sees it. pid returns
+// 0 if no such process of the node runs.
 func OpenView(ref Ref, pid func() int, dir string) (*tree.Root, error) {
 	current := pid()
 	if current == 0 {
@@ -17,7 +17,7 @@ func OpenView(ref Ref, pid func() int, dir string) (*tree.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	if pid() != current { // it ended meanwhile, and the number may be another's
+	if pid() != current { // the process has ended, and its id may belong to another process
 		root.Close() //nolint:errcheck // nothing was written
 		return nil, NotRunning(ref)
 	}

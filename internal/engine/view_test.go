@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestOpenView: a view is that of the process that belongs to the node, and no other's that has its
-// number then.
+// TestOpenView: OpenView opens the root of the node's process, and never that of a process that
+// reused its id.
 func TestOpenView(t *testing.T) {
 	ref := Ref{Site: "karoo", ID: 101, Name: "db"}
 	want := NotRunning(ref).Error()

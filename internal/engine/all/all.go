@@ -1,4 +1,4 @@
-// Package all is the one list of engines.
+// Package all lists the engines of this program.
 package all
 
 import (

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site"
 )
 
-// What a site file may name is what there is.
+// TestSiteKnowsTheEngines: a site file accepts exactly the engines that exist.
 func TestSiteKnowsTheEngines(t *testing.T) {
 	have := slices.Sorted(maps.Keys(Engines(host.Dirs{}, image.Open(t.TempDir()))))
 	if !slices.Equal(have, slices.Sorted(slices.Values(site.Engines))) {

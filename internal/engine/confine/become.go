@@ -19,37 +19,37 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// A Backend is a program of the host that gives a guest what it has of files, and that somebody
-// else starts: Xen's toolstack starts the QEMU of a domain. We are started in its place, and become
-// it.
+// A Backend is a host program that serves files to a guest and that is started by another program:
+// Xen's toolstack starts the QEMU of a domain. The toolstack starts this program in its place,
+// which then becomes the backend.
 //
-// It is root of the node's ids and of nobody else's: a user namespace has them. It sees what is in
-// its cell: libraries, and the trees that it shares with the guest.
+// The backend is root of the node's ids only, in a user namespace. It sees only what is in its
+// cell: libraries, and the trees that it shares with the guest.
 type Backend struct {
 	Cell
 	Program string   // path
-	Space   string   // file at which the user namespace is found
-	Shares  []string // directories, at the same paths, which it may write to
-	Files   []Opened // files that QEMU finds open
+	Space   string   // path of the user namespace
+	Shares  []string // directories, at the same paths, to which it may write
+	Files   []Opened // files that QEMU receives open
 }
 
-// Opened is a file that QEMU finds open, in a set (add-fd of qemu(1)): it need not be allowed to
-// open it itself.
+// Opened is a file that QEMU receives open in an fdset (add-fd of qemu(1)), so that it needs no
+// right to open the file.
 type Opened struct {
 	Path   string
 	Set    int
-	Writes bool // for writing as well
+	Writes bool // opened for writing, too
 }
 
-// InSet is the name by which QEMU opens what it finds in a set.
+// InSet returns the path by which QEMU opens a file in an fdset.
 func InSet(set int) string { return "/dev/fdset/" + strconv.Itoa(set) }
 
-// capabilities are those of the node's root over its own files. With others it could leave its
-// cell, or change what it is in.
+// capabilities are those that the node's root needs for its own files. With others, the program
+// could leave its cell or change what is in it.
 var capabilities = []string{"chown", "dac_override", "dac_read_search", "fowner", "fsetid", "setfcap"}
 
-// Become makes this process the program, with some arguments. It returns only if it cannot. Sockets
-// at which the program is to listen are opened before, as there is no place in the cell for them.
+// Become replaces this process by the program, with args. It returns only if that fails. It opens
+// sockets on which the program listens before, because the cell has no place for them.
 func (b Backend) Become(args []string) error {
 	args, err := b.opening(args)
 	if err != nil {
@@ -63,7 +63,7 @@ func (b Backend) Become(args []string) error {
 	if err != nil {
 		return err
 	}
-	runtime.LockOSThread() // it is this thread that becomes the program
+	runtime.LockOSThread() // this thread becomes the program
 	var most unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
 		return os.NewSyscallError("getrlimit", err)
@@ -72,7 +72,7 @@ func (b Backend) Become(args []string) error {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
 		return os.NewSyscallError("setrlimit", err)
 	}
-	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil { // the memory of a guest shall be in no file
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil { // guest memory must not be in a core file
 		return os.NewSyscallError("setrlimit", err)
 	}
 	b.Sees = append(slices.Clone(b.Sees), append([]string{b.Program, b.Space}, line.tools...)...)
@@ -94,7 +94,7 @@ func (b Backend) Become(args []string) error {
 		Err: unix.Exec(line.args[0], line.args, []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"})}
 }
 
-// opening opens what the program is to find open. It stays so.
+// opening opens the files that QEMU receives open, and leaves them open.
 func (b Backend) opening(args []string) ([]string, error) {
 	args = slices.Clone(args)
 	for _, file := range b.Files {
@@ -111,7 +111,8 @@ func (b Backend) opening(args []string) ([]string, error) {
 	return args, nil
 }
 
-// enter moves the calling thread into a mount namespace with the cell as its root, and with what is shared.
+// enter moves the calling thread into a mount namespace with the cell, including the shared
+// directories, as its root.
 func (b Backend) enter() error {
 	c := b.Cell
 	if err := c.fill(); err != nil {
@@ -137,8 +138,8 @@ func (b Backend) enter() error {
 	return c.shut()
 }
 
-// name lets a set look like a file: newer versions of QEMU look whether there is one before they
-// open a disk of a guest of Xen.
+// name creates a file with the name of an fdset, because newer versions of QEMU look for the file
+// before they open a disk of a Xen guest.
 func (c Cell) name(file Opened) error {
 	at := filepath.Join(c.At, InSet(file.Set))
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
@@ -147,8 +148,8 @@ func (c Cell) name(file Opened) error {
 	return os.WriteFile(at, nil, 0o444)
 }
 
-// showItself lets the program find its own open files in /proc: QEMU changes the mode of a file
-// there. It sees no process of another user, and nothing of the kernel.
+// showItself mounts a /proc in which the program finds its own open files, because QEMU changes a
+// file's mode there. It shows no process of another user, and nothing of the kernel.
 func (c Cell) showItself() error {
 	at := filepath.Join(c.At, "proc")
 	if err := os.MkdirAll(at, 0o555); err != nil {
@@ -161,8 +162,8 @@ func (c Cell) showItself() error {
 	return nil
 }
 
-// chain is a command line: tools of util-linux, which join the user namespace and give up
-// capabilities, and then the program.
+// chain is a command line: tools of util-linux that join the user namespace and drop capabilities,
+// and then the program.
 type chain struct{ args, tools []string }
 
 func (b Backend) line(args []string) (c chain, err error) {
@@ -185,14 +186,14 @@ func (b Backend) line(args []string) (c chain, err error) {
 	return c, nil
 }
 
-// A place where a program is to listen, and a file that it has been handed, as they are in options of QEMU's.
+// The path of a socket to listen on, and the number of a received file, in options of QEMU.
 var (
 	path = pattern.New(`(^|,)path=([^,]+)`)
 	open = pattern.New(`(?:^|,)fd[=:]([0-9]+)(?:,|$)`)
 )
 
-// Listening rewrites the options of QEMU by which it would open sockets, so that it finds them
-// open. It returns the numbers of all files that it is handed.
+// Listening rewrites the options by which QEMU would open sockets, so that it receives them open.
+// It returns the numbers of all files that QEMU receives.
 func Listening(args []string, listen func(path string) (fd int, err error)) (all []string, handed []int, err error) {
 	for i, arg := range args {
 		if i > 0 && args[i-1] == "-chardev" && strings.HasPrefix(arg, "socket,") {
@@ -216,7 +217,7 @@ func Listening(args []string, listen func(path string) (fd int, err error)) (all
 	return all, handed, nil
 }
 
-// listen opens a socket that only root may connect to. It stays open.
+// listen opens a listening socket to which only root may connect, and leaves it open.
 func listen(path string) (fd int, err error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return 0, err

@@ -19,8 +19,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestListening: sockets that QEMU would open are handed to it open, and so is what it has been
-// handed already; nothing else of its options is touched.
+// TestListening: QEMU receives sockets open that it would open itself, and the files that it has
+// received already. Its other options are unchanged.
 func TestListening(t *testing.T) {
 	next, opened := 10, []string{}
 	listen := func(path string) (int, error) {
@@ -51,7 +51,7 @@ func TestListening(t *testing.T) {
 	}
 }
 
-// TestOpening: what QEMU is to find open is handed to it by number and set; a link is not followed.
+// TestOpening: QEMU receives the files to open by number and fdset. Links are not followed.
 func TestOpening(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "disk"), filepath.Join(dir, "link")
@@ -84,11 +84,12 @@ func TestOpening(t *testing.T) {
 	}
 }
 
-// asBackend is the variable by which the test below runs itself once more, to become a program.
+// asBackend is the variable with which TestBackend runs this test program again, to become a
+// backend.
 const asBackend = "ORRERY_TEST_BACKEND"
 
-// TestBackend: what the toolstack of Xen starts is root of the node's ids and nobody on the host,
-// cannot leave its cell, and sees there the root that it shares and libraries.
+// TestBackend: what Xen's toolstack starts is root of the node's ids and unprivileged on the host.
+// It cannot leave its cell, and sees there the shared root and libraries.
 func TestBackend(t *testing.T) {
 	if text := os.Getenv(asBackend); text != "" {
 		var b Backend
@@ -154,7 +155,7 @@ func TestBackend(t *testing.T) {
 			t.Fatalf("it is not ready: %s", words)
 		}
 	}
-	pid := cmd.Process.Pid // who was started is who runs
+	pid := cmd.Process.Pid // the started process becomes the program
 	id := fmt.Sprintf("%[1]d %[1]d %[1]d %[1]d", first)
 	const few = "000000008000001f" // chown, dac_override, dac_read_search, fowner, fsetid, setfcap
 	wantStatus(t, pid, map[string]string{"Uid": id, "Gid": id, "NoNewPrivs": "1", "CapBnd": few, "CapPrm": few,

@@ -1,6 +1,6 @@
-// Package confine starts programs that a node may take over, such as QEMU, with as few rights as
-// possible: under a user id of their own, without capabilities, in namespaces of their own, and
-// with a root that contains only what they need. Whatever else they need is handed to them open.
+// Package confine starts programs that a node may take over, such as QEMU, with minimal rights.
+// They run with a user id of their own, without capabilities, in namespaces of their own, and with
+// a root that contains only what they need. They receive everything else open.
 package confine
 
 import (
@@ -22,20 +22,20 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Cell is what a program sees of this host.
+// A Cell describes what a program sees of this host.
 type Cell struct {
-	At   string // an empty directory, on which its root is mounted where nobody else sees it
-	User int    // as which it runs, and the group of the same number
-	// files and directories of the host, at the same paths, which it may read; one that is not there
-	// is left out
+	At   string // an empty directory, on which its root is mounted in a private mount namespace
+	User int    // its user and group id
+	// Sees are files and directories of the host that it may read, at the same paths. Missing ones
+	// are left out.
 	Sees    []string
-	Devices []string // of the host's /dev, which it may use beside those that all programs expect
-	Locked  int64    // bytes of its memory that may have to stay where they are; 0: as many as everybody's
+	Devices []string // devices in the host's /dev that it may use in addition to null and urandom
+	Locked  int64    // bytes of memory that it may lock, or 0 for the default limit
 }
 
-// QEMU is what QEMU sees, beside itself and what its machine boots from: libraries and firmware,
-// which no package keeps from anybody. One that is not the distribution's, in /opt or /usr/local,
-// brings its own.
+// QEMU returns what QEMU needs to see besides its program and the files that its machine boots
+// from: libraries and firmware, which come from packages and contain no secrets. A QEMU in /opt or
+// /usr/local also sees its own libraries and firmware.
 func QEMU(program string) []string {
 	all := []string{
 		"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/qemu", "/usr/share/seabios",
@@ -51,12 +51,13 @@ func QEMU(program string) []string {
 	return all
 }
 
-// Sandbox is the value of QEMU's option -sandbox: what it never needs when all that it has was opened before.
+// Sandbox is the value of QEMU's option -sandbox. It forbids what QEMU does not need if everything
+// was opened before.
 const Sandbox = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
 
-// Start starts a command in the cell, and in a control group. It is to be called by work that has a
-// thread of its own (host.Apart): the thread goes there first. The command has namespaces of its
-// own, and of open files those that it is given.
+// Start starts a command in the cell and in a control group. The caller must be on a thread of its
+// own (host.Apart), because the thread enters the cell first. The command has namespaces of its
+// own, and no open files but those of cmd.
 func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	name := filepath.Base(cmd.Path)
 	var limits []string
@@ -92,11 +93,11 @@ func (c Cell) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	return cmd.Start()
 }
 
-// raising keeps others from lowering what somebody has raised.
+// raising prevents one raiseLocked from lowering a limit that another has raised.
 var raising sync.Mutex
 
-// raiseLocked raises how much memory what we start may have locked at most, until lowered is
-// called: a user who is not root can only be given less than we may have.
+// raiseLocked raises this process's limit of locked memory until lowered is called, because a child
+// that is not root cannot have a higher limit.
 func raiseLocked(bytes int64) (lowered func(), err error) {
 	if bytes == 0 {
 		return func() {}, nil
@@ -121,9 +122,8 @@ func raiseLocked(bytes int64) (lowered func(), err error) {
 	}, nil
 }
 
-// bound has a command started by prlimit(1), which is then the command: with other limits than we
-// have, from the first moment on. A guest's memory, which QEMU and virtiofsd have, shall be in no
-// core file.
+// bound wraps a command in prlimit(1), so that it has other limits than this process from its
+// start. The memory of a guest, which QEMU and virtiofsd contain, must not be in a core file.
 func bound(cmd *exec.Cmd, limits ...string) error {
 	prlimit, err := exec.LookPath("prlimit")
 	if err != nil {
@@ -134,7 +134,8 @@ func bound(cmd *exec.Cmd, limits ...string) error {
 	return nil
 }
 
-// attributes returns those of a command that outlives us, and that learns nothing from our environment.
+// attributes returns the attributes of a command that outlives this process and gets an empty
+// environment.
 func attributes(cmd *exec.Cmd) *syscall.SysProcAttr {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -151,7 +152,7 @@ func (c Cell) enter() error {
 	return c.shut()
 }
 
-// fill moves the calling thread into a mount namespace, and makes the cell there.
+// fill moves the calling thread into a mount namespace, and creates the cell there.
 func (c Cell) fill() error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return os.NewSyscallError("unshare", err)
@@ -175,8 +176,8 @@ func (c Cell) fill() error {
 	return nil
 }
 
-// show makes a file or directory of the host visible. A link is one there, too: it leads to what is
-// seen or nowhere.
+// show makes a file or directory of the host visible in the cell. A link stays a link, which leads
+// to something visible or nowhere.
 func (c Cell) show(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -199,9 +200,9 @@ func (c Cell) show(path string) error {
 	case info.IsDir():
 		err = os.MkdirAll(at, 0o755)
 	default:
-		// Made, and not opened: another thread may be starting a program, which has a copy of what is
-		// open until it is executed, and the root cannot become read-only while a file in it is open for
-		// writing.
+		// Use mknod instead of opening the file. Another thread may be starting a program, which
+		// inherits open files until exec, and the root cannot become read-only while a file in it
+		// is open for writing.
 		if err = unix.Mknod(at, unix.S_IFREG|0o644, 0); err != nil {
 			err = &os.PathError{Op: "mknod", Path: at, Err: err}
 		}
@@ -224,11 +225,11 @@ func (c Cell) show(path string) error {
 	return nil
 }
 
-// everybodys are the devices of /dev that all programs expect.
+// everybodys are the devices in /dev that all programs expect.
 var everybodys = []string{"null", "urandom"}
 
-// Allow limits what is in a group to some devices of the host's /dev beside those: even a program
-// that has left its cell opens no others.
+// Allow limits the processes in a group to these devices and some others of the host's /dev, even
+// if a program leaves its cell.
 func Allow(in cgroup.Group, names ...string) error {
 	var devices []cgroup.Device
 	for _, name := range append(slices.Clone(everybodys), names...) {
@@ -241,7 +242,8 @@ func Allow(in cgroup.Group, names ...string) error {
 	return in.AllowDevices(devices)
 }
 
-// device makes a device as the program's own: on the host, it may be root's.
+// device creates a device that belongs to the program's user. On the host, only root may be able to
+// open it.
 func (c Cell) device(name string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(filepath.Join("/dev", name), &st); err != nil {
@@ -257,12 +259,12 @@ func (c Cell) device(name string) error {
 	return os.Chown(at, c.User, c.User)
 }
 
-// shut lets the thread see the cell and nothing else.
+// shut makes the cell the root of the calling thread.
 func (c Cell) shut() error {
 	if err := unix.Chdir(c.At); err != nil {
 		return os.NewSyscallError("chdir", err)
 	}
-	// The old root comes to lie over the new one (pivot_root(2)), and is taken away.
+	// The old root is then mounted over the new one (pivot_root(2)), and is unmounted.
 	if err := unix.PivotRoot(".", "."); err != nil {
 		return os.NewSyscallError("pivot_root", err)
 	}

@@ -22,7 +22,7 @@ import (
 	"orrery/test/need"
 )
 
-const first = 1_900_065_536 // of a range of user ids
+const first = 1_900_065_536 // start of a range of user ids
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -31,7 +31,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// listening makes a socket to be handed over.
+// listening returns a listening socket to be passed to a command.
 func listening(t *testing.T, path string) *os.File {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -44,7 +44,7 @@ func listening(t *testing.T, path string) *os.File {
 	return f
 }
 
-// ended sees to it that a command that was started has an end, and that its words are told.
+// ended makes sure that a started command ends with the test, and logs its output.
 func ended(t *testing.T, cmd *exec.Cmd, in cgroup.Group) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
@@ -65,7 +65,7 @@ func ended(t *testing.T, cmd *exec.Cmd, in cgroup.Group) {
 	})
 }
 
-// status returns what /proc says of a process: lines of its status.
+// status returns the lines of a process's /proc status.
 func status(t *testing.T, pid int) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -88,7 +88,7 @@ func wantStatus(t *testing.T, pid int, want map[string]string) {
 	}
 }
 
-// apart wants a process to have namespaces that we do not have.
+// apart checks that a process has other namespaces than this one.
 func apart(t *testing.T, pid int, spaces ...string) {
 	t.Helper()
 	for _, space := range spaces {
@@ -100,7 +100,7 @@ func apart(t *testing.T, pid int, spaces ...string) {
 	}
 }
 
-// limit returns the limits that a process has and may have (proc_pid_limits(5)).
+// limit returns the soft and hard limit of a process (proc_pid_limits(5)).
 func limit(t *testing.T, pid int, name string) (soft, hard string) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
@@ -121,8 +121,8 @@ func wantNoCore(t *testing.T, pid int) {
 	}
 }
 
-// TestQEMUInACell: QEMU runs as nobody else, can do nothing that needs a privilege, sees what it is
-// shown, and has open what it is given.
+// TestQEMUInACell: QEMU runs with a user id of its own and without privileges. It sees only what
+// the cell shows, and has open only what it received.
 func TestQEMUInACell(t *testing.T) {
 	need.Integration(t)
 	qemu := need.Program(t, "qemu-system-x86_64")
@@ -130,7 +130,7 @@ func TestQEMUInACell(t *testing.T) {
 	at, kernel := filepath.Join(dir, "cell"), filepath.Join(dir, "vmlinux")
 	must(t, os.Mkdir(at, 0o700))
 	must(t, os.WriteFile(kernel, []byte("kernel"), 0o644))
-	secret, err := unix.Open(kernel, unix.O_RDONLY, 0) // as a shell may have left something
+	secret, err := unix.Open(kernel, unix.O_RDONLY, 0) // as a shell may leave a file open
 	must(t, err)
 	defer unix.Close(secret)
 
@@ -186,7 +186,7 @@ func TestQEMUInACell(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/new", "/dev/new", "/usr/lib/new", kernel} {
-		if f, err := os.OpenFile(root+path, os.O_CREATE|os.O_WRONLY, 0o600); err == nil { // not even we may
+		if f, err := os.OpenFile(root+path, os.O_CREATE|os.O_WRONLY, 0o600); err == nil { // even root must fail
 			f.Close()
 			t.Errorf("%s is written", path)
 		}
@@ -204,8 +204,8 @@ func TestQEMUInACell(t *testing.T) {
 	}
 }
 
-// TestShare: virtiofsd works as root of a node's ids, which is nobody on the host, and what it
-// makes is root's on disk.
+// TestShare: virtiofsd runs as root of a node's ids, unprivileged on the host. The files that it
+// creates belong to root on disk.
 func TestShare(t *testing.T) {
 	need.Integration(t)
 	dir, in := t.TempDir(), cgroup.Of("it-confine", 2)
@@ -213,7 +213,7 @@ func TestShare(t *testing.T) {
 	for _, d := range []string{"lower/etc", "private/upper", "private/work", "rootfs"} {
 		must(t, os.MkdirAll(at(d), 0o755))
 	}
-	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) { // as nodedir lets the node's root go through
+	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) { // as nodedir lets the node's root pass through
 		must(t, os.Chmod(d, 0o711))
 	}
 	s := Share{Overlay: &rootfs.Overlay{Lower: []string{at("lower")}, Upper: at("private/upper"),
@@ -246,7 +246,7 @@ func TestShare(t *testing.T) {
 		conn, err := net.Dial("unix", at("fs"))
 		must(t, err)
 		defer conn.Close()
-		worker := 0 // it shuts itself off, in a process of its own
+		worker := 0 // it enters its sandbox in a process of its own
 		for begun := time.Now(); worker == 0; time.Sleep(20 * time.Millisecond) {
 			for _, pid := range in.Processes() {
 				if pid != cmd.Process.Pid && status(t, pid)["Seccomp"] == "2" {
@@ -272,7 +272,8 @@ func TestShare(t *testing.T) {
 	})
 }
 
-// TestQEMU: one that somebody has built finds its own firmware and libraries, and the distribution's.
+// TestQEMU: a QEMU outside the distribution sees its own firmware and libraries, and the
+// distribution's.
 func TestQEMU(t *testing.T) {
 	for program, want := range map[string]bool{"/usr/bin/qemu-system-x86_64": false,
 		"/opt/qemu/bin/qemu-system-x86_64": true} {
@@ -283,9 +284,9 @@ func TestQEMU(t *testing.T) {
 	}
 }
 
-// TestCellsBesideForks: a cell becomes read-only although other work of this process starts
-// programs meanwhile. Between fork and exec, a program has a copy of whatever this process has
-// open, and the kernel makes no mount read-only on which a file is open for writing.
+// TestCellsBesideForks: a cell becomes read-only even while other threads of this process start
+// programs. Between fork and exec, a program has a copy of every open file of this process. The
+// kernel makes no mount read-only while a file on it is open for writing.
 func TestCellsBesideForks(t *testing.T) {
 	need.Integration(t)
 	dir := t.TempDir()

@@ -10,10 +10,11 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// maxStderrBytes bounds what confined programs may print, in bytes: a guest can make them do so.
+// maxStderrBytes limits the output of a confined program in bytes, because a guest can make it
+// print.
 const maxStderrBytes = 64 << 10
 
-// Scrap is a file in memory that cannot grow, for what a program prints.
+// Scrap returns a file in memory for the output of a program. The file cannot grow.
 func Scrap(name string) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -31,7 +32,7 @@ func Scrap(name string) (*os.File, error) {
 	return f, nil
 }
 
-// SaidOn returns what a program has printed on a scrap.
+// SaidOn returns what a program has printed to a Scrap file.
 func SaidOn(f *os.File) string {
 	text := make([]byte, maxStderrBytes)
 	n, _ := f.ReadAt(text, 0)

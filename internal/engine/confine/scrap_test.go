@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestScrap: a program that prints without end is heard at its beginning, and takes no more memory than that.
+// TestScrap: of a program that prints without end, only the beginning is stored, in limited memory.
 func TestScrap(t *testing.T) {
 	f, err := Scrap("test")
 	if err != nil {

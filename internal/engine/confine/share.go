@@ -13,18 +13,18 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// A Share lets a program, such as virtiofsd, work on the root of a node as the node's root, and as
-// nobody on the host: in a user namespace of the node's ids, where the root is mounted and its
-// owners mapped into those. It shuts itself off from all else, if it is so told, as it may in
-// there.
+// A Share runs a program, such as virtiofsd, on the root of a node. The program is root of the
+// node's ids, in a user namespace, and has no rights on the host. The root is mounted there with
+// its owners mapped to the node's ids. In the user namespace, the program itself can enter a
+// sandbox if its options say so.
 type Share struct {
 	*rootfs.Overlay
-	Other int // a process that shares the overlay already; 0: nobody does
+	Other int // process id of a program that shares the overlay already, or 0 if there is none
 }
 
-// MaxFiles is how many files a program that shares an overlay may have open. Virtiofsd has one open
-// for each file that the guest's kernel remembers, which costs the host up to 4.5 KB, and may not
-// ask for more itself.
+// MaxFiles is the number of files that a program which shares an overlay may have open. Virtiofsd
+// has a file open for each file that the guest's kernel remembers, which costs the host up to 4.5
+// KB. The program cannot raise the limit itself.
 const MaxFiles = 1 << 17
 
 // Start starts a command that shares the overlay, in a control group.
@@ -51,7 +51,7 @@ func (s Share) Start(cmd *exec.Cmd, in cgroup.Group) error {
 	})
 }
 
-// within does some work where the overlay is mounted.
+// within calls work in a mount namespace in which the overlay is mounted.
 func (s Share) within(work func() error) error {
 	if s.Other == 0 {
 		return s.Within(work)

@@ -14,7 +14,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestTapInACell: a program that was handed a tap cannot keep it, give it away or change the host's end of it.
+// TestTapInACell: a program that has received a tap cannot make it persistent, give it to others,
+// or change the host's end.
 func TestTapInACell(t *testing.T) {
 	need.Integration(t)
 	program := need.Attack(t)

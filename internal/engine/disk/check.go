@@ -14,22 +14,22 @@ import (
 	"orrery/internal/site"
 )
 
-// checking is how long an image of some length is checked at most before a machine has it. What is
-// read are its tables, 64 KiB for each half GiB: a slow disk finds those of a TiB in half a minute.
-// One that takes longer is not checked to its end: QEMU finds what is wrong when it comes upon it,
-// and the machine stands still.
+// checking returns the time limit for checking an image of some length before a machine uses it.
+// The check reads the image's tables, 64 KiB for each half GiB. A slow disk reads those of a TiB in
+// half a minute. If the check takes longer, it is skipped, and QEMU stops the machine if it finds
+// damage later.
 func checking(length int64) time.Duration {
 	return 20*time.Second + time.Duration(length>>30)*60*time.Millisecond
 }
 
-// The ends of qemu-img check (qemu-img(1)) that are of no harm to the guest.
+// Exit statuses of qemu-img check (qemu-img(1)) that mean no harm for the guest.
 const (
-	leaked = 3 // room in the file that nothing uses
+	leaked = 3 // unused clusters in the file
 	mute   = 63
 )
 
-// Check looks for damage in the tables of an image. It is done by qemu-img in a cell, as a user:
-// what is wrong with it may have been made to harm who looks at it.
+// Check looks for damage in the tables of an image. It runs qemu-img confined and as the cell's
+// user, because the image may have been damaged to attack the program that reads it.
 func (d *Disk) Check(ctx context.Context, cell confine.Cell, in cgroup.Group) error {
 	if d.Drive.Disk != site.QCow2 {
 		return nil
@@ -65,7 +65,7 @@ func (d *Disk) Check(ctx context.Context, cell confine.Cell, in cgroup.Group) er
 			d.Path, d.Node)
 }
 
-// show lets a user read the file, and gives its length: only root gets into the directory where it is.
+// show lets a user read the file, and returns its length. Only root can enter the file's directory.
 func (d *Disk) show(user int) (length int64, err error) {
 	f, err := d.Open()
 	if err != nil {

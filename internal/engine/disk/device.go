@@ -16,17 +16,16 @@ import (
 	"orrery/internal/tree"
 )
 
-// deviceMark is the file that says which file system the node has on its device.
+// deviceMark is the file that stores the UUID of the node's file system on its device.
 const deviceMark = "device"
 
-// PrepareRoot makes the disk on which a machine keeps what it writes, unless it is there. Dir is
-// where the node keeps its files. A device on which there is something of somebody else stays as it
-// is.
+// PrepareRoot creates the disk on which a machine stores what it writes, unless the disk exists.
+// The mark of a device is stored in dir. PrepareRoot does not touch a device with foreign contents.
 func (d *Disk) PrepareRoot(ctx context.Context, dir string) error {
 	if !d.Drive.IsDevice() {
 		return d.Provide(ctx, true)
 	}
-	f, err := d.Open() // nobody else has it
+	f, err := d.Open() // fails if the device is in use
 	if err != nil {
 		return err
 	}
@@ -58,16 +57,16 @@ func (d *Disk) PrepareRoot(ctx context.Context, dir string) error {
 	return host.WriteFile(host.File{Path: mark, Content: []byte(id), Mode: 0o600})
 }
 
-// Leave takes the node's mark off a device that the node has had, so that another may have it. What
-// is on it is no longer found.
+// Leave erases the signature of the node's file system on a device, so that another node can use
+// the device. It does nothing if the device has other contents.
 func (d *Disk) Leave(ctx context.Context, dir string) error {
 	id, err := tree.ReadFile(filepath.Join(dir, deviceMark), 100)
 	if err != nil {
-		return nil // it never came to have it
+		return nil // the node never had the device
 	}
 	content, err := d.content(ctx)
 	if err != nil || content["UUID"] != string(id) {
-		return nil // it is not there, or another's
+		return nil // the device is missing, or another node's
 	}
 	if err := ours(ctx, wipefs, "-q", "-a", d.Path); err != nil {
 		return d.failed(err, "cannot be wiped")
@@ -75,7 +74,7 @@ func (d *Disk) Leave(ctx context.Context, dir string) error {
 	return nil
 }
 
-// content returns what blkid(8) finds on a device; nothing, if it is empty.
+// content returns what blkid(8) finds on a device, or nothing if the device is empty.
 func (d *Disk) content(ctx context.Context) (map[string]string, error) {
 	const nothing, most = 2, 16 << 10
 	path, err := blkid.path()
@@ -100,7 +99,7 @@ func (d *Disk) content(ctx context.Context) (map[string]string, error) {
 	return all, nil
 }
 
-// told says what is on a device.
+// told returns a description of what is on a device.
 func told(content map[string]string) string {
 	kind := content["TYPE"]
 	if kind == "" {
@@ -115,7 +114,7 @@ func told(content map[string]string) string {
 	return sanitize.Line(kind)
 }
 
-// newUUID is one of version 4.
+// newUUID returns a random UUID of version 4.
 func newUUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -1,10 +1,10 @@
-// Package disk makes the disks of virtual machines, and inspects them before a machine uses them:
-// qcow2 and raw files, and devices of the host.
+// Package disk makes and inspects the disks of virtual machines. It inspects them before a machine
+// uses them. Disks are qcow2 and raw files, and devices of the host.
 //
-// What a guest has written is hostile, and so is an image when QEMU, which a guest may have taken
-// over, has had it: it may name files of the host. So the format of a file is said and never
-// guessed, the header of an image is read here, and what qemu-img looks at further, it sees alone,
-// as a user that nobody else is.
+// What a guest has written is not trusted. Neither is an image that QEMU has had open, because a
+// guest may have taken over QEMU: the image may refer to files of the host. So the format of a file
+// is always given and never guessed, and this package reads the header of an image. Further checks
+// are done by qemu-img, confined and with a user id of its own.
 package disk
 
 import (
@@ -26,10 +26,10 @@ import (
 type Disk struct {
 	Path  string
 	Drive site.Drive
-	Node  string // whose it is, in what is told of it
+	Node  string // the node's name, for messages
 }
 
-// Of returns a disk of a node that keeps its files in a directory.
+// Of returns a disk of a node that stores its files in dir.
 func Of(node, dir string, drive site.Drive) *Disk {
 	d := &Disk{Path: drive.Disk, Drive: drive, Node: node}
 	if !drive.IsDevice() {
@@ -38,7 +38,7 @@ func Of(node, dir string, drive site.Drive) *Disk {
 	return d
 }
 
-// failed says what went wrong, unless that has been said.
+// failed returns a problem with the disk, or err itself if that is a problem already.
 func (d *Disk) failed(err error, what string) error {
 	var said *problem.Problem
 	if errors.As(err, &said) {
@@ -48,19 +48,19 @@ func (d *Disk) failed(err error, what string) error {
 		Because(problem.Reason(err))
 }
 
-// refused says why a machine does not get it.
+// refused returns the problem that a machine cannot use the disk.
 func (d *Disk) refused(format string, args ...any) *problem.Problem {
 	return problem.New(problem.Failed, "node %s: disk %s %s", d.Node, d.Drive.Name, fmt.Sprintf(format, args...)).
 		At(d.Path)
 }
 
-// madeSuffix is that of the empty file which says that a disk has been made. It is beside the disk:
-// whatever takes the disks of a node along, or puts former ones in their place, does so with what
-// is known of them.
+// madeSuffix is the suffix of an empty file that marks a disk as made. It is beside the disk, so
+// that it is copied and restored with the disk.
 const madeSuffix = ".made"
 
-// Provide makes the file of a disk unless it is there. One that was made before is not made again:
-// to the guest, an empty disk in its place would look as if it had never written anything.
+// Provide creates the file of a disk unless it exists. If the file was made before and is gone,
+// Provide returns a problem. To the guest, an empty disk would look as if it had never written
+// anything.
 func (d *Disk) Provide(ctx context.Context, filesystem bool) error {
 	mark := d.Path + madeSuffix
 	existing, err := exists(d.Path)
@@ -88,7 +88,7 @@ func (d *Disk) Provide(ctx context.Context, filesystem bool) error {
 	return nil
 }
 
-// Forget lets the file of a disk be made anew if it is gone.
+// Forget allows Provide to create a missing disk again.
 func (d *Disk) Forget() error {
 	if err := os.Remove(d.Path + madeSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return d.failed(err, "cannot be let go")
@@ -104,8 +104,8 @@ func exists(path string) (bool, error) {
 	return err == nil, err
 }
 
-// makeWhole makes a file, as large as it is to be for the guest, and takes no more of the host than
-// what is in it. A killed run leaves none that is half made.
+// makeWhole creates a file of the declared size, sparsely. An interrupted run never leaves a half
+// made file under the final name.
 func (d *Disk) makeWhole(ctx context.Context, filesystem bool) error {
 	fresh := d.Path + ".new"
 	err := d.make(ctx, fresh, filesystem)
@@ -152,8 +152,8 @@ func (d *Disk) make(ctx context.Context, at string, filesystem bool) error {
 	return os.Remove(raw)
 }
 
-// blank makes a file in the place of what is there: a guest may have put a link there before its
-// machine had disks.
+// blank creates a file and removes what was at its path, because a guest may have put a link there
+// before its machine had disks.
 func blank(path string, fill func(*os.File) error) error {
 	if err := os.RemoveAll(path); err != nil {
 		return err
@@ -166,8 +166,8 @@ func blank(path string, fill func(*os.File) error) error {
 	return errors.Join(err, f.Close())
 }
 
-// format puts an empty ext4 onto a file or device of ours. What it would write in advance, the
-// guest's kernel writes as it goes along.
+// format creates an empty ext4 on a file or device. It leaves the initialization of tables to the
+// guest's kernel.
 func format(ctx context.Context, path, label string, options ...string) error {
 	args := append([]string{"-q", "-F", "-t", "ext4", "-m", "0", "-L", label, "-E",
 		"lazy_itable_init=1,lazy_journal_init=1,nodiscard"}, options...)

@@ -30,7 +30,7 @@ func some(t *testing.T, kind string, size int64) *Disk {
 	return Of("db", t.TempDir(), site.Drive{Name: "data", Disk: kind, Size: size})
 }
 
-// on is what a file takes of the host, in bytes.
+// on returns how many bytes a file occupies on the host.
 func on(t *testing.T, path string) int64 {
 	t.Helper()
 	var st unix.Stat_t
@@ -38,8 +38,7 @@ func on(t *testing.T, path string) int64 {
 	return st.Blocks * 512
 }
 
-// TestMake: a file is as large as the guest is to see it, and takes next to nothing of the host. It
-// is made once.
+// TestMake: a file has the declared size, and occupies next to nothing. It is made only once.
 func TestMake(t *testing.T) {
 	for _, kind := range []string{site.QCow2, site.RawFile} {
 		d := some(t, kind, 1<<30)
@@ -58,7 +57,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestMakeWhereLinksAre: what a guest has put in the place before its machine had disks leads nowhere.
+// TestMakeWhereLinksAre: links that a guest has put in the place of its disks are not followed.
 func TestMakeWhereLinksAre(t *testing.T) {
 	for _, kind := range []string{site.QCow2, site.RawFile} {
 		for _, filesystem := range []bool{false, true} {
@@ -83,8 +82,8 @@ func TestMakeWhereLinksAre(t *testing.T) {
 	}
 }
 
-// TestMakeFilesystem: a disk with a file system is as small, and what a run that was killed has
-// left is no disk.
+// TestMakeFilesystem: a disk with a file system is sparse, too, and leftovers of a killed run are
+// removed.
 func TestMakeFilesystem(t *testing.T) {
 	need.Program(t, qemuImg.name)
 	need.Program(t, mke2fs.name)
@@ -104,13 +103,13 @@ func TestMakeFilesystem(t *testing.T) {
 			t.Errorf("%s: %v\n%s", kind, err, out)
 		}
 		entries, err := os.ReadDir(filepath.Dir(d.Path))
-		if must(t, err); len(entries) != 2 { // the disk, and what says that it was made
+		if must(t, err); len(entries) != 2 { // the disk, and its mark
 			t.Errorf("%s: left are %v", kind, entries)
 		}
 	}
 }
 
-// TestMissingPrograms: what the host lacks is told with its package.
+// TestMissingPrograms: the error for a missing program names its package.
 func TestMissingPrograms(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	d := some(t, site.RawFile, 1<<26)
@@ -126,7 +125,7 @@ func TestMissingPrograms(t *testing.T) {
 	}
 }
 
-// TestRefused: what QEMU is not given.
+// TestRefused: QEMU does not get damaged or foreign disks.
 func TestRefused(t *testing.T) {
 	patch := func(at int64, bytes ...byte) func(*testing.T, *Disk) {
 		return func(t *testing.T, d *Disk) {
@@ -172,7 +171,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestSizes: a disk becomes larger, never smaller.
+// TestSizes: disks grow, and never shrink.
 func TestSizes(t *testing.T) {
 	d := some(t, site.RawFile, 1<<26)
 	must(t, d.Provide(t.Context(), false))
@@ -203,7 +202,7 @@ func TestChecking(t *testing.T) {
 	}
 }
 
-// TestCheck: qemu-img, as nobody and in a cell, tells an image whose tables are wrong from one that is sound.
+// TestCheck: qemu-img, confined and unprivileged, detects an image with damaged tables.
 func TestCheck(t *testing.T) {
 	need.Integration(t)
 	in := cgroup.Of("it-disk", 1)
@@ -214,7 +213,7 @@ func TestCheck(t *testing.T) {
 	must(t, d.Check(t.Context(), cell, in))
 	f, err := os.OpenFile(d.Path, os.O_RDWR, 0)
 	must(t, err)
-	// its first table of tables, far beyond the end
+	// Set the pointer to its first L2 table far beyond the end.
 	_, err = f.WriteAt(binary.BigEndian.AppendUint64(nil, 1<<63|1<<40), 3<<16)
 	must(t, err)
 	must(t, f.Close())
@@ -224,8 +223,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestDevices: a device that has something of somebody else on it is left alone, one that is in
-// use, too; and a node wipes no more than its own.
+// TestDevices: a device with foreign contents is left alone, and so is a device in use. A node
+// wipes only its own device.
 func TestDevices(t *testing.T) {
 	need.Integration(t)
 	file := filepath.Join(t.TempDir(), "device")
@@ -272,8 +271,8 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestGone: the file of a disk that was made is not made again, as its guest would find it empty.
-// Whoever wants that says so.
+// TestGone: a disk that was made and is missing is not made again, because its guest would find it
+// empty, unless the user removes the mark.
 func TestGone(t *testing.T) {
 	for _, kind := range []string{site.QCow2, site.RawFile} {
 		d := some(t, kind, 1<<20)
@@ -294,7 +293,7 @@ func TestGone(t *testing.T) {
 		must(t, d.Forget())
 		must(t, d.Provide(t.Context(), false))
 
-		// One from before there were such marks gets its mark.
+		// A disk from before there were marks gets its mark.
 		must(t, d.Forget())
 		must(t, d.Provide(t.Context(), false))
 		must(t, os.Remove(d.Path))

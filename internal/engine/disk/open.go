@@ -11,13 +11,12 @@ import (
 	"orrery/internal/site"
 )
 
-// Open opens a disk for a machine, which is to be handed it open. Nobody else has it then: a device
-// is claimed as long as it is open, a file is locked by QEMU. An image that names other files of
-// the host is refused, and so is one of another format or damaged. A file that is smaller than it
-// is to be is given more room, a raw one here and an image by QEMU.
+// Open opens a disk to be passed to a machine. No other machine can use it then: an open device is
+// claimed, and QEMU locks a file. Open refuses an image that refers to other files of the host, has
+// another format, or is damaged. It grows a raw file that is too small. QEMU grows an image.
 func (d *Disk) Open() (*os.File, error) {
 	flags := unix.O_RDWR | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
-	if d.Drive.IsDevice() { // such as /dev/vg/lv, which is a link
+	if d.Drive.IsDevice() { // the path may be a link, such as /dev/vg/lv
 		flags = flags&^unix.O_NOFOLLOW | unix.O_EXCL
 	}
 	fd, err := unix.Open(d.Path, flags, 0)
@@ -65,7 +64,7 @@ func (d *Disk) look(f *os.File) error {
 	return d.notLess(disk.Size)
 }
 
-// Short reports whether an image that is open has less room than it is to have: QEMU gives it that.
+// Short reports whether an open image is smaller than declared. Then QEMU must grow it.
 func (d *Disk) Short(f *os.File) (bool, error) {
 	if d.Drive.Disk != site.QCow2 {
 		return false, nil
@@ -92,7 +91,8 @@ func (d *Disk) grow(f *os.File, size int64) error {
 	return nil
 }
 
-// notLess refuses to take from a disk what the guest has.
+// notLess returns a problem if the declared size is smaller than the disk, because the guest would
+// lose data.
 func (d *Disk) notLess(size int64) error {
 	if size <= d.Drive.Size {
 		return nil

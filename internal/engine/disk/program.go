@@ -8,7 +8,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// A program of the host, and the package that has it.
+// A program of the host, and the Debian package that contains it.
 type program struct{ name, from string }
 
 var (
@@ -26,7 +26,7 @@ func (p program) path() (string, error) {
 	return path, nil
 }
 
-// ours runs a program on what we have made.
+// ours runs a program on a file or device that this package has made.
 func ours(ctx context.Context, p program, args ...string) error {
 	path, err := p.path()
 	if err != nil {

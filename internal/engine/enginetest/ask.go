@@ -14,17 +14,17 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// within is how long anything may take.
+// within returns the time limit of any operation.
 func (s *suite) within() time.Duration { return cmp.Or(s.Within, time.Minute) }
 
-// suite is one test with its fixture: it makes nodes, leads them through their lives and asks them.
-// What only one subject needs is a function of that file.
+// suite is one test with its fixture. It makes nodes, runs them and sends them commands. A function
+// that only one subject needs is in that subject's file.
 type suite struct {
 	*testing.T
 	Fixture
 }
 
-// made returns a node that is there, stopped. It is destroyed after the test.
+// made returns a stopped node. It is destroyed after the test.
 func (s *suite) made(name string, id int) *spec.Node {
 	s.Helper()
 	n := s.Node(name, id)
@@ -32,7 +32,7 @@ func (s *suite) made(name string, id int) *spec.Node {
 	return n
 }
 
-// running returns a node that runs.
+// running returns a running node.
 func (s *suite) running(name string, id int) *spec.Node {
 	s.Helper()
 	n := s.made(name, id)
@@ -80,7 +80,7 @@ func (s *suite) must(err error) {
 	}
 }
 
-// listed returns a node as List shows it.
+// listed returns a node from List.
 func (s *suite) listed(n *spec.Node) observe.Node {
 	s.Helper()
 	o, ok := s.find(n)
@@ -111,7 +111,7 @@ func (s *suite) wantState(n *spec.Node, want observe.State) {
 
 func (s *suite) runner(n *spec.Node) host.Runner { return s.Engine.Runner(engine.RefOf(n)) }
 
-// ask runs a command on a node and returns what it prints, less the last newline.
+// ask runs a command on a node and returns its output without the last newline.
 func (s *suite) ask(n *spec.Node, args ...string) string {
 	s.Helper()
 	return s.askAs(n, host.Command{Args: args})

@@ -29,7 +29,7 @@ func wantLimits(s *suite, n *spec.Node, want site.Limits) {
 	}
 	got := s.InForce(s.T, engine.RefOf(n))
 	if want.Pin == "" {
-		got.Pin = "" // then it may be any list of all processors
+		got.Pin = "" // the kernel may list all processors
 	}
 	if want.Swap == nil {
 		got.Swap = nil
@@ -61,7 +61,8 @@ func limits(s *suite) {
 	s.ask(n, "true")
 }
 
-// limitsOfRunning: what an engine says that it cannot do, it refuses, and leaves the node as it was.
+// limitsOfRunning: an engine without LiveLimits refuses to change limits of a running node, and
+// leaves the node unchanged.
 func limitsOfRunning(s *suite, n *spec.Node) {
 	if s.Engine.Capabilities().LiveLimits {
 		s.Skip("the engine changes limits of a running node")
@@ -122,13 +123,13 @@ func reshapeRunning(s *suite, n *spec.Node) {
 	s.want("hardware address", s.ask(n, "cat", "/sys/class/net/"+n.NICs[0].Name+"/address"), before)
 }
 
-// unprivileged: root of a node is nobody on the host, unless asked for otherwise.
+// unprivileged: root of a node has no privileges on the host, unless the spec asks for them.
 func unprivileged(s *suite) {
 	if !s.Kernel || !s.Engine.Capabilities().Containers {
 		s.Skip("user ids of the host can only be seen where nodes share its kernel")
 	}
 	n := s.running("idmapped", 34)
-	// As this host sees it: a node sees only what it is in the user namespace around its own.
+	// This must be read on the host: a node sees only its ids in the user namespace around its own.
 	idMap := func() (inside, outside string) {
 		processes := cgroup.Named(s.Engine.(engine.Grouped).Cgroup(engine.RefOf(n))).Processes()
 		if len(processes) == 0 {

@@ -1,7 +1,7 @@
-// Package enginetest is the test suite of the contract of package engine, which every engine
-// passes.
+// Package enginetest is the test suite for the contract of package engine. Every engine must pass
+// it.
 //
-// It asks the node itself wherever it can: a node that claims an address must have it on its
+// It asks the node itself wherever it can: a node with an address must have that address on its
 // interface. What cannot be asked of an engine that runs nothing is skipped, with the reason.
 package enginetest
 
@@ -14,44 +14,48 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Fixture is an engine, ready for use, and what the suite needs beside it.
+// A Fixture is an engine that is ready for use, and what the suite needs with it.
 type Fixture struct {
 	Engine engine.Engine
 	Site   string // of all nodes of the suite
 
-	// Node returns the spec of a node that does not exist: an unprivileged one without limits and volumes, whose
-	// base layer is in the store (Debian, as every base image has it), and that has at least one interface, on a
+	// Node returns the spec of a node that does not exist. It is unprivileged, without limits and
+	// volumes. Its base layer is in the store and is Debian. It has at least one interface, on a
 	// network that exists.
 	Node func(name string, id int) *spec.Node
 
-	// Bridge is a second bridge, on which addresses may be the same as on that of the interface. "":
-	// moving interfaces is not tested.
+	// Bridge is a second bridge, on which nodes may have the same addresses as on the first. If it
+	// is "", moving interfaces is not tested.
 	Bridge string
-	// Onto puts the interface of a node on a network of a kind other than a bridge, which is there; at
-	// an address that is the same for nodes of the same id. nil: the engine's nodes are on bridges
-	// only.
+	// Onto puts the interface of a node on an existing network of a kind other than a bridge. Nodes
+	// with the same id must get the same address. If it is nil, the engine's nodes can be only on
+	// bridges.
 	Onto func(t *testing.T, n *spec.Node, kind string)
-	// Kinds are those that the engine's nodes can be on, besides bridges; nil: all.
+	// Kinds are the kinds of networks that the engine supports besides bridges, or nil for all
+	// kinds.
 	Kinds []string
-	// Reboot lets a running node reboot by itself and returns when it has. nil: nodes do not.
+	// Reboot makes a running node reboot by itself and waits until it has, or is nil if nodes do
+	// not reboot.
 	Reboot func(t *testing.T, ref engine.Ref)
-	// Relayer changes the layers of the node to others, which are in the store, or is nil if Replace
-	// is not tested.
+	// Relayer changes the layers of the node to others in the store, or is nil if Replace is not
+	// tested.
 	Relayer func(n *spec.Node)
-	// InForce returns the limits of a running node as the kernel has them, or is nil if there is no kernel.
+	// InForce returns the limits of a running node from the kernel, or is nil if there is no
+	// kernel.
 	InForce func(t *testing.T, ref engine.Ref) site.Limits
-	// Break makes a node as a Create that was interrupted leaves it. nil: no moment of Create leaves a
-	// half made node.
+	// Break leaves a node as an interrupted Create would, or is nil if an interrupted Create never
+	// leaves a half made node.
 	Break func(t *testing.T, n *spec.Node)
-	// Serve lets a running node answer every connection to a TCP port with some text. nil: by Python in the node.
+	// Serve makes a running node answer each connection to a TCP port with text. If it is nil, the
+	// suite runs Python in the node.
 	Serve func(t *testing.T, ref engine.Ref, port int, text string)
-	// Within is how long anything may take; 0: a minute.
+	// Within is the time limit of any operation, or 0 for a minute.
 	Within time.Duration
-	// Kernel tells that nodes run on a real kernel, so that /proc of a node can be looked at.
+	// Kernel is set if nodes run on a real kernel, so that their /proc can be read.
 	Kernel bool
 }
 
-// Run runs the suite; fixture is called for each of its tests.
+// Run runs the suite. It calls fixture for each test.
 func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	for _, c := range []struct {
 		name string
@@ -95,9 +99,8 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	})
 }
 
-// onOne runs the tests that need a node that runs and leave it running, and last the one that stops
-// it. They take turns on one node: with a machine in emulation, most of the time of a test is that
-// in which the machine boots.
+// onOne runs the tests that need a running node and leave it running, and last the test that stops
+// it. They share one node, because booting takes most of the time with machines in emulation.
 func onOne(s *suite) {
 	n := s.running("running", 10)
 	for _, c := range []struct {

@@ -20,11 +20,11 @@ func freezer(s *suite) engine.Freezer {
 	return f
 }
 
-// freeze: a frozen node does nothing, and then goes on where it was.
+// freeze: a frozen node does nothing, and continues when it is thawed.
 func freeze(s *suite, n *spec.Node) {
 	f := freezer(s)
 	ref := engine.RefOf(n)
-	s.must(f.Thaw(s.Context(), ref)) // it is not frozen
+	s.must(f.Thaw(s.Context(), ref)) // thawing a node that is not frozen has no effect
 	s.wantState(n, observe.Running)
 	ticks := ticking(s, ref)
 	for range 2 {
@@ -32,7 +32,7 @@ func freeze(s *suite, n *spec.Node) {
 		s.wantState(n, observe.Frozen)
 	}
 	if s.Kernel {
-		time.Sleep(20 * time.Millisecond) // what it has printed may still be on its way
+		time.Sleep(20 * time.Millisecond) // printed output may still arrive
 		before := ticks.Load()
 		time.Sleep(100 * time.Millisecond)
 		if now := ticks.Load(); now != before || now == 0 {
@@ -54,7 +54,7 @@ func freeze(s *suite, n *spec.Node) {
 	s.ask(n, "true")
 }
 
-// ticking counts what a command of a node prints.
+// ticking returns a counter of the bytes that a command in a node prints.
 func ticking(s *suite, ref engine.Ref) *ticker {
 	t := &ticker{}
 	if !s.Kernel {
@@ -81,13 +81,13 @@ func (t *ticker) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// frozenEnds: what is frozen can be stopped and destroyed, and started again.
+// frozenEnds: a frozen node can be stopped and destroyed, and started again.
 func frozenEnds(s *suite) {
 	f := freezer(s)
 	n := s.running("ice", 71)
 	ref := engine.RefOf(n)
 	s.must(f.Freeze(s.Context(), ref))
-	s.start(n) // commands can be run in a node that was started
+	s.start(n) // Start thaws the node
 	s.wantState(n, observe.Running)
 	s.ask(n, "true")
 	s.must(f.Freeze(s.Context(), ref))

@@ -24,14 +24,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DirsOf returns the directories in which nodes of a real engine are tested. Their state is below
-// one directory, which no other test looks into.
+// DirsOf returns the directories for testing nodes of a real engine. No other test uses them.
 func DirsOf(name string) host.Dirs {
 	return host.Dirs{State: filepath.Join(need.State(), "engine", name), Run: need.Run() + "-" + name}
 }
 
-// Clean destroys the nodes of an engine, and what else is in its directories: what a test run that
-// was killed has left, and after the test, what is there then.
+// Clean destroys the nodes of an engine and removes its directories. It does so now, in case a
+// killed test run has left something, and again after the test.
 func Clean(t *testing.T, e engine.Engine, dirs host.Dirs) {
 	t.Helper()
 	clean := func() {
@@ -51,7 +50,7 @@ func Clean(t *testing.T, e engine.Engine, dirs host.Dirs) {
 	}
 	clean()
 	t.Cleanup(clean)
-	must(t, os.MkdirAll(dirs.State, 0o711)) // nodes have to reach what is below
+	must(t, os.MkdirAll(dirs.State, 0o711)) // users that nodes run as must be able to pass through
 }
 
 // unmountBelow unmounts what tests that were killed have mounted below a directory.
@@ -66,17 +65,18 @@ func unmountBelow(t *testing.T, dir string) {
 	}
 }
 
-// A Ground is what the nodes of a real engine stand on: layers, and two bridges.
+// A Ground is what the nodes of a real engine need: layers, and two bridges.
 type Ground struct {
-	Base, Layer string       // digests; on Layer a node has other layers
-	Kernel      string       // that of the layer that machines boot from, once Boots has made it
-	LAN, Apart  spec.Network // the same addresses
+	Base, Layer string       // digests of layers; Layer is an alternative for Relayer
+	Kernel      string       // digest of the kernel layer for machines, set by Boots
+	LAN, Apart  spec.Network // two bridges with the same subnet
 
 	of     *nodedir.Nodes
 	subnet string
 }
 
-// NewGround makes one for nodes of an engine in a site, whose addresses begin with subnet ("10.99.1.").
+// NewGround makes a Ground for nodes of an engine in a site, whose addresses begin with subnet
+// ("10.99.1.").
 func NewGround(t *testing.T, of *nodedir.Nodes, key, subnet string) Ground {
 	t.Helper()
 	base := baseLayer()
@@ -104,7 +104,7 @@ func baseLayer() *spec.Layer {
 
 func logTo(t *testing.T) func(string) { return func(text string) { t.Log(text) } }
 
-// Boots provides what machines on the ground boot from: the small kernel.
+// Boots provides the small kernel that machines boot from.
 func (g *Ground) Boots(t *testing.T) {
 	t.Helper()
 	kernel := spec.KernelLayer(site.Mirror{}, baseLayer())
@@ -115,14 +115,14 @@ func (g *Ground) Boots(t *testing.T) {
 	g.Kernel = kernel.Digest
 }
 
-// Network makes a network until the test ends.
+// Network makes a network and removes it when the test ends.
 func Network(t *testing.T, n spec.Network) {
 	t.Helper()
 	must(t, network.Make(t.Context(), n, func() ([]network.Port, error) { return nil, nil }))
 	t.Cleanup(func() { must(t, network.Remove(context.Background(), n)) })
 }
 
-// Node returns the spec of a node on the first of the bridges.
+// Node returns the spec of a node on the first bridge.
 func (g Ground) Node(name string, id int) *spec.Node {
 	key := g.LAN.Site
 	return &spec.Node{
@@ -140,7 +140,7 @@ func addressIn(subnet string, id int) netip.Prefix {
 	return netip.MustParsePrefix(fmt.Sprintf("%s%d/24", subnet, id+1))
 }
 
-// OfKind returns a network of another kind, which is called by it.
+// OfKind returns a network of another kind. The kind is also its name.
 func (g Ground) OfKind(kind, subnet string) spec.Network {
 	key := g.LAN.Site
 	return spec.Network{Site: key, Name: kind, Bridge: site.BridgeName(key, kind), Kind: kind, Subnet: subnet + "0/24",
@@ -157,8 +157,8 @@ func Onto(n *spec.Node, kind, subnet string) {
 	}
 }
 
-// Fixture returns what the suite needs of an engine whose nodes stand on the ground. What only the
-// engine knows is left to it.
+// Fixture returns a Fixture for an engine whose nodes use the Ground. The caller sets what only the
+// engine knows.
 func (g Ground) Fixture(e engine.Engine) Fixture {
 	return Fixture{
 		Engine: e, Site: g.LAN.Site, Kernel: true, Bridge: g.Apart.Bridge,
@@ -171,7 +171,7 @@ func (g Ground) Fixture(e engine.Engine) Fixture {
 	}
 }
 
-// Routed lets nodes of the suite be on a routed network too, and on none of another kind.
+// Routed lets nodes of the suite also be on a routed network, and on no other kind besides bridges.
 func (g Ground) Routed(t *testing.T, subnet string, f *Fixture) {
 	t.Helper()
 	Network(t, g.OfKind(site.Routed, subnet))
@@ -179,7 +179,7 @@ func (g Ground) Routed(t *testing.T, subnet string, f *Fixture) {
 	f.Onto = func(_ *testing.T, n *spec.Node, kind string) { Onto(n, kind, subnet) }
 }
 
-// Provide provides the volumes of a node, as package apply/local does before it starts.
+// Provide creates the volumes of a node, as package apply/local does before the node starts.
 func Provide(dirs host.Dirs, n *spec.Node) error {
 	root := func(string) (int, int, error) { return 0, 0, nil }
 	for _, m := range n.Mounts {
@@ -190,7 +190,7 @@ func Provide(dirs host.Dirs, n *spec.Node) error {
 	return nil
 }
 
-// ProvideAll does so with those that are on record.
+// ProvideAll creates the recorded volumes of a node.
 func ProvideAll(of *nodedir.Nodes, ref engine.Ref) error {
 	r, err := of.Record(ref)
 	if err != nil {

@@ -80,12 +80,12 @@ func commandCancelled(s *suite, n *spec.Node) {
 		s.Errorf("the command went on for %v", took)
 	}
 	s.ask(n, "true")
-	if s.Kernel { // an init waits for the dead, too, when it shuts down
+	if s.Kernel { // zombies would delay the shutdown by init
 		s.want("what is left of it in the node", s.ask(n, "sh", "-c", "cat /proc/[0-9]*/comm | grep sleep; true"), "")
 	}
 }
 
-// stopEndsCommands: when a node stops, so do commands in it; and then there is no way into it.
+// stopEndsCommands: when a node stops, its commands end, and no command can be run in it.
 func stopEndsCommands(s *suite, n *spec.Node) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.runner(n).Run(s.Context(), commandOf("sleep", "3600")) }()
@@ -154,7 +154,8 @@ func putLink(s *suite, n *spec.Node) {
 	}
 }
 
-// putWhileRead: who reads a file while it is replaced sees the one or the other, whole.
+// putWhileRead: a process that reads a file while it is replaced sees the complete old or new
+// content.
 func putWhileRead(s *suite, n *spec.Node) {
 	versions := []string{strings.Repeat("a", 100_000), strings.Repeat("b", 100_000)}
 	s.put(n, host.File{Path: "/etc/big", Content: []byte(versions[0])})
@@ -191,7 +192,7 @@ func dial(s *suite, n *spec.Node) {
 	for {
 		c, err := s.runner(n).Dial(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil && ctx.Err() == nil {
-			time.Sleep(50 * time.Millisecond) // Python takes its time
+			time.Sleep(50 * time.Millisecond) // Python takes a moment to start
 			continue
 		}
 		s.must(err)

@@ -37,7 +37,7 @@ func wantUnbelieving(s *suite, n *spec.Node, nic spec.NIC) {
 	if !s.Kernel || !n.LinkKind(nic).HasHostEnds() {
 		return
 	}
-	// A kernel without IPv6 believes nothing.
+	// A kernel without IPv6 ignores them anyway.
 	script := "cat /proc/sys/net/ipv6/conf/" + nic.Name + "/accept_ra 2>/dev/null || echo 0"
 	s.want("accept_ra of "+nic.Name, s.ask(n, "sh", "-c", script), "0")
 }
@@ -48,8 +48,8 @@ func volumeAt(path string, shared bool) spec.Mount {
 	return spec.Mount{Volume: "enginetest", Path: path, Shared: shared, Owner: "root:root", Mode: 0o755}
 }
 
-// data: a node keeps what it wrote until it is destroyed. A volume outlives that, and no other node
-// sees it. Who is made again is who it was.
+// data: a node keeps what it has written until it is destroyed. Its volume is kept longer, and
+// other nodes do not see it. A node that is made again has the same identity.
 func data(s *suite) {
 	n, other := s.Node("data", 22), s.Node("dataother", 24)
 	n.Mounts = []spec.Mount{volumeAt("/srv/data", false)}
@@ -105,7 +105,7 @@ func mark(s *suite) {
 	changed.Autostart = !n.Autostart
 	changed.Config = spec.Config{Parts: spec.Parts{"role: file /x": "d2"}}
 	s.must(s.Engine.Change(s.Context(), &changed))
-	wantMark(s, n, m) // what was specified has not been applied yet
+	wantMark(s, n, m) // the new configuration has not been applied yet
 	if s.listed(n).Autostart == n.Autostart {
 		s.Error("autostart did not change")
 	}

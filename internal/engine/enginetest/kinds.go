@@ -13,8 +13,8 @@ func routed(s *suite)    { onKind(s, site.Routed, 90) }
 func macvlan(s *suite)   { onKind(s, site.Macvlan, 93) }
 func exclusive(s *suite) { onKind(s, site.Exclusive, 96) }
 
-// onKind: nodes on a network of a kind reach one another and the host's address there, also after
-// they were stopped and after one has rebooted by itself; and in quarantine they are on a bridge.
+// onKind: nodes on a network of a kind reach one another and the host's address there, even after
+// one was stopped or has rebooted by itself. In quarantine they are on a bridge.
 func onKind(s *suite, kind string, id int) {
 	if s.Onto == nil {
 		s.Skip("there are but bridges")
@@ -32,7 +32,8 @@ func onKind(s *suite, kind string, id int) {
 	connected := func() {
 		s.Helper()
 		for _, n := range []*spec.Node{a, b} {
-			if kind != site.Exclusive { // that has the hardware address of the host's interface
+			// In an exclusive network, the node has the hardware address of the host's interface.
+			if kind != site.Exclusive {
 				wantIdentity(s, n)
 			}
 			if got := s.listed(n).NICs[0]; got != n.NICs[0] {

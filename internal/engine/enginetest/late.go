@@ -10,12 +10,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// stopLate stops a node whose time to shut down has passed. The engine ends it, and then waits for
-// its turn where another run holds the networks of the host.
+// stopLate stops a node with a deadline that has already passed. The engine kills the node, and
+// then waits for the lock of the host's networks, which another run may hold.
 func stopLate(s *suite, n *spec.Node) {
 	s.Helper()
 	if s.Kernel {
-		// Tests of other packages may have it now.
+		// Tests of other packages may hold the lock now.
 		l, err := host.WaitLock(s.Context(), "/run/orrery/network.lock", host.Alone, "the lock of this machine's networks")
 		s.must(err)
 		time.AfterFunc(500*time.Millisecond, l.Release)

@@ -24,7 +24,7 @@ func layered(s *suite, n *spec.Node) {
 	s.must(err)
 	s.want("what the node wrote", string(text), "mine")
 	if !s.Kernel {
-		return // it knows no owners
+		return // an engine in memory has no owners
 	}
 	for path, want := range map[string]uint32{"var/lib/enginetest": 65534, "var/lib": 0, "etc/hostname": 0} {
 		info, err := os.Lstat(filepath.Join(upper, path))
@@ -40,8 +40,8 @@ func layered(s *suite, n *spec.Node) {
 	}
 }
 
-// view: the host reads and writes the files of a running node as its processes do, by the owners
-// that it sees, without running anything in it.
+// view: the host reads and writes the files of a running node, with the owners that the host sees,
+// without running anything in it.
 func view(s *suite, n *spec.Node) {
 	v, ok := s.Engine.(engine.Viewer)
 	if !ok {
@@ -73,12 +73,12 @@ func view(s *suite, n *spec.Node) {
 	s.want("its dress", s.ask(n, "stat", "-c", "%U:%G %a", "/etc/issue.net"), "root:adm 640")
 }
 
-// seen: the way into a node lets the host open what the node's root may read, by the ids that the
-// node has, and says so of no other.
+// seen: a Runner that is a host.Viewer lets the host open what the node's root may read. It
+// recognizes the node's ids and no others.
 func seen(s *suite, n *spec.Node, first int) {
 	in, ok := s.Engine.Runner(engine.RefOf(n)).(host.Viewer)
 	if !ok {
-		if s.Engine.Capabilities().Containers { // a guest has mounts of its own, which the host does not see
+		if s.Engine.Capabilities().Containers { // the host does not see the mounts of a guest
 			s.Error("the engine is a Viewer, and its Runner is not")
 		}
 		return

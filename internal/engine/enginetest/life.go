@@ -35,7 +35,7 @@ func life(s *suite) {
 	s.wantState(n, observe.Stopped)
 	s.start(n)
 	s.ask(n, "true")
-	s.destroy(n) // although it runs
+	s.destroy(n) // while it runs
 	if _, ok := s.find(n); ok {
 		s.Error("it is listed after it was destroyed")
 	}
@@ -94,7 +94,7 @@ func listBySite(s *suite) {
 	}
 }
 
-// glance: at a glance, nodes are as in the list.
+// glance: Glance and List agree on the states of nodes.
 func glance(s *suite) {
 	g, can := s.Engine.(engine.Glancer)
 	if !can {
@@ -122,7 +122,7 @@ func glance(s *suite) {
 	}
 }
 
-// again: what is as it shall be is left alone.
+// again: an operation that has nothing to do leaves the node alone.
 func again(s *suite) {
 	n := s.made("again", 6)
 	s.stop(n)
@@ -180,18 +180,18 @@ func broken(s *suite) {
 		s.Error("a half made node could be made once more")
 	}
 	o := s.listed(n)
-	s.must(s.Engine.Destroy(s.Context(), engine.RefOf(&o.Node))) // by what List knows of it
+	s.must(s.Engine.Destroy(s.Context(), engine.RefOf(&o.Node))) // with what List returns of it
 	s.must(s.Engine.Create(s.Context(), n))
 	s.start(n)
 }
 
-// cancelled: whatever was cancelled, the node can be removed and made again.
+// cancelled: a node can be removed and made again after any operation was cancelled.
 func cancelled(s *suite) {
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
 	n := s.Node("cancelled", 8)
 	s.destroyAfter(n)
-	_ = s.Engine.Create(ctx, n) // it may succeed: the work may take no time to speak of
+	_ = s.Engine.Create(ctx, n) // it may succeed, because the work may take almost no time
 	if _, ok := s.find(n); !ok {
 		s.must(s.Engine.Create(s.Context(), n))
 	}

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// moveNIC: the link of a running node is moved to another bridge, and its processes go on.
+// moveNIC: the link of a running node moves to another bridge, and its processes continue.
 func moveNIC(s *suite) {
 	if !s.Engine.Capabilities().MoveNIC {
 		s.Skip("the engine does not move interfaces of a running node")

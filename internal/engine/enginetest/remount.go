@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// remounter returns the engine as one that changes the volumes of running nodes.
+// remounter returns the engine as a Remounter, or skips the test.
 func remounter(s *suite) engine.Remounter {
 	s.Helper()
 	r, ok := s.Engine.(engine.Remounter)
@@ -27,7 +27,8 @@ func remounter(s *suite) engine.Remounter {
 	return r
 }
 
-// showOnly lets a running node see some volumes and no others, and looks whether it does.
+// showOnly makes some volumes, and no others, visible to a running node, and checks the listed
+// volumes.
 func showOnly(s *suite, n *spec.Node, mounts ...spec.Mount) {
 	s.Helper()
 	s.must(remountTo(s, n, mounts...))
@@ -54,7 +55,7 @@ func named(volume, path string) spec.Mount {
 	return m
 }
 
-// remount: a running node is given one volume in place of another, none, and the first again.
+// remount: a running node gets one volume in place of another, then none, then the first again.
 func remount(s *suite) {
 	remounter(s)
 	a, b := named("a", "/srv/data"), named("b", "/srv/data")
@@ -91,7 +92,7 @@ func remount(s *suite) {
 	s.want("the node's own", s.ask(n, "cat", "/srv/data/own"), "of the node")
 }
 
-// remountCopy: what a node in quarantine has in place of a volume is not that volume.
+// remountCopy: a node in quarantine gets a copy in place of the volume itself.
 func remountCopy(s *suite) {
 	remounter(s)
 	own := named("own", "/srv/data")
@@ -112,7 +113,7 @@ func remountCopy(s *suite) {
 	s.want("on the copy", s.ask(n, "cat", "/srv/data/rows"), "trial")
 }
 
-// remountBusy: a volume that a process uses stays, and so does all else.
+// remountBusy: if a process uses a volume, that volume and all others stay.
 func remountBusy(s *suite) {
 	remounter(s)
 	if !s.Kernel {
@@ -140,7 +141,7 @@ func remountBusy(s *suite) {
 	}
 }
 
-// remountStopped: only a running node can be given volumes so.
+// remountStopped: volumes of a stopped node cannot be remounted.
 func remountStopped(s *suite) {
 	remounter(s)
 	n := s.made("still", 63)
@@ -148,8 +149,8 @@ func remountStopped(s *suite) {
 	wantMounts(s, n)
 }
 
-// holds lets a process of a node, sleep, have a file open until it is told to end. When end
-// returns, the process is gone.
+// holds runs sleep in a node, which keeps a file open until the caller calls end. When end returns,
+// the process is gone.
 func holds(s *suite, n *spec.Node, path string) (end func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

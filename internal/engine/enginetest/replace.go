@@ -12,7 +12,7 @@ func fileOf(path, text string) host.File {
 	return host.File{Path: path, Content: []byte(text), Mode: 0o644}
 }
 
-// replaced returns a stopped node with private data that has been replaced by one with other layers.
+// replaced replaces a stopped node with private data by one with other layers.
 func replaced(s *suite, name string, id int) (keeper engine.Keeper, old, next *spec.Node) {
 	s.Helper()
 	keeper, ok := s.Engine.(engine.Keeper)
@@ -76,7 +76,7 @@ func replaceSettled(s *suite) {
 	s.must(keeper.Settle(s.Context(), ref))
 	s.must(keeper.Settle(s.Context(), ref))
 	s.start(next)
-	s.must(keeper.Settle(s.Context(), ref)) // it may run by then
+	s.must(keeper.Settle(s.Context(), ref)) // the node may run when it is settled
 	s.stop(next)
 	_ = keeper.Restore(s.Context(), ref) // there is nothing to restore, which must do no harm
 	s.want("layer", s.listed(next).Layer, next.Layer)
@@ -86,7 +86,7 @@ func replaceSettled(s *suite) {
 	}
 }
 
-// replaceTwice: Restore gives what was there before the last Replace.
+// replaceTwice: Restore returns to the state before the last Replace.
 func replaceTwice(s *suite) {
 	keeper, old, next := replaced(s, "twofold", 52)
 	s.start(next)

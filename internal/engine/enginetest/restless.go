@@ -16,18 +16,19 @@ import (
 	"orrery/internal/volume"
 )
 
-// restless is set for the program that KillRestless kills.
+// restless is set in the environment of the program that KillRestless kills.
 const restless = "ORRERY_TEST_RESTLESS"
 
-// A Mover changes the volumes of a node that runs, and lets it stand still.
+// A Mover can change the volumes of a running node, and freeze it.
 type Mover interface {
 	engine.Engine
 	engine.Remounter
 	engine.Freezer
 }
 
-// Restless is what TestRestless of an engine does, and that program alone: it gives the node of a
-// site some volumes after the others, and freezes it, again and again.
+// Restless is the body of an engine's TestRestless. It does nothing unless KillRestless started the
+// program. It gives the first node of a site each set of volumes in turn, and freezes and thaws it,
+// for ever.
 func Restless(t *testing.T, e Mover, key string, choices [][]spec.Mount) {
 	if os.Getenv(restless) == "" {
 		return
@@ -44,7 +45,8 @@ func Restless(t *testing.T, e Mover, key string, choices [][]spec.Mount) {
 	}
 }
 
-// KillRestless starts TestRestless of the program that runs this test, and kills it at some moment.
+// KillRestless runs TestRestless of this test program, and kills it after a random time of at most
+// latest.
 func KillRestless(t *testing.T, latest time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -64,8 +66,7 @@ func KillRestless(t *testing.T, latest time.Duration) {
 	}
 }
 
-// WantNoted wants that the record of a node says no less than is so: of some volumes, those that
-// are mounted in it are on record.
+// WantNoted checks that each of some volumes that is mounted in a node is recorded.
 func (g Ground) WantNoted(t *testing.T, when string, n *spec.Node, mounts ...spec.Mount) {
 	t.Helper()
 	r, err := g.of.Record(engine.RefOf(n))

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// Writers tells, from the mount tables of all processes of this host, which nodes ("SITE/ID") can
-// write to a directory of the host, or to part of it.
+// Writers returns the nodes ("SITE/ID") that can write to a directory of the host, or to part of
+// it. It reads the mount tables of all processes on this host.
 func Writers(dir string) ([]string, error) {
 	origins, err := rootfs.OriginsOf(dir)
 	if err != nil {
@@ -36,7 +36,7 @@ func Writers(dir string) ([]string, error) {
 		seen[node+space] = true
 		mounts, err := rootfs.MountsOf(p.Name())
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		writes := func(m rootfs.Mounted) bool { return !m.ReadOnly && origins[0].Holds(m.Origin) }
 		if slices.ContainsFunc(mounts, writes) {
@@ -47,7 +47,8 @@ func Writers(dir string) ([]string, error) {
 	return slices.Compact(nodes), nil
 }
 
-// nodeOf returns the node to which a process belongs, or of which it is the monitor, by its control group.
+// nodeOf returns the node to whose control group a process belongs, or whose monitor the process
+// is.
 func nodeOf(process string) string {
 	text, _ := os.ReadFile(filepath.Join("/proc", process, "cgroup"))
 	for line := range strings.Lines(string(text)) {

@@ -13,9 +13,9 @@ import (
 // running reports whether a node's links and volumes are in use.
 func (n *node) running() bool { return n.state == observe.Running || n.state == observe.Frozen }
 
-// alone reports what keeps a node from running as specified beside the other nodes of an engine,
-// which must be locked: another instance of it that is live on the same networks, or that may have
-// an exclusive volume that it wants.
+// alone returns an error if another node keeps n from running as specified. That is another
+// instance of n that is live on the same networks, or that may have an exclusive volume that
+// n wants. The engine must be locked.
 func alone(nodes map[engine.Ref]*node, n *spec.Node) error {
 	for ref, other := range nodes {
 		if ref == engine.RefOf(n) || ref.Site != n.Site || ref.Name != n.Name || !other.running() {
@@ -35,7 +35,8 @@ func alone(nodes map[engine.Ref]*node, n *spec.Node) error {
 	return nil
 }
 
-// exclusive reports whether what is mounted is not for two: the volume of a node itself, no copy.
+// exclusive reports whether only one node may have the volume of a mount. Copies and shared volumes
+// are not exclusive.
 func exclusive(m spec.Mount) bool { return m.Exclusive && !m.Shared && m.Copy == "" }
 
 // live reports whether any link of a node is on the site's own networks.
@@ -45,7 +46,7 @@ func live(n *spec.Node) bool {
 	})
 }
 
-// wholly reports whether all links of a node are.
+// wholly reports whether all links of a node are on the site's own networks.
 func wholly(n *spec.Node) bool {
 	return !slices.ContainsFunc(n.NICs, func(nic spec.NIC) bool {
 		return nic.Bridge != site.BridgeName(n.Site, nic.Network)

@@ -8,7 +8,8 @@ import (
 	"orrery/internal/host"
 )
 
-// keep prints a tar archive of those files that are there, as the worker asks for before it overwrites them.
+// keep prints a tar archive of the files that exist, as the worker requests before it overwrites
+// them.
 func (s shell) keep(files []string) (int, error) {
 	e := s.place.engine
 	e.mu.Lock()
@@ -42,7 +43,7 @@ func (s shell) keep(files []string) (int, error) {
 	return 0, to.Close()
 }
 
-// unpack puts the files of an archive back.
+// unpack restores the files of an archive.
 func (s shell) unpack() (int, error) {
 	from := tar.NewReader(s.command.Stdin)
 	for {
@@ -67,7 +68,7 @@ func (s shell) unpack() (int, error) {
 	}
 }
 
-// change does something to files of the node.
+// change calls do for each of the node's files.
 func (s shell) change(do func(files tree, name string), paths ...string) error {
 	e := s.place.engine
 	e.mu.Lock()

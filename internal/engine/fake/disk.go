@@ -13,14 +13,14 @@ import (
 	volumes "orrery/internal/volume"
 )
 
-// A Disk is a fake engine whose nodes, as those of a real one, have a directory of the host each:
-// their records, and what they write, on volumes too, are where snapshots, backups and the
-// operations of a site look for them. So anybody can try these, with the failures that a test
-// orders.
+// A Disk is a fake engine whose nodes have directories on the host, as those of a real engine do.
+// Their records and files, including those on volumes, are where snapshots, backups and the
+// operations of a site expect them. So tests can try these operations, with failures that they
+// inject.
 type Disk struct {
 	*Engine
 	dirs   *nodedir.Nodes
-	owners map[string]string // of files, which whoever runs a test may not give away
+	owners map[string]string // by path, because the user who runs a test may not be able to change owners
 }
 
 var (
@@ -30,10 +30,10 @@ var (
 	_ engine.Sweeper   = (*Disk)(nil)
 )
 
-// OnDisk makes an engine without nodes.
+// OnDisk returns an engine without nodes.
 func OnDisk(dirs host.Dirs) *Disk { return New().OnDisk(dirs) }
 
-// OnDisk lets the nodes of an engine that has none yet have directories.
+// OnDisk gives nodes of an engine directories. The engine must not have any nodes yet.
 func (e *Engine) OnDisk(dirs host.Dirs) *Disk {
 	d := &Disk{Engine: e, owners: map[string]string{}}
 	d.dirs = &nodedir.Nodes{Dirs: dirs, Engine: "fake", Running: d.runs}
@@ -48,7 +48,7 @@ func (d *Disk) runs(ref engine.Ref) bool {
 	return ok && n.running()
 }
 
-// place returns the directory in which a node keeps a path, and the path in there.
+// place returns the directory in which a node's file is stored, and the path in it.
 func (d *Disk) place(n *spec.Node, path string) (dir, name string) {
 	for _, m := range n.Mounts {
 		if inside, ok := strings.CutPrefix(path, m.Path+"/"); ok && m.Copy != spec.NoCopy {
@@ -58,7 +58,7 @@ func (d *Disk) place(n *spec.Node, path string) (dir, name string) {
 	return d.dirs.Private(engine.RefOf(n)), path
 }
 
-// Create makes a node.
+// Create makes a stopped node.
 func (d *Disk) Create(ctx context.Context, n *spec.Node) error {
 	if err := d.Engine.Create(ctx, n); err != nil {
 		return err
@@ -66,12 +66,12 @@ func (d *Disk) Create(ctx context.Context, n *spec.Node) error {
 	return d.dirs.Create(ctx, n)
 }
 
-// Change makes a node as specified in all but its layers.
+// Change updates everything but the layers of a node to the spec.
 func (d *Disk) Change(ctx context.Context, n *spec.Node) error {
 	return d.then(d.Engine.Change(ctx, n), engine.RefOf(n))
 }
 
-// Remount lets a running node see other volumes.
+// Remount changes which volumes a running node sees.
 func (d *Disk) Remount(ctx context.Context, n *spec.Node) error {
 	return d.then(d.Engine.Remount(ctx, n), engine.RefOf(n))
 }
@@ -113,16 +113,16 @@ func (d *Disk) Destroy(ctx context.Context, ref engine.Ref) error {
 	return d.dirs.Remove(ref)
 }
 
-// Private returns what a node has written outside volumes.
+// Private returns the directory of what a node has written outside volumes.
 func (d *Disk) Private(ref engine.Ref) string { return d.dirs.Private(ref) }
 
-// Fill puts another private layer in its place.
+// Fill replaces a node's private layer.
 func (d *Disk) Fill(ref engine.Ref, layer string) error { return d.dirs.Fill(ref, layer) }
 
 // Sweep removes what killed runs left beside the nodes.
 func (d *Disk) Sweep(_ context.Context, site string) error { return d.dirs.Sweep(site) }
 
-// then brings the record of a node up to date with what has become of it, whether that has failed or not.
+// then updates the record of a node after an operation, even if that has failed.
 func (d *Disk) then(err error, ref engine.Ref) error {
 	d.mu.Lock()
 	n, ok := d.nodes[ref]
@@ -141,7 +141,7 @@ func (d *Disk) then(err error, ref engine.Ref) error {
 	return err
 }
 
-// put writes a file of a node where it belongs.
+// put writes a file of a node.
 func (d *Disk) put(n *spec.Node, f host.File) error {
 	dir, name := d.place(n, f.Path)
 	root, err := trees.Open(dir)
@@ -153,7 +153,7 @@ func (d *Disk) put(n *spec.Node, f host.File) error {
 	return root.Put(trees.File{Path: name, Content: f.Content, Link: f.Link, Uid: -1, Gid: -1, Mode: f.Mode}, -1, -1)
 }
 
-// get reads it.
+// get reads a file of a node.
 func (d *Disk) get(n *spec.Node, file string) (f host.File, ok bool) {
 	dir, name := d.place(n, file)
 	root, err := trees.Open(dir)

@@ -1,6 +1,5 @@
-// Package fake is an engine in memory: nothing runs, but it keeps the whole contract of package
-// engine. Failures, interruptions and delays can be ordered, so that tests see what a plan makes of
-// them.
+// Package fake is an engine in memory. Nothing runs, but it implements the whole contract of
+// package engine. Tests can inject failures, interruptions and delays to see how plans handle them.
 package fake
 
 import (
@@ -21,23 +20,23 @@ import (
 )
 
 // Engine is an in-memory engine.Engine, engine.Keeper, engine.Remounter and engine.Freezer. It is
-// strict: it refuses what would let two instances of a node be live at once, or have one exclusive
-// volume.
+// strict: it refuses operations after which two instances of a node would be live, or would share
+// an exclusive volume.
 type Engine struct {
 	*Faults
-	// Can is what the engine can do; what it cannot it refuses. New gives it all there is.
+	// Can is what the engine can do. It refuses everything else. New sets all abilities.
 	Can observe.Capabilities
-	// Command, if set, runs the commands that the node itself does not know (see shell.go); all
-	// succeed without it.
+	// Command, if set, runs the commands that the fake node does not implement (see shell.go). If
+	// it is not set, those commands succeed.
 	Command func(ctx context.Context, ref engine.Ref, c host.Command) error
 
-	// Answers, if set, is asked when nobody listens at the port of a node.
+	// Answers, if set, serves connections to ports on which nothing listens.
 	Answers serve
 
-	// stands says why a node cannot be made or started where it is.
+	// stands returns an error if a node cannot be made or started on this host.
 	stands func(method string, n *spec.Node) error
 
-	disk    *Disk // has the files of nodes; nil: they are in memory
+	disk    *Disk // stores the files of nodes, or nil if they are in memory
 	mu      sync.Mutex
 	nodes   map[engine.Ref]*node
 	volumes volumeTrees
@@ -50,24 +49,24 @@ var (
 	_ engine.Freezer   = (*Engine)(nil)
 )
 
-// New makes an engine without nodes.
+// New returns an engine without nodes.
 func New() *Engine {
 	all := observe.Capabilities{Containers: true, LiveLimits: true, MoveNIC: true, Remount: true, Keep: true}
 	return &Engine{Can: all, Faults: &Faults{}, nodes: map[engine.Ref]*node{}, volumes: volumeTrees{},
 		stands: func(string, *spec.Node) error { return nil }}
 }
 
-// node is a node in memory; the engine's lock guards it.
+// node is a node in memory, guarded by the engine's lock.
 type node struct {
 	spec      spec.Node // Config is as applied, not as specified
 	state     observe.State
 	mark      engine.Mark
-	drift     []observe.Drift // as a look into the node would find it
+	drift     []observe.Drift // as observed in the node
 	files     tree            // the private layer
 	former    *node
 	listeners map[string]serve
 	commands  []host.Command
-	stop      context.CancelFunc // ends what runs in the node
+	stop      context.CancelFunc // ends commands that run in the node
 	life      context.Context
 }
 
@@ -75,17 +74,18 @@ func newNode(n *spec.Node) *node {
 	return &node{spec: copyOf(n), state: observe.Broken, files: tree{}}
 }
 
-// copyOf keeps what the engine knows apart from what callers hold. What is to be applied has not been applied.
+// copyOf copies a spec, so that the engine and its callers share no slices. It clears Config,
+// because nothing has been applied.
 func copyOf(n *spec.Node) spec.Node {
 	c := *n
 	c.NICs, c.Mounts, c.Config = slices.Clone(n.NICs), slices.Clone(n.Mounts), spec.Config{}
 	return c
 }
 
-// Capabilities says what the engine can do beyond the methods of engine.Engine.
+// Capabilities returns what the engine can do beyond the methods of engine.Engine.
 func (e *Engine) Capabilities() observe.Capabilities { return e.Can }
 
-// List returns the nodes of a site by name, and instances of one node by their ids: twice the same.
+// List returns the nodes of a site, sorted by name, and by id for instances of one node.
 func (e *Engine) List(ctx context.Context, site string) ([]observe.Node, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (e *Engine) List(ctx context.Context, site string) ([]observe.Node, error) 
 	return all, nil
 }
 
-// Mended ends drift of a node.
+// Mended removes drift from a node.
 func (e *Engine) Mended(ref engine.Ref, all ...observe.Drift) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,7 +116,7 @@ func (e *Engine) Mended(ref engine.Ref, all ...observe.Drift) {
 	}
 }
 
-// Drift lets something of a running node drift, as List tells from then on.
+// Drift adds drift to a node, which List then reports.
 func (e *Engine) Drift(ref engine.Ref, all ...observe.Drift) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,7 +125,7 @@ func (e *Engine) Drift(ref engine.Ref, all ...observe.Drift) {
 	}
 }
 
-// Create makes a node, stopped.
+// Create makes a stopped node.
 func (e *Engine) Create(ctx context.Context, n *spec.Node) error {
 	if err := e.stands("Create", n); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (e *Engine) Create(ctx context.Context, n *spec.Node) error {
 	return nil
 }
 
-// Change makes a node as specified in all but its layers and what was applied to it.
+// Change updates everything but the layers and the applied configuration of a node to n.
 func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	what := e.begin(ctx, "Change", n.Name)
 	if what.err != nil {
@@ -186,8 +186,8 @@ func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	return nil
 }
 
-// sameShape reports whether a running node can become as specified: links and limits if the engine
-// can change these.
+// sameShape reports whether a running node can be changed as specified. Links and limits can differ
+// only if the engine can change them.
 func sameShape(can observe.Capabilities, old, next *spec.Node) bool {
 	if !can.MoveNIC && !slices.Equal(old.NICs, next.NICs) || !can.LiveLimits &&
 		spec.Digest(old.Limits) != spec.Digest(next.Limits) {
@@ -223,9 +223,10 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	})
 }
 
-// Stop shuts a node down, by force if the time for it is over: before it begins, or during a Delay.
+// Stop shuts a node down. It does so by force if the deadline has passed before it begins, or
+// passes during a Delay.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // faults strike it, and no Delay holds it up
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // faults apply to it, but no Delay does
 		moment, cancel := context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond)
 		defer cancel()
 		ctx = moment
@@ -248,7 +249,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	return halt(n)
 }
 
-// Freeze lets a running node stand still.
+// Freeze freezes a running node.
 func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	return e.turn(ctx, "Freeze", ref, func(n *node) error {
 		if !n.running() {
@@ -259,7 +260,7 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	})
 }
 
-// Thaw lets a frozen node go on.
+// Thaw lets a frozen node continue.
 func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	return e.turn(ctx, "Thaw", ref, func(n *node) error {
 		if n.running() {
@@ -269,7 +270,8 @@ func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	})
 }
 
-// turn brings a whole node into another state; interrupted half way, it leaves the node in the former one.
+// turn changes the state of a complete node. If it is interrupted half way, the node keeps its
+// former state.
 func (e *Engine) turn(ctx context.Context, method string, ref engine.Ref, do func(*node) error) error {
 	what := e.begin(ctx, method, ref.Name)
 	if what.err != nil {
@@ -290,7 +292,7 @@ func (e *Engine) turn(ctx context.Context, method string, ref engine.Ref, do fun
 	return do(n)
 }
 
-// Destroy removes a node, whatever its state.
+// Destroy removes a node in any state.
 func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	what := e.begin(ctx, "Destroy", ref.Name)
 	if what.err != nil {
@@ -311,10 +313,10 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	return nil
 }
 
-// Mark records how far a node has been configured and proven.
+// Mark records how far a node has been configured, and which health checks it has passed.
 func (e *Engine) Mark(ctx context.Context, ref engine.Ref, m engine.Mark) error {
 	return e.turn(ctx, "Mark", ref, func(n *node) error {
-		// else it may be active, or not, and nobody knows
+		// If the previous mark was not settled, the node may be active or not.
 		settled := m.Active && m.Configured && (!n.mark.Active || !n.mark.Configured)
 		if settled && n.running() && !wholly(&n.spec) {
 			return problem.New(problem.Surprise, "node %s (id %d) is activated, and not all of its links are live", ref.Name,

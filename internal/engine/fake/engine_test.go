@@ -22,10 +22,10 @@ import (
 
 func TestEngine(t *testing.T) { conforms(t, fake.New().Can) }
 
-// TestModestEngine: so does one that can do no more than it must.
+// TestModestEngine: an engine without optional abilities also conforms.
 func TestModestEngine(t *testing.T) { conforms(t, observe.Capabilities{}) }
 
-// TestDisk: nor do nodes that have directories behave in any other way.
+// TestDisk: nodes with directories also conform.
 func TestDisk(t *testing.T) {
 	need.SameIDs(t)
 	enginetest.Run(t, func(t *testing.T) enginetest.Fixture {
@@ -33,7 +33,7 @@ func TestDisk(t *testing.T) {
 		d := fake.OnDisk(dirs)
 		f := fixture(d.Engine)
 		f.Engine = provided{d, dirs}
-		f.Break = nil // what is made on disk is there whole or not at all
+		f.Break = nil // what is made on disk is complete or missing
 		return f
 	})
 }

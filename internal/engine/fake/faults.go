@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// What ordered failures give unless told otherwise.
+// The errors of injected failures, unless the test sets another.
 var (
 	ErrOrdered = errors.New("this failure was ordered")
 	ErrCrashed = errors.New("interrupted half way, as ordered")
 	ErrKilled  = errors.New("killed, as ordered: nothing works until Revive")
 )
 
-// Faults are the failures and delays that a test orders of a fake engine or host, and the record of
-// what was asked of it. Methods are those of engine.Engine and engine.Keeper ("Create") and the
-// kinds of steps that concern no node ("network"); subjects are nodes, networks, layers. "" stands
-// for any of them.
+// Faults are the failures and delays that a test injects into a fake engine or host, and the record
+// of all calls. Methods are those of engine.Engine and engine.Keeper (such as "Create"), and the
+// kinds of steps that concern no node (such as "network"). Subjects are nodes, networks and layers.
+// "" stands for any method or subject.
 type Faults struct {
 	mu     sync.Mutex
 	orders []*order
 	calls  []string
-	killIn int // operations until the kill; 0: none ordered
+	killIn int // operations until the kill, or 0 if none is planned
 	dead   bool
-	death  chan struct{} // closed when it is
+	death  chan struct{} // closed when dead is set
 }
 
 type order struct {
@@ -35,8 +35,8 @@ type order struct {
 	delay           time.Duration
 }
 
-// Fail lets a method fail for a subject before it has done anything, so many times. A nil err
-// stands for ErrOrdered.
+// Fail makes a method fail for a subject the given number of times, before it has done anything. If
+// err is nil, it is ErrOrdered.
 func (f *Faults) Fail(method, subject string, times int, err error) {
 	if err == nil {
 		err = ErrOrdered
@@ -44,18 +44,18 @@ func (f *Faults) Fail(method, subject string, times int, err error) {
 	f.put(&order{method: method, subject: subject, times: times, err: err})
 }
 
-// Crash lets a method fail for a subject half way, so many times.
+// Crash makes a method fail for a subject half way, the given number of times.
 func (f *Faults) Crash(method, subject string, times int) {
 	f.put(&order{method: method, subject: subject, times: times, err: ErrCrashed, half: true})
 }
 
-// Delay lets a method take so long for a subject, always.
+// Delay makes a method take longer for a subject, every time.
 func (f *Faults) Delay(method, subject string, d time.Duration) {
 	f.put(&order{method: method, subject: subject, times: -1, delay: d})
 }
 
-// KillAt interrupts the n-th operation from now (the first is 1) half way and lets everything
-// afterwards fail, as SIGKILL would.
+// KillAt interrupts the n-th operation from now (the first is 1) half way and makes everything
+// after it fail, as SIGKILL would.
 func (f *Faults) KillAt(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,8 +67,8 @@ func (f *Faults) die() {
 	close(f.death)
 }
 
-// Dying returns a context that ends when a kill that is ordered strikes, as all does then that a
-// process is waiting for.
+// Dying returns a context that ends when the kill set by KillAt strikes, as a killed process would
+// stop waiting.
 func (f *Faults) Dying(ctx context.Context) (context.Context, context.CancelFunc) {
 	f.mu.Lock()
 	death := f.death
@@ -76,7 +76,7 @@ func (f *Faults) Dying(ctx context.Context) (context.Context, context.CancelFunc
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
-		case <-death: // nil: it never comes
+		case <-death: // blocks for ever if death is nil
 			cancel(ErrKilled)
 		case <-ctx.Done():
 		}
@@ -84,14 +84,14 @@ func (f *Faults) Dying(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() { cancel(nil) }
 }
 
-// Revive ends what KillAt and Fail and Crash and Delay ordered.
+// Revive removes everything set by KillAt, Fail, Crash and Delay.
 func (f *Faults) Revive() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.orders, f.killIn, f.dead, f.death = nil, 0, false, nil
 }
 
-// Calls returns what was asked, in order: "Create receptor1", "network cam".
+// Calls returns the calls so far, in order, such as "Create receptor1" or "network cam".
 func (f *Faults) Calls() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,15 +104,15 @@ func (f *Faults) put(o *order) {
 	f.orders = append(f.orders, o)
 }
 
-// A fate is what befalls one operation.
+// A fate is the injected result of one operation.
 type fate struct {
-	err   error // the operation fails with this at once,
-	after error // or with this, when half of it is done
+	err   error // the operation fails at once with this error,
+	after error // or half way with this one
 	delay time.Duration
 }
 
-// Befall tells what befalls an operation of somebody else's: before it, or when it has been done
-// and nobody has been told.
+// Befall returns the injected errors of an operation outside this package: before it, or after it
+// is done but before its caller knows.
 func (f *Faults) Befall(ctx context.Context, method, subject string) (before, after error) {
 	what := f.begin(ctx, method, subject)
 	if what.err != nil {
@@ -121,7 +121,7 @@ func (f *Faults) Befall(ctx context.Context, method, subject string) (before, af
 	return nil, what.halfway(ctx)
 }
 
-// begin records an operation and tells what befalls it.
+// begin records an operation and returns its injected result.
 func (f *Faults) begin(ctx context.Context, method, subject string) fate {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,7 +158,7 @@ func (f *Faults) begin(ctx context.Context, method, subject string) fate {
 	return what
 }
 
-// halfway waits out the delay and tells whether the operation ends here.
+// halfway waits for the delay and returns an error if the operation ends here.
 func (w fate) halfway(ctx context.Context) error {
 	if w.delay > 0 {
 		select {

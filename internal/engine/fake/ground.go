@@ -25,7 +25,8 @@ import (
 	volumes "orrery/internal/volume"
 )
 
-// Layers are those in the store of a host in memory: names without trees. Dir takes the logs of their building.
+// Layers are the layers in the store of a host in memory. They are names without trees. Dir stores
+// the logs of their builds.
 type Layers struct {
 	h   *Host
 	Dir string
@@ -34,14 +35,14 @@ type Layers struct {
 // Layers returns the layers in the store of the host.
 func (h *Host) Layers(dir string) Layers { return Layers{h, dir} }
 
-// Layers returns the digests of those that are there.
+// Layers returns the digests of the layers in the store.
 func (l Layers) Layers() (map[string]bool, error) {
 	l.h.lock.Lock()
 	defer l.h.lock.Unlock()
 	return maps.Clone(l.h.layers), nil
 }
 
-// Add has layers that were not built.
+// Add adds layers that were not built.
 func (l Layers) Add(layers map[string]bool) {
 	l.h.lock.Lock()
 	defer l.h.lock.Unlock()
@@ -62,7 +63,7 @@ func (l Layers) BuildBase(ctx context.Context, layer *spec.Layer, _ site.Mirror,
 	return l.build(ctx, layer)
 }
 
-// BuildLayer builds a role layer, on those below it. Nothing is filled in.
+// BuildLayer builds a role layer on the layers below it. It is empty.
 func (l Layers) BuildLayer(ctx context.Context, layer *spec.Layer, _ site.Mirror,
 	_ func(context.Context, host.Runner) error, _ func(string)) error {
 	return l.build(ctx, layer)
@@ -81,13 +82,13 @@ func (l Layers) build(ctx context.Context, layer *spec.Layer) error {
 			return fmt.Errorf("layer %s: layer %s below it is not there", layer.Title, digest)
 		}
 	}
-	if halfway == nil { // a layer is there whole or not at all
+	if halfway == nil { // a layer is complete or missing
 		l.h.layers[layer.Digest] = true
 	}
 	return halfway
 }
 
-// Receive notes that a file has come.
+// Receive receives a file and records that.
 func (l Layers) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
 	dir, err := os.MkdirTemp("", "orrery-fake-")
 	if err != nil {
@@ -110,21 +111,21 @@ func (l Layers) Receive(ctx context.Context, digest string, rw io.ReadWriter) er
 	return nil
 }
 
-// OpenLog opens the log of a layer's building.
+// OpenLog opens the log of a layer's build.
 func (l Layers) OpenLog(digest string) (*host.Log, error) {
 	return host.OpenLog(filepath.Join(l.Dir, digest+".log"), 0o600)
 }
 
-// Record returns what is known of a layer: nothing.
+// Record returns fs.ErrNotExist, because nothing is recorded of a layer.
 func (Layers) Record(string) (*image.Record, error) { return nil, fs.ErrNotExist }
 
-// Tree is where a layer's tree would be.
+// Tree returns the path where a layer's tree would be.
 func (l Layers) Tree(digest string) string { return filepath.Join(l.Dir, digest) }
 
-// Took tells how long building took: nobody knows.
+// Took returns 0, because the duration of a build is unknown.
 func (Layers) Took(string) time.Duration { return 0 }
 
-// Word says what is in a layer: nothing.
+// Word returns the same content digest for all layers in the store, or fs.ErrNotExist.
 func (l Layers) Word(digest string) (image.Word, error) {
 	if all, _ := l.Layers(); !all[digest] {
 		return image.Word{}, fs.ErrNotExist
@@ -132,7 +133,7 @@ func (l Layers) Word(digest string) (image.Word, error) {
 	return image.Word{Content: "c0de"}, nil
 }
 
-// Give says whether it has the layer.
+// Give sends whether the store has the layer.
 func (l Layers) Give(_ context.Context, digest string, c io.ReadWriter) error {
 	answer := "no"
 	if _, err := l.Word(digest); err == nil {
@@ -142,7 +143,7 @@ func (l Layers) Give(_ context.Context, digest string, c io.ReadWriter) error {
 	return err
 }
 
-// Take has the layer when one of the hosts says that it has it.
+// Take adds the layer to the store if one of the other hosts answers that it has the layer.
 func (l Layers) Take(ctx context.Context, layer *spec.Layer, _ string, from []chunks.Source, _,
 	doubt func(string)) error {
 	what := l.h.begin(ctx, "fetch", layer.Title)
@@ -174,7 +175,7 @@ func (l Layers) Take(ctx context.Context, layer *spec.Layer, _ string, from []ch
 // Sweep does nothing.
 func (Layers) Sweep() error { return nil }
 
-// Packages are those that layers in memory have: none.
+// Packages are the packages of layers in memory, of which there are none.
 type Packages struct{}
 
 // Install does nothing.
@@ -185,7 +186,7 @@ func (Packages) Install(context.Context, host.Runner, *distro.Distribution, []st
 // FillKernel does nothing.
 func (Packages) FillKernel(context.Context, host.Runner, *spec.Layer, io.Writer) error { return nil }
 
-// Volumes are those of the nodes of a host in memory.
+// Volumes are the volumes of the nodes of a host in memory.
 type Volumes struct{ h *Host }
 
 // Volumes returns the volumes of the host's nodes.
@@ -208,7 +209,7 @@ func (v Volumes) List(key string) ([]observe.Volume, error) {
 // Provide does nothing: the engine makes the volumes of nodes.
 func (Volumes) Provide(*spec.Node, spec.Mount, volumes.Account) error { return nil }
 
-// ProvideCopy does nothing either.
+// ProvideCopy does nothing, because the engine makes the copies of volumes.
 func (Volumes) ProvideCopy(context.Context, *spec.Node, spec.Mount, volumes.Account, volumes.Still) (volumes.Made,
 	error) {
 	return volumes.Made{}, nil
@@ -229,7 +230,7 @@ func (v Volumes) Erase(path string) error {
 	return nil
 }
 
-// Drop removes the copy of a volume that a node has, or had.
+// Drop removes a node's copy of a volume.
 func (v Volumes) Drop(n *spec.Node, m spec.Mount) error {
 	v.h.mu.Lock()
 	defer v.h.mu.Unlock()
@@ -239,7 +240,8 @@ func (v Volumes) Drop(n *spec.Node, m spec.Mount) error {
 	return nil
 }
 
-// DropCopies removes the copies of volumes that were made for a release, of which no node may be left.
+// DropCopies removes the copies of volumes that were made for a release. It returns an error if a
+// node of the release exists.
 func (v Volumes) DropCopies(key string, release int) error {
 	v.h.mu.Lock()
 	defer v.h.mu.Unlock()
@@ -258,13 +260,13 @@ func (Volumes) Sweep(string) error { return nil }
 // Release does nothing.
 func (Volumes) Release() error { return nil }
 
-// Kernel has the settings of a host in memory.
+// Kernel has the kernel settings of a host in memory.
 type Kernel struct{ h *Host }
 
 // Kernel returns the kernel settings of the host.
 func (h *Host) Kernel() Kernel { return Kernel{h} }
 
-// Settings returns all of them.
+// Settings returns all settings.
 func (k Kernel) Settings([]string) map[string]string {
 	k.h.lock.Lock()
 	defer k.h.lock.Unlock()
@@ -281,7 +283,7 @@ func (k Kernel) Prepare(ctx context.Context, settings map[string]string) error {
 	})
 }
 
-// Restore puts back what they were.
+// Restore restores the settings from before Prepare.
 func (k Kernel) Restore(ctx context.Context) error {
 	return k.change(ctx, "restore", func() {
 		if k.h.former != nil {
@@ -304,13 +306,13 @@ func (k Kernel) change(ctx context.Context, method string, do func()) error {
 	return nil
 }
 
-// Records are those of the nodes of a host in memory.
+// Records are the records of the nodes of a host in memory.
 type Records struct{ h *Host }
 
 // Records returns the records of the host's nodes.
 func (h *Host) Records() Records { return Records{h} }
 
-// Read returns the record of a node that is whole.
+// Read returns the record of a node that is not Broken.
 func (r Records) Read(key string, id int) (*nodedir.Record, error) {
 	all, err := r.All(key)
 	if err != nil {

@@ -13,36 +13,36 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Host is a machine in memory, as one site sees it: the nodes of a fake engine, and what they stand
-// on. It is strict: what is done before what it needs on a real host fails. It does no steps: those
-// the real worker does, on this instead of a machine (package apply/local/memory).
+// Host is a machine in memory, as one site sees it: the nodes of a fake engine, and what they need.
+// It is strict: an operation fails if what it would need on a real host is missing. It runs no
+// steps. The real worker does that on a Host instead of a machine (package apply/local/memory).
 type Host struct {
 	*Engine
 	Site   string
 	Name   string
 	Cpus   int
 	Memory int64
-	// Interfaces are those of the machine itself, which nodes and networks may take; nil: whatever
-	// they ask for is there.
+	// Interfaces are the machine's own interfaces, which nodes and networks may take. If it is nil,
+	// all interfaces exist.
 	Interfaces []string
-	// Addresses are those by which other hosts may reach it.
+	// Addresses are the addresses by which other hosts may reach the host.
 	Addresses []observe.Address
-	// Around is what it has besides the site.
+	// Around is what the host has outside the site.
 	Around   observe.Around
-	Encrypts error // why its kernel cannot
-	// Named says whether nodes of the host have been told of one another.
+	Encrypts error // why its kernel cannot encrypt, or nil if it can
+	// Named reports whether the nodes' names have been written to all nodes.
 	Named func() bool
 
 	lock     sync.Mutex
 	networks map[string]spec.Network // by bridge
 	layers   map[string]bool
-	files    map[string]bool // that have come, by digest
+	files    map[string]bool // received files, by digest
 	settings map[string]string
 	former   map[string]string // settings before they were first changed
-	moved    int               // times that the moving of links was interrupted
+	moved    int               // how often moving links was interrupted
 }
 
-// NewHost makes a host on which nothing was done.
+// NewHost returns a host on which nothing has been done.
 func NewHost(key, name string, cpus int, memory int64) *Host {
 	settings := map[string]string{}
 	for key := range kernel.Settings {
@@ -56,7 +56,7 @@ func NewHost(key, name string, cpus int, memory int64) *Host {
 	return h
 }
 
-// Observe returns what is there, but for what is in files.
+// Observe returns the state of the host, without what is in files.
 func (h *Host) Observe() observe.Host {
 	nodes, err := h.List(context.Background(), h.Site)
 	if err != nil {
@@ -73,7 +73,8 @@ func (h *Host) Observe() observe.Host {
 	}
 }
 
-// Present lets things be there without a plan: nodes running, configured and proven, and what they stand on.
+// Present adds things without a plan: running, configured and proven nodes, and the networks and
+// layers that they need.
 func (h *Host) Present(networks []spec.Network, layers map[string]bool, nodes ...*spec.Node) {
 	h.lock.Lock()
 	for _, n := range networks {
@@ -94,8 +95,8 @@ func (h *Host) Present(networks []spec.Network, layers map[string]bool, nodes ..
 	}
 }
 
-// holder reports whether a node, when it is live, has volumes that are not for two, or does
-// something that only live nodes do.
+// holder reports whether a node, if it is live, has exclusive volumes or does something that only
+// live nodes do.
 func holder(n *spec.Node) bool {
 	return !n.Staged && (n.Exclusive() || len(n.Config.Active) > 0)
 }
@@ -104,7 +105,7 @@ func byName(a, b observe.Network) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Site, b.Site))
 }
 
-// Copies returns the releases of which there are copies of volumes.
+// Copies returns the releases for which copies of volumes exist.
 func (h *Host) Copies() []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

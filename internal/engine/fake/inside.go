@@ -16,7 +16,7 @@ import (
 // serve answers a connection to a port of a node.
 type serve func(net.Conn)
 
-// inside is a node as a host.Runner.
+// inside is the host.Runner of a node.
 type inside struct {
 	engine *Engine
 	ref    engine.Ref
@@ -51,7 +51,7 @@ func (i inside) running() (*node, error) {
 	return n, nil
 }
 
-// Run runs a command to its end, or to that of the node.
+// Run runs a command until it ends or the node stops.
 func (i inside) Run(ctx context.Context, c host.Command) error {
 	tail := &host.Tail{}
 	stdout, stderr := io.Writer(tail), io.Writer(tail)
@@ -92,7 +92,7 @@ func (i inside) run(ctx context.Context, c host.Command, stdout, stderr io.Write
 	return sh.run(c.Args)
 }
 
-// Put keeps files, each whole or not at all.
+// Put stores files, each whole or not at all.
 func (i inside) Put(ctx context.Context, files ...host.File) error {
 	what := i.engine.begin(ctx, "Put", i.ref.Name)
 	if what.err != nil {
@@ -116,7 +116,7 @@ func (i inside) Put(ctx context.Context, files ...host.File) error {
 	return nil
 }
 
-// Dial connects to what Listen lets answer.
+// Dial connects to a port on which Listen has set an answer.
 func (i inside) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	what := i.engine.begin(ctx, "Dial", i.ref.Name)
 	if what.err != nil {
@@ -147,7 +147,7 @@ func (i inside) Dial(ctx context.Context, network, address string) (net.Conn, er
 	return near, nil
 }
 
-// Listen lets a port of a running node answer until it stops.
+// Listen makes a port of a running node answer until the node stops.
 func (e *Engine) Listen(ref engine.Ref, port string, answer func(net.Conn)) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

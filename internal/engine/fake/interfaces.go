@@ -8,9 +8,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// What is here is about interfaces of the host that nodes and networks take. The host must be locked.
+// This file is about host interfaces that nodes and networks take. Its methods need the host's
+// lock.
 
-// there reports whether the host has an interface, be it the end of a veth pair, that no network is on.
+// there returns an error if the host has no such interface or a network is on it. Ends of veth
+// pairs count as interfaces.
 func (h *Host) there(name string) error {
 	known := h.Interfaces == nil || slices.Contains(h.Interfaces, name)
 	for _, n := range h.networks {
@@ -25,8 +27,8 @@ func (h *Host) there(name string) error {
 	return nil
 }
 
-// interfaces reports why a network cannot be made: its interface is not there or has been taken, or
-// nodes are on what it is now.
+// interfaces returns an error if a network cannot be made: its interface is missing or taken, or
+// nodes run on the network in its current form.
 func (h *Host) interfaces(made spec.Network) error {
 	old, found := h.networks[made.Bridge]
 	changes := found && (old.Kind != made.Kind || old.Parent != made.Parent || old.Ends != made.Ends)
@@ -61,7 +63,7 @@ func (h *Host) interfaces(made spec.Network) error {
 	return h.thereBut(made)
 }
 
-// thereBut reports whether the host has the interface of a network, whoever is on it.
+// thereBut returns an error if the host lacks the interface of a network, even if it is taken.
 func (h *Host) thereBut(made spec.Network) error {
 	if h.Interfaces == nil || slices.Contains(h.Interfaces, made.Parent) {
 		return nil
@@ -74,7 +76,7 @@ func (h *Host) thereBut(made spec.Network) error {
 	return fmt.Errorf("network %s: the host has no interface %s", made.Name, made.Parent)
 }
 
-// passedThrough reports whether nodes that run have both ends of a veth pair.
+// passedThrough reports whether running nodes have both ends of a veth pair.
 func (h *Host) passedThrough(veth spec.Network, nodes []observe.Node) bool {
 	taken := map[string]bool{}
 	for i := range nodes {

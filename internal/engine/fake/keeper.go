@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Replace makes a stopped node anew with other layers and keeps the former one aside. One that was
-// kept before is dropped, so that Restore gives what was there before the last Replace.
+// Replace makes a stopped node anew with other layers and keeps the former node. It drops a node
+// that was kept before, so that Restore returns to the state before the last Replace.
 func (e *Engine) Replace(ctx context.Context, n *spec.Node) error {
 	if err := e.stands("Replace", n); err != nil {
 		return err

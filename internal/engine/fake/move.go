@@ -12,7 +12,7 @@ import (
 
 var _ engine.Receiver = (*Disk)(nil)
 
-// Capabilities tells that nodes with directories can move, too.
+// Capabilities adds that nodes with directories can move between hosts.
 func (d *Disk) Capabilities() observe.Capabilities {
 	can := d.Engine.Capabilities()
 	can.Move = true
@@ -42,10 +42,10 @@ func (d *Disk) Start(ctx context.Context, ref engine.Ref) error {
 	return d.Engine.Start(ctx, ref)
 }
 
-// OfHost returns what of a node's private layer is this host's affair.
+// OfHost returns the paths in a node's private layer that do not move with it.
 func (d *Disk) OfHost(n *spec.Node) []string { return d.dirs.OfHost(n) }
 
-// Receive makes a node of what has come of it from another host.
+// Receive makes a node from the private layer received from another host.
 func (d *Disk) Receive(ctx context.Context, n *spec.Node, layer string, m engine.Mark, resumes bool) error {
 	if err := d.Engine.Create(ctx, n); err != nil {
 		return err

@@ -13,13 +13,13 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Networks are those of a host in memory.
+// Networks are the networks of a host in memory.
 type Networks struct{ h *Host }
 
 // Networks returns the networks of the host.
 func (h *Host) Networks() Networks { return Networks{h} }
 
-// Observe returns the networks that are there.
+// Observe returns the existing networks.
 func (w Networks) Observe(string) ([]observe.Network, error) {
 	h := w.h
 	nodes, err := h.List(context.Background(), h.Site)
@@ -40,18 +40,18 @@ func (w Networks) Observe(string) ([]observe.Network, error) {
 	return all, nil
 }
 
-// Encrypts says whether the host can.
+// Encrypts returns an error if the host cannot encrypt networks.
 func (w Networks) Encrypts() error { return w.h.Encrypts }
 
-// Prime has nothing to encrypt.
+// Prime does nothing, because nothing is encrypted.
 func (w Networks) Prime(spec.Network, string) error { return nil }
 
-// Around returns what the host is said to have.
+// Around returns the host's Addresses and Around.
 func (w Networks) Around(string) ([]observe.Address, observe.Around, error) {
 	return w.h.Addresses, w.h.Around, nil
 }
 
-// Make makes a network, or makes it as specified.
+// Make creates a network, or changes it to the spec.
 func (w Networks) Make(ctx context.Context, made spec.Network, _ func() ([]network.Port, error)) error {
 	h := w.h
 	what := h.begin(ctx, "network", made.Name)
@@ -80,7 +80,7 @@ func (w Networks) Make(ctx context.Context, made spec.Network, _ func() ([]netwo
 		}
 	}
 	if halfway != nil {
-		made.Gateway, made.NAT = "", false // the bridge is there, its address and rules are not
+		made.Gateway, made.NAT = "", false // the bridge exists, but not its address and rules
 	}
 	h.networks[made.Bridge] = made
 	return halfway
@@ -120,9 +120,8 @@ func (w Networks) Remove(ctx context.Context, gone spec.Network) error {
 	return halfway
 }
 
-// MoveLinks moves the links of running nodes, all at once or none of them; that they are moved is
-// for the engine to take down. It never lets two nodes be live as one, or have an exclusive volume
-// together.
+// MoveLinks moves the links of running nodes, all or none. The engine records the move. MoveLinks
+// refuses a move after which two instances of a node would be live or share an exclusive volume.
 func (w Networks) MoveLinks(ctx context.Context, moves []network.Move, _ ...string) error {
 	h := w.h
 	what := h.begin(ctx, "move", "")
@@ -137,7 +136,7 @@ func (w Networks) MoveLinks(ctx context.Context, moves []network.Move, _ ...stri
 	before := map[*node][]spec.NIC{}
 	err := h.relink(moves, before)
 	if err == nil && halfway != nil {
-		if h.moved++; h.moved%2 == 0 { // the kernel had moved them
+		if h.moved++; h.moved%2 == 0 { // the links were moved before the interruption
 			return halfway
 		}
 		err = halfway
@@ -150,7 +149,7 @@ func (w Networks) MoveLinks(ctx context.Context, moves []network.Move, _ ...stri
 	return err
 }
 
-// relink moves links, and notes of the nodes that it changes what they were.
+// relink moves links, and stores the previous interfaces of each changed node in before.
 func (h *Host) relink(moves []network.Move, before map[*node][]spec.NIC) error {
 	for _, m := range moves {
 		n, i := h.linked(m.Link)
@@ -174,7 +173,8 @@ func (h *Host) relink(moves []network.Move, before map[*node][]spec.NIC) error {
 	return nil
 }
 
-// linked returns the running node that has a link of the host, and which of its interfaces it is.
+// linked returns the running node with the given host end of a link, and the index of its
+// interface.
 func (h *Host) linked(link string) (*node, int) {
 	for _, n := range h.nodes {
 		if i := slices.IndexFunc(n.spec.NICs, func(nic spec.NIC) bool { return nic.HostEnd == link }); i >= 0 && n.running() {
@@ -193,8 +193,8 @@ func (Networks) Unguard(context.Context, string, []network.Port) error { return 
 // Sweep does nothing.
 func (Networks) Sweep(context.Context) error { return nil }
 
-// grounds reports what a node lacks to be made or started: its layers; the host's settings, names,
-// its networks, free addresses.
+// grounds returns an error if something is missing for making or starting a node: its layers to
+// make it, or the host's settings, the written names, networks and free addresses to start it.
 func (h *Host) grounds(method string, n *spec.Node) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()
@@ -207,7 +207,7 @@ func (h *Host) grounds(method string, n *spec.Node) error {
 	if lacks := kernel.Lacking(h.settings, false); len(lacks) > 0 {
 		return fmt.Errorf("node %s: the host is not prepared: %v", n.Name, lacks)
 	}
-	if h.Named != nil && !h.Named() && n.Release == 0 { // those of a release are told of one another as they are made
+	if h.Named != nil && !h.Named() && n.Release == 0 { // nodes of a release get names when they are made
 		return fmt.Errorf("node %s: the names are not written", n.Name)
 	}
 	for _, nic := range n.NICs {

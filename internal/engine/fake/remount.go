@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Remount lets a running node see other volumes. Interrupted half way, it has on record both what
-// it had and what it was to have.
+// Remount changes which volumes a running node sees. If it is interrupted half way, the record
+// lists both the former and the wanted volumes.
 func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	what := e.begin(ctx, "Remount", n.Name)
 	if what.err != nil {

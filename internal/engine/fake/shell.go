@@ -14,9 +14,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// shell runs the few commands that a node in memory knows: enough to see that commands, their
-// streams, environment, user and exit status arrive. It is no shell: "sh -c" takes "echo WORDS",
-// "echo WORDS >&2", "exit N", joined by ";".
+// shell runs the few commands that a node in memory implements. They suffice to check that
+// commands, their streams, environment, user and exit status arrive. It is no real shell: "sh -c"
+// accepts "echo WORDS", "echo WORDS >&2" and "exit N", joined by ";".
 type shell struct {
 	ctx            context.Context
 	place          inside
@@ -24,7 +24,7 @@ type shell struct {
 	stdout, stderr io.Writer
 }
 
-// run returns the exit status; -1 with an error for a command that did not end by itself.
+// run returns the exit status, or -1 and an error for a command that did not end by itself.
 func (s shell) run(args []string) (int, error) {
 	if len(args) == 0 {
 		return -1, fmt.Errorf("no command")
@@ -134,7 +134,7 @@ func (s shell) cat(files []string) (int, error) {
 	return 0, nil
 }
 
-// read returns a file: one that was put, or one that shows what the node is.
+// read returns the content of a file: one that was put, or one that shows a property of the node.
 func (s shell) read(name string) ([]byte, bool) {
 	e := s.place.engine
 	e.mu.Lock()
@@ -143,7 +143,7 @@ func (s shell) read(name string) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	for range 8 { // as many links as are followed
+	for range 8 { // the limit for following links
 		f, ok := e.get(n, name)
 		if !ok {
 			break
@@ -167,7 +167,7 @@ func (s shell) read(name string) ([]byte, bool) {
 	return nil, false
 }
 
-// users are those that a node has.
+// users are the user ids of a node, by name.
 var users = map[string]string{"": "0", "root": "0", "nobody": "65534"}
 
 func (s shell) id() (int, error) {
@@ -179,7 +179,8 @@ func (s shell) id() (int, error) {
 	return 0, nil
 }
 
-// stat prints the target of a link, or mode, user and group of a file as "stat -c '%a %U:%G'" does.
+// stat prints the target of a link, or the mode, user and group of a file as "stat -c '%a %U:%G'"
+// does.
 func (s shell) stat(args []string) (int, error) {
 	e := s.place.engine
 	e.mu.Lock()
@@ -205,7 +206,7 @@ func (s shell) stat(args []string) (int, error) {
 	return 0, nil
 }
 
-// ip shows addresses and the default route, much as ip(8) does.
+// ip prints addresses or the default route, much as ip(8) does.
 func (s shell) ip(args []string) (int, error) {
 	e := s.place.engine
 	e.mu.Lock()
@@ -225,7 +226,7 @@ func (s shell) ip(args []string) (int, error) {
 	return 0, nil
 }
 
-// ping reaches nodes that run on a bridge on which this one is.
+// ping reaches running nodes on the same bridges.
 func (s shell) ping(address string) (int, error) {
 	e := s.place.engine
 	e.mu.Lock()

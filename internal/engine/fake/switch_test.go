@@ -16,12 +16,13 @@ import (
 
 const key = "suite"
 
-// pair is a host with a live node and one of the same name in quarantine, each with a volume or a copy of it.
+// pair is a host with a live node and one of the same name in quarantine, each with a volume or a
+// copy of it.
 type pair struct {
 	*testing.T
 	*fake.Host
 	live, staged      *spec.Node
-	alive, apart, old string // the bridges of those that are live, of the quarantine, and of what is live no more
+	alive, apart, old string // the bridges of live nodes, of the quarantine, and of what is no longer live
 	took              spec.Node
 }
 
@@ -90,7 +91,7 @@ func TestSwitchIsRefused(t *testing.T) {
 	refuse(p.Volumes().DropCopies(key, 701), "is of it")
 }
 
-// What is cut short has moved all links or none.
+// TestMoveIsWhole: an interrupted move has moved all links or none.
 func TestMoveIsWhole(t *testing.T) {
 	p := newPair(t)
 	seen := map[string]bool{}

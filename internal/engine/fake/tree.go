@@ -12,11 +12,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// tree is the files of a private layer, by path, or of a volume, by path in it.
+// tree is the files of a private layer or a volume, by path in it.
 type tree map[string]host.File
 
-// volume names persistent data; node is "" where all share it, copy the release of whose quarantine
-// it is a copy.
+// volume identifies a volume. node is "" for a shared volume. copy is the release for whose
+// quarantine the volume was copied, or 0 for no copy.
 type volume struct {
 	site, name, node string
 	copy             int
@@ -33,10 +33,10 @@ func volumeOf(n *spec.Node, m spec.Mount) volume {
 	return v
 }
 
-// volumeTrees are the volumes that are kept with the host's state.
+// volumeTrees are the volumes that are stored with the host's state.
 type volumeTrees map[volume]tree
 
-// make makes those of a node.
+// make creates the volumes of a node that do not exist yet.
 func (t volumeTrees) make(n *spec.Node) {
 	for _, m := range n.Mounts {
 		v := volumeOf(n, m)
@@ -52,8 +52,8 @@ func (t volumeTrees) make(n *spec.Node) {
 	}
 }
 
-// at finds where a node keeps a path: in a volume or in the private layer, and under which name
-// there. A path that is there twice shows what was to be mounted last.
+// at returns where a node's file is stored, in a volume or in the private layer, and its path
+// there. If two mounts have the same path, the later one counts.
 func (t volumeTrees) at(n *node, file string) (tree, string) {
 	for _, m := range slices.Backward(n.spec.Mounts) {
 		if inside, ok := strings.CutPrefix(file, m.Path+"/"); ok {
@@ -66,7 +66,7 @@ func (t volumeTrees) at(n *node, file string) (tree, string) {
 	return n.files, file
 }
 
-// put keeps a file of a node.
+// put stores a file of a node.
 func (e *Engine) put(n *node, f host.File) error {
 	if e.disk != nil {
 		return e.disk.put(&n.spec, f)
@@ -76,7 +76,7 @@ func (e *Engine) put(n *node, f host.File) error {
 	return nil
 }
 
-// get returns a file of a node, and a link as such.
+// get returns a file of a node. It does not follow links.
 func (e *Engine) get(n *node, file string) (host.File, bool) {
 	if e.disk != nil {
 		return e.disk.get(&n.spec, file)
@@ -88,7 +88,7 @@ func (e *Engine) get(n *node, file string) (host.File, bool) {
 
 func (v volume) path() string { return path.Join("/volumes", v.site, v.name, v.node) }
 
-// File returns a file that was put on a node.
+// File returns a file of a node.
 func (e *Engine) File(ref engine.Ref, path string) (host.File, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

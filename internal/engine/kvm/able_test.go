@@ -15,8 +15,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestTooOld: a QEMU that is too old is told by the engine, with the cure, before anything is made
-// of a machine. To ask what the engine can do starts nothing.
+// TestTooOld: the engine reports a QEMU that is too old, with the cure, before it creates anything
+// of a machine. Capabilities starts no process.
 func TestTooOld(t *testing.T) {
 	dir := t.TempDir()
 	asked := filepath.Join(dir, "asked")

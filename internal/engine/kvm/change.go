@@ -9,13 +9,14 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Change records what the node shall be and, if it runs, moves its links.
+// Change records the desired spec of a node. If the node runs, Change also changes its disks and
+// interfaces and moves its links.
 func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	return e.Nodes.Change(n, func() error { return changeRunning(ctx, e.guests, n) })
 }
 
-// changeRunning moves the links that are not where they shall be, all or none. What a guest has
-// been shown of processors and memory stays.
+// changeRunning changes disks and interfaces, and moves the links that are on the wrong bridge, all
+// or none. The processors and memory of a running machine are fixed.
 func changeRunning(ctx context.Context, g *guests, node *spec.Node) error {
 	old, err := g.nodes.Record(engine.RefOf(node))
 	if err != nil {

@@ -15,10 +15,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// served is a file that is there while the host's kernel serves the cards of a machine that runs.
+// served returns the path of a file that exists while the host's kernel serves the network cards of
+// a running machine.
 func (m machine) served() string { return filepath.Join(m.Run, "vhost") }
 
-// lend takes the PCI functions of a node from the host, and lets QEMU see them and no others.
+// lend takes the PCI functions of a node from the host and makes them, and no others, visible to
+// QEMU.
 func (l *launch) lend(ctx context.Context, cell *confine.Cell) (at []string, err error) {
 	n := &l.r.Node
 	if len(n.VM.PCI) == 0 {
@@ -37,24 +39,24 @@ func (l *launch) lend(ctx context.Context, cell *confine.Cell) (at []string, err
 	}
 	cell.Devices = append(cell.Devices, devices...)
 	cell.Sees = append(cell.Sees, at...)
-	// All memory of the guest stays where it is, as devices reach it; with it, what the functions
-	// themselves have for memory.
+	// All memory of the guest is locked, because devices access it directly. Add room for the
+	// memory of the functions themselves.
 	const besides = 1 << 30
 	cell.Locked = n.GuestMemory() + besides
 	return at, nil
 }
 
-// holder is who PCI functions are lent to.
+// holder returns the name under which PCI functions are lent to the machine.
 func (m machine) holder() string { return fmt.Sprintf("%s/%d", m.Ref.Site, m.Ref.ID) }
 
-// pin pins each processor of a machine to one of those that the node is pinned to.
+// pin pins each processor of a machine to one of the host's processors that the node is pinned to.
 func pin(ctx context.Context, m machine, n *spec.Node) error {
 	if n.VM.Pin != site.PinEach {
 		return nil
 	}
 	var vcpus []struct {
 		Index  int `json:"cpu-index"`
-		Thread int `json:"thread-id"` // as QEMU sees it, in a namespace of its own
+		Thread int `json:"thread-id"` // as QEMU sees it, in a pid namespace of its own
 	}
 	err := m.ask(ctx, func(q *qmp.Client) error { return q.Do(ctx, "query-cpus-fast", nil, &vcpus) })
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// growImages grows images to their declared size; raw files have it already.
+// growImages grows qcow2 images to their declared size. Raw files have that size already.
 func growImages(ctx context.Context, m machine, n *spec.Node) error {
 	images := slices.DeleteFunc(n.VM.Drives(), func(d site.Drive) bool { return d.Disk != site.QCow2 })
 	if len(images) == 0 {
@@ -30,7 +30,7 @@ func resize(ctx context.Context, q *qmp.Client, m machine, larger []site.Drive) 
 	return nil
 }
 
-// Receive makes a machine, stopped, of what has come of it from another host.
+// Receive makes a stopped machine from what was received from another host.
 func (e *Engine) Receive(ctx context.Context, n *spec.Node, layer string, m engine.Mark, resumes bool) error {
 	if err := vm.TakeDisks(n.Name, layer); err != nil {
 		return err
@@ -38,12 +38,13 @@ func (e *Engine) Receive(ctx context.Context, n *spec.Node, layer string, m engi
 	return e.Nodes.Receive(ctx, n, layer, m, resumes)
 }
 
-// leaveDevices lets others have the device on which a node that goes has kept what it wrote. Its
-// other devices keep what they have.
+// leaveDevices erases the signature of the root disk's file system from its device when a node is
+// destroyed, so that another node can use the device. The contents of the node's other devices
+// stay.
 func leaveDevices(ctx context.Context, m machine) error {
 	r, err := m.Read()
 	if err != nil {
-		return nil // it is half made, or not there
+		return nil // the node is half made or missing
 	}
 	for _, drive := range r.VM.Drives() {
 		if drive.IsDevice() && drive.Name == site.RootDisk {

@@ -21,10 +21,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestDisks: a machine that keeps what it writes on a disk, and has others: what it has written is
-// there when it boots again, what the host has written meanwhile is seen, once, disks come, go and
-// change while it runs, and a host without room lets it stand still, not lose anything. What it
-// frees of its memory is the host's again.
+// TestDisks: a machine has a root disk and others. What it has written is there after a reboot, and
+// what the host has written in between is shown once. Disks are added, removed and changed while
+// the machine runs. If the host has no room, the machine stops without losing anything. Memory that
+// the guest frees returns to the host.
 func TestDisks(t *testing.T) {
 	g := newGround(t)
 	n := g.Node("keeper", 1)
@@ -39,7 +39,7 @@ func TestDisks(t *testing.T) {
 	must(t, g.Inject(t.Context(), ref, host.File{Path: "/etc/told", Content: []byte("first\n"), Mode: 0o644}))
 	must(t, g.machine(ref).MakeHold())
 	must(t, unix.Mount("room", room, "tmpfs", 0, "size=90m"))
-	t.Cleanup(func() { _ = unix.Unmount(room, unix.MNT_DETACH) }) // before the node goes
+	t.Cleanup(func() { _ = unix.Unmount(room, unix.MNT_DETACH) }) // before the node is removed
 	must(t, g.Start(t.Context(), ref))
 	in := func(script string) string {
 		t.Helper()
@@ -60,7 +60,7 @@ func TestDisks(t *testing.T) {
 		t.Error("it wrote to a directory of the host")
 	}
 
-	// Disks come, go, become larger and are bounded while it runs.
+	// Disks are added, removed, grown and limited while the machine runs.
 	changed := *n
 	changed.VM.Size = 2 << 30
 	changed.VM.Disks = []site.Drive{{Name: "data", Disk: site.RawFile, Size: 128 << 20,
@@ -88,7 +88,7 @@ func TestDisks(t *testing.T) {
 	g.unlinked(t, &changed)
 	must(t, g.Stop(t.Context(), ref))
 
-	// It does not start on empty disks in the place of its own.
+	// The machine does not start with empty disks in place of its own.
 	for _, name := range []string{"orrery-root.qcow2", "data.raw"} {
 		at := filepath.Join(room, name)
 		must(t, os.Rename(at, at+".aside"))
@@ -99,7 +99,7 @@ func TestDisks(t *testing.T) {
 		must(t, os.Rename(at+".aside", at))
 	}
 
-	// What it wrote is there again; what the host has written since is newer.
+	// What the guest wrote is there again, and what the host has written since is newer.
 	must(t, g.Inject(t.Context(), ref, host.File{Path: "/etc/told", Content: []byte("second\n"), Mode: 0o644}))
 	must(t, g.Start(t.Context(), ref))
 	if got := in("cat /etc/told /root/kept; test ! -e /etc/another; mount /dev/vdb /srv/data; cat /srv/data/file; df -m / | awk 'END { print ($2 > 1500) }'"); got != "second\nkept\ndata\n1" {
@@ -109,7 +109,7 @@ func TestDisks(t *testing.T) {
 		t.Error("its link is not there again")
 	}
 
-	// The host has no more room: the machine stands still, and goes on when there is some.
+	// The host has no more room: the machine stops, and continues when there is some.
 	in(fill)
 	for begun := time.Now(); g.state(t, ref) != observe.Frozen; time.Sleep(100 * time.Millisecond) {
 		if time.Since(begun) > 2*time.Minute {
@@ -123,7 +123,7 @@ func TestDisks(t *testing.T) {
 		t.Errorf("with room again, it is %s: %q", g.state(t, ref), got)
 	}
 
-	// What the guest frees of its disk is the host's again.
+	// What the guest frees on its disk returns to the host.
 	full := used(t, room)
 	in("rm /root/full; sync")
 	for begun := time.Now(); used(t, room) > full-80<<20; time.Sleep(100 * time.Millisecond) {
@@ -133,14 +133,16 @@ func TestDisks(t *testing.T) {
 		}
 	}
 
-	// What it writes where the host has written before is newer, also when it reboots by itself.
+	// What the guest writes where the host has written before is newer, even if the guest reboots
+	// by itself.
 	in("echo third >/etc/told; sync")
 	g.reboot(t, ref)
 	if got := in("cat /etc/told"); got != "third" {
 		t.Errorf("after it has rebooted by itself: %q", got)
 	}
 
-	// One that stands still for want of room goes on when it is to stop, so that it can shut down.
+	// A machine that stopped for lack of room continues when it must stop, so that it can shut
+	// down.
 	must(t, unix.Mount("room", room, "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%d", used(t, room)+20<<20)))
 	in(fill)
 	for begun := time.Now(); g.state(t, ref) != observe.Frozen; time.Sleep(100 * time.Millisecond) {
@@ -157,13 +159,14 @@ func TestDisks(t *testing.T) {
 	}
 }
 
-// fill lets a guest write more than its host has room for. One that has just booted may have no bus yet.
+// fill makes a guest write more than its host has room for. A guest that has just booted may have
+// no bus yet.
 const fill = `n=0
 until systemd-run -q --unit=fill sh -c "head -c 100M /dev/zero | tr '\\0' x >/root/full; sync" 2>/dev/null
 do n=$((n+1)); [ $n -lt 120 ]; sleep 0.5
 done`
 
-// used is how many bytes of a file system are taken.
+// used returns how many bytes of a file system are used.
 func used(t *testing.T, at string) int64 {
 	t.Helper()
 	var of unix.Statfs_t
@@ -171,7 +174,8 @@ func used(t *testing.T, at string) int64 {
 	return int64(of.Blocks-of.Bfree) * of.Bsize
 }
 
-// unlinked deletes the link of a machine that runs: the list says so, and the next start makes it anew.
+// unlinked deletes the link of a running machine. List reports that, and the next start creates the
+// link again.
 func (g ground) unlinked(t *testing.T, n *spec.Node) {
 	t.Helper()
 	link, err := netlink.LinkByName(n.NICs[0].HostEnd)

@@ -2,8 +2,8 @@ package kvm
 
 import "encoding/binary"
 
-// efiProgram prints a line on the first serial port, and halts for ever: a program as UEFI starts
-// them (PE32+), at whatever address.
+// efiProgram returns a program that prints a line on the first serial port and halts for ever. It
+// is in UEFI's format (PE32+) and runs at any address.
 func efiProgram() []byte {
 	const header, optional, text = 0x40, 0x58, 0x200
 	p := make([]byte, 0x400)
@@ -34,14 +34,15 @@ func efiProgram() []byte {
 	return p
 }
 
-// efiSystemPartition is a file system (FAT12) in which UEFI finds the program.
+// efiSystemPartition returns a FAT12 file system in which UEFI finds the program.
 func efiSystemPartition(start, sectors int) []byte {
 	const sector = 512
 	le := binary.LittleEndian
 	v := make([]byte, sectors*sector)
 	copy(v, "\xeb\x3c\x90orrery  ")
 	le.PutUint16(v[11:], sector)
-	// sectors in a cluster, before the table, tables, files at the top, kind, sectors of the table
+	// sectors in a cluster, sectors before the table, tables, entries in the root, type, sectors of
+	// a table
 	v[13], v[14], v[16], v[17], v[21], v[22] = 8, 1, 1, 16, 0xf8, 1
 	le.PutUint16(v[19:], uint16(sectors))
 	v[24], v[26] = 63, 255

@@ -11,8 +11,7 @@ import (
 	"orrery/internal/engine"
 )
 
-// frees wants that memory which a guest has used, and does not use any more, is the host's again,
-// without anybody asking for it.
+// frees checks that memory which a guest has used and freed returns to the host by itself.
 func (g ground) frees(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	const used = 128 << 20
@@ -37,7 +36,7 @@ func (g ground) frees(t *testing.T, ref engine.Ref) {
 	}
 }
 
-// resident is how much of the guest's memory QEMU has: that which it shares with virtiofsd.
+// resident returns how much of the guest's memory QEMU has in RAM, as shared memory.
 func resident(t *testing.T, qemu int) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", qemu))

@@ -11,11 +11,11 @@ import (
 	"orrery/internal/engine/vm"
 )
 
-// A freezer lets machines stand still, and go on.
+// A freezer freezes and thaws machines.
 type freezer struct{ guests *guests }
 
-// Flush lets the guest write to its files what was mapped and changed in memory. All else it has
-// written: virtiofs has no cache of what is to be written.
+// Flush makes the guest write mapped memory that was changed to its files. Everything else is
+// written already, because virtiofs has no write-back cache.
 func (f freezer) Flush(ctx context.Context, ref engine.Ref) {
 	m := machineOf(f.guests.nodes, ref)
 	if !m.running() || m.still() || m.HasDisk() && !m.Visited() {
@@ -23,12 +23,12 @@ func (f freezer) Flush(ctx context.Context, ref engine.Ref) {
 	}
 	vm.Flush(ctx, f.guests.Runner(ref))
 	if !m.HasDisk() {
-		f.guests.unburden(ctx, m) // a state that is kept is taken from virtiofsd, too
+		f.guests.unburden(ctx, m) // saving a state also needs virtiofsd to find every file
 	}
 }
 
-// Freeze lets a machine stand still: its processors by QEMU's doing, with the guest's clock, so
-// that it does not find that much time has gone; then all of it.
+// Freeze first lets QEMU stop the processors and thereby the guest's clock, so that the guest does
+// not notice the time that passes. Then it freezes all processes of the machine.
 func (f freezer) Freeze(ctx context.Context, ref engine.Ref) error {
 	m := machineOf(f.guests.nodes, ref)
 	if !m.running() {
@@ -38,7 +38,7 @@ func (f freezer) Freeze(ctx context.Context, ref engine.Ref) error {
 		return err
 	}
 	if !m.Group().Frozen() {
-		_ = m.pause(ctx) // one whose QEMU does not answer stands still all the same
+		_ = m.pause(ctx) // a machine whose QEMU does not answer is frozen all the same
 	}
 	if err := m.Frost().Freeze(ctx); err != nil {
 		err = errors.Join(err, f.goOn(ctx, m))
@@ -47,7 +47,7 @@ func (f freezer) Freeze(ctx context.Context, ref engine.Ref) error {
 	return nil
 }
 
-// Thaw lets a machine go on.
+// Thaw lets a frozen machine continue.
 func (f freezer) Thaw(ctx context.Context, ref engine.Ref) error {
 	m := machineOf(f.guests.nodes, ref)
 	if err := f.thaw(ctx, m); err != nil {
@@ -56,15 +56,15 @@ func (f freezer) Thaw(ctx context.Context, ref engine.Ref) error {
 	return m.Group().AwaitFrost(ctx, false)
 }
 
-// halted is a file that is there while the processors of a machine stand still by QEMU's doing.
+// halted returns the path of a file that exists while QEMU has stopped the processors of a machine.
 func (m machine) halted() string { return m.File("halted") }
 
-// pausing is how long QEMU may take to let the processors stand still. All other nodes of a
-// snapshot wait for it.
+// pausing limits how long QEMU may take to stop the processors. All other nodes of a snapshot wait
+// for it.
 const pausing = 3 * time.Second
 
-// pause lets the processors of a machine stand still. Whoever comes after a kill finds it marked. A
-// machine that stood still before for another reason is left to it.
+// pause stops the processors of a machine. It marks the machine first, so that the next run finds
+// the mark after a kill. It removes the mark if the machine was stopped before for another reason.
 func (m machine) pause(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, pausing, errors.New("its monitor does not answer"))
 	defer cancel()
@@ -73,7 +73,7 @@ func (m machine) pause(ctx context.Context) error {
 			return err
 		}
 		if err := q.Do(ctx, "stop", nil, nil); err != nil {
-			return err // it may do it yet
+			return err // keep the mark: QEMU may still stop the processors
 		}
 		status, err := q.Status(ctx)
 		if err == nil && status != qmp.Paused {
@@ -83,13 +83,13 @@ func (m machine) pause(ctx context.Context) error {
 	})
 }
 
-// still reports whether a machine stands still by somebody's doing.
+// still reports whether a machine is frozen or halted.
 func (m machine) still() bool {
 	_, err := os.Lstat(m.halted())
 	return err == nil || m.Group().Frozen()
 }
 
-// thaw lets a machine go on that is frozen or halted, whoever did that.
+// thaw lets a frozen or halted machine continue, even if another process froze it.
 func (f freezer) thaw(ctx context.Context, m machine) error {
 	if err := m.Frost().Thaw(); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (f freezer) thaw(ctx context.Context, m machine) error {
 	return f.goOn(ctx, m)
 }
 
-// goOn lets a machine go on whose processors were halted, whoever did that.
+// goOn lets a machine continue whose processors were halted, and asks its guest for a kick.
 func (f freezer) goOn(ctx context.Context, m machine) error {
 	if _, err := os.Lstat(m.halted()); err != nil {
 		return nil
@@ -109,7 +109,7 @@ func (f freezer) goOn(ctx context.Context, m machine) error {
 	return nil
 }
 
-// unhalt lets the processors of a machine go on.
+// unhalt starts the processors of a machine and removes the mark.
 func (m machine) unhalt() error {
 	if m.running() {
 		ctx, cancel := context.WithTimeoutCause(context.Background(), answering, errors.New("its monitor does not answer"))
@@ -121,7 +121,7 @@ func (m machine) unhalt() error {
 	return os.Remove(m.halted())
 }
 
-// halt does some work while only the processors of a machine stand still that was frozen.
+// halt thaws a frozen machine and calls work while only its processors are stopped.
 func (m machine) halt(ctx context.Context, work func(*qmp.Client) error) error {
 	if err := os.WriteFile(m.halted(), nil, 0o600); err != nil {
 		return err

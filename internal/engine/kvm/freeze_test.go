@@ -13,14 +13,16 @@ import (
 	"orrery/internal/host"
 )
 
-// A monitored machine has a monitor that notes what it is told, and whether the machine was marked then.
+// A monitored machine has a monitor that records its commands, and whether the machine was marked
+// at each.
 type monitored struct {
 	machine
 	mutex sync.Mutex
 	told  []string
 }
 
-// monitors makes one whose processors do as a function says when they are told something: "" is no answer.
+// monitors returns a machine whose monitor gets its answers from a function. It does not answer if
+// the function returns "".
 func monitors(t *testing.T, answer func(command string) string) *monitored {
 	t.Helper()
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
@@ -58,9 +60,9 @@ func (m *monitored) wants(t *testing.T, marked bool, told ...string) {
 	}
 }
 
-// TestPause: a machine is marked before its processors stand still, and stays so if nobody knows
-// whether they do; one that nobody could tell anything, or that stood still before for want of
-// room, is not, so that nobody lets it go on for that.
+// TestPause: a machine is marked before its processors are stopped, and stays marked if the result
+// is unknown. It is not marked if its monitor could not be reached, or if it had stopped before for
+// lack of room, so that nothing resumes it because of the mark.
 func TestPause(t *testing.T) {
 	state := func(status string) func(string) string {
 		return func(command string) string {
@@ -73,7 +75,7 @@ func TestPause(t *testing.T) {
 	m := monitors(t, state("paused"))
 	must(t, m.pause(t.Context()))
 	m.wants(t, true, "stop, marked", "query-status, marked")
-	must(t, m.pause(t.Context())) // of a run that was killed
+	must(t, m.pause(t.Context())) // after a run that was killed
 	m.wants(t, true, "stop, marked", "query-status, marked", "stop, marked", "query-status, marked")
 
 	m = monitors(t, state("io-error"))
@@ -98,7 +100,7 @@ func TestPause(t *testing.T) {
 	m.wants(t, false)
 }
 
-// TestGoOnEnded: of a machine that has ended meanwhile the mark goes.
+// TestGoOnEnded: if the machine has ended, its mark is removed.
 func TestGoOnEnded(t *testing.T) {
 	m := monitors(t, func(string) string { return "{}" })
 	must(t, os.WriteFile(m.halted(), nil, 0o600))

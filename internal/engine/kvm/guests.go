@@ -11,8 +11,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// guests are the ways into the guests of machines: an agent, or the SSH server of one that boots a
-// disk of others.
+// guests are the connections to guests: by the agent, or by the SSH server of a guest that boots a
+// foreign disk.
 type guests struct {
 	nodes  *nodedir.Nodes
 	agents vm.Agents
@@ -38,7 +38,7 @@ func (g *guests) Runner(ref engine.Ref) host.Runner {
 	})
 }
 
-// leave ends the connections to a machine.
+// leave closes the connections to a machine.
 func (g *guests) leave(ref engine.Ref) {
 	g.agents.Leave(ref)
 	g.logins.to.Leave(ref)
@@ -52,8 +52,8 @@ func (g *guests) await(ctx context.Context, m machine, accel string) error {
 	return g.agents.Await(ctx, m.Machine, bootTimeouts(accel), m.awaitOff)
 }
 
-// askOff asks a guest to shut down, for as long as its machine runs. It does not matter whether an
-// agent answers.
+// askOff asks a guest to shut down and waits while its machine runs. It ignores whether the agent
+// answers.
 func (g *guests) askOff(ctx context.Context, m machine) error {
 	if m.HasDisk() {
 		return pressButton(ctx, m)
@@ -62,8 +62,8 @@ func (g *guests) askOff(ctx context.Context, m machine) error {
 	return ctx.Err()
 }
 
-// pressing is how often the power button of a guest is pressed that does not switch itself off: one
-// that boots does not feel it.
+// pressing is the interval at which the power button of a guest is pressed, because a guest that is
+// still booting ignores it.
 const pressing = 10 * time.Second
 
 // pressButton presses the power button until the machine is off.
@@ -80,12 +80,12 @@ func pressButton(ctx context.Context, m machine) error {
 	}
 }
 
-// unburdening is how long a guest may take to forget.
+// unburdening limits how long unburden waits for the guest.
 const unburdening = 20 * time.Second
 
-// unburden lets a guest forget which files it has seen and does not use. Those that the host has
-// replaced since, such as what it shows in /etc/orrery, have no path any more by which a second
-// virtiofsd could find them. A guest that does not is not moved if it has any.
+// unburden makes a guest forget which unused files it has seen. Files that the host has replaced
+// since, such as those in /etc/orrery, have no path any more by which a second virtiofsd could find
+// them. If the guest still remembers one, its machine cannot be moved.
 func (g *guests) unburden(ctx context.Context, m machine) {
 	ctx, cancel := context.WithTimeout(ctx, unburdening)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/engine/vm"
 )
 
-// TestStartHalted: nobody waits for the guest of a machine that stands still because its host has
-// no room or its kernel has panicked. The problem names the cause, and no other cure.
+// TestStartHalted: Start does not wait for the guest of a machine that has stopped because its host
+// has no room or its kernel has panicked. The problem names that cause, and only its cure.
 func TestStartHalted(t *testing.T) {
 	var state atomic.Value
 	m := machine{Machine: vm.Machine{Run: t.TempDir()}}

@@ -12,10 +12,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// handed are files that QEMU is to find open, by the names that its command line has for them.
+// handed are files that QEMU receives open, by the names that its command line uses for them.
 type handed map[string]*os.File
 
-// as returns the files in the order of names.
+// as returns the files in the order of names. It returns an error if a name has no file or a file
+// no name.
 func (h handed) as(names []string) (all []*os.File, err error) {
 	for _, name := range names {
 		if h[name] == nil {
@@ -37,14 +38,14 @@ func (h handed) close() error {
 	return errors.Join(errs...)
 }
 
-// release closes a file that QEMU alone is to have from now on.
+// release closes a file that from now on only QEMU may have open.
 func (h handed) release(name string) error {
 	f := h[name]
 	delete(h, name)
 	return f.Close()
 }
 
-// add opens a file that is handed over.
+// add opens a file to pass to QEMU.
 func (h handed) add(name string, open func() (*os.File, error)) error {
 	f, err := open()
 	if err == nil {
@@ -53,7 +54,7 @@ func (h handed) add(name string, open func() (*os.File, error)) error {
 	return err
 }
 
-// lay makes the links of a node, and opens what QEMU is handed of them.
+// lay creates the links of a node and opens their ends for QEMU.
 func (h handed) lay(r *nodedir.Record) error {
 	for _, nic := range r.NICs {
 		queues, err := ends.OpenTap(nic, r.KindOf(nic), argv.Queues(&r.Node))
@@ -65,7 +66,7 @@ func (h handed) lay(r *nodedir.Record) error {
 	return nil
 }
 
-// inherit hands over the links of a node as the QEMU has them that runs its machine.
+// inherit adds the links of a node that are open in the QEMU that runs its machine.
 func (h handed) inherit(qemu int, r *nodedir.Record) error {
 	rest, err := tapsOf(qemu)
 	if err != nil {
@@ -82,18 +83,18 @@ func (h handed) inherit(qemu int, r *nodedir.Record) error {
 	return nil
 }
 
-// link hands over the ends of a link, one for each queue.
+// link adds the ends of a link, one for each queue.
 func (h handed) link(nic spec.NIC, queues []*os.File) {
 	for i, f := range queues {
 		h[argv.Tap(nic, i)] = f
 	}
 }
 
-// vhostNet is what lets the host's kernel serve network cards.
+// vhostNet is the device through which the host's kernel serves network cards.
 const vhostNet = "/dev/vhost-net"
 
-// serve opens what serves the cards of a node, one for each queue, and reports whether the host's
-// kernel is to do so. Where it cannot, QEMU does, unless the node wants it.
+// serve opens vhostNet once for each queue of the node's cards and reports whether the host's
+// kernel will serve them. If the kernel cannot, QEMU serves them, unless the node demands vhost.
 func (h handed) serve(m machine, n *spec.Node) (vhost bool, err error) {
 	if !argv.Servable(n) {
 		return false, nil

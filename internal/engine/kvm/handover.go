@@ -15,28 +15,28 @@ import (
 	"orrery/internal/host/process"
 )
 
-// A handover is what is on record while another machine takes the place of a node's: so that one of
-// the two goes on, and no more than one, whenever we are killed.
+// A handover is recorded while another machine takes the place of a node's. By the record, exactly
+// one of the two continues, whenever this program is killed.
 type handover struct {
-	Leaving process.Crew `json:"leaving"`         // the processes of the one that was there before
-	Taken   bool         `json:"taken,omitempty"` // the other goes on
+	Leaving process.Crew `json:"leaving"`         // the processes of the old machine
+	Taken   bool         `json:"taken,omitempty"` // the new machine continues
 	Headers headers      `json:"headers,omitempty"`
 }
 
-// moving is the file with it.
+// moving returns the path of the record.
 func (m machine) moving() string { return m.File("moving") }
 
-// nextRun is the directory of what the machine has that takes over, until it has.
+// nextRun returns the run directory of the new machine during the takeover.
 func (m machine) nextRun() string { return filepath.Join(m.Run, "next") }
 
-// A takeover is a machine that takes the place of another of its node.
+// A takeover replaces the machine of a node by another one.
 type takeover struct {
 	handover
-	m      machine // the other
+	m      machine // the old machine, and in its place the new one
 	guests *guests
 }
 
-// takeOver puts on record that a machine is to take the place of the one that runs.
+// takeOver records that another machine will take the place of the running one.
 func takeOver(g *guests, m machine) (*takeover, error) {
 	of, err := headersOf(m.qemu())
 	if err != nil {
@@ -46,17 +46,17 @@ func takeOver(g *guests, m machine) (*takeover, error) {
 	return t, t.note()
 }
 
-// next is the machine that takes over: what it has while it runs is below what the other has.
+// next returns the new machine, whose run directory is below that of the old one.
 func (t *takeover) next() machine {
 	n := t.m
 	n.Run, n.former = t.m.nextRun(), t.Leaving
 	return n
 }
 
-// note writes what is on record.
+// note writes the record.
 func (t *takeover) note() error { return host.WriteJSON(t.m.moving(), 0o600, t.handover) }
 
-// stay ends the machine that was to take over, and lets the other have its links as they were.
+// stay kills the new machine and restores the header sizes of the old machine's links.
 func (t *takeover) stay(ctx context.Context) error {
 	records := recorder.Of(t.m.Group())
 	err := t.m.Group().KillThose(ctx, func(pid int) bool { return !t.Leaving.Has(pid) && pid != records })
@@ -69,7 +69,7 @@ func (t *takeover) stay(ctx context.Context) error {
 	return t.over(ctx)
 }
 
-// take puts the machine that has taken over in the place of the one before, and ends that one.
+// take puts the new machine in the place of the old one, and kills the old one.
 func (t *takeover) take(ctx context.Context) error {
 	m := t.m
 	t.Taken = true
@@ -92,7 +92,7 @@ func (t *takeover) take(ctx context.Context) error {
 	return t.over(ctx)
 }
 
-// over forgets that there were two, and limits the node to one again.
+// over removes the record and limits the node to the resources of one machine again.
 func (t *takeover) over(ctx context.Context) error {
 	m := t.m
 	r, err := t.guests.nodes.Record(m.Ref)
@@ -112,8 +112,8 @@ func (t *takeover) over(ctx context.Context) error {
 	return nil
 }
 
-// resolve completes what a run that was killed has begun, or takes it back: whichever of two
-// machines has the state goes on.
+// resolve completes or undoes a takeover that was interrupted by a kill. The machine that has the
+// state continues.
 func resolve(ctx context.Context, g *guests, m machine) error {
 	h, err := host.ReadJSON[handover](m.moving())
 	if err != nil {
@@ -126,11 +126,11 @@ func resolve(ctx context.Context, g *guests, m machine) error {
 	return t.stay(ctx)
 }
 
-// answering is how long the monitor of a machine may take that a killed run has left.
+// answering limits how long a machine's monitor may take to answer.
 const answering = 10 * time.Second
 
-// sent reports whether the machine has sent its state away, and will not go on. If it has not, it
-// is told to keep it. Of one that has ended, the other knows.
+// sent reports whether the old machine has sent its state and will not continue. If it has not sent
+// it, sent cancels the migration. If the old machine has ended, sent asks the new one.
 func (t *takeover) sent(ctx context.Context) bool {
 	if old, err := asked(ctx, t.m.Run); err == nil {
 		defer old.Close() //nolint:errcheck // it has answered
@@ -151,7 +151,7 @@ func asked(ctx context.Context, run string) (*qmp.Client, error) {
 	path := filepath.Join(run, monitor)
 	conn, err := net.Dial("unix", path)
 	if err != nil {
-		return nil, err // nobody listens
+		return nil, err // nothing listens
 	}
 	conn.Close() //nolint:errcheck // nothing was asked
 	ctx, cancel := context.WithTimeout(ctx, answering)

@@ -19,8 +19,8 @@ import (
 	"orrery/internal/host/process"
 )
 
-// monitorOf makes a monitor of a machine that is in some state, of which one migration is said to
-// have gone some way.
+// monitorOf serves the monitor of a machine in the given state, with a migration in the given
+// state.
 func monitorOf(t *testing.T, dir, state, migration string) {
 	t.Helper()
 	serveMonitor(t, dir, func(command string, _ map[string]any) (string, string, bool) {
@@ -34,8 +34,8 @@ func monitorOf(t *testing.T, dir, state, migration string) {
 	})
 }
 
-// TestSent: of two machines, one goes on: the second if it has the state, whatever a monitor says
-// of migrations that were before.
+// TestSent: exactly one of two machines continues. It is the second if that has the state, whatever
+// a monitor says about earlier migrations.
 func TestSent(t *testing.T) {
 	for name, c := range map[string]struct {
 		is, migration, heir string
@@ -62,8 +62,8 @@ func TestSent(t *testing.T) {
 	}
 }
 
-// TestPassOn: a machine that takes over and ends is noticed by the one that sends its state: nobody
-// else has the other end of their connection.
+// TestPassOn: the sending machine notices when the receiving one ends, because no other process has
+// an end of their connection.
 func TestPassOn(t *testing.T) {
 	handed := func(do func(conn *net.UnixConn, fd int)) *qmp.Client {
 		path := filepath.Join(t.TempDir(), monitor)
@@ -120,7 +120,8 @@ func TestPassOn(t *testing.T) {
 	}
 }
 
-// TestCrew: a process is one of a crew as long as it is that process, and a record of it can be read again.
+// TestCrew: a process belongs to a crew only as long as it is the same process. A crew can be
+// stored and read again.
 func TestCrew(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	must(t, cmd.Start())

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Headers are how many bytes the header is (struct virtio_net_hdr of the kernel) that each packet
-// of a tap begins with, by the name of the tap. A tap has one length, whoever has it open, and a
-// QEMU that gets a tap begins with that of a guest that has not started (net_tap_fd_init of QEMU's
-// net/tap.c). From then on, the machine that runs with it sends and gets packets that begin in the
-// wrong place.
+// headers are the sizes in bytes of the header (struct virtio_net_hdr of the kernel) before each
+// packet of a tap, by the name of the tap. A tap has one size for all processes that have it open.
+// A QEMU that opens a tap sets the size for a guest that has not started yet (net_tap_fd_init in
+// QEMU's net/tap.c). From then on, the machine that still runs on the tap sends and receives
+// packets with the wrong offset.
 type headers map[string]int
 
-// headersOf returns those of the links that a QEMU has.
+// headersOf returns the header sizes of the links that a QEMU has open.
 func headersOf(qemu int) (headers, error) {
 	taps, err := tapsOf(qemu)
 	if err != nil {
@@ -31,8 +31,8 @@ func headersOf(qemu int) (headers, error) {
 	return all, nil
 }
 
-// restore restores the header sizes that the links of a QEMU had before another was to take its
-// place. One that has ended needs none.
+// restore sets the header sizes that the links of a QEMU had before another QEMU began to take
+// over. A QEMU that has ended needs none.
 func (h headers) restore(qemu int) error {
 	if qemu == 0 {
 		return nil
@@ -45,7 +45,7 @@ func (h headers) restore(qemu int) error {
 	return h.set(taps)
 }
 
-// set restores the header sizes of taps.
+// set sets the header sizes of taps.
 func (h headers) set(taps taps) (err error) {
 	for _, tap := range taps {
 		size, known := h[tapOf(tap)]
@@ -58,8 +58,8 @@ func (h headers) set(taps taps) (err error) {
 	return err
 }
 
-// keep sets the headers of a QEMU's taps again as soon as the one that is to take its place has
-// changed them. To the guest, that is as if a few packets had got lost.
+// keep restores the header sizes of a QEMU's taps every 2 ms, because the QEMU that will take over
+// changes them. The guest sees only a few lost packets. The caller ends it by calling end.
 func (h headers) keep(qemu int) (end func(), err error) {
 	taps, err := tapsOf(qemu)
 	if err != nil {
@@ -71,7 +71,7 @@ func (h headers) keep(qemu int) (end func(), err error) {
 		tick := time.NewTicker(2 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			_ = h.set(taps) // should it fail, it fails for whoever comes after a kill as well, and is told then
+			_ = h.set(taps) // ignore the error: if setting keeps failing, restore returns it
 			select {
 			case <-tick.C:
 			case <-over:

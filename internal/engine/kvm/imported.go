@@ -21,8 +21,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// image opens what QEMU is handed of a foreign disk: the image in the store, what the node has
-// written, what its firmware keeps, and its seed.
+// image opens the files of a foreign disk for QEMU: the image in the store, the node's overlay, the
+// firmware variables and the seed.
 func (l *launch) image() error {
 	r, line, open := l.r, l.line, l.open
 	base, disk, err := l.nodes.Store.OpenDisk(r.Base)
@@ -48,7 +48,8 @@ func (l *launch) image() error {
 	return open.add(argv.Seed, l.seed)
 }
 
-// seed makes what tells a guest who it is, in memory: its keys reach no disk of the host by it.
+// seed creates the image that identifies the node to its guest. It is in memory, so that the keys
+// in it are never written to a disk of the host.
 func (l *launch) seed() (*os.File, error) {
 	r := l.r
 	keys, err := keysOf(l.nodes.Dirs, r)
@@ -61,7 +62,8 @@ func (l *launch) seed() (*os.File, error) {
 	if !l.m.Visited() {
 		s.Private, s.Public = keys.private, authorized(keys.Host)
 	}
-	s.Hosts, _ = os.ReadFile(filepath.Join(l.nodes.Dirs.Etc(r.Site, r.ID), "hosts")) // without, it knows itself
+	// Without this file, the guest knows only itself.
+	s.Hosts, _ = os.ReadFile(filepath.Join(l.nodes.Dirs.Etc(r.Site, r.ID), "hosts"))
 	for line := range strings.Lines(nodedir.Resolvers()) {
 		switch words := strings.Fields(line); words[0] {
 		case "nameserver":
@@ -90,13 +92,14 @@ func authorized(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// visited takes the seed with the guest's keys from it, once the guest has them, and records that it does.
+// visited removes the seed with the guest's keys from its drive, once the guest has them, and
+// records that it has.
 func (g *guests) visited(ctx context.Context, m machine) error {
 	if m.Visited() {
 		return nil
 	}
 	if err := g.Runner(m.Ref).Run(ctx, host.Command{Args: []string{"true"}}); err != nil {
-		return err // somebody is there who cannot do anything
+		return err // the SSH server answers, but runs no commands
 	}
 	return m.ask(ctx, func(q *qmp.Client) error {
 		for _, o := range []struct {

@@ -23,9 +23,9 @@ import (
 	"orrery/test/need"
 )
 
-// bootSector prints a line on the first serial port, and counts in its second sector: with each
-// tick of the clock it reads what stands there, writes one more, and prints a dot; X, if what it
-// reads is not what it has in memory, and E, if there is an error.
+// bootSector prints a line on the first serial port, and then counts in its second sector. At each
+// tick of the clock it reads the count from disk, increments it and prints a dot. It prints X if
+// the count read differs from that in memory, and E if there is an error.
 var bootSector = append([]byte{
 	0xfc, 0x31, 0xc0, 0x8e, 0xd8, 0x8e, 0xd0, 0xbc, 0x00, 0x7c, 0xbe, 0x79, 0x7c, // ds = ss = 0; sp = 0x7c00; si = text
 	0xac, 0x84, 0xc0, 0x74, 0x06, 0xba, 0xf8, 0x03, 0xee, 0xeb, 0xf5, // while (al = *si++) out 0x3f8, al
@@ -44,7 +44,7 @@ var bootSector = append([]byte{
 	0x10, 0x00, 0x01, 0x00, 0x00, 0x80, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, // and disk: 0x8000
 }, "booted from the disk\r\n\x00"...)
 
-// disks is an engine with a store that has a disk image.
+// disks returns an engine whose store has a disk image, and a function that returns specs of nodes.
 func disks(t *testing.T, content []byte) (*Engine, func(name string, id int) *spec.Node) {
 	t.Helper()
 	need.Integration(t)
@@ -66,7 +66,7 @@ func disks(t *testing.T, content []byte) (*Engine, func(name string, id int) *sp
 	}
 }
 
-// bootable is a disk that a BIOS and UEFI boot, each something else.
+// bootable returns a disk image that both a BIOS and UEFI can boot. Each boots another program.
 func bootable() []byte {
 	const start, sectors = 64, 1984
 	disk := make([]byte, 1<<20)
@@ -80,8 +80,8 @@ func bootable() []byte {
 	return disk
 }
 
-// TestDiskWithoutGuest: a machine of whose system nothing is known boots its disk, is frozen, is
-// switched off though it does not feel its power button, and is kept and put back.
+// TestDiskWithoutGuest: a machine with an unknown system boots its disk and can be frozen. It is
+// switched off although it ignores its power button, and can be replaced and restored.
 func TestDiskWithoutGuest(t *testing.T) {
 	e, node := disks(t, bootable())
 	n, other := node("one", 1), node("two", 2)
@@ -91,7 +91,7 @@ func TestDiskWithoutGuest(t *testing.T) {
 	must(t, e.Create(t.Context(), n))
 	must(t, e.Create(t.Context(), other))
 	must(t, e.Start(t.Context(), ref))
-	must(t, e.Start(t.Context(), engine.RefOf(other))) // of the same image, at the same time
+	must(t, e.Start(t.Context(), engine.RefOf(other))) // with the same image at the same time
 	awaitPrinted(t, m, "booted from the disk")
 	if err := e.Runner(ref).Run(t.Context(),
 		host.Command{Args: []string{"true"}}); problem.Exit(err) != int(problem.Unable) ||
@@ -141,8 +141,8 @@ func TestDiskWithoutGuest(t *testing.T) {
 	}
 }
 
-// goesOver lets a machine go on in another QEMU, and then from its memory with its disk as it was
-// then. It finds that on its disk what it has in memory, all the time.
+// goesOver moves a machine to another QEMU, and then starts it from saved memory and the disk of
+// that time. All the time, the count on disk is the count in memory.
 func (e *Engine) goesOver(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	m := e.machine(ref)
@@ -171,7 +171,8 @@ func (e *Engine) goesOver(t *testing.T, ref engine.Ref) {
 	}
 }
 
-// counts waits until a machine has counted on, and wants that it finds its disk as it left it.
+// counts waits until a machine has counted on, and checks that it has not found a different count
+// on disk.
 func counts(t *testing.T, m machine) {
 	t.Helper()
 	before := strings.Count(printed(t, m), ".")
@@ -189,7 +190,7 @@ func counts(t *testing.T, m machine) {
 	}
 }
 
-// printed is what a machine that runs has printed on its console.
+// printed returns what a running machine has printed on its console.
 func printed(t *testing.T, m machine) string {
 	t.Helper()
 	text, err := record.Read(m.Run)
@@ -197,7 +198,7 @@ func printed(t *testing.T, m machine) string {
 	return string(text)
 }
 
-// awaitPrinted waits until a guest has printed something on its console.
+// awaitPrinted waits until a guest has printed a text on its console.
 func awaitPrinted(t *testing.T, m machine, want string) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
@@ -211,8 +212,8 @@ func awaitPrinted(t *testing.T, m machine, want string) {
 	}
 }
 
-// keepsVariables: what the firmware of a node keeps is the node's own, and the firmware of the host
-// is as it was.
+// keepsVariables checks that each node has firmware variables of its own, and that the host's
+// firmware files do not change.
 func (e *Engine) keepsVariables(t *testing.T, n *spec.Node) {
 	t.Helper()
 	template, err := os.ReadFile("/usr/share/OVMF/OVMF_VARS_4M.fd")
@@ -224,7 +225,7 @@ func (e *Engine) keepsVariables(t *testing.T, n *spec.Node) {
 	}
 }
 
-// TestDamagedDisk: what QEMU may have made of a disk is looked at before the next has it.
+// TestDamagedDisk: a disk that QEMU may have damaged is checked before the next QEMU gets it.
 func TestDamagedDisk(t *testing.T) {
 	e, node := disks(t, bootable())
 	n := node("one", 1)

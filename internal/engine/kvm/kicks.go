@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// A guest tells virtiofsd by a kick that there is something in its queue. Virtiofsd up to 1.13 may
-// lose one that comes while QEMU begins to let it serve a machine that goes on
-// (rust-vmm/vhost#343), and so whatever was in the queue when the machine was made to stand still.
-// A guest that may leave out kicks while there is something in the queue (VIRTIO_F_EVENT_IDX) never
-// gives another then, and all that it does with files waits for ever. So guests of ours leave out
-// none, and give one when they go on.
+// A guest notifies virtiofsd by a kick that its queue has entries. Virtiofsd up to 1.13 may lose a
+// kick that arrives while QEMU lets it serve a resumed machine (rust-vmm/vhost#343). Then entries
+// that were in the queue when the machine was frozen stay there. With VIRTIO_F_EVENT_IDX, a guest
+// may omit kicks while the queue has entries. Such a guest would never kick again, and all its file
+// operations would wait for ever. So Orrery's guests omit no kicks, and kick once when they resume.
 
-// A guest is asked so often for a kick when it goes on, and each time for so long: the first may be
-// lost, too. One that gives none has something else that stops it.
+// A resumed guest is asked for a kick up to stirs times, because the first may be lost, too. Each
+// time it has stirTimeout. If a guest does not kick at all, it is stuck for another reason.
 const (
 	stirs       = 3
 	stirTimeout = time.Second
 )
 
-// stir has the guest of a machine that goes on give a kick.
+// stir makes the guest of a resumed machine kick.
 func (g *guests) stir(ctx context.Context, m machine) {
 	if m.HasDisk() {
 		return // it has no virtiofsd

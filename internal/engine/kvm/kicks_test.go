@@ -17,8 +17,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestKicks: a machine that takes over another's state spares its guest's kicks if that one does,
-// as one that an earlier version has started.
+// TestKicks: a machine that loads another's state uses event_idx if that one does, as one started
+// by an earlier version.
 func TestKicks(t *testing.T) {
 	for spares, want := range map[string]string{"true": "queue-size=256", "false": "queue-size=256,event_idx=off"} {
 		run := t.TempDir()
@@ -49,7 +49,7 @@ func TestKicks(t *testing.T) {
 	}
 }
 
-// TestKick: on a busy host, too, a machine goes on that was frozen while it waited for its files.
+// TestKick: even on a busy host, a machine that was frozen while it waited for files continues.
 func TestKick(t *testing.T) {
 	need.NewQEMU(t)
 	g := newGround(t)

@@ -20,7 +20,7 @@ import (
 // TestRestless is the program that TestKilledRemount kills.
 func TestRestless(t *testing.T) { enginetest.Restless(t, newEngine(), testSite, choices()) }
 
-// choices are the volumes that the machine has in turn.
+// choices returns the sets of volumes that the machine gets in turn.
 func choices() [][]spec.Mount {
 	a, b, c := kept("a", "/srv/data"), kept("b", "/srv/data"), kept("c", "/srv/data/in")
 	return [][]spec.Mount{{a}, {b, c}, {b}, {a, c}, nil}
@@ -28,7 +28,7 @@ func choices() [][]spec.Mount {
 
 func kept(name, path string) spec.Mount { return spec.Mount{Volume: name, Path: path} }
 
-// volumes of a machine that runs, and whose changes are killed.
+// volumes are those of a running machine whose changes are killed.
 type volumes struct {
 	ground
 	*testing.T
@@ -36,11 +36,11 @@ type volumes struct {
 	m machine
 }
 
-// dir is the directory of a volume, each of which holds a file with its name.
+// dir returns the directory of a volume. Each contains a file with the volume's name.
 func (v *volumes) dir(m spec.Mount) string { return volume.Path(v.Dirs, v.n.Site, v.n.Name, m) }
 
-// to is what the next run does: it sweeps, and changes the volumes. The machine sees those then and
-// no others, and the record says so.
+// to does what the next run does: it sweeps, and changes the volumes. Then it checks that the
+// machine sees these volumes and no others, and that the record lists them.
 func (v *volumes) to(mounts []spec.Mount) {
 	v.Helper()
 	must(v.T, v.Sweep(v.Context(), testSite))
@@ -61,13 +61,14 @@ func (v *volumes) to(mounts []spec.Mount) {
 	}
 }
 
-// honest wants that the record says no less than is so.
+// honest checks that the record lists at least the volumes that are mounted.
 func (v *volumes) honest(when string) {
 	v.Helper()
 	v.WantNoted(v.T, when, v.n, kept("a", "/srv/data"), kept("b", "/srv/data"), kept("c", "/srv/data/in"))
 }
 
-// points are those at which a change of volumes may be killed: what has been done until then.
+// points are the steps after which a change of volumes may be killed, each with what has been done
+// until then.
 var points = []struct {
 	name string
 	do   func(v *volumes, s *remounting, wanted []nodedir.Mount, doomed []string)
@@ -101,13 +102,13 @@ var points = []struct {
 	}},
 }
 
-// TestKilledRemount: at whatever point a change of volumes is killed, the record says no less than
-// is so, and the next run makes good: it completes the change, takes it back, or makes another.
+// TestKilledRemount: after whatever step a change of volumes is killed, the record lists at least
+// the mounted volumes. The next run can complete the change, undo it, or make another.
 func TestKilledRemount(t *testing.T) {
 	g := newGround(t)
 	n := g.Node("killed", 9)
 	v := &volumes{g, t, n, g.machine(engine.RefOf(n))}
-	// as package local does, before it provides volumes: nodes have to reach what is below
+	// as package local does before it provides volumes, because nodes must be able to pass through
 	must(t, os.MkdirAll(filepath.Dir(filepath.Dir(v.m.Path())), 0o755))
 	a, b, c := kept("a", "/srv/data"), kept("b", "/srv/data"), kept("c", "/srv/data/in")
 	for _, m := range []spec.Mount{a, b, c} {
@@ -125,7 +126,7 @@ func TestKilledRemount(t *testing.T) {
 		v.to(old)
 		r, err := v.m.Read()
 		must(t, err)
-		must(t, v.m.WriteMounts(r, append([]spec.Mount{a}, next...))) // what goes, and what comes
+		must(t, v.m.WriteMounts(r, append([]spec.Mount{a}, next...))) // what is removed, and what is added
 		s := &remounting{nodes: g.Nodes, m: v.m, agent: g.minder(v.m), ids: r.IDs(), sharer: v.m.sharer()}
 		wanted := g.Volumes(n, next)
 		table, err := s.table()

@@ -9,10 +9,10 @@ import (
 	"orrery/internal/image"
 )
 
-// Engine makes nodes with QEMU: it lets machines start, change, stop and go. What else is asked of
-// it, others do.
+// Engine makes nodes with QEMU. It starts, changes, stops and destroys machines, and embeds types
+// for everything else.
 type Engine struct {
-	*nodedir.Nodes // what is done to one that does not run
+	*nodedir.Nodes // stopped nodes
 	*programs      // engine.Trier
 	*guests        // host.Runner
 	views          // engine.Viewer, Consoled, Screened and Grouped
@@ -42,7 +42,7 @@ var (
 	_ engine.Rememberer = (*Engine)(nil)
 )
 
-// New returns the engine that keeps its nodes in dirs and takes layers from store.
+// New returns the engine that stores its nodes in dirs and uses the layers in store.
 func New(dirs host.Dirs, store *image.Store) *Engine {
 	nodes := &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots, PlugsNIC: true}
 	nodes.Running = func(ref engine.Ref) bool { return machineOf(nodes, ref).running() }
@@ -50,13 +50,13 @@ func New(dirs host.Dirs, store *image.Store) *Engine {
 	return &Engine{nodes, p, g, views{nodes}, freezer{g}, states{p, g}}
 }
 
-// Name is what site files call this engine.
+// Name is the engine's name in site files.
 const Name = "kvm"
 
-// machine is one node as QEMU runs it.
+// machine is the virtual machine of one node.
 type machine struct {
 	vm.Machine
-	former process.Crew // of a machine whose place it takes
+	former process.Crew // the processes of the machine that this one replaces
 }
 
 func machineOf(nodes *nodedir.Nodes, ref engine.Ref) machine {
@@ -65,5 +65,5 @@ func machineOf(nodes *nodedir.Nodes, ref engine.Ref) machine {
 
 func (e *Engine) machine(ref engine.Ref) machine { return machineOf(e.Nodes, ref) }
 
-// console is what the guest printed on its serial port when it last ran.
+// console returns the path of what the guest printed on its serial port during its last run.
 func (m machine) console() string { return m.File("console.log") }

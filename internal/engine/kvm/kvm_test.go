@@ -35,7 +35,7 @@ func newGround(t *testing.T) ground {
 	return g
 }
 
-// reboot lets a guest reboot by itself.
+// reboot makes a guest reboot by itself.
 func (g ground) reboot(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	boot := func() string {
@@ -64,9 +64,9 @@ func TestEngine(t *testing.T) {
 	enginetest.Run(t, func(*testing.T) enginetest.Fixture { return f })
 }
 
-// provisioned provides volumes before a node starts, as package local does. Its guests boot no
-// further than to a systemd that takes orders: in emulation, all that Debian starts besides takes
-// most of the time. TestMachines and TestMixed boot it all.
+// provisioned provides volumes before a node starts, as package local does. Its guests boot only
+// until systemd accepts commands, because in emulation everything else that Debian starts takes
+// most of the time. TestMachines and TestMixed boot complete systems.
 type provisioned struct{ *Engine }
 
 func (p provisioned) Create(ctx context.Context, n *spec.Node) error {

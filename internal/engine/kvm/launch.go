@@ -17,8 +17,8 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A launch starts the programs of a machine: it opens what QEMU is handed, one thing after the
-// other, and runs it.
+// A launch starts the programs of a machine. It opens each file that QEMU receives and then runs
+// QEMU.
 type launch struct {
 	m        machine
 	r        *nodedir.Record
@@ -35,8 +35,8 @@ func newLaunch(nodes *nodedir.Nodes, programs *programs, m machine, r *nodedir.R
 
 func (l *launch) close() error { return l.open.close() }
 
-// boot makes what the machine stands on, the outermost first, and starts it. It returns what the
-// guest is shown.
+// boot prepares everything that the machine needs and starts it. It returns what the guest is shown
+// of the private layer.
 func (l *launch) boot(ctx context.Context) (shown seen, err error) {
 	if !l.r.Imported() {
 		if shown, err = l.provide(ctx); err != nil {
@@ -68,7 +68,8 @@ func (l *launch) boot(ctx context.Context) (shown seen, err error) {
 	if err := state.into(ctx, l.m); err != nil {
 		return nil, l.m.StartProblem(err, "")
 	}
-	if err := growImages(ctx, l.m, &l.r.Node); err != nil { // those of a state are the machine's once it has that
+	// A machine that recalls a state owns its images only after it has loaded the state.
+	if err := growImages(ctx, l.m, &l.r.Node); err != nil {
 		return nil, err
 	}
 	if err := pin(ctx, l.m, &l.r.Node); err != nil {
@@ -77,7 +78,7 @@ func (l *launch) boot(ctx context.Context) (shown seen, err error) {
 	return shown, nil
 }
 
-// provide makes the root of a machine that boots a kernel of ours, and its disks.
+// provide prepares the root and the disks of a machine that boots Orrery's own kernel.
 func (l *launch) provide(ctx context.Context) (shown seen, err error) {
 	if l.line.Boot, err = vm.BootFiles(ctx, l.nodes, l.r); err != nil {
 		return nil, err
@@ -96,7 +97,8 @@ func (l *launch) provide(ctx context.Context) (shown seen, err error) {
 	return shown, l.root(ctx, 0)
 }
 
-// root opens what QEMU is handed of a root that is shared, beside another virtiofsd or 0, and of disks.
+// root opens the shared root and the disks for QEMU. beside is the virtiofsd whose mounts are
+// shared, or 0.
 func (l *launch) root(ctx context.Context, beside int) (err error) {
 	if err := l.disks(); err != nil {
 		return err
@@ -107,7 +109,7 @@ func (l *launch) root(ctx context.Context, beside int) (err error) {
 	return l.open.add(argv.Share, func() (*os.File, error) { return l.share(ctx, beside) })
 }
 
-// record opens what QEMU writes to of all that the guest prints, in the directory of the first machine.
+// record opens the pipe to the recorder of the guest's console, in the run directory of machine m.
 func (l *launch) record(ctx context.Context, m machine) error {
 	cell, err := m.Cell(l.r)
 	if err != nil {
@@ -122,7 +124,8 @@ func (l *launch) record(ctx context.Context, m machine) error {
 	})
 }
 
-// sockets opens those at which QEMU listens: a guest of ours has an agent behind some.
+// sockets opens the sockets on which QEMU listens. A guest of ours has an agent behind some of
+// them.
 func (l *launch) sockets() error {
 	names := map[string]string{argv.Console: consoleSocket, argv.Monitor: monitor}
 	if !l.r.Imported() {
@@ -141,7 +144,7 @@ func (l *launch) sockets() error {
 	return nil
 }
 
-// disks opens those of the machine. An image is locked by the one QEMU that writes to it.
+// disks opens the disks of the machine. The QEMU that writes to an image locks it.
 func (l *launch) disks() error {
 	for _, drive := range l.r.VM.Drives() {
 		if err := l.open.add(argv.DriveFile(drive), l.m.Disk(drive).Open); err != nil {
@@ -151,8 +154,8 @@ func (l *launch) disks() error {
 	return nil
 }
 
-// run starts QEMU, as a user that nobody else is on this host and that no file of the node belongs
-// to. It sees what it boots from, and is handed open what else it may have of the host.
+// run starts QEMU as a user that exists nowhere else on this host and owns no file of the node.
+// QEMU can open the files that it boots from, and receives everything else of the host open.
 func (l *launch) run(ctx context.Context) error {
 	program, err := qemu.System()
 	if err == nil {
@@ -194,8 +197,8 @@ func (l *launch) run(ctx context.Context) error {
 	return l.listens(ctx, ended, said)
 }
 
-// cell is where QEMU is: with the devices of the host that it may have. Virtiofsd, which has no
-// guest yet, may have the same.
+// cell returns the confinement of QEMU, including the host's devices that it may use. Virtiofsd is
+// in the same control group and may use them, too, but has no guest yet.
 func (l *launch) cell(ctx context.Context, program string) (confine.Cell, error) {
 	cell, err := l.m.Cell(l.r)
 	if err != nil {
@@ -211,7 +214,8 @@ func (l *launch) cell(ctx context.Context, program string) (confine.Cell, error)
 	return cell, confine.Allow(l.m.Group(), cell.Devices...)
 }
 
-// listens waits until QEMU has set up the machine and answers at its monitor, or has ended, and said why.
+// listens waits until QEMU has set up the machine and answers on its monitor. If QEMU ends first,
+// listens returns what it printed.
 func (l *launch) listens(ctx context.Context, ended <-chan error, said *os.File) error {
 	ready := make(chan error, 1)
 	asking, cancel := context.WithCancel(ctx)

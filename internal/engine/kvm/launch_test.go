@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestHanded: QEMU is handed the files of which it is told, in that order, and no others.
+// TestHanded: QEMU receives exactly the files that its command line refers to, in that order.
 func TestHanded(t *testing.T) {
 	open := handed{"record": os.Stdin, "share": os.Stdout}
 	if all, err := open.as([]string{"share", "record"}); err != nil ||

@@ -6,20 +6,22 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// What QEMU and virtiofsd may have beside the memory of the guest. A guest that has taken one of
-// them over, or that has virtiofsd open as many files as it can (confine.MaxFiles), costs the host
-// this and no more.
+// What QEMU and virtiofsd may use in addition to the guest's memory. If a guest takes over one of
+// them, or makes virtiofsd open as many files as it can (confine.MaxFiles), it costs the host no
+// more than this.
 const (
-	// for QEMU itself, 0.6 GB for the files of virtiofsd, and some for the host's cache of files
+	// QEMU itself, 0.6 GB for the files of virtiofsd, and some for the host's page cache.
 	overheadBytes     = 1 << 30
-	overheadShare     = 16       // one in so many bytes of the guest's memory, for what maps it
-	overheadDiskBytes = 64 << 20 // for each disk: QEMU has up to 32 MiB of the tables of an image
-	overheadThreads   = 1024     // of QEMU, which has one for each processor and a pool for the disks, and of virtiofsd
+	overheadShare     = 16       // divisor of the guest's memory, for page tables
+	overheadDiskBytes = 64 << 20 // for each disk: QEMU caches up to 32 MiB of an image's tables
+	// QEMU has a thread for each processor and a pool for the disks. The threads of virtiofsd
+	// count, too.
+	overheadThreads = 1024
 )
 
-// bounds are the limits that the host's kernel enforces on all processes of a node: those of one
-// machine, or of two while one takes the place of the other. Beside memory of one NUMA node it runs
-// on the processors of that.
+// bounds returns the limits that the host's kernel enforces on all processes of a node: for one
+// machine, or for two during a takeover. If the memory is on one NUMA node, the machine runs on the
+// processors of that NUMA node.
 func bounds(n *spec.Node, machines int) site.Limits {
 	memory := n.GuestMemory()
 	overhead := overheadBytes + memory/overheadShare + overheadDiskBytes*int64(len(n.VM.Drives()))
@@ -39,7 +41,7 @@ func bounds(n *spec.Node, machines int) site.Limits {
 	return l
 }
 
-// limit sets the limits of the machines that a node has, before anything of them is started.
+// limit sets the limits of a node's machines before any of their programs is started.
 func limit(m machine, n *spec.Node, machines int) error {
 	if err := m.Group().Make(); err != nil {
 		return err

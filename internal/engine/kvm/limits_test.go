@@ -17,9 +17,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestBounds: a machine on a node of the host's memory runs beside it, unless it is pinned. Its
-// memory is more than the guest has, and so that of virtiofsd's files is in it; two machines have
-// twice as much.
+// TestBounds: a machine with memory of one NUMA node runs on the processors of that node, unless it
+// is pinned. Its memory limit exceeds the guest's memory, with room for virtiofsd's files. Two
+// machines have twice as much.
 func TestBounds(t *testing.T) {
 	nodes := numa.Nodes(numa.Sys)
 	if len(nodes) == 0 {
@@ -41,14 +41,14 @@ func TestBounds(t *testing.T) {
 	if got := bounds(n, 1); got.Pin != "" {
 		t.Errorf("%+v", got)
 	}
-	const fileBytes = 4500 // 20,000 files cost 90 MB, of which the kernel had half
+	const fileBytes = 4500 // measured: 20,000 files cost 90 MB, half of it in the kernel
 	if files := int64(confine.MaxFiles * fileBytes); overheadBytes < files+256<<20 {
 		t.Errorf("virtiofsd can take %d MiB, and QEMU has to have its own", files>>20)
 	}
 }
 
-// bounded wants the limits of a machine that runs to be in force. Its guest may fill virtiofsd with
-// files, of which there are only so many, and can have others when it forgets those.
+// bounded checks that the limits of a running machine are in force. Its guest can fill virtiofsd
+// with files up to a limit, and can open others when it forgets those.
 func (g ground) bounded(t *testing.T, n *spec.Node) {
 	t.Helper()
 	ref := engine.RefOf(n)

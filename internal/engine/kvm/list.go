@@ -11,18 +11,18 @@ import (
 	"orrery/internal/observe"
 )
 
-// List returns the nodes of a site. It starts no process and asks no guest, so that a look at many
-// nodes costs little more than their files; only QEMU is asked whether its machine stands still.
+// List returns the nodes of a site. It starts no process and asks no guest, so it costs little more
+// than reading the nodes' files. It only asks QEMU whether the machine is stopped.
 func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.look)
 }
 
-// Glance sees whether a node runs.
+// Glance sets the state of a node.
 func (e *Engine) Glance(n *observe.Node) {
 	m := e.machine(engine.RefOf(&n.Node))
 	pid, shared := m.programs()
 	if pid == 0 {
-		n.Doubt = nil // it has none, and is started with all
+		n.Doubt = nil // a stopped machine has no interfaces, and starts with all of them
 		return
 	}
 	n.State, n.Rootless = observe.Running, !shared && !m.HasDisk()
@@ -40,7 +40,7 @@ func (e *Engine) Glance(n *observe.Node) {
 	}
 }
 
-// look sees whether a node runs, and if so, how its links and limits are.
+// look sets the state of a node and, if it runs, the actual state of its links and limits.
 func (e *Engine) look(n *observe.Node) {
 	if e.Glance(n); !n.Runs() {
 		return
@@ -59,6 +59,6 @@ func (e *Engine) look(n *observe.Node) {
 		}
 	}
 	if held, ok := m.Group().Holds(bounds(&n.Node, 1)); !ok {
-		n.Limits.Cpus, n.Limits.Pin = held.Cpus, held.Pin // somebody changed them behind our back
+		n.Limits.Cpus, n.Limits.Pin = held.Cpus, held.Pin // another process has changed the limits
 	}
 }

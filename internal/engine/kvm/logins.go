@@ -24,13 +24,13 @@ import (
 	"orrery/internal/site"
 )
 
-// logins are the ways into guests by their SSH servers.
+// logins are the connections to guests by their SSH servers.
 type logins struct {
 	nodes *nodedir.Nodes
 	to    vm.Connections[*login.Client]
 }
 
-// visit returns the way into a running node that boots a disk: by its SSH server.
+// visit returns the SSH connection to a running node that boots a foreign disk.
 func (l *logins) visit(ctx context.Context, m machine) (host.Runner, error) {
 	if !m.running() {
 		return nil, engine.NotRunning(m.Ref)
@@ -44,11 +44,11 @@ func (l *logins) visit(ctx context.Context, m machine) (host.Runner, error) {
 	return c, nil
 }
 
-// letting is how long the SSH server of a guest that has been started may take to let us in: it may
-// have begun anew.
+// letting limits how long the SSH server of a running guest may take to accept a login. The guest
+// may be rebooting.
 const letting = 3 * time.Minute
 
-// login returns the connection to a machine, which may have to boot yet.
+// login returns the connection to a machine, which may still be booting.
 func (l *logins) login(ctx context.Context, m machine) (*login.Client, error) {
 	return l.to.To(ctx, m.Ref, func(ctx context.Context) (*login.Client, error) {
 		door, err := l.door(m)
@@ -59,7 +59,8 @@ func (l *logins) login(ctx context.Context, m machine) (*login.Client, error) {
 	})
 }
 
-// door says how a machine is entered: through the network namespace of its QEMU, where nobody else is.
+// door returns how to log in to a machine: through the network namespace of its QEMU, which no
+// other process is in.
 func (l *logins) door(m machine) (login.Door, error) {
 	r, err := l.nodes.Record(m.Ref)
 	if err != nil {
@@ -78,7 +79,7 @@ func (l *logins) door(m machine) (login.Door, error) {
 	return login.Door{Place: r.Name, Dial: dial, User: r.Disk.Login, Key: k.Key, Host: k.Host}, nil
 }
 
-// dialIn connects to the port at which a QEMU passes on to the SSH server of the guest.
+// dialIn connects to the port that a QEMU forwards to the SSH server of its guest.
 func dialIn(ctx context.Context, qemu int) (conn net.Conn, err error) {
 	space, err := os.Open(process.Host.File(qemu, "ns/net"))
 	if err != nil {
@@ -93,7 +94,7 @@ func dialIn(ctx context.Context, qemu int) (conn net.Conn, err error) {
 		if err := netlink.LinkSetUp(lo); err != nil {
 			return err
 		}
-		// A dialler of a numeric address works in the thread that calls it.
+		// The dialler uses the calling thread, because the address is numeric.
 		conn, err = new(net.Dialer).
 			DialContext(ctx, "tcp4", (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: argv.LinkPort}).String())
 		return err
@@ -101,11 +102,11 @@ func dialIn(ctx context.Context, qemu int) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// settingUp is how long a guest that sets itself up may take until its SSH server lets us in. In
-// emulation it may take emulated times as long.
+// settingUp limits how long a guest that sets itself up may take until its SSH server accepts a
+// login. In emulation it may take emulated times as long.
 const settingUp = 5 * time.Minute
 
-// await waits until the guest lets us in.
+// await waits until the guest accepts a login.
 func (l *logins) await(ctx context.Context, m machine, accel string) error {
 	timeout := settingUp
 	if accel != observe.KVM {
@@ -132,14 +133,15 @@ func (l *logins) await(ctx context.Context, m machine, accel string) error {
 	return err
 }
 
-// keyring are the keys by which a guest and the host know one another.
+// keyring holds the keys by which a guest and the host authenticate each other.
 type keyring struct {
-	Key     ssh.Signer    // lets the host in
-	Host    ssh.PublicKey // by which the guest is known
-	private []byte        // half of it
+	Key     ssh.Signer    // the host's key, for logging in
+	Host    ssh.PublicKey // the guest's host key
+	private []byte        // the private half of Host
 }
 
-// keysOf returns the keys of a node. They outlive it, so that a disk of former times lets us in, too.
+// keysOf returns the keys of a node. They outlive the node, so that the guest on an older disk
+// accepts them, too.
 func keysOf(dirs host.Dirs, r *nodedir.Record) (*keyring, error) {
 	dir := filepath.Join(dirs.Keys(r.Site), r.Name)
 	mine, _, err := login.KeyAt(filepath.Join(dir, "login_ed25519_key"), "orrery")

@@ -19,14 +19,14 @@ import (
 	"orrery/internal/host"
 )
 
-// states are what machines have in memory, with which they go on in another QEMU, or from a file.
+// states transfers the memory of machines to another QEMU or to a file.
 type states struct {
 	programs *programs
 	guests   *guests
 }
 
-// Remember writes the state of a machine that stands still. QEMU has to work for that, but not the
-// guest: the machine comes out of the freezer, and only its processors stand still until Thaw.
+// Remember saves the state of a frozen machine. QEMU must run for that, so the machine is thawed,
+// and only its processors stay stopped until Thaw.
 func (s states) Remember(ctx context.Context, ref engine.Ref, file string) error {
 	m := machineOf(s.guests.nodes, ref)
 	r, err := s.guests.nodes.Record(ref)
@@ -42,7 +42,8 @@ func (s states) Remember(ctx context.Context, ref engine.Ref, file string) error
 	return nil
 }
 
-// remember writes the state that QEMU sends: no more than there can be of it.
+// remember writes the state that QEMU sends. It returns an error if that is more than the machine's
+// state can be.
 func remember(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string) (err error) {
 	traits, err := likeness.Of(ctx, q)
 	if err != nil {
@@ -80,19 +81,20 @@ func remember(ctx context.Context, q *qmp.Client, r *nodedir.Record, file string
 	return errors.Join(err, <-copied)
 }
 
-// Recall lets a node go on from a state when it is started next; "": it boots.
+// Recall makes the next start of a node resume from a state, or boot if file is "".
 func (s states) Recall(ref engine.Ref, file string) error {
 	return machineOf(s.guests.nodes, ref).Recall(file)
 }
 
-// A state is what a machine had in memory, from which another goes on.
+// A state is the saved memory of a machine, which another machine loads.
 type state struct {
 	in   *bufio.Reader
 	file *os.File
 }
 
-// recall opens the state from which the machine is to go on, and lets what is started be like the
-// one that it is of. If there is none, the machine boots, and the state is nil. It is used once.
+// recall opens the state from which the machine will resume, and adapts the new machine to the
+// saved one. It removes the file, so a state is used once. If there is no file, the state is nil
+// and the machine boots.
 func (l *launch) recall() (s *state, err error) {
 	f, err := os.Open(l.m.Memory())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,7 +129,7 @@ func (s *state) close() {
 	}
 }
 
-// into lets a machine that was started for it go on from the state.
+// into loads the state into a machine that was started for it, and lets the machine continue.
 func (s *state) into(ctx context.Context, m machine) error {
 	if s == nil {
 		return nil
@@ -144,7 +146,7 @@ func (s *state) into(ctx context.Context, m machine) error {
 			return err
 		}
 		go func() {
-			_, _ = io.Copy(to, s.in) // that QEMU takes no more of it, QEMU says
+			_, _ = io.Copy(to, s.in) // ignore the error: if QEMU reads no more, its status says why
 			to.Close()               //nolint:errcheck // nobody reads it any more
 		}()
 		for {

@@ -22,7 +22,7 @@ func (g ground) state(t *testing.T, ref engine.Ref) observe.State {
 	return g.sees(t, ref).State
 }
 
-// sees returns a node as it is seen; its state is "gone" if it is not there.
+// sees returns a node from List, or one with the state "gone" if it does not exist.
 func (g ground) sees(t *testing.T, ref engine.Ref) observe.Node {
 	t.Helper()
 	all, err := g.List(t.Context(), ref.Site)
@@ -35,7 +35,7 @@ func (g ground) sees(t *testing.T, ref engine.Ref) observe.Node {
 	return observe.Node{State: "gone"}
 }
 
-// gone waits until nothing runs of a machine.
+// gone waits until no process of a machine runs.
 func gone(t *testing.T, m machine) {
 	t.Helper()
 	for begun := time.Now(); len(m.Group().Processes()) > 0; time.Sleep(20 * time.Millisecond) {
@@ -45,8 +45,8 @@ func gone(t *testing.T, m machine) {
 	}
 }
 
-// short has commands take all memory of a guest: the kernel ends them, and the agent goes on, with
-// the next command in its own control group. It is there again after it was killed.
+// short runs commands that use up a guest's memory. The guest's kernel kills them, and the agent
+// continues with the next command, in its own control group. An agent that was killed is restarted.
 func (g ground) short(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	in := func(script string) (string, error) {
@@ -59,7 +59,7 @@ func (g ground) short(t *testing.T, ref engine.Ref) {
 		if _, err := in("exec tail /dev/zero"); err == nil || !strings.Contains(err.Error(), "killed") {
 			t.Errorf("what takes all memory ends with %v", err)
 		}
-		time.Sleep(time.Second) // for systemd to do something about it
+		time.Sleep(time.Second) // in case systemd reacts
 		if got, err := in("cat /proc/self/oom_score_adj; grep ^0:: /proc/self/cgroup; systemctl is-active init.scope"); got != "0\n0::/orrery-guest\nactive" || err != nil {
 			t.Fatalf("the next command says %q, %v", got, err)
 		}
@@ -75,8 +75,8 @@ func (g ground) short(t *testing.T, ref engine.Ref) {
 	}
 }
 
-// TestMishaps: what becomes of a machine whose programs are killed, whose starter is, whose guest
-// does not come up, and whose guest takes what it can.
+// TestMishaps: a machine whose programs or starter are killed, whose guest does not come up, or
+// whose guest uses all resources.
 func TestMishaps(t *testing.T) {
 	g := newGround(t)
 	n := g.Node("victim", 1)
@@ -84,7 +84,7 @@ func TestMishaps(t *testing.T) {
 	m := g.machine(ref)
 	must(t, g.Create(t.Context(), n))
 
-	// A guest without an init says so, and is not waited for.
+	// A guest without an init reports that, and Start does not wait for it.
 	must(t, g.Inject(t.Context(), ref, host.File{Path: "/sbin/init", Content: []byte("no program"), Mode: 0o755}))
 	begun := time.Now()
 	err := g.Start(t.Context(), ref)
@@ -101,8 +101,8 @@ func TestMishaps(t *testing.T) {
 	must(t, g.Destroy(t.Context(), ref))
 	must(t, g.Create(t.Context(), n))
 
-	// QEMU or virtiofsd killed: the node is down, or runs without its root until it is stopped, and
-	// comes up again.
+	// If QEMU or virtiofsd is killed, the node is stopped, or runs without its root until it is
+	// stopped. It can be started again.
 	for _, comm := range []string{qemuComm, shareComm} {
 		must(t, g.Start(t.Context(), ref))
 		must(t, g.Runner(ref).Run(t.Context(),
@@ -141,13 +141,13 @@ func TestMishaps(t *testing.T) {
 	g.bounded(t, n)
 	g.short(t, ref)
 
-	// Without the process that records its console, the guest goes on, and prints what it wants.
+	// Without the process that records its console, the guest continues and can still print.
 	must(t, unix.Kill(recorder.Of(m.Group()), unix.SIGKILL))
 	if got := g.says(t, ref, "sh", "-c", "head -c 100000 /dev/zero >/dev/console && echo printed"); got != "printed" {
 		t.Errorf("nobody records, and a command says %q", got)
 	}
 
-	// A machine whose starter was killed is ended by whoever comes next, one whose stopper was, too.
+	// The next run ends a machine whose starter was killed, and also one whose stopper was killed.
 	must(t, os.WriteFile(m.Starting(), nil, 0o600))
 	must(t, g.Sweep(t.Context(), testSite))
 	gone(t, m)
@@ -171,7 +171,7 @@ func TestMishaps(t *testing.T) {
 		}
 	}
 
-	// An operator who loses patience gets the terminal back, and nothing is left.
+	// If the user interrupts a start, the command ends and nothing is left.
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	if err := g.Start(ctx, ref); err == nil {

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// monitor is the socket of QEMU's monitor, and consoleSocket that of the guest's serial port.
+// The names of the sockets of QEMU's monitor and of the guest's serial port.
 const (
 	monitor       = "monitor.sock"
 	consoleSocket = "console.sock"
@@ -19,7 +19,7 @@ func (m machine) monitor(ctx context.Context) (*qmp.Client, error) {
 	return qmp.Dial(ctx, filepath.Join(m.Run, monitor))
 }
 
-// ask does something with the monitor of a machine.
+// ask calls do with a connection to the monitor of a machine.
 func (m machine) ask(ctx context.Context, do func(*qmp.Client) error) error {
 	q, err := m.monitor(ctx)
 	if err != nil {
@@ -29,26 +29,27 @@ func (m machine) ask(ctx context.Context, do func(*qmp.Client) error) error {
 	return do(q)
 }
 
-// order does that by a command that has no arguments.
+// order sends the monitor a command without arguments.
 func (m machine) order(ctx context.Context, command string) error {
 	return m.ask(ctx, func(q *qmp.Client) error { return q.Do(ctx, command, nil, nil) })
 }
 
-// glancing is how long a monitor may take to say why its machine stands still.
+// glancing limits how long runState waits for the monitor.
 const glancing = time.Second
 
-// runState returns what QEMU says of a machine (query-status); "": nothing.
+// runState returns the status of a machine from QEMU (query-status), or "" if QEMU does not answer.
 func (m machine) runState(ctx context.Context) (state string) {
 	ctx, cancel := context.WithTimeout(ctx, glancing)
 	defer cancel()
-	_ = m.ask(ctx, func(q *qmp.Client) (err error) { // it may be busy, or have just ended
+	_ = m.ask(ctx, func(q *qmp.Client) (err error) { // QEMU may be busy, or have just ended
 		state, err = q.Status(ctx)
 		return err
 	})
 	return state
 }
 
-// feed lets a machine go on that stands still for want of room: what its guest wrote then, it writes once more.
+// feed lets a machine continue that stopped because its host had no room. QEMU then repeats the
+// guest's failed writes.
 func (m machine) feed(ctx context.Context) error {
 	if m.runState(ctx) != qmp.Starved {
 		return nil

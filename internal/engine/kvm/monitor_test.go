@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// serveMonitor makes the monitor of a machine, to which one may be connected after the other. A
-// function says what it answers to a command, as "return" or "error", which events follow, and
-// whether the connection ends instead of that. "": it does not answer.
+// serveMonitor serves the monitor of a machine, one connection after the other. A function returns
+// the answer to each command, as "return" or "error", or "" for none. It also returns which events
+// follow, and whether the connection ends instead.
 func serveMonitor(t *testing.T, run string,
 	answer func(command string, of map[string]any) (says, events string, ends bool)) {
 	t.Helper()

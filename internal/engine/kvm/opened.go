@@ -10,11 +10,11 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// maxNamed is how many files a message names that are open below a volume.
+// maxNamed limits how many open files below a volume a message names.
 const maxNamed = 3
 
-// opened returns, for a message, what virtiofsd has open below a mount of the node's root: "" if it
-// has nothing. A guest has chosen the names.
+// opened returns, for a message, the files that virtiofsd has open below a mount of the node's
+// root, or "" if none. The guest has chosen the names, so they are sanitized.
 func (s *remounting) opened(at string) string {
 	table, err := s.table()
 	if err != nil {

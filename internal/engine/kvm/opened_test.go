@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOpened: what the process that shares a volume has open there is named, a few of it, and
-// nothing of other mounts.
+// TestOpened: opened names a few files that the sharing process has open below a volume, and no
+// files of other mounts.
 func TestOpened(t *testing.T) {
 	s := &remounting{sharer: os.Getpid()}
 	for _, name := range []string{"stat", "status", "cmdline", "limits"} {

@@ -14,9 +14,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// TestPanic: a machine whose kernel panics stands still and says so, with what it has printed last,
-// however much that was. It is stopped without being waited for, keeps its console, and boots when
-// it is started next.
+// TestPanic: a machine whose kernel panics is reported as stopped, with its last output, however
+// much that was. It is stopped without a wait, keeps its console log, and boots at its next start.
 func TestPanic(t *testing.T) {
 	g := newGround(t)
 	n := g.Node("panics", 1)

@@ -13,14 +13,15 @@ import (
 	"orrery/internal/site"
 )
 
-// A replugging is the disks of a running machine while they change.
+// A replugging is a change of a running machine's disks.
 type replugging struct {
 	m machine
 	q *qmp.Client
 	r *nodedir.Record
 }
 
-// replug changes the disks of a running machine: none, if something goes wrong, but those that came before it.
+// replug changes the disks of a running machine. If a step fails, earlier steps stay done and later
+// ones are not tried.
 func replug(ctx context.Context, g *guests, old *nodedir.Record, vm site.VM) error {
 	change, live := old.VM.Replug(vm)
 	if !live {
@@ -62,8 +63,8 @@ func (p *replugging) do(ctx context.Context, change site.Replug) error {
 	return nil
 }
 
-// plug adds a disk to a running machine. One that is plugged already stays: the run that plugged it may have
-// been killed before it recorded that.
+// plug adds a disk to a running machine. If the disk is plugged already, plug does nothing: the run
+// that plugged it may have been killed before it recorded that.
 func (p *replugging) plug(ctx context.Context, drive site.Drive) error {
 	m := p.m
 	at, plugged, err := slot.Free(ctx, p.q, argv.DriveID(drive))
@@ -74,7 +75,7 @@ func (p *replugging) plug(ctx context.Context, drive site.Drive) error {
 		return m.DiskProblem(drive, "finds no free slot", errors.New("all are taken")).
 			Try("orrery restart %s: the machine then has as many as it needs", m.Ref.Name)
 	}
-	if err := m.Disk(drive).Forget(); err != nil { // the machine has no disk of that name yet, or no longer
+	if err := m.Disk(drive).Forget(); err != nil { // the machine has no disk of that name
 		return err
 	}
 	if err := m.ProvideDisk(ctx, p.r, drive); err != nil {
@@ -92,7 +93,7 @@ func (p *replugging) plug(ctx context.Context, drive site.Drive) error {
 	return nil
 }
 
-// unplug takes a disk from a running machine, whose guest is asked to let go of it.
+// unplug removes a disk from a running machine after asking the guest to release it.
 func (p *replugging) unplug(ctx context.Context, drive site.Drive) error {
 	if err := slot.LetGo(ctx, p.q, argv.DriveID(drive)); err != nil {
 		return p.m.DiskProblem(drive, "cannot be unplugged", err).

@@ -11,18 +11,19 @@ import (
 	"orrery/internal/host/qemu"
 )
 
-// The programs of a machine, as the kernel calls their processes (proc_pid_comm(5), which has 15 bytes).
+// The names of a machine's programs as the kernel has them (proc_pid_comm(5), up to 15 bytes).
 const (
 	qemuComm  = "qemu-system"
 	shareComm = "virtiofsd"
 )
 
-// processes are those of the machine: of two in one group, while one takes the place of the other, its own.
+// processes returns the processes of the machine. During a takeover, the group of the node has
+// processes of two machines.
 func (m machine) processes() []int {
 	return slices.DeleteFunc(m.Group().Processes(), m.former.Has)
 }
 
-// qemu returns the process of the machine, or 0 if it does not run.
+// qemu returns the process id of QEMU, or 0 if the machine does not run.
 func (m machine) qemu() int {
 	pid, _ := m.programs()
 	return pid
@@ -30,15 +31,15 @@ func (m machine) qemu() int {
 
 func (m machine) running() bool { return m.qemu() != 0 }
 
-// rootless reports whether a machine runs without virtiofsd, which shows it its root unless that is
-// a disk of others. Such a guest waits for ever for files, but goes on writing to its disks and
-// answering at its addresses: it counts as running, so that it is not started elsewhere.
+// rootless reports whether a machine runs without virtiofsd, which serves its root unless the
+// machine boots a foreign disk. Such a guest waits for ever for files, but still writes to its
+// disks and answers at its addresses. It counts as running, so that it is not started elsewhere.
 func (m machine) rootless() bool {
 	pid, shared := m.programs()
 	return pid != 0 && !shared && !m.HasDisk()
 }
 
-// programs returns the process of QEMU, or 0 if there is none, and whether virtiofsd runs.
+// programs returns the process id of QEMU, or 0 if there is none, and whether virtiofsd runs.
 func (m machine) programs() (pid int, shared bool) {
 	for _, inside := range m.processes() {
 		name, err := os.ReadFile(process.Host.File(inside, "comm"))
@@ -66,7 +67,8 @@ func (m machine) awaitOff(ctx context.Context) error {
 	return held.UntilEnded(ctx, func(int) error { return nil })
 }
 
-// outdated returns the programs of a running machine's processes that this host has others of by now.
+// outdated returns the programs of a running machine that have been replaced by other versions on
+// this host.
 func outdated(pids []int) (names []string) {
 	for _, p := range []struct {
 		comm string
@@ -79,7 +81,7 @@ func outdated(pids []int) (names []string) {
 	return names
 }
 
-// run reports whether those of some processes that bear a name run a program of this host, as it is now.
+// run reports whether those of the processes called comm run the program file as it is now.
 func run(pids []int, comm, program string) bool {
 	info, err := os.Stat(program)
 	for _, pid := range pids {

@@ -11,9 +11,9 @@ import (
 	"orrery/internal/observe"
 )
 
-// programs are those of this host that run machines.
+// programs are the programs of this host that run machines.
 type programs struct {
-	versions qemu.Versions // are kept: a command that looks at a host asks none again
+	versions qemu.Versions // cached in a file, so that a command that looks at a host asks no program again
 	accel    func() (accel string, why error)
 }
 
@@ -21,7 +21,7 @@ func programsOf(dirs host.Dirs) *programs {
 	return &programs{qemu.Versions{File: filepath.Join(dirs.Run, "programs.json")}, sync.OnceValues(qemu.Accel)}
 }
 
-// Capabilities says what machines can do here, if they can run.
+// Capabilities returns what machines can do on this host, if they can run.
 func (p *programs) Capabilities() observe.Capabilities {
 	caps := capable
 	if lack := qemu.Lacks(); lack != nil {
@@ -32,7 +32,8 @@ func (p *programs) Capabilities() observe.Capabilities {
 
 var capable = observe.Capabilities{MoveNIC: true, Remount: true, PlugDisk: true, PlugNIC: true, Keep: true, Move: true}
 
-// Try says what runs machines here, and whether QEMU is too old for that.
+// Try returns the Capabilities with the accelerator and the processor models, and whether QEMU is
+// too old.
 func (p *programs) Try(ctx context.Context) observe.Capabilities {
 	caps := capable
 	if lack := p.versions.Lacks(ctx); lack != nil {

@@ -24,9 +24,8 @@ import (
 )
 
 // Remount changes which volumes a running node sees. They are mounted in the root that virtiofsd
-// gives to the guest, which finds them there, each as a file system of its own. What stands there
-// now is asked of the kernel, not of the record, so that a run that was killed is made good by the
-// next.
+// shows the guest, which finds each as a file system of its own. It asks the kernel for the current
+// mounts instead of the record, so that it repairs what a killed run left.
 func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	m := e.machine(engine.RefOf(n))
 	r, err := e.Record(m.Ref)
@@ -66,8 +65,8 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	return m.WriteMounts(r, n.Mounts)
 }
 
-// stays refuses to change the volumes of a node that runs and keeps what it writes on a disk: its
-// guest has mounted them above that as it booted.
+// stays returns a problem if the volumes of a running node with a root disk would change. Its guest
+// mounted them above that disk when it booted.
 func stays(r *nodedir.Record, n *spec.Node) error {
 	if slices.Equal(r.Mounts, n.Mounts) {
 		return nil
@@ -77,22 +76,22 @@ func stays(r *nodedir.Record, n *spec.Node) error {
 		Try("orrery stop %s, and run the same command again", n.Name)
 }
 
-// remounting is the volumes of a running node while they change.
+// remounting is a change of a running node's volumes.
 type remounting struct {
 	nodes  *nodedir.Nodes
 	m      machine
-	agent  func(ctx context.Context) (minder, error) // of the guest
+	agent  func(ctx context.Context) (minder, error) // connects to the guest's agent
 	ids    rootfs.IDs
-	sharer int // virtiofsd
+	sharer int // process id of virtiofsd
 }
 
-// standing returns those volumes on record that virtiofsd sees.
+// standing returns the recorded volumes that virtiofsd sees.
 func (s *remounting) standing(r *nodedir.Record) (all []nodedir.Mount, err error) {
 	table, err := s.table()
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range r.Mounts { // one by one: a path may be on record twice
+	for _, m := range r.Mounts { // one by one, because a path may be recorded twice
 		for _, v := range s.nodes.Volumes(&r.Node, []spec.Mount{m}) {
 			shown, err := shows(table, v)
 			if err != nil {
@@ -114,10 +113,10 @@ func (s *remounting) table() ([]rootfs.Mounted, error) {
 	}), err
 }
 
-// etc is where a node sees what the host tells it.
+// etc is the directory in a node that shows the host's files for it.
 const etc = "/etc/orrery"
 
-// shows reports whether a volume is mounted where it belongs.
+// shows reports whether a volume is mounted at its path.
 func shows(table []rootfs.Mounted, v nodedir.Mount) (bool, error) {
 	origins, err := rootfs.OriginsOf(v.Source)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,7 +128,7 @@ func shows(table []rootfs.Mounted, v nodedir.Mount) (bool, error) {
 	return slices.ContainsFunc(table, func(m rootfs.Mounted) bool { return m.At == v.Path && m.Origin == origins[0] }), nil
 }
 
-// to lets the node see some volumes and no others.
+// to makes the wanted volumes, and no others, visible to the node.
 func (s *remounting) to(ctx context.Context, wanted []nodedir.Mount) error {
 	table, err := s.table()
 	if err != nil {
@@ -148,7 +147,7 @@ func (s *remounting) to(ctx context.Context, wanted []nodedir.Mount) error {
 	}))
 }
 
-// doomed returns the places where something stands that has to go, the innermost first: what is not
+// doomed returns the mount points that must be unmounted, innermost first: mounts that are not
 // wanted there, and what stands inside of what changes, which comes back.
 func doomed(table []rootfs.Mounted, wanted []nodedir.Mount) (all []string, err error) {
 	var changed, kept []string
@@ -177,12 +176,12 @@ func doomed(table []rootfs.Mounted, wanted []nodedir.Mount) (all []string, err e
 	return all, nil
 }
 
-// yielding is how long virtiofsd may take to close what a guest has forgotten. The guest may come
-// back meanwhile, and has to forget it anew.
+// yielding limits how long virtiofsd may take to close what a guest has forgotten. The guest may
+// open it again, and then must forget it again.
 const yielding = 10 * time.Second
 
-// letGo takes away what is mounted at some places: in the guest, which says what uses it, then on
-// the host, which does not take the guest's word for it.
+// letGo unmounts the doomed mounts: first in the guest, which reports what uses them, then on the
+// host, which does not rely on the guest's answer.
 func (s *remounting) letGo(ctx context.Context, doomed []string) error {
 	if len(doomed) == 0 {
 		return nil
@@ -220,7 +219,7 @@ func (s *remounting) letGo(ctx context.Context, doomed []string) error {
 	}
 }
 
-// supply mounts volumes that the node lacks, the outermost first, and lets the guest find them.
+// supply mounts volumes that the node lacks, outermost first, and lets the guest find them.
 func (s *remounting) supply(ctx context.Context, lacks []nodedir.Mount) error {
 	if len(lacks) == 0 {
 		return nil
@@ -235,13 +234,13 @@ func (s *remounting) supply(ctx context.Context, lacks []nodedir.Mount) error {
 	return s.find(ctx, places)
 }
 
-// mount mounts volumes in the root of the node, the outermost first.
+// mount mounts volumes in the root of the node, outermost first.
 func (s *remounting) mount(lacks []nodedir.Mount) error {
 	var sources []string
 	for _, v := range lacks {
 		sources = append(sources, v.Source)
 	}
-	loose, err := image.Loose(s.ids, sources...) // here the volumes can be seen
+	loose, err := image.Loose(s.ids, sources...) // in this namespace the volumes are visible
 	if err != nil {
 		return problem.New(problem.Failed, "node %s: its volumes cannot be mounted", s.m.Ref.Name).At(s.m.Ref.Site).
 			Because(err)
@@ -259,7 +258,7 @@ func (s *remounting) mount(lacks []nodedir.Mount) error {
 	})
 }
 
-// fasten mounts what is loose in the root of the node, in whose namespace the thread is.
+// fasten mounts a loose mount in the root of the node, in whose namespace the calling thread is.
 func (s *remounting) fasten(loose *os.File, path string) error {
 	root, err := tree.Open("/")
 	if err != nil {

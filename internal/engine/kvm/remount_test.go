@@ -8,8 +8,8 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// TestDoomed: what is not wanted goes, and for a while what is inside of what changes, the
-// innermost first; all else stays.
+// TestDoomed: unwanted mounts are doomed, and so are mounts inside a path that changes, innermost
+// first. All others stay.
 func TestDoomed(t *testing.T) {
 	a, b, c := t.TempDir(), t.TempDir(), t.TempDir()
 	origins, err := rootfs.OriginsOf(a, b, c)

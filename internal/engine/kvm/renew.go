@@ -21,10 +21,10 @@ import (
 	"orrery/internal/site"
 )
 
-// Renew lets a running machine go on in another QEMU and with another virtiofsd: those that this
-// host has now. Both machines are in the node's control group, and see the same root, which is
-// mounted once. The second has the links of the first; it takes them up when it goes on, and the
-// first stands still then, for good.
+// Renew moves a running machine to another QEMU and virtiofsd: the versions that are now installed
+// on this host. Both machines are in the node's control group and see the same root, which is
+// mounted once. The second machine opens the links of the first. It uses them when it continues,
+// and then the first stays stopped for good.
 func (s states) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, error) {
 	m := machineOf(s.guests.nodes, ref)
 	r, err := s.guests.nodes.Record(ref)
@@ -59,7 +59,7 @@ func (s states) Renew(ctx context.Context, ref engine.Ref) (*engine.Renewal, err
 		Took: time.Duration(sent.Total) * time.Millisecond, Bytes: sent.RAM.Transferred}, nil
 }
 
-// movable wants that the state of a machine can be taken out of it.
+// movable returns a problem if the state of a machine cannot be saved or sent.
 func (s states) movable(ctx context.Context, r *nodedir.Record) error {
 	if len(r.VM.PCI) > 0 || slices.ContainsFunc(r.VM.Drives(), func(d site.Drive) bool { return d.IsDevice() }) {
 		return problem.New(problem.Unable, "node %s has devices of the host to itself, which nobody else can take over",
@@ -70,12 +70,12 @@ func (s states) movable(ctx context.Context, r *nodedir.Record) error {
 			At(r.Site).Try("orrery up %s, then run the same command again", r.Name)
 	}
 	if r.Imported() {
-		return nil // it has no virtiofsd, and each QEMU can do all the rest
+		return nil // it has no virtiofsd, and any QEMU can do the rest
 	}
 	return s.programs.versions.Stuck(ctx)
 }
 
-// goOver starts the machine that takes over, and sends it the state of the one that runs.
+// goOver starts the new machine and sends it the state of the running one.
 func (s states) goOver(ctx context.Context, over *takeover, r *nodedir.Record) (*qmp.Migration, error) {
 	m := over.m
 	if err := limit(m, &r.Node, 2); err != nil {
@@ -122,9 +122,9 @@ func (s states) goOver(ctx context.Context, over *takeover, r *nodedir.Record) (
 	return sent, err
 }
 
-// passOn lets a machine send its state to another. Nobody but the two has an end of the connection:
-// should the other end, QEMU would wait for ever for somebody to read what it has sent, and the
-// machine would stand still.
+// passOn makes a machine send its state to another. Only the two QEMUs keep the connection open. If
+// this process kept the receiver's end and the receiver ended, the sender would wait for ever, and
+// its machine would stay stopped.
 func passOn(ctx context.Context, old, heir *qmp.Client) (*qmp.Migration, error) {
 	ours, theirs, err := pair()
 	if err != nil {
@@ -139,8 +139,8 @@ func passOn(ctx context.Context, old, heir *qmp.Client) (*qmp.Migration, error) 
 	return old.Send(ctx, ours)
 }
 
-// resemble makes the machine that is started one that can take the state of another: of the same
-// type, with devices in the same places.
+// resemble makes the new machine compatible with the state of the old one: of the same type, with
+// devices in the same places.
 func (l *launch) resemble(ctx context.Context, old *qmp.Client) (err error) {
 	if !l.r.Imported() {
 		if l.line.Boot, err = vm.BootFiles(ctx, l.nodes, l.r); err != nil {
@@ -154,8 +154,8 @@ func (l *launch) resemble(ctx context.Context, old *qmp.Client) (err error) {
 	return traits.Take(l.line)
 }
 
-// succeed starts virtiofsd and QEMU of a machine that takes over from another. It has the same
-// record of the console, and the same links.
+// succeed starts virtiofsd and QEMU of the new machine. It uses the old machine's console recorder
+// and links.
 func (l *launch) succeed(ctx context.Context, m machine) error {
 	if err := l.record(ctx, m); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (l *launch) succeed(ctx context.Context, m machine) error {
 	return pin(ctx, l.m, &l.r.Node)
 }
 
-// pair is a connection with both its ends.
+// pair returns both ends of a connection.
 func pair() (one, other *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -21,14 +21,13 @@ import (
 	"orrery/test/need"
 )
 
-// counted is a guest's connection to the host that counts: each line that arrives is one more than
-// the one before.
+// counted is a connection on which a guest counts: each line is one more than the line before.
 type counted struct {
 	lines chan int
 }
 
-// counts lets the host be connected to a guest that counts, with pauses of so many seconds, and
-// asks for a file with each number.
+// counts connects the host to a guest that counts, with a pause in seconds between numbers. The
+// guest also opens a file for each number.
 func (g ground) counts(t *testing.T, n *spec.Node, pause string) *counted {
 	t.Helper()
 	script := `use IO::Socket::INET; $l = IO::Socket::INET->new(LocalPort => 7000, Listen => 1) or die; $c = $l->accept; $c->autoflush(1);
@@ -61,7 +60,7 @@ func (c *counted) hear(conn net.Conn) {
 	}
 }
 
-// goOn waits for the next numbers of a connection, beside those that have come already.
+// goOn waits for further numbers on a connection.
 func (c *counted) goOn(t *testing.T, last *int) {
 	t.Helper()
 	for range len(c.lines) + 3 {
@@ -86,8 +85,8 @@ func (g ground) says(t *testing.T, ref engine.Ref, args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// TestRenew: a machine goes on in another QEMU, with its processes, its connections, its volumes
-// and the record of its console; and in one of the two when whoever moves it is killed.
+// TestRenew: a machine continues in another QEMU with its processes, connections, volumes and
+// console record. If the run that moves it is killed, the machine continues in one of the two.
 func TestRenew(t *testing.T) {
 	need.NewQEMU(t)
 	t.Run("shared root", func(t *testing.T) { renews(t, site.VM{}, "/root/data") })
@@ -96,7 +95,7 @@ func TestRenew(t *testing.T) {
 	t.Run("disks", func(t *testing.T) { renews(t, disks, "/dev/vdb") })
 }
 
-// renews does so with a machine, which keeps something in a file or on a disk.
+// renews tests that with a machine whose data is in a file or on a disk.
 func renews(t *testing.T, vm site.VM, data string) {
 	g := newGround(t)
 	n := g.Node("mover", 3)
@@ -113,7 +112,8 @@ func renews(t *testing.T, vm site.VM, data string) {
 	c.goOn(t, &last)
 
 	g.says(t, ref, "cat", "/etc/orrery/.nics.json")
-	must(t, tell(g.Dirs, ref, n.NICs)) // puts another file in its place: the guest remembers one that has no path any more
+	// Replace a file, so that the guest remembers one that no longer has a path.
+	must(t, tell(g.Dirs, ref, n.NICs))
 
 	before := m.qemu()
 	how, err := g.Renew(t.Context(), ref)
@@ -143,8 +143,8 @@ func renews(t *testing.T, vm site.VM, data string) {
 	g.says(t, ref, "sh", "-c", "echo printed in another QEMU >/dev/console")
 	awaitPrinted(t, m, "printed in another QEMU")
 
-	// Whoever is killed before the state has gone over leaves the machine where it was; whoever is
-	// killed after it has, where it went.
+	// If the run is killed before the state has been sent, the machine stays where it was. If it is
+	// killed after that, the machine continues in the new QEMU.
 	r, err := g.Record(ref)
 	must(t, err)
 	before = m.qemu()
@@ -189,8 +189,9 @@ func renews(t *testing.T, vm site.VM, data string) {
 	}
 }
 
-// remembers lets a node go on from what it had in memory, twice: the machine that was remembered
-// goes on, and another from what is kept; and when whoever keeps it is killed, the machine goes on.
+// remembers saves a node's memory and starts the node from it, twice. The saved machine itself
+// continues, and so does one started from the file. If the run that saves is killed, the machine
+// continues.
 func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks bool) {
 	t.Helper()
 	m := g.machine(ref)
@@ -222,7 +223,7 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks boo
 		t.Error(info, err)
 	}
 	must(t, g.Freeze(t.Context(), ref))
-	must(t, m.halt(t.Context(), func(*qmp.Client) error { return nil })) // and whoever halted it is killed
+	must(t, m.halt(t.Context(), func(*qmp.Client) error { return nil })) // the run that halted it is killed
 	must(t, g.Sweep(t.Context(), testSite))
 	if status := g.status(t, ref); status != qmp.Running {
 		t.Errorf("it is %s", status)
@@ -246,7 +247,7 @@ func (g ground) remembers(t *testing.T, ref engine.Ref, booted string, disks boo
 	if _, err := os.Lstat(m.Memory()); err == nil {
 		t.Error("what it went on from is left")
 	}
-	must(t, g.Freeze(t.Context(), ref)) // a machine whose memory was kept powers off as any other does
+	must(t, g.Freeze(t.Context(), ref)) // a machine whose memory was saved powers off as any other does
 	must(t, g.Remember(t.Context(), ref, file+" again"))
 	must(t, g.Thaw(t.Context(), ref))
 }

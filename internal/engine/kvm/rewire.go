@@ -21,7 +21,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// A rewiring is the interfaces of a running machine while they change.
+// A rewiring is a change of a running machine's interfaces.
 type rewiring struct {
 	m      machine
 	q      *qmp.Client
@@ -29,10 +29,10 @@ type rewiring struct {
 	guests *guests
 }
 
-// rewire takes interfaces from a running machine and gives it others. Those that go or come are on
-// record as being in doubt before anything is done, with links that may be there, until it is done;
-// whatever a run that was killed has left of them, the next takes away. What the guest finds when
-// it boots anew never names an interface that the machine lacks: it would not boot.
+// rewire removes interfaces from a running machine and adds others. Before each change, it records
+// the affected networks as in doubt, with all links that may exist, until the change is complete.
+// So the next run can remove whatever a killed run has left. The file that the guest reads when it
+// boots never names an interface that the machine lacks, because then the guest would not boot.
 func rewire(ctx context.Context, g *guests, old *nodedir.Record, node *spec.Node) error {
 	change, live := old.Rewire(node, old.Doubt)
 	m := machineOf(g.nodes, engine.RefOf(node))
@@ -59,7 +59,7 @@ func rewire(ctx context.Context, g *guests, old *nodedir.Record, node *spec.Node
 	})
 }
 
-// doubt records what interfaces a machine has or may have, and which of them are in doubt.
+// doubt records which interfaces a machine has or may have, and which of them are in doubt.
 func doubt(d nodedir.Dir, r *nodedir.Record, nics, doubtful []spec.NIC) error {
 	r.NICs, r.Doubt = nics, nil
 	for _, nic := range doubtful {
@@ -68,7 +68,7 @@ func doubt(d nodedir.Dir, r *nodedir.Record, nics, doubtful []spec.NIC) error {
 	return d.Write(r)
 }
 
-// take takes interfaces from the machine.
+// take removes interfaces from the machine.
 func (w *rewiring) take(ctx context.Context, nics []spec.NIC) error {
 	if len(nics) == 0 {
 		return nil
@@ -92,8 +92,8 @@ func (w *rewiring) take(ctx context.Context, nics []spec.NIC) error {
 	return doubt(m.Dir, w.r, rest, nil)
 }
 
-// give adds interfaces to the machine, and lets its guest configure them. The record says that they are in
-// doubt until all of the node is done.
+// give adds interfaces to the machine and lets its guest configure them. They stay recorded as in
+// doubt until the whole change of the node is complete.
 func (w *rewiring) give(ctx context.Context, nics []spec.NIC) error {
 	if len(nics) == 0 {
 		return nil
@@ -114,8 +114,8 @@ func (w *rewiring) give(ctx context.Context, nics []spec.NIC) error {
 	return w.join(ctx, nics)
 }
 
-// giveCard lays a link and plugs in the card at its other end. All cards of a machine are served
-// alike: by the host's kernel, if the others are.
+// giveCard creates a link and plugs a card for it. All cards of a machine are served alike: by the
+// host's kernel, if it serves the others.
 func (w *rewiring) giveCard(ctx context.Context, nic spec.NIC, served bool) error {
 	at, _, err := slot.Free(ctx, w.q, argv.CardID(nic))
 	if err != nil {
@@ -135,7 +135,7 @@ func (w *rewiring) giveCard(ctx context.Context, nic spec.NIC, served bool) erro
 	return err
 }
 
-// plugCard plugs in the card of a node's only interface.
+// plugCard plugs the card of a node's only interface.
 func (w *rewiring) plugCard(ctx context.Context, alone *nodedir.Record, at string, served bool) (err error) {
 	open := handed{}
 	defer func() { err = errors.Join(err, open.close()) }()
@@ -155,8 +155,8 @@ func (w *rewiring) plugCard(ctx context.Context, alone *nodedir.Record, at strin
 	return slot.PlugCard(ctx, w.q, argv.CardOf(&alone.Node, alone.NICs[0], at, served))
 }
 
-// clearCard takes away what is behind a card that the guest has no more, as far as it is there: in
-// QEMU, and the link.
+// clearCard removes what exists for a card that the guest no longer has: its backend in QEMU and
+// its link.
 func clearCard(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
 	if err := slot.DropCard(ctx, q, nic); err != nil {
 		return err
@@ -164,10 +164,10 @@ func clearCard(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
 	return network.RemoveLinks([]string{nic.HostEnd})
 }
 
-// joining is how long a guest may take to make an interface that has come what it is to be.
+// joining limits how long a guest may take to configure an interface that was plugged.
 const joining = 90 * time.Second
 
-// join lets the agent of a guest make interfaces what they are to be.
+// join makes the guest's agent configure interfaces.
 func (w *rewiring) join(ctx context.Context, nics []spec.NIC) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, joining, fmt.Errorf("its agent has not answered within %s", joining))
 	defer cancel()
@@ -182,13 +182,14 @@ func (w *rewiring) join(ctx context.Context, nics []spec.NIC) error {
 	return nil
 }
 
-// tell writes which interfaces a guest is to find when it boots: with QEMU that goes on, it may do
-// so at any time.
+// tell writes which interfaces a guest must find when it boots. The guest may reboot at any time
+// without a new QEMU.
 func tell(dirs host.Dirs, ref engine.Ref, nics []spec.NIC) error {
 	return vm.Tell(dirs, ref, boot.NICsFile, argv.Told(nics))
 }
 
-// tellAll does so for a machine that is started, which has all interfaces that are on record: none is in doubt.
+// tellAll writes all recorded interfaces for a machine that is about to start. None of them is in
+// doubt any more.
 func tellAll(dirs host.Dirs, m machine, r *nodedir.Record) error {
 	if len(r.Doubt) > 0 {
 		if err := doubt(m.Dir, r, r.NICs, nil); err != nil {
@@ -198,7 +199,7 @@ func tellAll(dirs host.Dirs, m machine, r *nodedir.Record) error {
 	return tell(dirs, m.Ref, r.NICs)
 }
 
-// problem says what went wrong with an interface.
+// problem returns a problem with an interface.
 func (w *rewiring) problem(nic spec.NIC, what string, err error) *problem.Problem {
 	return problem.New(problem.Failed, "node %s: network %s %s", w.m.Ref.Name, nic.Network, what).At(w.m.Ref.Site).
 		Because(err)

@@ -29,14 +29,15 @@ import (
 	"orrery/test/need"
 )
 
-// cards is a machine as its monitor knows it: what cards it has and what is behind them. It refuses
-// what QEMU does.
+// cards plays the monitor of a machine with network cards and their backends. It refuses the same
+// commands as QEMU.
 type cards struct {
 	mutex           sync.Mutex
-	netdevs, slots  map[string]string // by ids of cards: the file behind one, the slot that it is in
+	netdevs, slots  map[string]string // by ids of cards: the file of the backend, and the slot of the card
 	handed, refuses []string
 	begun           int
-	ends            int // with which command the connection ends, after it has been done; 0: with none
+	// The connection ends after the command with this number is done, or never if it is 0.
+	ends int
 }
 
 func newCards(t *testing.T, run string) *cards {
@@ -92,7 +93,7 @@ func (c *cards) do(command string, of map[string]any) (answer, event string, las
 	return answer, event, last
 }
 
-// pci is what such a machine with four slots says of them.
+// pci returns the answer of a machine with four slots to query-pci.
 func (c *cards) pci() string {
 	var slots []string
 	for i := range 4 {
@@ -108,28 +109,28 @@ func (c *cards) pci() string {
 	return `[{"bus":0,"devices":[` + strings.Join(slots, ",") + `]}]`
 }
 
-// has says what cards there are.
+// has returns a description of the cards.
 func (c *cards) has() string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return fmt.Sprint(c.netdevs, c.slots)
 }
 
-// until lets the connection end with some command from now on; 0: it does not.
+// until sets the command after which the connection ends, or 0 for none.
 func (c *cards) until(command int) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.begun, c.ends = 0, command
 }
 
-// refuse lets some commands be refused from now on, and no others.
+// refuse sets the commands that are refused.
 func (c *cards) refuse(commands ...string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.refuses = commands
 }
 
-// occupy lets other devices be in slots, or go from them.
+// occupy adds other devices to slots, or removes them.
 func (c *cards) occupy(comes bool, devices ...string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -140,8 +141,8 @@ func (c *cards) occupy(comes bool, devices ...string) {
 	}
 }
 
-// TestCards: a card comes and goes by orders that QEMU obeys, into a slot that is free; one that
-// went before is no error.
+// TestCards: cards are plugged into a free slot and unplugged with commands that QEMU accepts.
+// Unplugging a missing card is no error.
 func TestCards(t *testing.T) {
 	run := t.TempDir()
 	c := newCards(t, run)
@@ -179,17 +180,17 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// TestRewireKilled: a run that plugs or unplugs interfaces and is killed at any step leaves on
-// record what is in doubt, and links that go when the node stops; the next run brings it to the
-// end, whatever is wanted then. No link is left, and at no time does the guest find an interface
-// that the machine lacks. It is in namespaces of its own.
+// TestRewireKilled: a run that plugs or unplugs interfaces may be killed at any step. Then the
+// record lists what is in doubt, and the links are removed when the node stops. The next run
+// completes the change, whatever it wants. No link is left, and the guest's file never names an
+// interface that the machine lacks. The test runs in namespaces of its own.
 func TestRewireKilled(t *testing.T) {
 	need.Integration(t)
 	if !need.Alone(t, "--net", "--mount", "--propagation", "private") {
 		return
 	}
 	must(t, unix.Mount("run", "/run", "tmpfs", 0, ""))
-	must(t, unix.Mount("sys", "/sys", "sysfs", 0, "")) // which tells of the links of this namespace
+	must(t, unix.Mount("sys", "/sys", "sysfs", 0, "")) // shows the links of this network namespace
 	must(t, exec.Command("ip", "link", "add", "orbdata", "type", "bridge").Run())
 	e := New(host.Dirs{State: t.TempDir(), Run: t.TempDir()}, image.Open(t.TempDir()))
 	lan := spec.NIC{Name: "eth0", Network: "lan", HostEnd: "orvlan", MAC: "02:00:00:00:00:01",
@@ -207,7 +208,8 @@ func TestRewireKilled(t *testing.T) {
 	c := newCards(t, m.Run)
 	c.netdevs["card-lan"], c.slots["card-lan"] = "tap lan 0", "slot0"
 
-	// change is what Change does to a node that runs; a guest without an agent does not take what comes.
+	// change does what Change does to a running node. It accepts the error of a guest without an
+	// agent for added cards.
 	change := func(node *spec.Node) error {
 		t.Helper()
 		old, err := e.Record(ref)
@@ -263,7 +265,7 @@ func TestRewireKilled(t *testing.T) {
 				whole(from)
 				c.until(kill)
 				if err := change(to); err == nil {
-					break // it was over before
+					break // the change ended before
 				}
 				kills++
 				sound()
@@ -280,7 +282,7 @@ func TestRewireKilled(t *testing.T) {
 		t.Errorf("killed %d times", kills)
 	}
 
-	// What QEMU refuses is taken back at once, but for the record.
+	// What QEMU refuses is undone at once, except for the record.
 	whole(less)
 	c.refuse("device_add")
 	err := change(&more)

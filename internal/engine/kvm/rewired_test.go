@@ -14,8 +14,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// wires adds a network to a running machine, which its guest has at once and after a reboot of its own, and
-// removes it. In the end, it removes what a killed run has left of another network.
+// wires adds a network to a running machine. Its guest has the network at once, and after a reboot
+// of its own. Then wires removes the network, and what a killed run has left of another.
 func (g ground) wires(t *testing.T, n *spec.Node) {
 	t.Helper()
 	ref := engine.RefOf(n)
@@ -51,7 +51,7 @@ func (g ground) wires(t *testing.T, n *spec.Node) {
 		t.Error("its link is left")
 	}
 
-	// A run was killed after it had plugged it, and the next does not want it.
+	// A run was killed after it had plugged the card, and the next run does not want it.
 	r, err := g.Record(ref)
 	must(t, err)
 	q, err := g.machine(ref).monitor(t.Context())
@@ -72,5 +72,5 @@ func (g ground) wires(t *testing.T, n *spec.Node) {
 	}
 }
 
-// dataAddress is on a network that no test uses.
+// dataAddress is on a network that no other test uses.
 const dataAddress = "10.99.217.2/24"

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Screen returns the screen of a machine, which one has that boots a disk of others.
+// Screen returns the screen of a machine. Only a machine that boots a foreign disk has one.
 func (v views) Screen(ref engine.Ref) host.Screen { return screen{machineOf(v.nodes, ref)} }
 
 type screen struct{ m machine }
@@ -19,12 +19,12 @@ type screen struct{ m machine }
 // Open connects to the screen of a running machine.
 func (s screen) Open(ctx context.Context) (net.Conn, error) { return onScreen(ctx, s.m, display.Open) }
 
-// Picture returns what is on it.
+// Picture returns an image of the screen.
 func (s screen) Picture(ctx context.Context) ([]byte, error) {
 	return onScreen(ctx, s.m, display.Picture)
 }
 
-// onScreen does something with the screen of a machine.
+// onScreen calls do with a connection to the monitor of a machine that has a screen.
 func onScreen[T any](ctx context.Context, m machine, do func(context.Context, *qmp.Client) (T, error)) (result T,
 	err error) {
 	switch {

@@ -14,8 +14,8 @@ import (
 	"orrery/internal/host/process"
 )
 
-// shows speaks to the screen of a machine as a viewer does (RFC 6143, 7.1 to 7.3), twice at once,
-// and looks at a picture of it. QEMU listens at no port for that.
+// shows connects to the screen of a machine as two viewers at once (RFC 6143, 7.1 to 7.3), and
+// checks a picture of it. QEMU does not listen on a port.
 func (e *Engine) shows(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	of := e.Screen(ref)
@@ -46,7 +46,7 @@ func (e *Engine) shows(t *testing.T, ref engine.Ref) {
 		if result := hear(4); !bytes.Equal(result, make([]byte, 4)) {
 			t.Fatalf("%v", result)
 		}
-		say("\x01") // others may see it, too
+		say("\x01") // share the screen with others
 		header := hear(24)
 		width, height := binary.BigEndian.Uint16(header), binary.BigEndian.Uint16(header[2:])
 		name := string(hear(int(binary.BigEndian.Uint32(header[20:]))))

@@ -21,7 +21,7 @@ func (v views) Console(ref engine.Ref) host.Console { return serial{machineOf(v.
 
 type serial struct{ m machine }
 
-// Open takes the port of a running machine.
+// Open connects to the serial port of a running machine.
 func (s serial) Open(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
 	if !s.m.running() {
 		return nil, engine.NotRunning(s.m.Ref)
@@ -29,35 +29,35 @@ func (s serial) Open(ctx context.Context, by host.Holder) (io.ReadWriteCloser, e
 	return s.connect(ctx, by)
 }
 
-// connect connects to the port. QEMU serves one at a time and lets others wait without a word, so a
-// lock says who it is.
+// connect connects to the port. QEMU serves one connection at a time and lets others wait silently,
+// so a lock records the current user.
 func (s serial) connect(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
 	return engine.OpenConsole(ctx, s.m.Ref, s.m.Run, by, "orrery status", func() (io.ReadWriteCloser, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(s.m.Run, consoleSocket))
 	})
 }
 
-// panic returns what the kernel of a machine has printed at last: first the line that names the
-// cause, if that was recorded.
+// panic returns what the kernel of a machine printed last, beginning with the line that names the
+// cause, if it was recorded.
 func (s serial) panic() string {
 	printed, err := s.Printed()
 	if err != nil {
-		printed = nil // that it has panicked is told all the same
+		printed = nil // report the panic without the output
 	}
 	return record.Panic(printed)
 }
 
-// lastWords returns the last that the guest of a machine has printed that does not start.
+// lastWords returns what the guest of a machine that does not start has printed last.
 func (s serial) lastWords(ctx context.Context) string {
 	if !s.m.running() {
 		recorder.Await(ctx, s.m.Group())
 	}
-	text, _ := record.Read(s.m.Run) // it is only told
+	text, _ := record.Read(s.m.Run) // ignore the error: the text is only for a message
 	return record.LastWords(text)
 }
 
-// Printed returns what is recorded of a machine that runs, or has ended unexpectedly; else what was
-// kept when it stopped.
+// Printed returns the recorded output of a machine that runs or has ended unexpectedly, or else the
+// output saved when it stopped.
 func (s serial) Printed() ([]byte, error) {
 	text, err := record.Read(s.m.Run)
 	switch {

@@ -15,8 +15,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestSerial: one has the console of a machine at a time, and who that is, the next is told. It is
-// free when he closes it.
+// TestSerial: one user at a time has the console of a machine, and the next is told who that is.
+// Closing the connection frees it.
 func TestSerial(t *testing.T) {
 	m := machine{Machine: vm.Machine{Dir: dirOf(t), Ref: engine.Ref{Site: "s", ID: 101, Name: "db"}, Run: t.TempDir()}}
 	l, err := net.Listen("unix", filepath.Join(m.Run, consoleSocket))
@@ -57,7 +57,7 @@ func TestSerial(t *testing.T) {
 	}
 }
 
-// TestPrinted: of a machine that does not run, it is what was kept when it last stopped.
+// TestPrinted: for a stopped machine, Printed returns what was saved when it last stopped.
 func TestPrinted(t *testing.T) {
 	m := machine{Machine: vm.Machine{Dir: dirOf(t), Ref: engine.Ref{Site: "no-such-site", ID: 101, Name: "db"}}}
 	if _, err := (serial{m}).Printed(); !os.IsNotExist(err) {

@@ -15,11 +15,11 @@ import (
 	"orrery/internal/problem"
 )
 
-// share mounts the root of a node where nobody else sees it, starts virtiofsd on it, and mounts the
-// volumes. QEMU is to be handed the connection.
+// share mounts the root of a node in a private mount namespace, starts virtiofsd on it, and mounts
+// the volumes. It returns the connection to pass to QEMU.
 //
-// Virtiofsd has the ids of the node and no others, so that a guest which breaks out into it is what
-// a container's root is. Another one beside it shares what that has mounted.
+// Virtiofsd has only the ids of the node. So a guest that breaks out into virtiofsd has the rights
+// of a container's root. If beside is not 0, it is the virtiofsd whose mounts the new one shares.
 func (l *launch) share(ctx context.Context, beside int) (root *os.File, err error) {
 	mounts, err := l.nodes.Mounts(l.r)
 	if err != nil {
@@ -30,7 +30,8 @@ func (l *launch) share(ctx context.Context, beside int) (root *os.File, err erro
 	if err != nil {
 		return nil, err
 	}
-	// that of /etc/orrery; volumes come later, as virtiofsd cannot let go of what was there before it
+	// Mount /etc/orrery now and volumes later, because virtiofsd cannot release what was mounted
+	// before it started.
 	o.Inside = append(o.Inside, cover, mounts[0].Inside())
 	program, err := qemu.Virtiofsd()
 	if err != nil {
@@ -58,7 +59,7 @@ func (l *launch) share(ctx context.Context, beside int) (root *os.File, err erro
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // so that it is not left as a zombie
+		_ = cmd.Wait() // reap the process
 		close(ended)
 	}()
 	conn, err := net.Dial("unix", listener.Addr().String())
@@ -72,11 +73,11 @@ func (l *launch) share(ctx context.Context, beside int) (root *os.File, err erro
 	return conn.(*net.UnixConn).File()
 }
 
-// sharing is the command line of virtiofsd: that which came with QEMU up to 7.2, written in C and
-// of QEMU's version, or the one in Rust, which begins with 1 again. The listening socket is the
-// first file that it is handed; how many files it may have open, it is given. What is mounted in
-// the root, it announces as a file system of its own, but to a guest that has an overlay above it:
-// that follows no such mounts.
+// sharing returns the command line of virtiofsd. There are two programs: the one in C that came
+// with QEMU up to 7.2 and has QEMU's version, and the one in Rust, whose versions begin with 1
+// again. The listening socket is the first file passed to it. Its limit of open files is set from
+// outside. With announce, it announces mounts in the root as separate file systems. It does not for
+// a guest with an overlay above the root, which does not follow such mounts.
 func sharing(version, root string, announce bool) []string {
 	if qemu.InRust(version) {
 		args := []string{"--fd=3", "--shared-dir=" + root, "--cache=auto", "--sandbox=namespace", "--xattr", "--posix-acl",
@@ -84,7 +85,7 @@ func sharing(version, root string, announce bool) []string {
 		if announce {
 			return append(args, "--announce-submounts")
 		}
-		return append(args, "--no-announce-submounts") // it does so unless it is told not to
+		return append(args, "--no-announce-submounts") // the default is to announce them
 	}
 	options := "cache=auto,sandbox=namespace,xattr,posix_acl,log_level=err"
 	if announce {
@@ -94,12 +95,12 @@ func sharing(version, root string, announce bool) []string {
 		"--thread-pool-size=0", "--rlimit-nofile=0"}
 }
 
-// shuttingOff is how long virtiofsd may take to shut itself off from all but the root of its node.
+// shuttingOff limits how long virtiofsd may take to enter its own namespaces.
 const shuttingOff = 30 * time.Second
 
-// bring mounts the volumes of a node that is being started. They come when virtiofsd has its own
-// namespaces: what it takes along into them stays there for ever, because the kernel lets nobody
-// uncover in a user's namespace what was covered before.
+// bring mounts the volumes of a node that is being started. It waits until virtiofsd has its own
+// namespaces. Mounts that virtiofsd copied into them would stay there for ever, because the kernel
+// allows no unmount in a user namespace that would uncover what was covered before.
 func (l *launch) bring(ctx context.Context, ended <-chan struct{}) error {
 	volumes := l.nodes.Volumes(&l.r.Node, l.r.Mounts)
 	if len(volumes) == 0 {
@@ -125,8 +126,8 @@ func (l *launch) bring(ctx context.Context, ended <-chan struct{}) error {
 	}
 }
 
-// listen makes a socket in the directory of what is there while the machine runs: root's, so that
-// nobody else can be behind it.
+// listen creates a listening socket in the run directory, which only root can enter, so that no
+// other process can replace it.
 func (m machine) listen(name string) (*net.UnixListener, *os.File, error) {
 	if err := os.MkdirAll(m.Run, 0o700); err != nil {
 		return nil, nil, err

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSharing: the two virtiofsd take their options in different words. A comma in a path is no end
-// of an option.
+// TestSharing: the two versions of virtiofsd have different options. A comma in a path does not end
+// an option.
 func TestSharing(t *testing.T) {
 	in := strings.Join(sharing("7.2.22", "/a,b", true), " ")
 	if !strings.Contains(in, `source=/a\,b`) || !strings.Contains(in, "sandbox=namespace") ||
@@ -20,8 +20,8 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// TestAnnounced: what is mounted in the root is a file system of its own to the guest, but to one
-// that has an overlay above it.
+// TestAnnounced: mounts in the root are announced to the guest as file systems of their own, except
+// to a guest with an overlay above the root.
 func TestAnnounced(t *testing.T) {
 	for _, version := range []string{"7.2.22", "1.13.2"} {
 		for _, announce := range []bool{false, true} {

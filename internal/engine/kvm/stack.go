@@ -14,15 +14,15 @@ import (
 	"slices"
 )
 
-// A seen is what a guest that keeps what it writes on a disk has been shown of the private layer,
-// in which only the host writes then: by path, when and how long a file is.
+// A seen records which files of the private layer a guest with a root disk has been shown, by path,
+// with modification time, size and mode. Only the host writes to the private layer of such a guest.
 type seen map[string]string
 
-// maxFiles bounds it, in files.
+// maxFiles limits the number of files in a seen.
 const maxFiles = 1 << 14
 
-// tellStack tells such a guest what is newer in its root than on its disk, and what is mounted
-// there. What it is shown now is to be kept when it has started.
+// tellStack writes for such a guest what is newer in its root than on its disk, and what is mounted
+// there. It returns what the guest is shown now, to be stored once the guest has started.
 func (l *launch) tellStack(ctx context.Context) (seen, error) {
 	now, err := survey(ctx, l.m.Private())
 	if err != nil {
@@ -43,12 +43,12 @@ func (l *launch) tellStack(ctx context.Context) (seen, error) {
 	return now, vm.Tell(l.nodes.Dirs, l.m.Ref, boot.StackFile, s)
 }
 
-// keep keeps what the guest of a machine has been shown.
+// keep stores what the guest of a machine has been shown.
 func (s seen) keep(m machine) error {
 	return host.WriteJSON(filepath.Join(m.Disks(), vm.SeenFile), 0o600, s)
 }
 
-// survey looks through a private layer.
+// survey lists the files of a private layer.
 func survey(ctx context.Context, private string) (seen, error) {
 	root, err := tree.Open(private)
 	if err != nil {
@@ -70,7 +70,7 @@ func survey(ctx context.Context, private string) (seen, error) {
 	return all, err
 }
 
-// after returns the paths that are otherwise than they were, in order.
+// after returns the sorted paths of files that are new or changed since before.
 func (s seen) after(before seen) []string {
 	var all []string
 	for path, how := range s {

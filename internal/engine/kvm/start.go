@@ -18,9 +18,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// booting is how long a guest may take until its agent answers, and ordering until its systemd
-// takes orders. In emulation it may take emulated times as long, and so it may by KVM on a host
-// that is a virtual machine itself: that may be an emulated one.
+// booting limits how long a guest may take until its agent answers, and ordering until its systemd
+// accepts commands. In emulation both are emulated times as long. So they are with KVM on a host
+// that is itself a virtual machine, because that may be emulated.
 const (
 	booting  = time.Minute
 	ordering = 30 * time.Second
@@ -52,7 +52,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	return m.Boot(func() error { return e.start(ctx, m, r) }, func() error { return e.end(ctx, m) })
 }
 
-// start lets a machine boot, or go on from what it had in memory, and waits until its guest is up.
+// start boots a machine, or resumes it from saved memory, and waits until its guest is up.
 func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err error) {
 	if err := limit(m, &r.Node, 1); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) (err e
 	return ctx.Err()
 }
 
-// drives reports whether the guest's kernel has a driver for its network cards.
+// drives returns a problem if the guest's kernel has no driver for its network cards.
 func drives(n *spec.Node, from *kernel.Boot) error {
 	driver := map[string]string{site.E1000: "e1000", site.RTL8139: "8139cp"}[n.VM.Model]
 	if driver == "" || len(n.NICs) == 0 || from.Has(driver) {
@@ -95,7 +95,7 @@ func drives(n *spec.Node, from *kernel.Boot) error {
 		Try(`write model = "virtio"`)
 }
 
-// bootTimeouts is how long a guest may take to come up.
+// bootTimeouts returns how long a guest may take to come up.
 func bootTimeouts(accel string) vm.Timeouts {
 	if accel != observe.KVM || qemu.Nested() {
 		return vm.Timeouts{Agent: emulated * booting, Orders: emulated * ordering}
@@ -103,23 +103,23 @@ func bootTimeouts(accel string) vm.Timeouts {
 	return vm.Timeouts{Agent: booting, Orders: ordering}
 }
 
-// haltInterval is how often QEMU is asked whether a machine that boots stands still.
+// haltInterval is the interval at which QEMU is asked whether a booting machine has stopped.
 const haltInterval = time.Second
 
-// errStarved is why nobody waits any longer for a machine that boots.
+// errStarved ends the wait for a booting machine whose host has no room.
 var errStarved = problem.New(problem.Failed, "its host has no room for what it writes to its disks").
 	Try("make room there, then run the same command again")
 
-// errPanicked is the same.
+// errPanicked ends the wait for a booting machine whose kernel has panicked.
 var errPanicked = problem.New(problem.Failed, "its kernel has panicked").
 	Try("orrery console NODE --log shows all that was recorded of its console")
 
-// errRootless is the same.
+// errRootless ends the wait for a booting machine that has lost its root.
 var errRootless = problem.New(problem.Failed, "virtiofsd, which shows it its root, has ended").
 	Try("run the same command again; the host's kernel tells whether it was short of memory (dmesg)")
 
-// unlessHalted waits for the guest of a machine that boots, and ends the wait when the machine
-// stands still for want of room because its kernel has panicked, or it has no root any more.
+// unlessHalted calls wait, and cancels it when the machine stops because the host has no room, its
+// kernel panics, or virtiofsd ends. Then it returns that cause.
 func unlessHalted(ctx context.Context, m machine, wait func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

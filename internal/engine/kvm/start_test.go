@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestDrives: a card for which the guest's kernel has no driver is told before the machine starts.
+// TestDrives: a card without a driver in the guest's kernel is reported before the machine starts.
 func TestDrives(t *testing.T) {
 	n, none := &spec.Node{Name: "db", NICs: []spec.NIC{{Name: "eth0"}}}, &kernel.Boot{}
 	must(t, drives(n, none))

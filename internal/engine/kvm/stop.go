@@ -14,43 +14,43 @@ import (
 	"orrery/internal/host/pci"
 )
 
-// Stop lets the guest power off and, when ctx has a deadline and it passes, ends the machine.
+// Stop asks the guest to power off. If ctx has a deadline and it passes, Stop kills the machine.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if err := m.Frost().Thaw(); err != nil {
 		return err
 	}
-	_ = e.goOn(ctx, m) // one that does not is ended when its time is up
+	_ = e.goOn(ctx, m) // ignore the error: a machine that does not continue is killed after the deadline
 	if err := e.powerOff(ctx, m); err != nil {
 		return m.Fails("does not stop", err)
 	}
 	return e.tidy(ctx, m)
 }
 
-// end ends all that runs of a machine, whether it has come up or not, and removes what it had.
+// end kills all processes of a machine, whether it has come up or not, and cleans up.
 func (e *Engine) end(ctx context.Context, m machine) error {
 	err := recorder.End(ctx, m.Group())
 	return errors.Join(err, e.tidy(ctx, m))
 }
 
-// powerOff lets the guest shut down.
+// powerOff shuts the guest down.
 func (e *Engine) powerOff(ctx context.Context, m machine) error {
 	return m.ShutDown(ctx, func() error { return e.letOff(ctx, m) }, func() error {
 		return recorder.End(ctx, m.Group()) // virtiofsd ends with QEMU, or is left of a machine that died
 	})
 }
 
-// letOff asks a machine that runs to shut down, and waits until it has ended.
+// letOff asks a running machine to shut down, and waits until it has ended.
 func (e *Engine) letOff(ctx context.Context, m machine) error {
 	switch {
 	case m.runState(ctx) == qmp.Panicked:
-		return nil // nothing in it can shut down
+		return nil // a panicked guest cannot shut down
 	case m.rootless():
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, rootlessTimeout)
 		defer cancel()
 	default:
-		_ = m.feed(ctx) // one that stands still for want of room cannot shut down before it goes on
+		_ = m.feed(ctx) // a machine that stopped for lack of room must continue to shut down
 	}
 	if m.running() {
 		if err := e.askOff(ctx, m); err != nil {
@@ -60,11 +60,11 @@ func (e *Engine) letOff(ctx context.Context, m machine) error {
 	return m.awaitOff(ctx)
 }
 
-// rootlessTimeout is how long a machine without its root may take to write what its disks have not
-// got yet. It cannot shut down in order, and mostly not at all.
+// rootlessTimeout limits how long a machine without its root may take to write its buffered data to
+// its disks. Mostly it cannot shut down at all, and never in order.
 const rootlessTimeout = 10 * time.Second
 
-// Destroy ends the machine, if it runs: whoever wants it to shut down in order stops it first.
+// Destroy kills the machine if it runs. Callers that want an orderly shutdown call Stop first.
 func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if err := m.Frost().Thaw(); err != nil {
@@ -83,13 +83,13 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	return e.Remove(ref)
 }
 
-// tidy removes what a machine had while it ran: links, sockets, the control group. What it was lent goes
-// back, and what it has printed is kept. It has time of its own.
+// tidy removes what a machine had while it ran: links, sockets and the control group. It returns
+// PCI functions to the host and saves the console output. It does not end with ctx.
 func (e *Engine) tidy(ctx context.Context, m machine) error {
 	ctx, cancel := engine.Cleanup(ctx)
 	defer cancel()
 	e.leave(m.Ref)
-	_ = os.Remove(m.halted()) // the next one begins to run
+	_ = os.Remove(m.halted()) // the next machine is not halted
 	record.Keep(m.Run, m.console())
 	err := m.Unlink()
 	cgroup.Remove(m.Group())

@@ -10,33 +10,33 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A minder is the agent of a guest, in so far as it minds volumes. The guest mounts by itself,
-// where it comes upon it, what is mounted in the root that virtiofsd gives to it.
+// A minder is the part of a guest's agent that handles volumes. The guest itself mounts each file
+// system in virtiofsd's root when it accesses it.
 type minder interface {
 	Forget(ctx context.Context, places []string) error
 	Find(ctx context.Context, places []string) error
 }
 
-// minder returns that of a running machine.
+// minder returns a function that connects to the agent of a running machine.
 func (g *guests) minder(m machine) func(context.Context) (minder, error) {
 	return func(ctx context.Context) (minder, error) { return g.agents.Of(ctx, m.Ref) }
 }
 
-// telling is how long a guest may take to do so.
+// telling limits how long a guest may take for a change of volumes.
 const telling = 2 * time.Minute
 
-// forget lets the guest unmount what it has mounted at some places, the innermost first. What it
-// says of it is not relied upon: virtiofsd then holds the volume, or it does not.
+// forget makes the guest unmount the file systems at the places, innermost first. The caller does
+// not rely on the guest's answer: the host's unmount fails if virtiofsd still holds a volume.
 func (s *remounting) forget(ctx context.Context, places []string) error {
 	return s.tell(ctx, func(ctx context.Context, to minder) error { return to.Forget(ctx, places) })
 }
 
-// find lets the guest find what is mounted at some places now.
+// find makes the guest find what is now mounted at the places.
 func (s *remounting) find(ctx context.Context, places []string) error {
 	return s.tell(ctx, func(ctx context.Context, to minder) error { return to.Find(ctx, places) })
 }
 
-// tell tells the guest something, and says what comes of it.
+// tell sends the guest's agent a request and translates its errors into problems.
 func (s *remounting) tell(ctx context.Context, what func(context.Context, minder) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, telling, errors.New("its agent does not answer"))
 	defer cancel()
@@ -51,7 +51,7 @@ func (s *remounting) tell(ctx context.Context, what func(context.Context, minder
 	case errors.As(err, &used):
 		return problem.New(problem.Failed, "node %s: a volume is in use by %s", s.m.Ref.Name, vm.Whoever(used.By)).
 			At(s.m.Ref.Site).Try("stop what uses it and run the same command again")
-	case problem.Is(err, problem.Unable): // no other agent says so of this
+	case problem.Is(err, problem.Unable): // the agent returns Unable only for an unknown request
 		return problem.New(problem.Failed,
 			"node %s: the agent of its guest is of a former version of orrery, and cannot change volumes", s.m.Ref.Name).
 			At(s.m.Ref.Site).

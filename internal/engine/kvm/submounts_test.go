@@ -13,7 +13,7 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A liar is the agent of a guest that answers what it likes when it is told to mind volumes, or nothing.
+// A liar is a guest's agent that gives any answer to requests about volumes, or none.
 type liar struct {
 	says  error
 	never bool
@@ -29,8 +29,8 @@ func (l liar) Find(ctx context.Context, _ []string) error {
 	return l.says
 }
 
-// TestForgetLies: what a guest says of who uses a volume is bounded, and text; nobody waits for it
-// longer than he would; and any other answer than yes says that it did not do as it was told.
+// TestForgetLies: a guest's answer to what uses a volume is limited and sanitized. The wait for it
+// is limited. Any answer but success is reported as an error.
 func TestForgetLies(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent liar
@@ -45,7 +45,7 @@ func TestForgetLies(t *testing.T) {
 		"old": {liar{says: problem.New(problem.Unable, `it does not know "forget"`)},
 			"of a former version of orrery, and cannot change volumes (orrery restart db"},
 		"never": {liar{never: true}, "its guest does not change its volumes"},
-		"yes":   {liar{}, ""}, // the host looks for itself, when it unmounts
+		"yes":   {liar{}, ""}, // the host finds out when it unmounts
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if name != "never" {

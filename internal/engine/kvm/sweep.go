@@ -11,10 +11,10 @@ import (
 	"orrery/internal/tree"
 )
 
-// Sweep lets machines go on that a killed run froze, ends those that it was starting, waits for
-// those that it was stopping, and removes what it left beside the nodes. The host gets back what
-// machines had of it whose QEMU was killed. Commands in guests end by themselves with whoever gave
-// them: the agent sees to it.
+// Sweep thaws machines that a killed run froze, and ends those that it was starting. It completes
+// the shutdown of those that it was stopping, and removes what it left beside the nodes. It returns
+// to the host the PCI functions of machines whose QEMU was killed. The agents end commands in
+// guests when their callers die.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
 	left := problem.New(problem.Failed, "virtual machines of a run of site %s that was killed are still at work", site).
 		Try("end their processes and run the same command again")
@@ -24,12 +24,12 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 }
 
 func (e *Engine) sweep(ctx context.Context, m machine) error {
-	if tree.Exists(m.Freezing()) || tree.Exists(m.halted()) { // first: what is frozen neither stops nor ends
+	if tree.Exists(m.Freezing()) || tree.Exists(m.halted()) { // first, because frozen processes neither stop nor end
 		if err := m.Frost().Thaw(); err != nil {
 			return err
 		}
-		// one whose QEMU does not answer stays marked, so that it is seen to stand still: whoever starts
-		// it learns why, and whoever ends it can
+		// If QEMU does not answer, the mark stays, so that the machine is listed as frozen.
+		// Starting it then reports why, and it can still be stopped.
 		_ = e.goOn(ctx, m)
 	}
 	if tree.Exists(m.moving()) {
@@ -49,8 +49,8 @@ func (e *Engine) sweep(ctx context.Context, m machine) error {
 		}
 		return e.tidy(ctx, m)
 	case len(m.Group().Processes()) == 0:
-		// it has stopped, or its QEMU was killed: nobody would give back what that had, as to all others
-		// the node is stopped
+		// The machine has stopped, or its QEMU was killed. No other run would return its PCI
+		// functions, because the node looks stopped.
 		return pci.Here.Return(ctx, m.holder())
 	}
 	return nil

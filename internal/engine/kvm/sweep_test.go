@@ -11,8 +11,8 @@ import (
 	"orrery/internal/image"
 )
 
-// TestSweepLent: a PCI function of a machine whose QEMU was killed is the host's again with the
-// next run of any verb.
+// TestSweepLent: the next run of any command returns a PCI function to the host whose machine's
+// QEMU was killed.
 func TestSweepLent(t *testing.T) {
 	dir := t.TempDir()
 	old := pci.Here

@@ -14,7 +14,8 @@ import (
 // taps are ends of links, in the order in which a QEMU has opened them.
 type taps []*os.File
 
-// tapsOf takes those of a QEMU. Should a guest have taken that over, it can give nothing but what it has.
+// tapsOf duplicates the taps of a QEMU. Even a QEMU that its guest has taken over can offer only
+// taps that it already has.
 func tapsOf(qemu int) (all taps, err error) {
 	held, err := process.Hold(qemu)
 	if err != nil {
@@ -45,7 +46,7 @@ func tapsOf(qemu int) (all taps, err error) {
 	return all, nil
 }
 
-// split returns those that are ends of a link, and the others.
+// split returns the taps that are ends of link, and the others.
 func (t taps) split(link string) (its, others taps) {
 	for _, f := range t {
 		if tapOf(f) == link {
@@ -63,7 +64,7 @@ func (t taps) close() {
 	}
 }
 
-// tapOf returns the name of the tap that a file is an end of.
+// tapOf returns the interface name of a tap, or "" if f is none.
 func tapOf(f *os.File) string {
 	var ifreq unix.Ifreq
 	if err := unix.IoctlIfreq(int(f.Fd()), unix.TUNGETIFF, &ifreq); err != nil {

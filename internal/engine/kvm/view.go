@@ -10,12 +10,13 @@ import (
 	"orrery/internal/tree"
 )
 
-// views are what the host reaches of machines without their guests: roots, consoles, screens, control groups.
+// views are what the host can reach of machines without their guests: roots, consoles, screens and
+// control groups.
 type views struct{ nodes *nodedir.Nodes }
 
-// View opens the root of a running node, as virtiofsd has it and gives it to the guest: with the
-// node's volumes, and without what the guest itself has mounted, such as its /run. So the Runner of
-// a node is no host.Viewer.
+// View opens the root of a running node as virtiofsd shows it to the guest. It includes the node's
+// volumes, but not what the guest itself has mounted, such as its /run. So the Runner of a node is
+// no host.Viewer.
 func (v views) View(ref engine.Ref) (*tree.Root, error) {
 	m := machineOf(v.nodes, ref)
 	return engine.OpenView(ref, m.sharer, "/.")
@@ -24,9 +25,8 @@ func (v views) View(ref engine.Ref) (*tree.Root, error) {
 // Cgroup returns the node's control group.
 func (v views) Cgroup(ref engine.Ref) string { return machineOf(v.nodes, ref).Group().Name() }
 
-// sharer returns the process of virtiofsd whose root is that of the node; 0 if there is none. It is
-// alone in namespaces that it has made; the one that waits for it outside of them has the host's
-// root.
+// sharer returns the process id of the virtiofsd whose root is the node's, or 0 if there is none.
+// That process is in namespaces of its own. Its parent, which waits outside, has the host's root.
 func (m machine) sharer() int {
 	if !m.running() {
 		return 0
@@ -34,7 +34,7 @@ func (m machine) sharer() int {
 	return m.insideSharer()
 }
 
-// insideSharer is the same of a machine that does not run yet.
+// insideSharer is like sharer for a machine that may not run yet.
 func (m machine) insideSharer() int {
 	ours, err := os.Readlink(process.Host.File(os.Getpid(), "ns/pid"))
 	if err != nil {

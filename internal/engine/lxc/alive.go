@@ -12,11 +12,12 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// console is what the node printed on its console since it was last started. The node's root
-// decides what is in it.
+// console returns the path of what the node has printed on its console since its last start. The
+// node's root controls the contents.
 func (c container) console() string { return c.File("console.log") }
 
-// recordConsole has LXC keep what the node prints, for lastWords. LXC empties the file whenever it is full.
+// recordConsole makes LXC store the console output for lastWords. LXC empties the file whenever it
+// is full.
 func (s start) recordConsole(set func(key, format string, args ...any)) error {
 	if err := os.Remove(s.console()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -26,8 +27,8 @@ func (s start) recordConsole(set func(key, format string, args ...any)) error {
 	return nil
 }
 
-// checkAlive returns a problem if the init of a node that LXC has started has ended. LXC itself is
-// content with an init that could be executed.
+// checkAlive returns a problem if the init of a started node has already ended. LXC reports success
+// as soon as init could be executed.
 func (s start) checkAlive(ctx context.Context) error {
 	if s.survives(ctx) || ctx.Err() != nil {
 		return ctx.Err()
@@ -41,8 +42,8 @@ func (s start) checkAlive(ctx context.Context) error {
 	return errors.Join(err, s.links.giveBack(ctx))
 }
 
-// survives reports whether the node's init runs. A node that reboots has none for a moment, nor has
-// one whose monitor is about to end.
+// survives reports whether the node's init runs. It waits if init is missing but the monitor runs,
+// because the node may be rebooting or the monitor about to end.
 func (p processes) survives(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
@@ -54,8 +55,8 @@ func (p processes) survives(ctx context.Context) bool {
 	return true
 }
 
-// lastWords returns what can be told of an init that has ended: errors that LXC logged and the last
-// lines of the console.
+// lastWords returns why init may have ended: errors from LXC's log and the last lines of the
+// console.
 func (s start) lastWords() string {
 	var all []string
 	if logged := s.why(); logged != "" {

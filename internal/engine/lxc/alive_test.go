@@ -10,7 +10,7 @@ import (
 	"orrery/internal/host"
 )
 
-// TestDiesAtOnce: a node whose init ends at once is not said to have been started.
+// TestDiesAtOnce: a node whose init ends at once is not reported as started.
 func TestDiesAtOnce(t *testing.T) {
 	g := newGround(t)
 	n := g.Node("shortlived", 147)

@@ -9,12 +9,13 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Change records what the node shall be and, if it runs, moves its links and applies its limits.
+// Change records the desired spec of a node. If the node runs, Change also moves its links and
+// applies its limits.
 func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	return e.Nodes.Change(n, func() error { return e.container(engine.RefOf(n)).changeRunning(ctx, n) })
 }
 
-// changeRunning moves the links that are not where they shall be, all or none, and applies limits.
+// changeRunning moves the links that are on the wrong bridge, all or none, and applies limits.
 func (c container) changeRunning(ctx context.Context, node *spec.Node) error {
 	if moves := network.MovesOf(node); len(moves) > 0 {
 		if err := network.MoveLinks(ctx, moves); err != nil {
@@ -22,7 +23,7 @@ func (c container) changeRunning(ctx context.Context, node *spec.Node) error {
 		}
 	}
 	if at := c.space(); at != "" && !node.Staged {
-		// its links may have been moved out of quarantine, in one batch with others
+		// The links may have been moved out of quarantine in one batch with those of other nodes.
 		if err := network.ForgetNeighbours(at); err != nil {
 			return err
 		}
@@ -30,7 +31,7 @@ func (c container) changeRunning(ctx context.Context, node *spec.Node) error {
 	return c.group().Limit(c.ref.Name, node.Limits)
 }
 
-// Space returns the file of a node's network namespace.
+// Space returns the file of a node's network namespace, or "" if the node does not run.
 func (e *Engine) Space(ref engine.Ref) string { return e.container(ref).space() }
 
 func (p processes) space() string {

@@ -18,7 +18,8 @@ func (s start) writeConfig() error {
 	r := s.r
 	var b strings.Builder
 	set := func(key, format string, args ...any) { fmt.Fprintf(&b, key+" = "+format+"\n", args...) }
-	// LXC's common profile: seccomp, capabilities, devices, mixed mounts of proc, sys and cgroup.
+	// Include LXC's common profile: seccomp, capabilities, devices, mixed mounts of proc, sys and
+	// cgroup.
 	set("lxc.include", "/usr/share/lxc/config/common.conf")
 	if idmap := r.IDs(); idmap.Size > 0 {
 		set("lxc.include", "/usr/share/lxc/config/userns.conf")
@@ -26,7 +27,7 @@ func (s start) writeConfig() error {
 		set("lxc.idmap", "g 0 %d %d", idmap.First, idmap.Size)
 		set("lxc.namespace.share.user", "%s", s.namespace())
 	}
-	set("lxc.seccomp.profile", "") // the filter is on the thread that starts LXC (package seccomp)
+	set("lxc.seccomp.profile", "") // package seccomp sets the filter on the thread that starts LXC
 	b.WriteString(rootfs.DeviceRules(devices(r)))
 	set("lxc.uts.name", "%s", r.Name)
 	set("lxc.rootfs.path", "dir:%s", s.Root())
@@ -37,7 +38,8 @@ func (s start) writeConfig() error {
 	}
 	if host.AppArmor() {
 		set("lxc.apparmor.profile", "generated")
-		set("lxc.apparmor.allow_nesting", "1") // systemd mounts a proc of its own for the services that it confines
+		// Systemd mounts a proc of its own for the services that it confines.
+		set("lxc.apparmor.allow_nesting", "1")
 	} else {
 		set("lxc.apparmor.profile", "unconfined")
 	}
@@ -54,7 +56,8 @@ func (s start) writeConfig() error {
 	if err := s.links.write(set); err != nil {
 		return err
 	}
-	// Volumes are in a file of their own, which LXC reads again when the node reboots: Remount changes it.
+	// Volumes are in a separate file, because Remount changes it and LXC reads it again when the
+	// node reboots.
 	set("lxc.mount.fstab", "%s", s.fstab())
 	if err := writeFstab(s.fstab(), s.mounts); err != nil {
 		return err
@@ -62,7 +65,8 @@ func (s start) writeConfig() error {
 	return os.WriteFile(s.config(), []byte(b.String()), 0o600)
 }
 
-// devices are those that a node may use. One that is privileged may mount file systems of its own by FUSE.
+// devices returns the rules of devices that a node may use. A privileged node may use FUSE to mount
+// file systems of its own.
 func devices(r *nodedir.Record) []string {
 	if r.Privileged {
 		return append(slices.Clone(rootfs.Devices), "c 10:229 rwm")
@@ -70,7 +74,7 @@ func devices(r *nodedir.Record) []string {
 	return rootfs.Devices
 }
 
-// overlay is the root file system of a node, with what it sees of the host.
+// overlay returns the root file system of a node, including the mounts of host directories.
 func (c container) overlay(store *image.Store, r *nodedir.Record, mounts []nodedir.Mount) *rootfs.Overlay {
 	o := c.Overlay(store, r)
 	for _, m := range mounts {

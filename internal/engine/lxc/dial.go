@@ -15,8 +15,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Dial connects from inside the node's network. The address must be numeric: a name would be looked
-// up on the host, and what is found be dialled there.
+// Dial connects from inside the node's network. The address must be numeric, because a name would
+// be looked up on the host.
 func (r runner) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	if _, err := netip.ParseAddrPort(address); err != nil {
 		return nil, problem.New(problem.Failed, "%s is not an address, and names are not looked up", address).At(r.p.ref.Name)
@@ -28,7 +28,7 @@ func (r runner) Dial(ctx context.Context, network, address string) (conn net.Con
 	return conn, err
 }
 
-// dial connects on the calling thread, which stays in the node's network.
+// dial connects on the calling thread, which stays in the node's network namespace.
 func (p processes) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	space, err := p.networkSpace()
 	if err != nil {
@@ -40,7 +40,7 @@ func (p processes) dial(ctx context.Context, network, address string) (net.Conn,
 	}
 	thread := unix.Gettid()
 	dialer := net.Dialer{Control: func(string, string, syscall.RawConn) error {
-		if unix.Gettid() != thread { // it would be a socket of the host's
+		if unix.Gettid() != thread { // the socket would be in the host's network namespace
 			return problem.New(problem.Failed, "the connection to %s was not begun in the node", address)
 		}
 		return nil
@@ -48,8 +48,8 @@ func (p processes) dial(ctx context.Context, network, address string) (net.Conn,
 	return dialer.DialContext(ctx, network, address)
 }
 
-// networkSpace opens the network namespace of the node. While a node starts, its first process is
-// in the host's for a moment.
+// networkSpace opens the network namespace of the node. It returns NotRunning if that is the host's
+// namespace, in which the node's first process is for a moment while the node starts.
 func (p processes) networkSpace() (*os.File, error) {
 	pid := p.init()
 	if pid == 0 {

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/host"
 )
 
-// No name reaches the dialler: for one with several addresses it would begin other threads, which
-// are in the host's network.
+// TestDialNoNames: no host name reaches the dialler. For a name with several addresses it would
+// start other threads, which are in the host's network.
 func TestDialNoNames(t *testing.T) {
 	e := New(host.Dirs{State: t.TempDir(), Run: t.TempDir()}, nil)
 	for _, address := range []string{"localhost:80", "portal:80", "127.0.0.1:http", ":80", "127.0.0.1"} {

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// Freeze lets all processes of a node stand still.
+// Freeze freezes all processes of a node.
 func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
 	if !c.running() {
@@ -20,7 +20,7 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	return nil
 }
 
-// Thaw lets the processes of a node go on.
+// Thaw lets the processes of a frozen node continue.
 func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
 	if err := c.thaw(); err != nil {
@@ -29,10 +29,11 @@ func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	return c.group().AwaitFrost(ctx, false)
 }
 
-// freezing is a file that is there from before the node is frozen by us until after it goes on.
+// freezing returns the path of a file that exists from before Freeze freezes the node until after
+// it is thawed.
 func (c container) freezing() string { return c.File("freezing") }
 
 func (c container) frost() cgroup.Frost { return cgroup.Frost{Group: c.group(), Mark: c.freezing()} }
 
-// thaw lets a frozen node go on, whoever froze it.
+// thaw thaws a frozen node, even if another program has frozen it.
 func (c container) thaw() error { return c.frost().Thaw() }

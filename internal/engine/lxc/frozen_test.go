@@ -11,8 +11,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestFrozenByItself: whatever root of a node freezes in there, the node can be stopped and
-// destroyed, and soon.
+// TestFrozenByItself: the node can be stopped and destroyed quickly, whatever its root has frozen
+// inside.
 func TestFrozenByItself(t *testing.T) {
 	g := newGround(t)
 	r := remountOf(t, g, g.Node("ice", 146))
@@ -76,7 +76,7 @@ func TestFrozenByItself(t *testing.T) {
 	}
 }
 
-// thawByHand lets a test end that has failed.
+// thawByHand thaws a node of a failed test, so that the test can end.
 func thawByHand(t *testing.T, c container) {
 	t.Helper()
 	for range 100 {

@@ -10,9 +10,9 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// holders names the processes of this host that use files on any of some mounts, each with one of
-// those files. It looks at all processes, because one that came from outside, such as an
-// administrator's shell, holds a mount as well as one of the node.
+// holders returns the names of processes on this host that use files on the mounts, each with one
+// of those files. It looks at all processes, because a process from outside the node, such as an
+// administrator's shell, keeps a mount busy as well.
 func holders(mounts []rootfs.Mounted) []string {
 	on := map[uint64]bool{}
 	for _, m := range mounts {
@@ -36,8 +36,8 @@ func holders(mounts []rootfs.Mounted) []string {
 	return names
 }
 
-// held returns a file on one of some mounts that a process uses as its root, working directory,
-// open file or mapping.
+// held returns a file on one of the mounts that a process uses as its root, working directory, open
+// file or mapping.
 func held(process string, on map[uint64]bool) (string, bool) {
 	links := []string{filepath.Join(process, "root"), filepath.Join(process, "cwd")}
 	for _, dir := range []string{"fd", "map_files"} {

@@ -13,14 +13,14 @@ import (
 // TestRestless is the program that TestKilledWhileChanging kills.
 func TestRestless(t *testing.T) { enginetest.Restless(t, newEngine(), testSite, choices()) }
 
-// choices are the volumes that the node has in turn.
+// choices returns the sets of volumes that the node gets in turn.
 func choices() [][]spec.Mount {
 	a, b, c := at("a", "/srv/data"), at("b", "/srv/data"), at("c", "/srv/data/in")
 	return [][]spec.Mount{{a}, {b}, {b, c}, {a, c}, nil}
 }
 
-// Whenever a change of volumes is killed, the record says no less than is so, and the next change
-// comes to its end.
+// TestKilledWhileChanging: at whatever moment a change of volumes is killed, the record lists all
+// volumes that the node may see, and the next change succeeds.
 func TestKilledWhileChanging(t *testing.T) {
 	g := newGround(t)
 	a, b, c := at("a", "/srv/data"), at("b", "/srv/data"), at("c", "/srv/data/in")

@@ -22,15 +22,16 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// The ends of the test's veth pairs. The first carries macvlans, nodes take those of the second.
+// The ends of the test's veth pairs. The first pair carries macvlans, and nodes take the ends of
+// the second.
 var testVethPairs = []site.VethPair{
 	{Name: "mac", Ends: [2]string{"orit0a", "orit0b"}}, {Name: "nic", Ends: [2]string{"orit1a", "orit1b"}},
 }
 
-// subnets of networks that are no bridges, by their kind.
+// subnets has the subnet of each kind of network other than the bridge.
 var subnets = map[string]string{site.Routed: "10.99.128.", site.Macvlan: "10.99.129.", site.Exclusive: "10.99.130."}
 
-// otherKinds makes a network of each kind other than the bridge, and what these stand on.
+// otherKinds creates a network of each kind other than the bridge, and the interfaces below them.
 func (g ground) otherKinds(t *testing.T) {
 	t.Helper()
 	for _, c := range testVethPairs {
@@ -48,7 +49,7 @@ func (g ground) otherKinds(t *testing.T) {
 	}
 }
 
-// onto puts a node on one of these networks.
+// onto connects a node to the network of a kind.
 func onto(_ *testing.T, n *spec.Node, kind string) {
 	enginetest.Onto(n, kind, subnets[kind])
 	switch nic := &n.NICs[0]; kind {
@@ -59,7 +60,7 @@ func onto(_ *testing.T, n *spec.Node, kind string) {
 	}
 }
 
-// reboot lets a node reboot by itself, in which LXC makes its links anew.
+// reboot makes a node reboot by itself, so that LXC makes its links anew.
 func (g ground) reboot(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	c := g.container(ref)
@@ -68,7 +69,7 @@ func (g ground) reboot(t *testing.T, ref engine.Ref) {
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		record, err := g.Record(ref)
 		must(t, err)
-		// LXC forks the process first, and then moves the links to it.
+		// LXC first forks the process, and then moves the links to it.
 		if now := c.init(); now != 0 && now != before && interfaces(now)[record.NICs[0].Name] {
 			c.awaitOrders(t.Context(), record)
 			return
@@ -79,8 +80,8 @@ func (g ground) reboot(t *testing.T, ref engine.Ref) {
 	}
 }
 
-// TestInterfaceComesBack checks that an interface of the host is as it was when the node that had
-// taken it has ended, however it has.
+// TestInterfaceComesBack: when a node has ended, in whatever way, the host interface that it took
+// is as it was before.
 func TestInterfaceComesBack(t *testing.T) {
 	g := newGround(t)
 	g.otherKinds(t)
@@ -126,7 +127,7 @@ func TestInterfaceComesBack(t *testing.T) {
 	}
 }
 
-// look returns what there is to see of an interface of the host; "": it is not there.
+// look returns the state of a host interface, or "" if it does not exist.
 func look(t *testing.T, name string) string {
 	t.Helper()
 	link, err := netlink.LinkByName(name)
@@ -139,9 +140,9 @@ func look(t *testing.T, name string) string {
 	return fmt.Sprint(a.HardwareAddr, a.MTU, a.Alias, a.Flags, addresses, a.TxQLen, a.Promisc)
 }
 
-// TestLostInterfaceIsSeen checks that a node whose interface somebody has removed is not taken for
-// being on its network; and what is killed with all that it had is refused with a cure, until its
-// veth pair is made anew.
+// TestLostInterfaceIsSeen: a node whose interface was removed is not reported as connected to its
+// network. An interface that was lost with a killed node is refused with a cure, until its veth
+// pair is created again.
 func TestLostInterfaceIsSeen(t *testing.T) {
 	g := newGround(t)
 	g.otherKinds(t)
@@ -184,7 +185,8 @@ func TestLostInterfaceIsSeen(t *testing.T) {
 	}
 	c := g.container(engine.RefOf(n))
 	pids := append(c.group().Processes(), c.monitor())
-	for _, pid := range pids { // the monitor too, so that nobody moves the interface back
+	// Kill the monitor too, so that nothing moves the interface back.
+	for _, pid := range pids {
 		if p, err := os.FindProcess(pid); err == nil {
 			_ = p.Kill()
 		}

@@ -7,13 +7,13 @@ import (
 	"orrery/internal/observe"
 )
 
-// List returns the nodes of a site. It starts no process, so that a look at many nodes costs no
-// more than their files.
+// List returns the nodes of a site. It starts no process, so it costs no more than reading the
+// nodes' files.
 func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.look)
 }
 
-// Glance sees whether a node runs.
+// Glance sets the state of a node that runs or is frozen.
 func (e *Engine) Glance(n *observe.Node) {
 	c := e.container(engine.RefOf(&n.Node))
 	if !c.running() {
@@ -25,7 +25,7 @@ func (e *Engine) Glance(n *observe.Node) {
 	}
 }
 
-// look sees whether a node runs, and if so, how its links and limits are.
+// look sets the state of a node and, if it runs, the actual state of its links and limits.
 func (e *Engine) look(n *observe.Node) {
 	if e.Glance(n); !n.Runs() {
 		return
@@ -33,6 +33,6 @@ func (e *Engine) look(n *observe.Node) {
 	c := e.container(engine.RefOf(&n.Node))
 	c.observeLinks(n)
 	if limits, ok := c.group().Holds(n.Limits); !ok {
-		n.Limits = limits // somebody changed them behind our back
+		n.Limits = limits // another process has changed the limits
 	}
 }

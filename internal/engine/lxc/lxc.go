@@ -1,10 +1,10 @@
-// Package lxc makes nodes as system containers with LXC 5 (lxc.container.conf(5)): each with its
-// own systemd, unprivileged by default, on an overlay of shared layers.
+// Package lxc makes nodes as system containers with LXC 5 (lxc.container.conf(5)). Each has its own
+// systemd, is unprivileged by default, and runs on an overlay of shared layers.
 //
-// What a node's directory holds, package nodedir tells; this one keeps LXC's configuration and logs
-// in it beside. Mounts are made on rootfs and binds in a namespace that only the container has;
-// fstab says which of the binds the node sees where. So the host's mount table shows nothing of a
-// node, and nothing stays mounted when one dies.
+// Package nodedir describes the contents of a node's directory, in which this package also stores
+// LXC's configuration and logs. The node's rootfs and binds are mounted in a namespace that only
+// the container has. The file fstab says where the node sees each bind. So the host's mount table
+// shows nothing of a node, and nothing stays mounted when a node dies.
 package lxc
 
 import (
@@ -21,7 +21,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// Engine makes nodes with LXC. What is done to one that does not run, Nodes do.
+// Engine makes nodes with LXC. Its embedded Nodes handle stopped nodes.
 type Engine struct{ *nodedir.Nodes }
 
 var (
@@ -38,22 +38,22 @@ var (
 	_ engine.Viewer    = (*Engine)(nil)
 )
 
-// New returns the engine that keeps its nodes in dirs and takes layers from store.
+// New returns the engine that stores its nodes in dirs and uses the layers in store.
 func New(dirs host.Dirs, store *image.Store) *Engine {
 	e := &Engine{&nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots}}
 	e.Running = func(ref engine.Ref) bool { return e.container(ref).running() }
 	return e
 }
 
-// Name is what site files call this engine.
+// Name is the engine's name in site files.
 const Name = "lxc"
 
-// Capabilities says what LXC can do.
+// Capabilities returns what LXC can do.
 func (e *Engine) Capabilities() observe.Capabilities {
 	return observe.Capabilities{Containers: true, LiveLimits: true, MoveNIC: true, Remount: true, Keep: true, Move: true}
 }
 
-// container is one node as LXC knows it.
+// container is the LXC container of one node.
 type container struct {
 	nodedir.Dir
 	processes
@@ -68,7 +68,8 @@ func (c container) config() string { return c.File("lxc.conf") }
 func (c container) log() string    { return c.File("lxc.log") }
 func (c container) fstab() string  { return c.File("fstab") }
 
-// namespace is the file at which LXC finds the node's user namespace, in the mount namespace that the node has.
+// namespace returns the path of the node's user namespace, for LXC to find in the node's mount
+// namespace.
 func (c container) namespace() string { return c.File("user-namespace") }
 
 // View opens the root of a running node.
@@ -77,7 +78,7 @@ func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
 	return root, err
 }
 
-// view opens the root of a running node, and returns the ids that this node has.
+// view opens the root of a running node and returns the node's user ids.
 func (e *Engine) view(ref engine.Ref) (root *tree.Root, ids rootfs.IDs, err error) {
 	c := e.container(ref)
 	pid := c.init()
@@ -92,7 +93,7 @@ func (e *Engine) view(ref engine.Ref) (root *tree.Root, ids rootfs.IDs, err erro
 	if err != nil {
 		return nil, ids, err
 	}
-	if c.init() != pid { // it ended meanwhile, and the number or the record may be another's
+	if c.init() != pid { // the process has ended, and its id or the record may belong to another node
 		root.Close() //nolint:errcheck // nothing was written
 		return nil, ids, engine.NotRunning(ref)
 	}
@@ -102,14 +103,14 @@ func (e *Engine) view(ref engine.Ref) (root *tree.Root, ids rootfs.IDs, err erro
 // Cgroup returns the node's control group.
 func (e *Engine) Cgroup(ref engine.Ref) string { return e.container(ref).group().Name() }
 
-// starting is a file that is there until the node has been started. One whose starter was killed
-// may come up or not.
+// starting returns the path of a file that exists while the node is being started. If its run was
+// killed, the node may come up or not.
 func (c container) starting() string { return c.File("starting") }
 
-// stopping is a file that is there while the node shuts down.
+// stopping returns the path of a file that exists while the node shuts down.
 func (c container) stopping() string { return c.File("stopping") }
 
-// groups are all that LXC makes for the node.
+// groups returns all control groups that LXC creates for the node.
 func (c container) groups() []cgroup.Group {
 	return []cgroup.Group{c.group(), c.group().Beside(".monitor"), c.group().Beside(".pivot")}
 }

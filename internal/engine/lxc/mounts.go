@@ -9,8 +9,8 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// writeFstab tells LXC, in a file, what the node sees (fstab(5)). The node's root reads it, as LXC
-// does that from inside.
+// writeFstab writes the file that tells LXC what to mount in the node (fstab(5)). It must be
+// readable by the node's root, because LXC reads it from inside the node.
 func writeFstab(file string, mounts []nodedir.Mount) error {
 	var b strings.Builder
 	for _, m := range mounts {

@@ -21,7 +21,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// inner is what an interface of the node is called where LXC takes it from.
+// inner returns the name that a node's interface has before LXC moves it into the node.
 func inner(i int, n *spec.Node, nic spec.NIC) string {
 	if n.Takes(nic) {
 		return nic.Parent
@@ -29,7 +29,7 @@ func inner(i int, n *spec.Node, nic spec.NIC) string {
 	return fmt.Sprintf("in%d", i)
 }
 
-// links are those of a node, with the interfaces of the host that it takes.
+// links are the interfaces of a node, including those that it takes from the host.
 type links struct {
 	dir nodedir.Dir
 	*nodedir.Record
@@ -37,16 +37,16 @@ type links struct {
 
 func (c container) links(r *nodedir.Record) links { return links{c.Dir, r} }
 
-// write writes the configuration of the node's interfaces (lxc.container.conf(5), NETWORK). LXC
-// finds them beside its monitor, moves them into the node, and moves them back when the node ends
-// or reboots by itself.
+// write sets the configuration of the node's interfaces (lxc.container.conf(5), NETWORK). LXC finds
+// the interfaces in its monitor's network namespace and moves them into the node. It moves them
+// back when the node ends or reboots by itself.
 func (l links) write(set func(key, format string, args ...any)) error {
 	for i, nic := range l.NICs {
 		net := fmt.Sprintf("lxc.net.%d.", i)
 		set(net+"type", "phys")
 		set(net+"link", "%s", inner(i, &l.Node, nic))
 		set(net+"name", "%s", nic.Name)
-		if !l.Takes(nic) { // that has one of its own
+		if !l.Takes(nic) { // an interface taken from the host has its own address
 			set(net+"hwaddr", "%s", nic.MAC)
 		}
 		set(net+"mtu", "%d", nic.MTU)
@@ -70,8 +70,9 @@ func (l links) write(set func(key, format string, args ...any)) error {
 	return nil
 }
 
-// returning writes a script that LXC runs when the node has ended: it moves an interface of the
-// host from beside the monitor to where it came from. A virtual one would end with the monitor.
+// returning writes a script that LXC runs when the node has ended. It moves a host interface from
+// the monitor's network namespace back to the host's. A virtual interface would be removed with the
+// monitor's namespace.
 func (l links) returning(nic spec.NIC) (path string, err error) {
 	const script = "#!/bin/sh\n# Orrery: give the interface %[1]s back to the host.\n" +
 		"[ \"$LXC_TARGET\" = reboot ] || ip link set dev %[1]s netns 1\n"
@@ -79,8 +80,8 @@ func (l links) returning(nic spec.NIC) (path string, err error) {
 	return path, host.WriteFile(host.File{Path: path, Content: fmt.Appendf(nil, script, nic.Parent), Mode: 0o700})
 }
 
-// attach makes the links of a node that is to start, with their inner ends in a namespace of the
-// node's monitor.
+// attach creates the links of a node that is about to start, with the inner ends in space, the
+// namespace of the node's monitor.
 func (l links) attach(space *os.File) error {
 	for i, nic := range l.NICs {
 		if err := kind.Attach(nic, l.KindOf(nic), inner(i, &l.Node, nic), space); err != nil {
@@ -90,17 +91,17 @@ func (l links) attach(space *os.File) error {
 	return nil
 }
 
-// refusesRouters reports whether a node is told not to believe router advertisements on a network
-// of a kind. On networks that are a wire of the host's, there may be a router that is right.
+// refusesRouters reports whether a node must ignore router advertisements on a network of this
+// kind. Networks on a wire of the host may have a legitimate router.
 func refusesRouters(kind site.NetworkKind) bool {
 	if !kind.HasHostEnds() {
 		return false
 	}
-	_, err := os.Stat("/proc/sys/net/ipv6") // else LXC would not start the node
+	_, err := os.Stat("/proc/sys/net/ipv6") // without this file, LXC would not start the node
 	return err == nil
 }
 
-// detach removes what attach has made, after a start that failed.
+// detach removes the links made by attach after a failed start.
 func (l links) detach(space *os.File) error {
 	var err error
 	for _, nic := range l.NICs {
@@ -111,7 +112,7 @@ func (l links) detach(space *os.File) error {
 	return errors.Join(err, l.remove())
 }
 
-// remove removes the links by their ends on the host.
+// remove removes the links through their ends on the host.
 func (l links) remove() error {
 	var all []string
 	for _, nic := range l.NICs {
@@ -120,10 +121,10 @@ func (l links) remove() error {
 	return network.RemoveLinks(all)
 }
 
-// taker says of interfaces of the host which node has taken them.
+// taker returns the name of the node that is recorded for interfaces taken from the host.
 func (l links) taker() string { return l.Site + "/" + strconv.Itoa(l.ID) }
 
-// passThrough prepares the interfaces that the node takes when it starts.
+// passThrough prepares the host interfaces that the node takes when it starts.
 func (l links) passThrough(ctx context.Context) error {
 	for _, nic := range l.NICs {
 		if !l.Takes(nic) {
@@ -136,21 +137,21 @@ func (l links) passThrough(ctx context.Context) error {
 	return nil
 }
 
-// giveBack makes interfaces of the host that the node had what they were before. LXC has moved them
-// back, or the kernel has; a veth pair that was all in nodes that were killed is gone.
+// giveBack resets host interfaces that the node had taken. LXC or the kernel has moved them back
+// already. A veth pair is lost if both ends were in killed nodes.
 func (l links) giveBack(ctx context.Context) error {
 	ctx, cancel := engine.Cleanup(ctx)
 	defer cancel()
 	var err error
 	for _, nic := range l.NICs {
-		if site.KindOf(nic.Kind).TakesInterfaces { // even if it is on a bridge now
+		if site.KindOf(nic.Kind).TakesInterfaces { // even if the interface is on a bridge now
 			err = errors.Join(err, network.Reclaim(ctx, nic.Parent, l.taker()))
 		}
 	}
 	return err
 }
 
-// observeLinks notes where the links of a running node really are.
+// observeLinks sets where the links of a running node really are.
 func (p processes) observeLinks(n *observe.Node) {
 	var inside map[string]bool
 	for i := range n.NICs {
@@ -171,7 +172,8 @@ func (p processes) observeLinks(n *observe.Node) {
 	}
 }
 
-// taken returns the names of the interfaces that a node takes to itself, so that the host has no end of them.
+// taken returns the names of interfaces that a node takes completely, so that no end of them is on
+// the host.
 func taken(n *observe.Node) (names []string) {
 	for _, nic := range n.NICs {
 		if n.LinkKind(nic).Wired() {
@@ -181,15 +183,15 @@ func taken(n *observe.Node) (names []string) {
 	return names
 }
 
-// When a node reboots by itself, LXC forks its new init first and then moves the interfaces to it.
-// For so long, one that is not there may only be on its way.
+// When a node reboots by itself, LXC first forks the new init and then moves the interfaces to it.
+// For settlingTimeout, a missing interface may still be on its way.
 const (
 	settlingTimeout  = 500 * time.Millisecond
 	settlingInterval = 20 * time.Millisecond
 )
 
-// settled returns the interfaces that look finds: as soon as the named ones are among them, or else
-// when they have had the time to come.
+// settled returns the interfaces found by look. It returns as soon as the named ones are among
+// them, or after settlingTimeout.
 func settled(names []string, look func() map[string]bool) map[string]bool {
 	for begun := time.Now(); ; time.Sleep(settlingInterval) {
 		found := look()
@@ -200,7 +202,7 @@ func settled(names []string, look func() map[string]bool) map[string]bool {
 	}
 }
 
-// interfaces returns the names of the network interfaces that a process has (proc_pid_net(5)).
+// interfaces returns the names of the network interfaces that a process sees (proc_pid_net(5)).
 func interfaces(pid int) map[string]bool {
 	all := map[string]bool{}
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/dev", pid))

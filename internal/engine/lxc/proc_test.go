@@ -10,15 +10,15 @@ import (
 	"orrery/internal/host/process"
 )
 
-// A liar is a process that a test makes up.
+// A liar is a process that a test invents.
 type liar struct {
 	pid, parent, group int
 	uid                int
-	user, space        string // its namespaces of users and process ids; "": the host's
+	user, space        string // its user and process id namespaces, or "" for the host's
 	args               []string
 }
 
-// table makes a /proc of processes.
+// table writes a /proc directory with the given processes.
 func table(t *testing.T, all ...liar) process.Table {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,8 +49,8 @@ func table(t *testing.T, all ...liar) process.Table {
 	return process.Table(dir)
 }
 
-// TestStarting: only what root of the host runs in its own namespaces counts as a start that a
-// killed run has left, whatever others call themselves.
+// TestStarting: only processes of the host's root in its own namespaces count as starts that a
+// killed run left, whatever other processes call themselves.
 func TestStarting(t *testing.T) {
 	const nodes = "/var/lib/orrery/sites/a/nodes"
 	start := []string{"/usr/bin/lxc-start", "--daemon", "--name", "a-10", "--lxcpath", nodes + "/10"}
@@ -75,7 +75,8 @@ func TestStarting(t *testing.T) {
 	}
 }
 
-// TestMonitors: a process is the monitor of a node if it says exactly that, and is believed.
+// TestMonitors: a process is a node's monitor only if its title or arguments say exactly that, and
+// it runs as root in the host's namespaces.
 func TestMonitors(t *testing.T) {
 	const dir = "/var/lib/orrery/sites/a/nodes/10"
 	for _, c := range []struct {
@@ -85,7 +86,7 @@ func TestMonitors(t *testing.T) {
 		{liar{args: []string{"[lxc monitor] " + dir + " a-10"}}, true},
 		{liar{args: []string{"lxc-start", "--daemon", "--name", "a-10", "--lxcpath", dir}}, true},
 		{liar{args: []string{"[lxc monitor] " + dir + "1 a-101"}}, false},
-		{liar{args: []string{"[lxc monitor] /other/sites/a/nodes/10 a-10"}}, false}, // of another state directory
+		{liar{args: []string{"[lxc monitor] /other/sites/a/nodes/10 a-10"}}, false}, // in another state directory
 		{liar{args: []string{"lxc-start", "--daemon", "--name", "a-101", "--lxcpath", dir + "1"}}, false},
 		{liar{args: []string{"vi", "a-10"}}, false},
 		{liar{uid: 65534, args: []string{"[lxc monitor] " + dir + " a-10"}}, false},

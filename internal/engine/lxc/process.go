@@ -9,21 +9,21 @@ import (
 	"orrery/internal/host/process"
 )
 
-// processes are those of a node: LXC's monitor on the host, the node's init, which is its child, and
-// all others in the node's control group.
+// processes are those of a node: LXC's monitor on the host, the node's init, which is its child,
+// and all others in the node's control group.
 type processes struct {
 	dir  nodedir.Dir
 	name string // LXC's name for the node
 	ref  engine.Ref
 }
 
-// group is the node's control group.
+// group returns the node's control group.
 func (p processes) group() cgroup.Group { return cgroup.Of(p.ref.Site, p.ref.ID) }
 
 func (p processes) pidfile() string { return p.dir.File("pid") }
 
-// monitor returns the process id of LXC's monitor of the node, or 0 if the node does not run. The
-// pid file may be older than the last boot, so the process must be this one.
+// monitor returns the process id of the node's LXC monitor, or 0 if the node does not run. It
+// checks the process itself, because the pid file may be older than the last boot.
 func (p processes) monitor() int {
 	pid := process.ReadPID(p.pidfile())
 	if pid == 0 {
@@ -35,13 +35,14 @@ func (p processes) monitor() int {
 	return pid
 }
 
-// init returns the process id, on the host, of the node's init, or 0 if the node does not run.
+// init returns the process id of the node's init on the host, or 0 if the node does not run.
 func (p processes) init() int {
 	_, init := p.both()
 	return init
 }
 
-// both returns the process ids of the monitor and of the node's init, or 0 for each that is not there.
+// both returns the process ids of the monitor and of the node's init, or 0 for each that does not
+// run.
 func (p processes) both() (monitor, init int) {
 	if monitor = p.monitor(); monitor == 0 {
 		return 0, 0
@@ -56,8 +57,8 @@ func (p processes) both() (monitor, init int) {
 
 func (p processes) running() bool { return p.init() != 0 }
 
-// monitors reports whether a task is LXC's monitor of a node: it says so (lxc-start(1),
-// setproctitle), or is about to.
+// monitors reports whether a task is the LXC monitor of a node. The monitor says so in its title
+// (lxc-start(1), setproctitle), or is lxc-start before it has set the title.
 func monitors(t process.Task, dir, name string) bool {
 	return slices.Equal(t.Args, []string{"[lxc monitor] " + dir + " " + name}) ||
 		t.Program() == "lxc-start" && t.Option("--lxcpath") == dir && t.Option("--name") == name

@@ -13,8 +13,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Remount changes which volumes a running node sees. What it sees now is asked of the kernel, not
-// of the record, so that a run that was killed is made good by the next.
+// Remount changes which volumes a running node sees. It asks the kernel for the current mounts
+// instead of the record, so that it repairs what a killed run left.
 func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	c := e.container(engine.RefOf(n))
 	r, err := e.Record(c.ref)
@@ -47,18 +47,18 @@ func (e *Engine) Remount(ctx context.Context, n *spec.Node) error {
 	return c.WriteMounts(r, n.Mounts)
 }
 
-// remounting is the volumes of a running node while they change.
+// remounting is a change of a running node's volumes.
 type remounting struct {
 	c        container
 	ids      rootfs.IDs
 	etc      nodedir.Mount
-	known    []nodedir.Mount // that the node sees or may see
-	standing []nodedir.Mount // of these, the ones that it sees
+	known    []nodedir.Mount // volumes that the node sees or may see
+	standing []nodedir.Mount // the known volumes that the node sees
 	wanted   []nodedir.Mount
-	origins  map[string]rootfs.Origin // of their directories
+	origins  map[string]rootfs.Origin // by source directory
 }
 
-// seen looks at which of the volumes on record a running node sees.
+// seen finds out which of the recorded volumes a running node sees.
 func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
 	s := &remounting{c: c, ids: r.IDs(), origins: map[string]rootfs.Origin{}}
 	fixed, err := e.Mounts(&nodedir.Record{Node: spec.Node{Site: r.Site, ID: r.ID}})
@@ -66,13 +66,13 @@ func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
 		return nil, err
 	}
 	s.etc = fixed[0]
-	for _, m := range r.Mounts { // one by one: a path may be on record twice
+	for _, m := range r.Mounts { // one by one, because a path may be recorded twice
 		s.known = append(s.known, e.Volumes(&r.Node, []spec.Mount{m})...)
 	}
 	for _, m := range append(slices.Clone(s.known), s.etc) {
 		origins, err := rootfs.OriginsOf(m.Source)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // what a node sees of it is recognised by its place
+			continue // a mount of a missing directory is recognised by its mount point
 		}
 		if err != nil {
 			return nil, err
@@ -90,11 +90,11 @@ func (e *Engine) seen(c container, r *nodedir.Record) (*remounting, error) {
 	})
 }
 
-// to lets the node see some of the known volumes and no others.
+// to makes the wanted volumes, and no other known ones, visible to the node.
 func (s *remounting) to(wanted []nodedir.Mount) error {
 	s.wanted = wanted
 	kept := slices.DeleteFunc(slices.Clone(wanted), func(m nodedir.Mount) bool { return !slices.Contains(s.standing, m) })
-	// LXC reads it if the node reboots just now.
+	// LXC reads this file if the node reboots at this moment.
 	if err := writeFstab(s.c.fstab(), append([]nodedir.Mount{s.etc}, kept...)); err != nil {
 		return err
 	}
@@ -114,12 +114,13 @@ func (s *remounting) to(wanted []nodedir.Mount) error {
 	return writeFstab(s.c.fstab(), append([]nodedir.Mount{s.etc}, wanted...))
 }
 
-// shows reports whether a volume is mounted at a place.
+// shows reports whether a volume is mounted at a path.
 func (s *remounting) shows(table []rootfs.Mounted, m nodedir.Mount, at string) bool {
 	return slices.ContainsFunc(table, func(t rootfs.Mounted) bool { return t.At == at && s.isOf(m, t) })
 }
 
-// isOf reports whether something mounted shows a volume. The kernel calls a directory so that has been removed.
+// isOf reports whether a mount shows a volume. If the volume's directory was removed, the kernel
+// marks the mount so.
 func (s *remounting) isOf(m nodedir.Mount, t rootfs.Mounted) bool {
 	if origin, ok := s.origins[m.Source]; ok {
 		return t.Origin == origin

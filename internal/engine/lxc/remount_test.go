@@ -107,7 +107,7 @@ func (r *remounted) wantSame(dir, path string) {
 	}
 }
 
-// mountedTimes counts the mounts at a path of the node.
+// mountedTimes counts the mounts at a path in the node.
 func (r *remounted) mountedTimes(path string) (n int) {
 	r.Helper()
 	table, err := rootfs.MountsOf(fmt.Sprint(r.c.init()))
@@ -155,7 +155,8 @@ func remountPrivileged(t *testing.T, g ground, n *spec.Node) {
 	r.to()
 }
 
-// Services with a mount namespace of their own have copies of what the node has mounted, and of parts of it.
+// remountServices: services with a mount namespace of their own have copies of the node's mounts,
+// and of parts of them.
 func remountServices(t *testing.T, g ground, n *spec.Node) {
 	r := remountOf(t, g, n, at("a", "/srv/data"))
 	r.sh("mkdir /srv/data/part /opt/part")
@@ -175,7 +176,7 @@ func remountServices(t *testing.T, g ground, n *spec.Node) {
 	r.sh("systemctl is-active slave alone")
 }
 
-// A volume inside of another stays inside of it.
+// remountNested: a volume inside another one stays inside it.
 func remountNested(t *testing.T, g ground, n *spec.Node) {
 	outer, inner := at("a", "/srv"), at("b", "/srv/in")
 	r := remountOf(t, g, n, inner, outer)
@@ -190,7 +191,7 @@ func remountNested(t *testing.T, g ground, n *spec.Node) {
 	r.to()
 }
 
-// Whatever a run that was killed has left, the next comes to the same end.
+// remountKilled: whatever a killed run has left, the next run reaches the same result.
 func remountKilled(t *testing.T, g ground, n *spec.Node) {
 	a, b := at("a", "/srv/data"), at("b", "/srv/data")
 	r := remountOf(t, g, n, a)
@@ -235,7 +236,7 @@ func (r *remounted) bindOf(m spec.Mount) string {
 	return r.Volumes(r.n, []spec.Mount{m})[0].Bind
 }
 
-// No link that the node has made leads a mount elsewhere.
+// remountLinks: no link that the node has made leads a mount elsewhere.
 func remountLinks(t *testing.T, g ground, n *spec.Node) {
 	a := at("a", "/srv/data")
 	r := remountOf(t, g, n, a)
@@ -257,10 +258,10 @@ func remountLinks(t *testing.T, g ground, n *spec.Node) {
 	if err := r.try(at("b", "/srv/file")); err == nil {
 		t.Error("a volume was mounted on a file")
 	}
-	r.wantSeen(a) // although it had been taken away
+	r.wantSeen(a) // although it had been unmounted
 }
 
-// What the node's root mounts over a volume is not ours to take away.
+// remountOthers: Remount does not unmount what the node's root has mounted over a volume.
 func remountOthers(t *testing.T, g ground, n *spec.Node) {
 	a := at("a", "/srv/data")
 	r := remountOf(t, g, n, a)
@@ -282,8 +283,8 @@ func remountOthers(t *testing.T, g ground, n *spec.Node) {
 	r.to(at("b", "/opt/x"))
 }
 
-// A process that has a volume as its working directory, or a file of it mapped, keeps it, in
-// whatever mount namespace it is.
+// remountBusyElsewhere: a process that uses a volume as its working directory, or maps a file of
+// it, keeps the volume busy in whatever mount namespace the process is.
 func remountBusyElsewhere(t *testing.T, g ground, n *spec.Node) {
 	a := at("a", "/srv/data")
 	r := remountOf(t, g, n, a)
@@ -294,7 +295,8 @@ func remountBusyElsewhere(t *testing.T, g ground, n *spec.Node) {
 	} {
 		for _, space := range []string{"PrivateTmp=no", "PrivateTmp=yes"} {
 			r.sh("systemd-run --collect --unit=user -p " + space + " sh -c '" + run + "'")
-			// Before it is the program that holds the volume, it is systemd's and the shell.
+			// Before it is the program that holds the volume, the process is systemd's and then the
+			// shell.
 			for begun := time.Now(); time.Since(begun) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
 				if comm := r.sh("cat /proc/$(systemctl show -p MainPID --value user)/comm"); comm == "sleep" || comm == "dozer" {
 					break
@@ -312,7 +314,8 @@ func remountBusyElsewhere(t *testing.T, g ground, n *spec.Node) {
 	r.to()
 }
 
-// A node that reboots by itself is given what it has on record, and not what it had when LXC started it.
+// remountReboot: a node that reboots by itself gets the recorded volumes, not those that it had
+// when LXC started it.
 func remountReboot(t *testing.T, g ground, n *spec.Node) {
 	r := remountOf(t, g, n, at("a", "/srv/data"), at("d", "/opt/gone"))
 	r.to(at("b", "/srv/data"), at("c", "/opt/more"))
@@ -334,7 +337,7 @@ func remountReboot(t *testing.T, g ground, n *spec.Node) {
 	r.to(at("a", "/srv/data"))
 }
 
-// A volume whose directory somebody has removed can still be taken away.
+// remountRemoved: a volume whose directory was removed can still be unmounted.
 func remountRemoved(t *testing.T, g ground, n *spec.Node) {
 	a := at("a", "/srv/data")
 	r := remountOf(t, g, n, a)
@@ -345,7 +348,8 @@ func remountRemoved(t *testing.T, g ground, n *spec.Node) {
 	}
 }
 
-// What a node does not have now is on record, and not mounted, also after a restart.
+// remountNone: a volume that the node cannot have now is recorded but not mounted, even after a
+// restart.
 func remountNone(t *testing.T, g ground, n *spec.Node) {
 	a := at("a", "/srv/data")
 	a.Exclusive = true
@@ -366,7 +370,7 @@ func remountNone(t *testing.T, g ground, n *spec.Node) {
 	r.sh("test -e /srv/data/x")
 }
 
-// A volume may lie on a file system of its own, of which it is the root.
+// remountSource: a volume may be the root of a file system of its own.
 func remountSource(t *testing.T, g ground, n *spec.Node) {
 	source := filepath.Join(g.Dirs.State, "a source")
 	must(t, os.MkdirAll(source, 0o700))
@@ -383,7 +387,7 @@ func remountSource(t *testing.T, g ground, n *spec.Node) {
 	r.sh("echo x > /srv/data/x")
 	r.to(m, whole)
 	r.sh("test -e /srv/whole/" + n.Name + "/x")
-	r.to(m) // it is within the other, and stays
+	r.to(m) // it is inside the other volume, and stays
 	r.sh("test -e /srv/data/x")
 	r.to()
 }

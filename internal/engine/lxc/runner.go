@@ -12,7 +12,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// Runner runs commands in a running node, with its namespaces, control group, capabilities and seccomp filter.
+// Runner runs commands in a running node, with the node's namespaces, control group, capabilities
+// and seccomp filter.
 func (e *Engine) Runner(ref engine.Ref) host.Runner { return runner{e.container(ref).processes, e} }
 
 type runner struct {
@@ -38,7 +39,7 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	if term := os.Getenv("TERM"); c.TTY && term != "" {
 		env = append(env, "TERM="+term)
 	}
-	var absent error // the node, which is no failure of the command
+	var absent error // error of the node, as opposed to an error of the command
 	hold := func() (*enter.Init, error) {
 		init, err := r.p.hold(record)
 		if err != nil && !errors.Is(err, enter.ErrNotReady) {
@@ -55,7 +56,7 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	return absent
 }
 
-// hold holds the node's init.
+// hold opens the node's init, so that its process id cannot be reused.
 func (p processes) hold(r *nodedir.Record) (*enter.Init, error) {
 	monitor, init := p.both()
 	if init == 0 {

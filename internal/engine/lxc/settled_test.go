@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestSettled: an interface that comes a moment late, as while a node reboots, is not called
-// missing. One that does not come is, and others are not waited for.
+// TestSettled: an interface that comes a moment late, as while a node reboots, is not reported
+// missing. One that never comes is missing, and only the named interfaces are waited for.
 func TestSettled(t *testing.T) {
 	looks := 0
 	late := func() map[string]bool {

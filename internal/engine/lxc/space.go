@@ -11,8 +11,8 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// spaces returns a process for each mount namespace that only some of the node's processes have,
-// other than those of some processes.
+// spaces returns one process for each mount namespace of the node's processes, except the
+// namespaces of the processes in but.
 func (p processes) spaces(but ...int) []int {
 	seen := map[string]bool{"": true}
 	space := func(pid int) string {
@@ -32,9 +32,9 @@ func (p processes) spaces(but ...int) []int {
 	return all
 }
 
-// directory opens a directory of the node in whose namespace the thread is, and makes what is
-// missing of it as the node's root would. No link is followed: LXC does not when the node starts,
-// and what the node has put there shall not lead anybody elsewhere.
+// directory opens a directory in the mount namespace of the calling thread, which is the node's. It
+// creates missing directories as the node's root would. It follows no link, as LXC does not when
+// the node starts, so that links made by the node cannot redirect it.
 func directory(path string, first int) (*os.File, error) {
 	root, err := tree.Open("/")
 	if err != nil {
@@ -44,7 +44,7 @@ func directory(path string, first int) (*os.File, error) {
 	return root.MakeDown(path, first, first)
 }
 
-// command returns the name of a process and its id as the node knows it.
+// command returns the name of a process and its id inside the node.
 func command(pid int) string {
 	name, err := rawfile.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	if err != nil {

@@ -43,7 +43,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	return start{c, r, c.links(r), c.overlay(e.Store, r, mounts), mounts}.run(ctx)
 }
 
-// A start leads a node from its configuration to its first sign of life.
+// A start boots a node, from writing its configuration until its init answers.
 type start struct {
 	container
 	r      *nodedir.Record
@@ -70,7 +70,7 @@ func (s start) run(ctx context.Context) error {
 		err = s.problem(err)
 		return errors.Join(err, s.links.giveBack(ctx))
 	}
-	cgroup.Weigh(s.ref.Site) // LXC made the group
+	cgroup.Weigh(s.ref.Site) // LXC has just made the group
 	if limits, ok := s.group().Holds(s.r.Limits); !ok {
 		return problem.New(problem.Failed, "node %s: limits read back as %+v instead of %+v", s.r.Name, limits, s.r.Limits).
 			At(s.group().Name()).
@@ -82,10 +82,10 @@ func (s start) run(ctx context.Context) error {
 
 // boot runs lxc-start, which returns when the node's init has been started.
 //
-// LXC's monitor listens at a socket with an abstract name, which anybody on the host could bind
-// first and so keep the node from starting. Such names belong to a network namespace, so the
-// monitor has one that nobody else can enter. It goes with the monitor. In it are the inner ends of
-// the node's links.
+// LXC's monitor listens on an abstract socket. Any user of the host could bind its name first and
+// so keep the node from starting. Abstract names belong to a network namespace, so the monitor gets
+// one that no other process can enter. The kernel removes the namespace when the monitor ends. The
+// inner ends of the node's links are in this namespace.
 func (s start) boot(ctx context.Context) error {
 	space, err := host.NewNetwork()
 	if err != nil {
@@ -101,7 +101,8 @@ func (s start) boot(ctx context.Context) error {
 	return err
 }
 
-// launch runs lxc-start where the node's root is mounted, and where its links are.
+// launch runs lxc-start in the mount namespace of the node's root and the network namespace of its
+// links.
 func (s start) launch(ctx context.Context, space *os.File) error {
 	args := []string{"lxc-start", "--daemon", "--name", s.name, "--lxcpath", s.Path(), "--rcfile", s.config(),
 		"--pidfile", s.pidfile(), "--logfile", s.log(), "--logpriority", "WARN"}
@@ -122,7 +123,7 @@ func (s start) launch(ctx context.Context, space *os.File) error {
 		})
 }
 
-// calls are the system calls that a node may make.
+// calls returns which system calls a node may make.
 func calls(r *nodedir.Record) seccomp.Policy {
 	return seccomp.Policy{
 		IOUring:    slices.Contains(r.Syscalls, site.IOUring),
@@ -130,9 +131,9 @@ func calls(r *nodedir.Record) seccomp.Policy {
 	}
 }
 
-// awaitOrders waits until the node's systemd listens to systemctl(1), so that nobody has to ask it
-// again and again from inside. A node that does not come so far is the business of whoever gives it
-// orders.
+// awaitOrders waits until the node's systemd listens to systemctl(1), so that callers need not poll
+// it from inside. It ignores a node that does not get that far, as the next command in the node
+// will fail.
 func (p processes) awaitOrders(ctx context.Context, r *nodedir.Record) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
@@ -154,8 +155,8 @@ func (p processes) awaitOrders(ctx context.Context, r *nodedir.Record) {
 	}
 }
 
-// awaitInit holds the node's init as soon as it has the node's root: while a node reboots, it is a
-// copy of its monitor first.
+// awaitInit opens the node's init as soon as it has the node's root. While a node reboots, init is
+// a copy of its monitor first.
 func (p processes) awaitInit(ctx context.Context, r *nodedir.Record) (*enter.Init, error) {
 	for {
 		init, err := p.hold(r)
@@ -168,15 +169,15 @@ func (p processes) awaitInit(ctx context.Context, r *nodedir.Record) (*enter.Ini
 	}
 }
 
-// clear removes what a monitor that was killed could not: control groups, under whose names LXC would
-// not start another node, and interfaces.
+// clear removes what a killed monitor left behind: interfaces and control groups. If a group
+// existed, LXC would not start a node under its name.
 func (c container) clear(ctx context.Context, r *nodedir.Record) error {
 	cgroup.Remove(c.groups()...)
 	err := c.links(r).remove()
 	return errors.Join(err, c.links(r).giveBack(ctx))
 }
 
-// why returns the first errors in LXC's log, which is where it says what went wrong.
+// why returns the first three errors in LXC's log.
 func (s start) why() string {
 	text, err := os.ReadFile(s.log())
 	if err != nil {
@@ -191,7 +192,8 @@ func (s start) why() string {
 	return strings.Join(errs[:min(3, len(errs))], "\n")
 }
 
-// problem says why a node does not start: what LXC's log says, or else what lxc-start printed.
+// problem returns why a node does not start: the errors in LXC's log, or else what lxc-start
+// printed.
 func (s start) problem(err error) error {
 	if why := s.why(); why != "" {
 		err = errors.New(why)

@@ -14,8 +14,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Stop asks the node's init to power off and, when ctx has a deadline and it passes, kills it. What
-// the node has frozen of itself goes on, so that it ends.
+// Stop asks the node's init to power off. If ctx has a deadline and it passes, Stop kills init. It
+// thaws what the node itself has frozen, so that it can end.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
 	if err := c.thaw(); err != nil {
@@ -31,7 +31,8 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	return nil
 }
 
-// powerOff lets the node shut down. A node that does so looks as if it ran, so a file tells Sweep of it.
+// powerOff shuts the node down. A node that shuts down looks as if it ran, so a file marks it for
+// Sweep.
 func (c container) powerOff(ctx context.Context) error {
 	if c.monitor() == 0 {
 		return nil
@@ -44,7 +45,7 @@ func (c container) powerOff(ctx context.Context) error {
 		err = c.signal(ctx, unix.Signal(37)) // SIGRTMIN+3, systemd(1): poweroff
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = c.killInit(context.WithoutCancel(ctx)) // within cgroup's own time
+		err = c.killInit(context.WithoutCancel(ctx)) // within the timeout of package cgroup
 	}
 	if err != nil {
 		return err
@@ -52,15 +53,15 @@ func (c container) powerOff(ctx context.Context) error {
 	return os.Remove(c.stopping())
 }
 
-// killInit kills the node's init, with which all others of the node end, and waits until its
-// monitor has cleaned up.
+// killInit kills the node's init, and thereby all processes of the node. It waits until the monitor
+// has cleaned up.
 func (p processes) killInit(ctx context.Context) error {
 	ctx, cancel := p.group().Killing(ctx)
 	defer cancel()
 	return orCause(ctx, p.signal(ctx, unix.SIGKILL))
 }
 
-// orCause returns an error, or why the context ended if it did.
+// orCause returns err, or the cause of the context's end if it has ended.
 func orCause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -71,15 +72,15 @@ func orCause(ctx context.Context, err error) error {
 // tell sends a signal to the node's init, if it runs.
 func (p processes) tell(s unix.Signal) {
 	if init, err := process.Hold(p.init()); err == nil {
-		_ = init.Send(s) // it may have ended
+		_ = init.Send(s) // ignore the error: init may have ended
 		init.Close()
 	}
 }
 
-// signal sends a signal to the node's init and waits until both it and its monitor, which cleans up
-// behind it, have ended. It sends the signal again and again, because an init that has only just
-// been started loses it, and because root of the node may freeze some of its processes at any
-// moment: init waits for all of them.
+// signal sends a signal to the node's init and waits until init and its monitor, which cleans up,
+// have ended. It repeats the signal, because an init that has just been started loses it. It also
+// thaws the node each time, because the node's root may freeze processes at any moment, and init
+// waits for all of them.
 func (p processes) signal(ctx context.Context, s unix.Signal) error {
 	monitor, first := p.both()
 	if monitor == 0 {
@@ -92,7 +93,7 @@ func (p processes) signal(ctx context.Context, s unix.Signal) error {
 	defer watch.Close()
 	target, err := process.Hold(first)
 	if err != nil {
-		target = watch // init has ended; its monitor is about to
+		target = watch // init has ended, and its monitor will end soon
 		s = 0
 	} else {
 		defer target.Close()
@@ -101,13 +102,13 @@ func (p processes) signal(ctx context.Context, s unix.Signal) error {
 		if try%8 != 0 {
 			return nil
 		}
-		_ = p.group().ThawAll(ctx) // if it cannot, the next try may
+		_ = p.group().ThawAll(ctx) // ignore the error: the next try may succeed
 		return target.Send(s)
 	})
 }
 
-// kill ends a node's monitor with all that it has started. The monitor of a start that was cut
-// short may wait for somebody who is no more.
+// kill ends a node's monitor and all its children. The monitor of an interrupted start may be
+// waiting for a process that no longer exists.
 func (p processes) kill(ctx context.Context) error {
 	monitor := p.monitor()
 	if monitor == 0 {
@@ -124,24 +125,25 @@ func (p processes) kill(ctx context.Context) error {
 		for _, pid := range process.Host.Children(monitor) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		_ = p.group().ThawAll(ctx) // if it cannot, the next try may
+		_ = p.group().ThawAll(ctx) // ignore the error: the next try may succeed
 		return watch.Send(unix.SIGKILL)
 	}))
 }
 
-// Destroy kills the node, if it runs: whoever wants it to shut down in order stops it first.
+// Destroy kills the node if it runs. Callers that want an orderly shutdown call Stop first.
 func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	c := e.container(ref)
 	r, _ := c.Read()
 	if r == nil {
-		r = &nodedir.Record{} // it is half made, or not there
+		r = &nodedir.Record{} // the node is half made or missing
 	}
 	if c.monitor() != 0 { // init may have been killed, and not have ended
 		if err := c.thaw(); err != nil {
 			return err
 		}
-		// LXC takes some 16 ms to move each link out of a node that ends. One that is gone need not be
-		// moved. Init is told first: if this run is killed in between, no node goes on without its links.
+		// LXC needs some 16 ms to move each link out of a node that ends. Removed links need not be
+		// moved. Kill init first: if this run is killed in between, no node continues without its
+		// links.
 		c.tell(unix.SIGKILL)
 		if err := c.links(r).remove(); err != nil {
 			return err

@@ -17,17 +17,17 @@ import (
 	"orrery/internal/tree"
 )
 
-// sweepTimeout is how long what a killed run has begun may take to end.
+// sweepTimeout limits how long Sweep waits for what a killed run has started.
 const sweepTimeout = 30 * time.Second
 
-// Sweep lets nodes go on that a killed run froze, waits for starts and stops that it left under
-// way, kills its commands, and removes what it left beside the nodes.
+// Sweep thaws nodes that a killed run froze, and waits for starts and stops that it left
+// unfinished. It kills the commands of that run, and removes what it left beside the nodes.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, sweepTimeout, problem.New(problem.Failed,
 		"processes of a run of site %s that was killed are still at work", site).
 		Try("end those processes and run the same command again"))
 	defer cancel()
-	if err := e.sweepFrost(site); err != nil { // first: what is frozen neither stops nor ends
+	if err := e.sweepFrost(site); err != nil { // first, because frozen processes neither stop nor end
 		return err
 	}
 	for {
@@ -46,8 +46,7 @@ func (e *Engine) Sweep(ctx context.Context, site string) error {
 	return errors.Join(err, e.Nodes.Sweep(site))
 }
 
-// sweepFrost lets nodes go on that were frozen by us. Those that somebody else froze have no mark,
-// and stay as they are.
+// sweepFrost thaws nodes that Orrery froze. Nodes frozen by others have no mark and stay frozen.
 func (e *Engine) sweepFrost(site string) error {
 	found, err := e.Found(site)
 	for _, f := range found {
@@ -59,8 +58,8 @@ func (e *Engine) sweepFrost(site string) error {
 	return err
 }
 
-// sweepStops lets nodes that were shutting down come to the end of it. A monitor whose init has
-// ended is about to end, too.
+// sweepStops completes the shutdown of nodes that were shutting down. A monitor whose init has
+// ended will also end soon.
 func (e *Engine) sweepStops(ctx context.Context, site string) error {
 	return e.Each(site, func(r *nodedir.Record) error {
 		c := e.container(engine.RefOf(&r.Node))
@@ -78,7 +77,7 @@ func (e *Engine) sweepStops(ctx context.Context, site string) error {
 	})
 }
 
-// abandon ends a node whose starter was killed: it may be about to fail.
+// abandon ends a node whose starting run was killed, because its start may still fail.
 func (c container) abandon(ctx context.Context, r *nodedir.Record) error {
 	if err := c.kill(ctx); err != nil {
 		return err
@@ -89,8 +88,8 @@ func (c container) abandon(ctx context.Context, r *nodedir.Record) error {
 	return os.Remove(c.starting())
 }
 
-// orphans kills the commands in nodes of a site whose caller has died, and reports whether some of
-// them, or starts of nodes, are still under way.
+// orphans kills the commands in nodes of a site whose caller has died. It reports whether any such
+// commands, or starts of nodes, were still running.
 func (e *Engine) orphans(site string) (busy bool, err error) {
 	busy, err = starting(process.Host, nodedir.Top(e.Dirs, site))
 	if err != nil {

@@ -16,16 +16,19 @@ import (
 	"orrery/internal/problem"
 )
 
-// A view is the volumes of a node as one of its mount namespaces has them.
+// A view describes the volumes of a node in one of its mount namespaces.
 type view struct {
 	pid  int
-	at   func(nodedir.Mount) string          // where a volume belongs
-	ours func(rootfs.Mounted) bool           // nothing else is ever taken away
-	open func(path string) (*os.File, error) // gives a directory, and makes it; nil: what is lacking is not mounted here
+	at   func(nodedir.Mount) string // returns where a volume is mounted
+	ours func(rootfs.Mounted) bool  // reports whether a mount may be unmounted
+	// Open opens a directory and creates it if it is missing. If open is nil, missing volumes are
+	// not mounted in this namespace.
+	open func(path string) (*os.File, error)
 }
 
-// node is what the node's init sees, and all that have no mount namespace of their own; what
-// changes there changes in theirs, because systemd lets them have their share of it.
+// node returns the view of the node's init, and of all processes without a mount namespace of their
+// own. Changes there propagate to the other namespaces, because systemd shares its mounts with
+// them.
 func (s *remounting) node() view {
 	return view{
 		s.c.init(), func(m nodedir.Mount) string { return m.Path }, func(rootfs.Mounted) bool { return true },
@@ -33,8 +36,8 @@ func (s *remounting) node() view {
 	}
 }
 
-// monitor is what LXC's monitor sees: the host with the binds, from which LXC takes the volumes
-// again when the node reboots.
+// monitor returns the view of LXC's monitor. It sees the host and the binds, from which LXC takes
+// the volumes again when the node reboots.
 func (s *remounting) monitor() view {
 	binds := s.c.Bind("") + "/"
 	return view{
@@ -49,8 +52,8 @@ func (s *remounting) monitor() view {
 	}
 }
 
-// views returns all views of the node, its own first: nothing has been taken away yet if a volume
-// is found to be in use there.
+// views returns all views of the node. The node's own comes first, so that nothing has been
+// unmounted yet if a volume turns out to be in use there.
 func (s *remounting) views() []view {
 	all := []view{s.node(), s.monitor()}
 	for _, pid := range s.c.spaces(all[0].pid, all[1].pid) {
@@ -61,19 +64,20 @@ func (s *remounting) views() []view {
 	return all
 }
 
-// clear takes away what the node shall not see.
+// clear unmounts what the node must not see.
 func (s *remounting) clear(v view) error {
 	for deadline := time.Now().Add(2 * time.Second); ; {
 		err := rootfs.InSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error { return s.unmount(v, table) })
 		if errors.Is(err, os.ErrNotExist) && v.open == nil {
-			return nil // a service that has ended, and its namespace with it
+			return nil // a service has ended, and its namespace with it
 		}
 		if !errors.Is(err, unix.EBUSY) {
 			return err
 		}
 		who := s.users()
 		if len(who) == 0 && time.Now().Before(deadline) {
-			time.Sleep(2 * time.Millisecond) // the kernel is not yet done with a process that has just ended
+			// The kernel has not yet cleaned up after a process that has just ended.
+			time.Sleep(2 * time.Millisecond)
 			continue
 		}
 		return s.busy(err, who)
@@ -95,7 +99,7 @@ func (s *remounting) busy(err error, who []string) error {
 	return p
 }
 
-// unmount takes away what is doomed in the thread's mount namespace, the innermost first.
+// unmount unmounts the doomed mounts in the thread's mount namespace, innermost first.
 func (s *remounting) unmount(v view, table func() ([]rootfs.Mounted, error)) error {
 	mounts, err := table()
 	if err != nil {
@@ -115,9 +119,9 @@ func (s *remounting) unmount(v view, table func() ([]rootfs.Mounted, error)) err
 	return nil
 }
 
-// doomed returns the mounts of a view that have to go, the innermost first: all that shows a
-// volume, or part of it, that the node shall not see, and volumes inside of what changes, which
-// come back.
+// doomed returns the mounts of a view that must be unmounted, innermost first. These are mounts
+// that show all or part of an unwanted volume, and wanted volumes inside a path that changes, which
+// are mounted again later.
 func (s *remounting) doomed(v view, table []rootfs.Mounted) []rootfs.Mounted {
 	var all []rootfs.Mounted
 	var changed []string
@@ -153,8 +157,8 @@ func (s *remounting) isWanted(v view, m rootfs.Mounted) bool {
 	return slices.ContainsFunc(s.wanted, func(w nodedir.Mount) bool { return m.At == v.at(w) && s.isOf(w, m) })
 }
 
-// unwanted reports whether something mounted shows a volume that the node shall not see, or
-// something inside of it: services may have mounted parts of it elsewhere.
+// unwanted reports whether a mount shows a volume that the node must not see, or something inside
+// it. Services may have mounted parts of a volume elsewhere.
 func (s *remounting) unwanted(v view, m rootfs.Mounted) bool {
 	if !v.ours(m) || s.isWanted(v, m) || m.Origin == s.origins[s.etc.Source] {
 		return false
@@ -165,7 +169,7 @@ func (s *remounting) unwanted(v view, m rootfs.Mounted) bool {
 	})
 }
 
-// users names what keeps doomed mounts busy.
+// users returns descriptions of what keeps doomed mounts busy.
 func (s *remounting) users() []string {
 	var doomed []rootfs.Mounted
 	var names []string
@@ -187,7 +191,7 @@ func (s *remounting) users() []string {
 	return append(slices.Compact(names), holders(doomed)...)
 }
 
-// supply mounts what the node shall see and views lack, the outermost first.
+// supply mounts the wanted volumes that are missing in the views, outermost first.
 func (s *remounting) supply(views ...view) error {
 	lacks := make([][]nodedir.Mount, len(views))
 	var sources []string
@@ -203,7 +207,7 @@ func (s *remounting) supply(views ...view) error {
 	if len(sources) == 0 {
 		return nil
 	}
-	loose, err := image.Loose(s.ids, sources...) // here the volumes can be seen
+	loose, err := image.Loose(s.ids, sources...) // in this namespace the volumes are visible
 	if err != nil {
 		return problem.New(problem.Failed, "node %s: its volumes cannot be mounted", s.c.ref.Name).At(s.c.ref.Site).
 			Because(err)
@@ -218,7 +222,8 @@ func (s *remounting) supply(views ...view) error {
 	return nil
 }
 
-// lacking returns what is missing in a view. Nothing is mounted over what is not ours.
+// lacking returns the volumes that are missing in a view. It returns a problem instead of mounting
+// over a foreign mount.
 func (s *remounting) lacking(v view) (lacks []nodedir.Mount, err error) {
 	err = rootfs.InSpace(v.pid, func(table func() ([]rootfs.Mounted, error)) error {
 		mounts, err := table()
@@ -237,7 +242,7 @@ func (s *remounting) lacking(v view) (lacks []nodedir.Mount, err error) {
 	return lacks, err
 }
 
-// fasten puts loose mounts where a view lacks them.
+// fasten attaches loose mounts where a view lacks them.
 func (s *remounting) fasten(v view, lacks []nodedir.Mount, loose []*os.File) error {
 	if len(lacks) == 0 {
 		return nil

@@ -18,8 +18,8 @@ import (
 	"orrery/test/need"
 )
 
-// squat lets a user of the host without rights take the abstract name of a container's command
-// socket, until the test ends: the attacker ends when nobody holds its input any more.
+// squat makes an unprivileged user of the host bind the abstract name of a container's command
+// socket. When the test ends, the attacker's input is closed, and so the attacker ends.
 func squat(t *testing.T, attack, name string) {
 	t.Helper()
 	cmd := exec.Command(attack, "squat", name)
@@ -38,9 +38,9 @@ func squat(t *testing.T, attack, name string) {
 	}
 }
 
-// TestMonitorsNameTaken: a node starts, runs commands and stops while a user of the host without
-// rights has the name at which LXC's monitor would listen. The monitor has no name among the
-// host's.
+// TestMonitorsNameTaken: a node starts, runs commands and stops while an unprivileged user of the
+// host has bound the name of LXC's monitor socket. The monitor uses no name in the host's network
+// namespace.
 func TestMonitorsNameTaken(t *testing.T) {
 	g := newGround(t)
 	n := g.Node("squatted", 146)
@@ -62,8 +62,8 @@ func TestMonitorsNameTaken(t *testing.T) {
 	must(t, g.Destroy(t.Context(), ref))
 }
 
-// TestSystemCalls: a node has no way to a socket of the family AF_VSOCK, by whatever call, nor has
-// a privileged one. What it asks for, it has.
+// TestSystemCalls: no node can create an AF_VSOCK socket by any system call, not even a privileged
+// one. System calls that the node's spec allows work.
 func TestSystemCalls(t *testing.T) {
 	g := newGround(t)
 	attack := need.Attack(t)
@@ -87,7 +87,7 @@ func TestSystemCalls(t *testing.T) {
 		const unit = "[Service]\nType=oneshot\nExecStart=/opt/attack vsock\nStandardOutput=file:/run/attack\n"
 		must(t, g.Runner(ref).Put(t.Context(), host.File{Path: "/opt/attack", Content: program, Mode: 0o755},
 			host.File{Path: "/etc/systemd/system/attack.service", Content: []byte(unit), Mode: 0o644}))
-		// As a command, and as a service, which init has started and not we.
+		// Run it as a command, and as a service, which is started by init and not by the engine.
 		for _, script := range []string{"/opt/attack vsock", "systemctl start attack && cat /run/attack"} {
 			out, err := host.Output(t.Context(), g.Runner(ref), host.Command{Args: []string{"sh", "-c", script}}, 1<<16)
 			if err != nil {

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/engine"
 )
 
-// TestWeight: the group of a site weighs as much as its running nodes, as they start and stop.
+// TestWeight: the weight of a site's group follows its running nodes as they start and stop.
 func TestWeight(t *testing.T) {
 	g := newGround(t)
 	file, one := "/sys/fs/cgroup/cpu/orrery/"+testSite+"/cpu.shares", 1024

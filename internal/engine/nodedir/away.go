@@ -17,30 +17,30 @@ import (
 	"orrery/internal/tree"
 )
 
-// What says of a node that it goes from host to host.
+// Files that record a node's moves between hosts.
 const (
-	givenFile  = "given.json" // it is another host's; only what is kept of it is here
-	resumeFile = "resume"     // it was stopped for that, and is to run again
-	cameFile   = "came"       // it has come from another host, and has not run here yet: there is a way back
+	givenFile  = "given.json" // the node belongs to another host; this host has only the rest of the directory
+	resumeFile = "resume"     // the node was stopped for a move and must be started again
+	cameFile   = "came"       // the node came from another host and has not run here yet, so the move can be undone
 )
 
-// A Giving says to which host a node was given, and what of it.
+// A Giving records which host a node was given to, and the digest of what was sent.
 type Giving struct {
 	To  string `json:"to"`
 	Sum string `json:"sum"`
 }
 
-// A Move is what is kept of a node that goes from host to host.
+// A Move gives access to the records of a node's move between hosts.
 type Move struct{ dir Dir }
 
-// Move returns what is kept of a move of the node.
+// Move returns the records of the node's move.
 func (d Dir) Move() Move { return Move{d} }
 
-// Give takes down that the node is another host's, safe against a power cut. From then on it is not
-// among the nodes of this one, and nobody can start it here.
+// Give records, safely against a power cut, that the node belongs to another host. From then on
+// this host does not list the node, and the node cannot be started here.
 func (m Move) Give(g Giving) error { return host.WriteJSON(m.dir.File(givenFile), 0o600, g) }
 
-// Reclaim takes that back.
+// Reclaim removes the record that Give wrote.
 func (m Move) Reclaim() error {
 	if err := os.Remove(m.dir.File(givenFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -48,7 +48,7 @@ func (m Move) Reclaim() error {
 	return nil
 }
 
-// Given tells whether the node was given away. What cannot be read was.
+// Given reports whether the node was given away. A record that cannot be read counts as written.
 func (m Move) Given() (Giving, bool) {
 	text, err := tree.ReadFile(m.dir.File(givenFile), 1<<16)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,21 +56,21 @@ func (m Move) Given() (Giving, bool) {
 	}
 	var g Giving
 	if err == nil {
-		_ = json.Unmarshal(text, &g) // what is damaged was written, too
+		_ = json.Unmarshal(text, &g) // a damaged record was written nevertheless
 	}
 	return g, true
 }
 
-// Resume notes that the node is to run again after a move, until it has run or is said not to.
+// Resume records that the node must be started after a move. Runs removes the record.
 func (m Move) Resume() error { return os.WriteFile(m.dir.File(resumeFile), nil, 0o600) }
 
-// Resumes reports whether it is.
+// Resumes reports whether the node must be started after a move.
 func (m Move) Resumes() bool { return exists(m.dir.File(resumeFile)) }
 
 // Came reports whether the node has come from another host and has not run here yet.
 func (m Move) Came() bool { return exists(m.dir.File(cameFile)) }
 
-// Runs notes that the node runs: what there is to say of a move has come to its end.
+// Runs records that the node runs, and thereby ends its move.
 func (m Move) Runs() error {
 	for _, name := range []string{cameFile, resumeFile} {
 		if err := os.Remove(m.dir.File(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -80,11 +80,11 @@ func (m Move) Runs() error {
 	return nil
 }
 
-// Away finds the nodes of a site that were given away.
+// Away returns the nodes of a site that were given away.
 func Away(dirs host.Dirs, of string) ([]Found, error) { return found(dirs, of, "", true, Dir.Read) }
 
-// Receive makes a node of what has come from another host: layer is its private layer there. Before
-// it is there as a whole, nothing of it is.
+// Receive makes a node from layer, its private layer on another host. The node appears only when it
+// is complete.
 func (n *Nodes) Receive(_ context.Context, s *spec.Node, layer string, m engine.Mark, resumes bool) error {
 	d := n.Dir(engine.RefOf(s))
 	if exists(d.Path()) {
@@ -128,6 +128,6 @@ func (n *Nodes) Receive(_ context.Context, s *spec.Node, layer string, m engine.
 		return err
 	}
 	defer top.Close()
-	// the host that it came from removes it when this is done
+	// The source host removes its copy when Receive returns.
 	return os.NewSyscallError("syncfs", unix.Syncfs(int(top.Fd())))
 }

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// Create makes a node.
+// Create makes a stopped node, as engine.Engine specifies.
 func (n *Nodes) Create(_ context.Context, s *spec.Node) error {
 	d := n.Dir(engine.RefOf(s))
 	if exists(d.Path()) {
@@ -29,7 +29,7 @@ func (n *Nodes) Create(_ context.Context, s *spec.Node) error {
 	return os.Rename(fresh.Path(), d.Path())
 }
 
-// A making is the directory of a node that is being made, beside the place where it will be.
+// A making is the directory of a node that is being made, beside its final place.
 type making struct {
 	Dir
 	r  *Record
@@ -37,7 +37,7 @@ type making struct {
 }
 
 func (m making) make() error {
-	m.r.Config = spec.Config{} // nothing of it has been applied
+	m.r.Config = spec.Config{} // no configuration has been applied
 	if err := tree.RemoveAll(m.Path()); err != nil {
 		return err
 	}
@@ -46,7 +46,8 @@ func (m making) make() error {
 			return err
 		}
 	}
-	// What is set-user-ID root in the node is so here: no user of the host may get at it.
+	// Set-user-ID root programs of the node are also such programs on the host, so users of the
+	// host must not reach them.
 	if err := os.Chmod(m.File("private"), 0o700); err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func (m making) make() error {
 	return m.enclose(m.r)
 }
 
-// begin makes what a node has of its own before it has run.
+// begin writes the node's own files before its first start.
 func (m making) begin() error {
 	if m.r.Imported() {
 		return m.beginDisk()
@@ -73,15 +74,15 @@ func (m making) begin() error {
 	}
 	defer private.Close()
 	root := stopped{root: private, first: os.Geteuid()}
-	if err := root.personalise(m.of.Dirs, &m.r.Node); err != nil { // on disk, the node's root is that of the host
+	if err := root.personalise(m.of.Dirs, &m.r.Node); err != nil { // on disk, root of the node is root of the host
 		return fmt.Errorf("private layer of node %s: %w", m.r.Name, err)
 	}
 	return nil
 }
 
-// enclose closes the directory of a node to all users of the host but root and, if it is another,
-// the root of the node, from whose namespace LXC mounts what is in there: that one may go through
-// it.
+// enclose closes the directory of a node to all users of the host but root. If the node's root has
+// another id, its group may pass through, because LXC mounts what is inside from the node's user
+// namespace.
 func (d Dir) enclose(r *Record) error {
 	mode, group := os.FileMode(0o700), os.Getegid()
 	if to := r.IDs(); to.Size > 0 {
@@ -93,8 +94,8 @@ func (d Dir) enclose(r *Record) error {
 	return os.Chmod(d.Path(), mode)
 }
 
-// Change makes a node as specified in all but its layers and in how far it has come. What is to be
-// done to one that runs is the engine's.
+// Change updates everything but the layers and the applied configuration of a node to s. If the
+// node runs, Change calls running, with which the engine updates the running node.
 func (n *Nodes) Change(s *spec.Node, running func() error) error {
 	ref := engine.RefOf(s)
 	d := n.Dir(ref)
@@ -113,8 +114,10 @@ func (n *Nodes) Change(s *spec.Node, running func() error) error {
 			s.Name).At(d.Path()).Try("plan again")
 	case runs:
 		err = running()
-	case (reshaped(&old, s) || rewired(&old, s)) && !s.Imported(): // who boots a disk is told as it boots
-		// It is made this one once more as the node sees its root: the node has written there itself.
+	// A node with a foreign disk is configured when it boots.
+	case (reshaped(&old, s) || rewired(&old, s)) && !s.Imported():
+		// Write the node's own files again as the node sees its root, because the node may have
+		// changed them.
 		err = within(d, n.Store, r, func(root stopped) error { return root.personalise(n.Dirs, s) })
 		if err != nil {
 			err = problem.New(problem.Failed, "node %s: its host name, machine-id and keys cannot be written", r.Name).
@@ -138,5 +141,5 @@ func reshaped(old, next *spec.Node) bool {
 		old.MachineID != next.MachineID || !slices.Equal(old.Mounts, next.Mounts)
 }
 
-// rewired reports whether they differ in interfaces, but for the bridges on which these are.
+// rewired reports whether two specifications differ in interfaces, apart from the bridges of these.
 func rewired(old, next *spec.Node) bool { return !slices.Equal(spec.Linked(old), spec.Linked(next)) }

@@ -14,21 +14,21 @@ import (
 	"orrery/internal/tree"
 )
 
-// What a node that boots a disk of others has in the place of a private layer. It is kept, copied
-// and removed as that is.
+// Files that a node booting a foreign disk image has in place of a private layer. They are kept,
+// copied and removed like one.
 const (
-	overlay = "disk.qcow2" // what it has written
-	vars    = "vars.fd"    // what its firmware keeps
-	visited = "visited"    // the host has been in it: it has its keys
+	overlay = "disk.qcow2" // what the node has written to its disk
+	vars    = "vars.fd"    // variables of the firmware
+	visited = "visited"    // the host has logged in, so the guest has its SSH host keys
 )
 
-// The firmware for site.UEFI, where the package ovmf has it: its code, and what it begins with.
+// The firmware for site.UEFI, in the paths of package ovmf: the code and the initial variables.
 const (
 	FirmwareCode = "/usr/share/OVMF/OVMF_CODE_4M.fd"
 	firmwareVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
 )
 
-// beginDisk makes an overlay in which nothing is yet, over the image in the store.
+// beginDisk makes an empty overlay over the image in the store.
 func (m making) beginDisk() error {
 	base, disk, err := m.of.Store.OpenDisk(m.r.Base)
 	if err != nil {
@@ -59,7 +59,7 @@ func (m making) beginDisk() error {
 	})
 }
 
-// NoFirmware says that a host has none for site.UEFI.
+// NoFirmware returns the problem that a host has no firmware for site.UEFI.
 func NoFirmware(node string) *problem.Problem {
 	return problem.New(problem.Unable, "node %s boots by UEFI, for which this host has no firmware", node).
 		At(firmwareVars).
@@ -77,19 +77,19 @@ func makeFile(path string, fill func(*os.File) error) error {
 	return f.Close()
 }
 
-// own is a file of a node that boots a disk.
+// own returns the path of one of the files that a node with a disk has.
 func (d Dir) own(name string) string { return d.Private() + "/" + name }
 
-// OpenDisk opens what a node has written to its disk. Whoever may have taken over QEMU may have
-// written the header, too: it is looked at, and QEMU does not go by it.
+// OpenDisk opens the overlay that the node has written to. It inspects the header, which an
+// attacker who took over QEMU may have changed. QEMU itself does not rely on the header.
 func (d Dir) OpenDisk() (*os.File, error) {
 	return d.openDisk(func(f *os.File, bytesIn int64) (*foreign.Disk, error) {
 		return foreign.Inspect(overlay, f, bytesIn)
 	})
 }
 
-// CheckDisk does so for a QEMU that goes by the header (Nodes.ByHeader): that names nothing but the
-// image of a format that is under it.
+// CheckDisk inspects the overlay for a QEMU that relies on the header (Nodes.ByHeader). The header
+// may name only the image below it, of the given format.
 func (d Dir) CheckDisk(format string) error {
 	f, err := d.openDisk(func(f *os.File, bytesIn int64) (*foreign.Disk, error) {
 		return foreign.InspectOver(f, bytesIn, format)
@@ -100,7 +100,7 @@ func (d Dir) CheckDisk(format string) error {
 	return f.Close()
 }
 
-// DiskIn is that file where the private layer is mounted.
+// DiskIn returns the path of the overlay below the mount point of the private layer.
 func DiskIn(private string) string { return private + "/" + overlay }
 
 func (d Dir) openDisk(inspect func(f *os.File, bytesIn int64) (*foreign.Disk, error)) (*os.File, error) {
@@ -120,10 +120,11 @@ func (d Dir) openDisk(inspect func(f *os.File, bytesIn int64) (*foreign.Disk, er
 	return f, nil
 }
 
-// OpenVars opens what the firmware of a node keeps.
+// OpenVars opens the firmware variables of a node.
 func (d Dir) OpenVars() (*os.File, error) { return openOwn(d.own(vars)) }
 
-// openOwn opens a file for writing that may have come out of an archive: a link or a device is an error.
+// openOwn opens a file for writing that may have come out of an archive. It returns an error for a
+// link or a device.
 func openOwn(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -139,19 +140,19 @@ func openOwn(path string) (*os.File, error) {
 	return f, nil
 }
 
-// HasDisk reports whether a node boots a disk of others. Its record says so: in a private layer,
-// the node itself may have files of any name.
+// HasDisk reports whether a node boots a foreign disk image. Only the record can say so, because
+// the node can create files of any name in its private layer.
 func (d Dir) HasDisk() bool {
 	r, err := d.Read()
 	return err == nil && r.Imported()
 }
 
-// Visited reports whether the host has been in a node that boots a disk since that was made: then
-// the guest has its keys.
+// Visited reports whether the host has logged in to a node with a disk since that disk was made.
+// Then the guest has its SSH host keys.
 func (d Dir) Visited() bool {
 	_, err := os.Lstat(d.own(visited))
 	return err == nil
 }
 
-// Visit records it.
+// Visit records that the host has logged in to the node.
 func (d Dir) Visit() error { return os.WriteFile(d.own(visited), nil, 0o600) }

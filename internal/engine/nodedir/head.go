@@ -8,9 +8,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A head is what of a record tells which node it is, how far it has come, and what may be done in
-// it. In a program that has decoded no record yet, it takes a tenth of the time: encoding/json
-// first learns all types within a record, which are many.
+// A head is the part of a record that identifies a node, how far it has come, and what may be done
+// in it. In a program that has not decoded a record yet, decoding a head takes a tenth of the time,
+// because encoding/json first learns all types within a record.
 type head struct {
 	Site       string    `json:"site"`
 	Name       string    `json:"name"`
@@ -28,7 +28,7 @@ type head struct {
 	Doubt      []string  `json:"doubt"`
 }
 
-// readHead reads the record of a node, of which it returns what a head has.
+// readHead reads the record of a node and returns it with only the fields of a head set.
 func (d Dir) readHead() (*Record, error) {
 	text, err := textOf(d)
 	if err != nil {
@@ -47,8 +47,8 @@ func (d Dir) readHead() (*Record, error) {
 	}, nil
 }
 
-// Head reads of the record of a node that is to be there who it is: Site, Name, ID, Release,
-// Staged, Engine, Privileged, Syscalls, and all that is not of spec.Node. It is for callers that
+// Head reads the part of a node's record that identifies it: Site, Name, ID, Release, Staged,
+// Engine, Privileged, Syscalls, and all fields that are not in spec.Node. It is for callers that
 // only enter the node.
 func (n *Nodes) Head(ref engine.Ref) (*Record, error) {
 	return recordOf(n.Dir(ref), ref, Dir.readHead)

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestHead: the head of a record has what the record has of it, and each of its fields.
+// TestHead: a head has the same values as the record, and every field of head is tested.
 func TestHead(t *testing.T) {
 	want := &Record{
 		Node: spec.Node{

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// Inject writes files into the private layer of a node that does not run. Paths are followed inside
-// the node's root only.
+// Inject writes files into the private layer of a stopped node. Links in paths are followed only
+// inside the node's root.
 func (n *Nodes) Inject(_ context.Context, ref engine.Ref, files ...host.File) error {
 	return n.withinStopped(ref, func(root stopped) error {
 		for _, f := range files {
@@ -25,7 +25,7 @@ func (n *Nodes) Inject(_ context.Context, ref engine.Ref, files ...host.File) er
 	})
 }
 
-// Disable lets units not start when a node that does not run boots.
+// Disable keeps units from starting when a stopped node boots.
 func (n *Nodes) Disable(_ context.Context, ref engine.Ref, units ...string) error {
 	return n.withinStopped(ref, func(root stopped) error {
 		for _, unit := range units {
@@ -39,7 +39,7 @@ func (n *Nodes) Disable(_ context.Context, ref engine.Ref, units ...string) erro
 	})
 }
 
-// withinStopped does some work on the root of a node if that does not run.
+// withinStopped calls work with the root of a node, if the node does not run.
 func (n *Nodes) withinStopped(ref engine.Ref, work func(stopped) error) error {
 	r, err := n.Record(ref)
 	if err != nil {
@@ -51,7 +51,7 @@ func (n *Nodes) withinStopped(ref engine.Ref, work func(stopped) error) error {
 	return within(n.Dir(ref), n.Store, r, work)
 }
 
-// within does some work on the root of a node that does not run, as the node would see it.
+// within calls work with the root of a stopped node as the node would see it.
 func within(d Dir, store *image.Store, r *Record, work func(stopped) error) error {
 	if r.Imported() {
 		return problem.New(problem.Unable, "node %s boots a disk, whose files the host does not open", r.Name).At(d.Path()).
@@ -68,16 +68,16 @@ func within(d Dir, store *image.Store, r *Record, work func(stopped) error) erro
 	})
 }
 
-// stopped is the root of a node, seen from the host. Whatever the node has made of it, nothing
-// outside is reached.
+// stopped is the root of a stopped node, seen from the host. Whatever links the node has made, no
+// file outside is reached.
 type stopped struct {
 	root     *tree.Root
-	first    int // the id, on the host, of the node's root
+	first    int // the id of the node's root on the host
 	services *distro.Services
 }
 
-// put writes a file with an owner that the node knows. Directories that are missing are made, and
-// are the node's root's, as links are.
+// put writes a file and sets its owner by the node's accounts. It creates missing directories,
+// which belong to the node's root, as links do.
 func (in stopped) put(f host.File) error {
 	owner := f.Owner
 	if f.Link != "" {

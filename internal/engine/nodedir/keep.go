@@ -11,7 +11,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// Replace makes a stopped node anew and keeps the former one aside.
+// Replace makes a stopped node anew and keeps the former one beside it.
 func (n *Nodes) Replace(_ context.Context, s *spec.Node) error {
 	ref := engine.RefOf(s)
 	d := n.Dir(ref)
@@ -65,8 +65,8 @@ func (n *Nodes) mayBeReplaced(ref engine.Ref) error {
 	return nil
 }
 
-// Fill puts another private layer in the place of the one with which a node was made. Until the
-// second rename the node lacks its own, and that the other is still where it was says so.
+// Fill replaces the private layer with which a node was made. Between the two renames the node has
+// no private layer. Then layer still exists at its old path, which shows that Fill was interrupted.
 func (n *Nodes) Fill(ref engine.Ref, layer string) error {
 	private := n.Private(ref)
 	made := private + "-made"

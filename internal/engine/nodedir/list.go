@@ -11,9 +11,9 @@ import (
 	"orrery/internal/observe"
 )
 
-// Observe returns the engine's nodes of a site, or of all sites if the site is "", by name: what is
-// on record of them and, of those that are whole, what the engine sees when it looks at them.
-// Without that, they stand still.
+// Observe returns the engine's nodes of a site, or of all sites if site is "", sorted by name. It
+// returns what is recorded of them. For each node with a readable record it calls look, which sets
+// what the engine sees. Unless look changes the state, it is Stopped.
 func (n *Nodes) Observe(site string, look func(*observe.Node)) ([]observe.Node, error) {
 	found, err := n.Found(site)
 	if err != nil {
@@ -22,8 +22,8 @@ func (n *Nodes) Observe(site string, look func(*observe.Node)) ([]observe.Node, 
 	return seen(n.Dirs, found, look), nil
 }
 
-// Glance returns the nodes of a site, whatever engine has made them, in the same way as Observe,
-// but knows of them only what Head does.
+// Glance is like Observe for the nodes of all engines on a site, but reads only the fields that
+// Head reads.
 func Glance(dirs host.Dirs, site string, look func(*observe.Node)) ([]observe.Node, error) {
 	found, err := found(dirs, site, "", false, Dir.readHead)
 	if err != nil {
@@ -32,7 +32,7 @@ func Glance(dirs host.Dirs, site string, look func(*observe.Node)) ([]observe.No
 	return seen(dirs, found, look), nil
 }
 
-// seen returns nodes by name as they are seen.
+// seen returns the found nodes, sorted by site and name, after calling look for each.
 func seen(dirs host.Dirs, found []Found, look func(*observe.Node)) []observe.Node {
 	var nodes []observe.Node
 	for _, f := range found {
@@ -52,7 +52,7 @@ func seen(dirs host.Dirs, found []Found, look func(*observe.Node)) []observe.Nod
 	return nodes
 }
 
-// Each does something to all of the engine's nodes of a site, each by itself, at once.
+// Each calls do for all of the engine's nodes of a site at once.
 func (n *Nodes) Each(site string, do func(*Record) error) error {
 	found, err := n.Found(site)
 	if err != nil {

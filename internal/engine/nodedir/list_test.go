@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestObserve: an engine sees its own nodes, by name, and looks at those that are whole; one whose
-// record is lost is still its own, and no other's.
+// TestObserve: an engine sees its own nodes, sorted by name, and looks at those with a record. A
+// node whose record is lost still belongs to its engine only.
 func TestObserve(t *testing.T) {
 	mayChown(t)
 	n := nodesIn(t.TempDir())

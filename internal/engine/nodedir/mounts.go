@@ -13,31 +13,35 @@ import (
 
 // A Mount is a directory of the host that a node sees.
 type Mount struct {
-	Source   string // directory of the host
-	Bind     string // where it stands, with owners idmapped, for an engine that brings it into the node from there
+	Source string // directory of the host
+	// Bind is the mount point, with owners idmapped, from which some engines bring the mount into
+	// the node.
+	Bind     string
 	Path     string // in the node
 	ReadOnly bool
 }
 
-// Aside is the mount beside the root of the node, from where its engine takes it into the node.
+// Aside returns the mount beside the root of the node, from which the engine brings it into the
+// node.
 func (m Mount) Aside() rootfs.Bind {
 	return rootfs.Bind{Source: m.Source, Target: m.Bind, ReadOnly: m.ReadOnly}
 }
 
-// Inside is the mount in the root of the node.
+// Inside returns the mount in the root of the node.
 func (m Mount) Inside() rootfs.Bind {
 	return rootfs.Bind{Source: m.Source, Target: m.Path, ReadOnly: m.ReadOnly}
 }
 
-// Mounts returns /etc/orrery and the volumes of a node, and makes the directory behind the former.
+// Mounts returns the mounts of /etc/orrery and of a node's volumes. It creates the source directory
+// of /etc/orrery.
 func (n *Nodes) Mounts(r *Record) ([]Mount, error) {
 	etc := Mount{n.Dirs.Etc(r.Site, r.ID), Of(n.Dirs, r.Site, r.ID).Bind("etc"), "/etc/orrery", true}
 	return append([]Mount{etc}, n.Volumes(&r.Node, r.Mounts)...), os.MkdirAll(etc.Source, 0o755)
 }
 
-// Volumes returns what a node sees of volumes, the outer ones first. A record in which a path is
-// twice is that of a run which was killed while it changed volumes: what it was about to give the
-// node, or not to, is the later one.
+// Volumes returns the mounts of a node's volumes, outer ones first. If a path is recorded twice, a
+// run was killed while it changed volumes. The later entry, which that run was about to apply,
+// wins.
 func (n *Nodes) Volumes(s *spec.Node, mounts []spec.Mount) []Mount {
 	byPath := map[string]Mount{}
 	for _, m := range mounts {

@@ -25,7 +25,7 @@ func TestVolumes(t *testing.T) {
 	}
 	for _, c := range []struct{ got, want string }{
 		{paths(at("in", "/srv/data/in"), a), "/a/db at /srv/data, /in/db at /srv/data/in"},
-		{paths(a, b), "/b/db at /srv/data"}, // of a run that was killed: what was to come
+		{paths(a, b), "/b/db at /srv/data"}, // recorded by a run that was killed: the later entry wins
 		{paths(b, a), "/a/db at /srv/data"},
 		{paths(a, none), ""},
 		{paths(none, b), "/b/db at /srv/data"},
@@ -40,7 +40,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// TestMountsOfANode: an engine finds what a node sees of the host beside the root, or puts it inside.
+// TestMountsOfANode: an engine finds a node's mounts beside the root, or puts them inside.
 func TestMountsOfANode(t *testing.T) {
 	nodes := nodesIn(t.TempDir())
 	r := &Record{Node: spec.Node{Site: "karoo", Name: "db", ID: 101,

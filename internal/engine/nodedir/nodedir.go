@@ -1,12 +1,15 @@
-// Package nodedir stores what a host has of each node: node.json, which records what the node was
-// made from and how far it has come, its private layer, and the files of its engine. The records of
-// a host are the truth about it; there is no other database.
+// Package nodedir stores each node of a host in a directory. The directory holds node.json, which
+// records what the node was made from and how far it has come, the node's private layer, and files
+// of its engine. The records of a host are the truth about it, as there is no other database.
 //
-// Nobody else knows what is where in there. Nodes are what engines have in common whose nodes stand
-// on layers, and do to a node that does not run: an engine embeds them and brings what runs. A node
-// is made under another name and renamed, replaced by an exchange, and removed under another name
-// again, so that at every moment there is a whole one, or none. What has a name with a dot is left
-// over, and swept by the next who holds the site's lock.
+// Only this package knows the paths in the directory. Type Nodes implements what engines with
+// layered nodes have in common, and what they do to stopped nodes. An engine embeds Nodes and adds
+// what runs nodes.
+//
+// A node is made under another name and then renamed, replaced by exchanging two directories, and
+// renamed again before it is removed. So at every moment there is a complete node or none.
+// Directories whose names begin with a dot are leftovers, and are removed by the next run that
+// holds the site's lock.
 package nodedir
 
 import (
@@ -30,28 +33,32 @@ func Of(dirs host.Dirs, site string, id int) Dir {
 // At returns the directory of a node by its path.
 func At(path string) Dir { return Dir{path} }
 
-// Path says where it is.
+// Path returns the path of the directory.
 func (d Dir) Path() string { return d.path }
 
-// File is a file in it, of the engine's.
+// File returns the path of an engine's file in the directory.
 func (d Dir) File(name string) string { return filepath.Join(d.path, name) }
 
-// Root is where the root of the node is mounted, in a namespace that only the node has.
+// Root returns the mount point of the node's root. It is mounted in a namespace that only the node
+// has.
 func (d Dir) Root() string { return d.File("rootfs") }
 
-// Bind is the directory behind a mount of the node, in that namespace. It is called by what it is,
-// so that others can come and go beside it.
+// Bind returns the directory behind one of the node's mounts, in the node's mount namespace. It is
+// named after what it contains, so that other mounts can come and go.
 func (d Dir) Bind(name string) string { return filepath.Join(d.File("binds"), name) }
 
-// Private is the private layer: what the node has written outside volumes, with the owners that it sees.
+// Private returns the private layer: what the node has written outside volumes, with the owners
+// that the node sees.
 func (d Dir) Private() string { return d.File("private/upper") }
 
-// beside is a directory that a change of the node makes, or leaves until it is complete.
+// beside returns a directory next to the node's, which exists until a change of the node is
+// complete.
 func (d Dir) beside(what string) Dir {
 	return Dir{filepath.Join(filepath.Dir(d.path), "."+filepath.Base(d.path)+"-"+what)}
 }
 
-// Overlay is the root of a node as it is mounted: the layers that it stands on and the private one.
+// Overlay returns the overlay that is mounted as the node's root: the layers of the node and its
+// private layer.
 func (d Dir) Overlay(store *image.Store, r *Record) *rootfs.Overlay {
 	o := &rootfs.Overlay{Upper: d.Private(), Work: d.File("private/work"), Target: d.Root(), IDs: r.IDs()}
 	for _, digest := range r.Layers() {
@@ -60,22 +67,22 @@ func (d Dir) Overlay(store *image.Store, r *Record) *rootfs.Overlay {
 	return o
 }
 
-// Nodes are the nodes of an engine on this host.
+// Nodes are the nodes of one engine on this host.
 type Nodes struct {
 	Dirs    host.Dirs
 	Store   *image.Store
-	Engine  string                // what site files call the engine
-	Slots   string                // directory that says which node has which range of user ids; "": all have the host's
-	Running func(engine.Ref) bool // tells whether a node runs, which only the engine knows
+	Engine  string                // the engine's name in site files
+	Slots   string                // directory of Slots, or "" if all nodes have the host's user ids
+	Running func(engine.Ref) bool // reports whether a node runs, which only the engine knows
 
-	PlugsNIC bool // the engine can give interfaces to nodes that run, and take them: observe.Capabilities.PlugNIC
-	ByHeader bool // its QEMU knows what is under the disk of a node by what the header says
+	PlugsNIC bool // the engine has observe.Capabilities.PlugNIC
+	ByHeader bool // the engine's QEMU finds the image below a node's disk by the disk's header
 }
 
 // Dir returns the directory of a node.
 func (n *Nodes) Dir(ref engine.Ref) Dir { return Of(n.Dirs, ref.Site, ref.ID) }
 
-// Top is the directory in which the nodes of a site are.
+// Top returns the directory of the nodes of a site.
 func Top(dirs host.Dirs, site string) string { return dirs.Nodes(site) }
 
 // Private returns the private layer of a node.

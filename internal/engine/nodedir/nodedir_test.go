@@ -17,7 +17,8 @@ import (
 	"orrery/test/need"
 )
 
-// whoever runs a test may make privileged nodes: their owners are those of the host.
+// privileged returns a privileged node, whose owners are those of the host, so that the test needs
+// no root.
 func privileged(id int, base string) *spec.Node {
 	return &spec.Node{Site: "s", Name: "a", ID: id, Engine: "lxc", MachineID: "0123", Base: base, Privileged: true}
 }
@@ -27,7 +28,7 @@ func mayChown(t *testing.T) {
 	need.SameIDs(t)
 }
 
-// wrote has a node write a file, and reads gives what it has written.
+// wrote has a node write a file, and reads returns the content of that file.
 func wrote(t *testing.T, n *Nodes, ref engine.Ref, text string) {
 	t.Helper()
 	must(t, os.WriteFile(filepath.Join(n.Private(ref), "written"), []byte(text), 0o600))
@@ -50,7 +51,7 @@ func beside(t *testing.T, n *Nodes) []string {
 	return names
 }
 
-// TestLife: a node is made, marked, found, and removed with all that there was of it.
+// TestLife: a node is made, marked, found and removed without leftovers.
 func TestLife(t *testing.T) {
 	mayChown(t)
 	n, s := nodesIn(t.TempDir()), privileged(1, "one")
@@ -96,7 +97,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestKept: a node that was replaced comes back as it was, until that is settled; a running one is
+// TestKept: a replaced node can be restored until the replacement is settled. A running node is
 // neither replaced nor restored.
 func TestKept(t *testing.T) {
 	mayChown(t)
@@ -136,8 +137,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestFill: a private layer that was laid down takes the place of the one with which a node was
-// made. As long as the node may lack it, it is where it was.
+// TestFill: Fill replaces the private layer with which a node was made. As long as the node may
+// lack a layer, the new one is still at its old path.
 func TestFill(t *testing.T) {
 	mayChown(t)
 	n, s := nodesIn(t.TempDir()), privileged(3, "one")
@@ -160,9 +161,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestSweep: what killed runs have left beside nodes goes, ids that they took for nodes which they
-// did not make are free, and directories that an earlier version has left open are closed. Nodes
-// stay.
+// TestSweep: Sweep removes what killed runs left beside nodes, frees user ids of nodes that were
+// never made, and closes directories that an earlier version left open. Nodes stay.
 func TestSweep(t *testing.T) {
 	mayChown(t)
 	n, s := nodesIn(t.TempDir()), privileged(4, "one")
@@ -188,8 +188,8 @@ func TestSweep(t *testing.T) {
 	must(t, n.Sweep("never was"))
 }
 
-// TestChangeInterfaces: interfaces of a node that runs change if its engine can do that, which then
-// says whether it could; what was in doubt is so no more.
+// TestChangeInterfaces: interfaces of a running node change if its engine can do that, and the
+// engine's error is returned. A successful change clears Doubt.
 func TestChangeInterfaces(t *testing.T) {
 	mayChown(t)
 	n, s := nodesIn(t.TempDir()), privileged(6, "one")

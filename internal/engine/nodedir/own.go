@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Own makes a user the owner of a directory that a node sees, and of all that is directly in it.
-// New files of Orrery inherit the owner (Inherit). The node cannot change them: it sees the
+// Own makes a user the owner of a directory that a node sees, and of everything directly in it. New
+// files of Orrery inherit the owner (Inherit). The node cannot change them, because it sees the
 // directory read-only.
 func Own(dir string, id int) error {
 	if err := os.Chown(dir, id, id); err != nil {
@@ -20,7 +20,8 @@ func Own(dir string, id int) error {
 		return err
 	}
 	for _, e := range entries {
-		// A file may just have got its final name: another node's step writes the names of all nodes.
+		// Ignore a missing file: the step of another node writes the names of all nodes, and may
+		// just have renamed the file.
 		if err := os.Lchown(filepath.Join(dir, e.Name()), id, id); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -28,7 +29,8 @@ func Own(dir string, id int) error {
 	return nil
 }
 
-// Inherit makes the owner of a directory the owner of a file, unless that is the one who runs this program.
+// Inherit makes the owner of a directory the owner of a file, unless that is the user who runs this
+// program.
 func Inherit(dir, file string) error {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// personal returns the files that make a node this node: machine-id, host name, SSH host keys.
+// personal returns the files that identify a node: machine-id, host name and SSH host keys.
 func personal(dirs host.Dirs, s *spec.Node) ([]host.File, error) {
 	files := []host.File{
 		{Path: "/etc/machine-id", Content: []byte(s.MachineID + "\n"), Mode: 0o444},
@@ -38,9 +38,9 @@ func personal(dirs host.Dirs, s *spec.Node) ([]host.File, error) {
 	return files, nil
 }
 
-// personalise makes the root of a node this one's. In a new private layer, which is not mounted
-// yet, directories have the modes that Debian gives them, because those of the upper layer are the
-// ones that the node sees.
+// personalise writes the files that identify a node into its root. In a new private layer, which is
+// not mounted yet, directories get Debian's modes, because the node sees the modes of the upper
+// layer.
 func (in stopped) personalise(dirs host.Dirs, s *spec.Node) error {
 	files, err := personal(dirs, s)
 	if err != nil {
@@ -56,9 +56,9 @@ func (in stopped) personalise(dirs host.Dirs, s *spec.Node) error {
 
 const resolvConf = "etc/resolv.conf"
 
-// OfHost returns the paths of a private layer that are as this host has made them, and that another
-// one makes anew: the name servers. What a guest with a disk of its own has made of them is not
-// known.
+// OfHost returns the paths in a private layer that are unchanged from what this host wrote, and
+// that another host writes anew. That is only resolv.conf with the name servers. It returns nil for
+// a guest with a disk of its own, whose files the host does not see.
 func (n *Nodes) OfHost(s *spec.Node) []string {
 	if s.Imported() || s.VM.Disk != "" {
 		return nil
@@ -74,7 +74,7 @@ func (n *Nodes) OfHost(s *spec.Node) []string {
 	return []string{resolvConf}
 }
 
-// makeOfHost makes what has not come along.
+// makeOfHost writes the files of OfHost that the node has not brought along.
 func makeOfHost(came Dir, s *spec.Node) error {
 	if s.Imported() || s.VM.Disk != "" {
 		return nil
@@ -91,8 +91,8 @@ func makeOfHost(came Dir, s *spec.Node) error {
 		Content: []byte(Resolvers()), Mode: 0o644})
 }
 
-// Resolvers returns the name servers of the host, as resolv.conf(5) has them, but not those that it
-// keeps for itself on a loopback address.
+// Resolvers returns the search and nameserver lines of the host's resolv.conf(5), without name
+// servers on loopback addresses.
 func Resolvers() string {
 	for _, path := range []string{"/run/systemd/resolve/resolv.conf", "/etc/resolv.conf"} {
 		text, err := os.ReadFile(path)

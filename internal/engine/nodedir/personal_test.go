@@ -14,8 +14,8 @@ import (
 	"orrery/test/need"
 )
 
-// snares are links that a node's root may put where the host writes, each of which leads to a file
-// or directory of the host.
+// snares are links that a node's root may place where the host writes. Each leads to a file or
+// directory of the host.
 func snares(t *testing.T, root, outside string) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Join(root, "etc"), 0o755))
@@ -28,7 +28,7 @@ func snares(t *testing.T, root, outside string) {
 		must(t, os.RemoveAll(filepath.Join(root, link)))
 		must(t, os.Symlink(to, filepath.Join(root, link)))
 	}
-	// As a process with that root would go through the link, it comes to a directory of the node.
+	// A process whose root is the node's would follow the link to this directory of the node.
 	must(t, os.MkdirAll(filepath.Join(root, outside), 0o755))
 	must(t, os.Symlink(filepath.Join(outside, "authorized_keys"),
 		filepath.Join(root, outside, "ssh_host_ed25519_key.pub")))
@@ -55,7 +55,7 @@ func withKeys(t *testing.T, site, node string) *Nodes {
 	return e
 }
 
-// nodesIn returns nodes of which none runs.
+// nodesIn returns Nodes in which no node runs.
 func nodesIn(state string) *Nodes {
 	return &Nodes{
 		Dirs: host.Dirs{State: state, Run: filepath.Join(state, "run")}, Store: image.Open(state), Engine: "lxc",
@@ -71,7 +71,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestPersonalise: what makes a node this node is written into its own tree, whatever links are there.
+// TestPersonalise: the files that identify a node are written into its own tree, whatever links are
+// there.
 func TestPersonalise(t *testing.T) {
 	need.SameIDs(t)
 	e := withKeys(t, "s", "a")
@@ -92,8 +93,8 @@ func TestPersonalise(t *testing.T) {
 	}
 }
 
-// TestChangeWritesInsideTheNode: a node that stands still and is given another interface has its
-// names and keys written anew, into its own tree and with its own root as the owner.
+// TestChangeWritesInsideTheNode: when a stopped node gets another interface, its names and keys are
+// written again, into its own tree and owned by its own root.
 func TestChangeWritesInsideTheNode(t *testing.T) {
 	need.Integration(t)
 	e := withKeys(t, "it-change", "a")
@@ -123,8 +124,8 @@ func TestChangeWritesInsideTheNode(t *testing.T) {
 	}
 }
 
-// TestNameServersOfHost: name servers that the host has given a node stay behind when that goes to
-// another one, which gives its own; what the node has made of them goes along.
+// TestNameServersOfHost: name servers written by the host do not move with the node, as the other
+// host writes its own. Those that the node has changed move with it.
 func TestNameServersOfHost(t *testing.T) {
 	mayChown(t)
 	n, s := nodesIn(t.TempDir()), privileged(1, "one")

@@ -21,16 +21,16 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// A Record is what is known of a node.
+// A Record is everything that is recorded about a node.
 type Record struct {
 	spec.Node
-	Slot       int       `json:"slot"` // its range of user ids on this host
+	Slot       int       `json:"slot"` // number of the node's range of user ids on this host
 	Configured bool      `json:"configured"`
 	Proven     string    `json:"proven,omitempty"`
 	ProvenAt   time.Time `json:"proven_at,omitzero"`
 	Active     bool      `json:"active,omitempty"` // what only a live node does has been done, or may have been
-	// networks whose interfaces are being plugged or unplugged: of those, there may be something or
-	// nothing
+	// Doubt lists the networks whose interfaces are being plugged or unplugged, so that each may be
+	// there or not.
 	Doubt []string `json:"doubt,omitempty"`
 }
 
@@ -51,8 +51,8 @@ func textOf(d Dir) ([]byte, error) { return rawfile.ReadFile(d.File(file)) }
 // Write writes the record of a node.
 func (d Dir) Write(r *Record) error { return d.write(file, r) }
 
-// write writes a file of a node that holds JSON, whole or not at all. It does not wait for the
-// disk: after a power cut the node is at worst made anew.
+// write stores a file of a node as JSON, whole or not at all. It does not sync the disk, because
+// after a power cut the node can be made anew.
 func (d Dir) write(name string, x any) error {
 	text, err := json.MarshalIndent(x, "", "  ")
 	if err != nil {
@@ -65,7 +65,7 @@ func (d Dir) write(name string, x any) error {
 	return os.Rename(temporary, d.File(name))
 }
 
-// WriteMounts records which volumes the node sees, or may see while they change.
+// WriteMounts records which volumes the node sees, or may see while a run changes them.
 func (d Dir) WriteMounts(r *Record, mounts []spec.Mount) error {
 	if slices.Equal(r.Mounts, mounts) {
 		return nil
@@ -74,7 +74,7 @@ func (d Dir) WriteMounts(r *Record, mounts []spec.Mount) error {
 	return d.Write(r)
 }
 
-// Record reads the record of a node that is to be there.
+// Record reads the record of a node, which must exist and belong to this host.
 func (n *Nodes) Record(ref engine.Ref) (*Record, error) {
 	return recordOf(n.Dir(ref), ref, Dir.Read)
 }
@@ -106,17 +106,17 @@ func (n *Nodes) Mark(_ context.Context, ref engine.Ref, m engine.Mark) error {
 	return n.Dir(ref).Write(r)
 }
 
-// Found is the record of a node that is on the host, or what is known of it without one.
+// Found is a node's directory with its record, or with what can be told without one.
 type Found struct {
 	*Record
 	Whole bool
 }
 
-// All finds the nodes of a site. A record that cannot be read gives a node that is not whole.
+// All returns the nodes of a site. A node whose record cannot be read is not Whole.
 func All(dirs host.Dirs, of string) ([]Found, error) { return found(dirs, of, "", false, Dir.Read) }
 
-// found finds the nodes of a site that are here, or those that were given away, of one engine or,
-// if that is "", of all.
+// found returns the nodes of a site that are on this host, or with away those that were given away.
+// It returns nodes of one engine, or of all engines if engine is "".
 func found(dirs host.Dirs, of, engine string, away bool, read func(Dir) (*Record, error)) ([]Found, error) {
 	entries, err := os.ReadDir(dirs.Nodes(of))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,11 +150,11 @@ func found(dirs host.Dirs, of, engine string, away bool, read func(Dir) (*Record
 	return all, nil
 }
 
-// makerFile says whose node it is, should its record be lost: its engine has to remove it.
+// makerFile names the engine of a node, which has to remove the node even if the record is lost.
 const makerFile = "engine"
 
-// maker returns the engine that has made the node, or "" if that is not said: then it was the first
-// that there was, or what the record says.
+// maker returns the engine that made the node, or "" if makerFile does not say so. In that case the
+// record names the engine, or it is the oldest engine.
 func (d Dir) maker() string {
 	text, err := tree.ReadFile(d.File(makerFile), 100)
 	if err != nil || !slices.Contains(site.Engines, string(text)) {
@@ -163,7 +163,7 @@ func (d Dir) maker() string {
 	return string(text)
 }
 
-// Found finds the engine's nodes of a site, or of all sites if the site is "".
+// Found returns the engine's nodes of a site, or of all sites if of is "".
 func (n *Nodes) Found(of string) ([]Found, error) {
 	sites := []string{of}
 	if of == "" {

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// Remove removes a node that does not run, the one kept aside and what the host shows it in
-// /etc/orrery. One that is not there is no error.
+// Remove removes a stopped node, the former node kept beside it, and the host's directory behind
+// /etc/orrery. A missing node is no error.
 func (n *Nodes) Remove(ref engine.Ref) error {
 	d := n.Dir(ref)
 	r, _ := d.Read()
@@ -30,13 +30,12 @@ func (n *Nodes) Remove(ref engine.Ref) error {
 	for _, dir := range []string{gone.Path(), d.beside("former").Path(), etc} {
 		err = errors.Join(err, tree.RemoveAll(dir))
 	}
-	_ = os.Remove(filepath.Dir(etc)) // if it was the last
+	_ = os.Remove(filepath.Dir(etc)) // fails unless it was the site's last node
 	return err
 }
 
-// Sweep removes what killed runs left beside the nodes of a site, gives back ranges of user ids of
-// nodes that they did not come to make, and closes directories that an earlier version has left
-// open.
+// Sweep removes what killed runs left beside the nodes of a site, and frees the user ids of nodes
+// that were never made. It closes directories that an earlier version left open to other users.
 func (n *Nodes) Sweep(site string) error {
 	found, err := n.Found(site)
 	for _, f := range found {

@@ -11,12 +11,11 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// sickFile says why a node was not healthy when it was last looked into. It is no part of the
-// record: looking needs no lock, and must not undo what a run records at the same time.
+// sickFile stores why a node was unhealthy when it was last checked. It is separate from the
+// record, because a check holds no lock and must not overwrite what a run records at the same time.
 const sickFile = "sick.json"
 
-// KeepSick keeps what a look into the node has found of its health, or forgets what was found
-// before if s is nil.
+// KeepSick stores the result of a health check, or removes the stored result if s is nil.
 func (d Dir) KeepSick(s *observe.Sickness) error {
 	if s == nil {
 		if err := os.Remove(d.File(sickFile)); !errors.Is(err, fs.ErrNotExist) {
@@ -27,8 +26,8 @@ func (d Dir) KeepSick(s *observe.Sickness) error {
 	return d.write(sickFile, s)
 }
 
-// sick returns what a look into the node has found, or nil if its health was proven since. Times
-// are not compared by which is later, because the clock may have been ahead for one of them.
+// sick returns the stored result of a health check, or nil if the node's health was proven later.
+// It does not compare which time is later, because the clock may have been ahead for one of them.
 func (d Dir) sick(proven time.Time) *observe.Sickness {
 	text, err := rawfile.ReadFile(d.File(sickFile))
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// TestSick: what a look has found of a node's health is seen until its health is proven, or another
-// look finds it well.
+// TestSick: the result of a check is seen until the node's health is proven, or a later check finds
+// the node healthy.
 func TestSick(t *testing.T) {
 	mayChown(t)
 	n := nodesIn(t.TempDir())
@@ -42,7 +42,7 @@ func TestSick(t *testing.T) {
 	}
 }
 
-// TestSickByClock: what came last counts, even if the clock was ahead for one of the two.
+// TestSickByClock: the later result counts, even if the clock was ahead for one of the two.
 func TestSickByClock(t *testing.T) {
 	mayChown(t)
 	n := nodesIn(t.TempDir())

@@ -13,15 +13,16 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// Nodes have ids of their own, so that the kernel's limits for one user (inotify instances, keys,
-// processes) are not shared, and so that one node's root is nobody to all others. They lie above
-// those of systemd-nspawn, LXD and subuid(5)'s defaults.
+// Each node has user ids of its own. So the kernel's limits for one user (inotify instances, keys,
+// processes) are not shared, and one node's root has no rights in other nodes. The ids lie above
+// those of systemd-nspawn, LXD and the defaults of subuid(5).
 const (
 	firstID = 1_900_000_000
 	idsEach = 65536
 )
 
-// IDs are those that a node has on the host; none if they are the host's own.
+// IDs returns the range of user ids of the node on the host, or the zero value if the node uses the
+// host's ids.
 func (r *Record) IDs() rootfs.IDs {
 	if r.Privileged || r.Slot == 0 {
 		return rootfs.IDs{}
@@ -29,23 +30,24 @@ func (r *Record) IDs() rootfs.IDs {
 	return rootfs.IDs{First: firstID + r.Slot*idsEach, Size: idsEach}
 }
 
-// Slots says whose each range of user ids is. It is one for the machine, whatever state directories
-// there are: user ids are the kernel's.
+// Slots is the directory that records which node has which range of user ids. There is one for the
+// machine, even with several state directories, because user ids are the kernel's.
 const Slots = host.StateDir + "/slots"
 
-// choosing is held while one is chosen.
+// choosing is locked while a range is chosen.
 var choosing sync.Mutex
 
-// slots are the ranges of user ids of the nodes that are kept in a state directory.
+// slots are the ranges of user ids of the nodes in one state directory.
 type slots struct {
-	dir  string // "": all nodes have the host's ids
+	dir  string // or "" if all nodes have the host's ids
 	dirs host.Dirs
 }
 
 func slotsOf(n *Nodes) slots { return slots{n.Slots, n.Dirs} }
 
-// take chooses a range of ids that no node on this host has. A file that only one can make takes it, so that
-// two sites being brought up at once do not choose the same.
+// take chooses a range of ids that no node on this host has. It claims the range by a symbolic
+// link, which only one process can create, so that two runs for different sites never choose the
+// same.
 func (s slots) take(site string, id int) (int, error) {
 	if s.dir == "" {
 		return 0, nil
@@ -53,7 +55,7 @@ func (s slots) take(site string, id int) (int, error) {
 	choosing.Lock()
 	defer choosing.Unlock()
 	if err := os.MkdirAll(filepath.Dir(s.dir), 0o711); err != nil {
-		// nodes' trees are below it, if this is the usual state directory
+		// Nodes' trees are below this directory if it is the usual state directory.
 		return 0, err
 	}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
@@ -72,11 +74,11 @@ func (s slots) take(site string, id int) (int, error) {
 		}
 		who, _ := os.Readlink(filepath.Join(s.dir, entry.Name()))
 		if who == owner {
-			return slot, nil // taken by a run that was killed before it made the node
+			return slot, nil // claimed by a run that was killed before it made the node
 		}
 		taken[slot] = true
 	}
-	for slot := 1; ; slot++ { // 0 is where layers are built
+	for slot := 1; ; slot++ { // range 0 is for building layers
 		if taken[slot] {
 			continue
 		}
@@ -88,7 +90,7 @@ func (s slots) take(site string, id int) (int, error) {
 	}
 }
 
-// free frees the range of a node.
+// free frees the range of a removed node.
 func (s slots) free(r *Record) error {
 	if r.Slot == 0 {
 		return nil
@@ -114,7 +116,7 @@ func (s slots) sweep(site string) error {
 		who, _ := os.Readlink(path)
 		id, mine := strings.CutPrefix(who, s.owner(site))
 		if !mine {
-			if state, _, other := strings.Cut(who, ":"); other && !exists(state) { // removed with all that was in it
+			if state, _, other := strings.Cut(who, ":"); other && !exists(state) { // the state directory was removed
 				err = errors.Join(err, os.Remove(path))
 			}
 			continue
@@ -126,8 +128,8 @@ func (s slots) sweep(site string) error {
 	return err
 }
 
-// owner returns what the owners of the slots of a site's nodes begin with: SITE/, and before that
-// the state directory if it is not the usual one.
+// owner returns the prefix of the link targets of a site's nodes: SITE/, preceded by the state
+// directory unless that is the usual one.
 func (s slots) owner(site string) string {
 	if s.dirs.State == filepath.Dir(s.dir) {
 		return site + "/"

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSlotsOfTwoStateDirectories has nodes of the same site and number in two state directories:
-// they do not share user ids.
+// TestSlotsOfTwoStateDirectories: nodes of the same site and number in two state directories do not
+// share user ids.
 func TestSlotsOfTwoStateDirectories(t *testing.T) {
 	usual, other := nodesIn(t.TempDir()), nodesIn(t.TempDir())
 	slots := usual.Slots
@@ -36,7 +36,7 @@ func TestSlotsOfTwoStateDirectories(t *testing.T) {
 		!exists(filepath.Join(slots, "2")) || exists(filepath.Join(slots, "3")) {
 		t.Errorf("not swept as it should be: %v", err)
 	}
-	// But what was kept in a directory that is gone is free.
+	// The slots of a state directory that was removed are free.
 	if err := os.RemoveAll(other.Dirs.State); err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,11 @@ import (
 // sector is the size of a block of ISO 9660.
 const sector = 2048
 
-// image makes an ISO 9660 file system (ECMA-119) of a few files in one directory. Names are lower
-// case and without a version, as all systems show them.
+// image returns an ISO 9660 file system (ECMA-119) with a few files in one directory. Names are
+// lower case and without a version, as all systems show them.
 func image(label string, files map[string][]byte) []byte {
 	const (
-		descriptor = 16 * sector // the volume's; the next ends the descriptors
+		descriptor = 16 * sector // the volume descriptor; the next sector terminates the descriptors
 		littleAt   = 18
 		bigAt      = 19
 		rootAt     = 20
@@ -42,7 +42,7 @@ func image(label string, files map[string][]byte) []byte {
 	binary.BigEndian.PutUint32(v[148:], bigAt)
 	copy(v[156:], record("\x00", rootAt, sector, true))
 	copy(v[190:], padded("", 623))
-	for _, at := range []int{813, 830, 847, 864} { // dates that nobody has given
+	for _, at := range []int{813, 830, 847, 864} { // unspecified dates
 		copy(v[at:], "0000000000000000\x00")
 	}
 	v[881] = 1
@@ -53,7 +53,7 @@ func image(label string, files map[string][]byte) []byte {
 	return append(all, content...)
 }
 
-// record is the entry of a file or of the directory itself.
+// record returns the directory entry of a file or of the directory itself.
 func record(name string, at, size uint32, directory bool) []byte {
 	r := make([]byte, (33+len(name)+1)/2*2)
 	r[0] = byte(len(r))

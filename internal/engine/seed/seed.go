@@ -1,9 +1,9 @@
-// Package seed makes the cloud-init seed of a guest that boots a foreign disk image: a NoCloud seed
-// on an ISO 9660 file system.
+// Package seed makes the cloud-init seed of a guest that boots a foreign disk image. It is a
+// NoCloud seed on an ISO 9660 file system.
 //
-// Whoever is root in the guest reads it, and so does, for as long as it is there, any user who may
-// read the drive. What is secret in it are the guest's own SSH host keys, by which its first
-// visitor knows it: they are in it until the guest has been visited.
+// Root in the guest can read it, and as long as it is there, so can any user who may read the
+// drive. The secret in it is the guest's own SSH host key, by which the host recognizes the guest.
+// It is in the seed until the host has logged in once.
 package seed
 
 import (
@@ -16,25 +16,25 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Seed is what a guest is told.
+// A Seed has the settings of a guest.
 type Seed struct {
 	Node      *spec.Node
-	Key       string   // line of authorized_keys(5) that lets the host in
-	Private   []byte   // half of the SSH host key, as OpenSSH writes it; nil: the guest has it
-	Public    string   // half of it
-	Hosts     []byte   // hosts(5); nil: it has its own
+	Key       string   // line of authorized_keys(5) for the host's key
+	Private   []byte   // private half of the SSH host key in OpenSSH's format, or nil if the guest has it
+	Public    string   // public half of the SSH host key
+	Hosts     []byte   // hosts(5), or nil to leave the guest's own
 	Resolvers []string // addresses of name servers
 	Search    []string // domains
-	Link      Link     // by which the host reaches it
+	Link      Link     // the card through which the host reaches the guest
 }
 
 // A Link is a network card for the host alone.
 type Link struct{ MAC, Address string }
 
-// most bounds a seed: the names of ten thousand nodes fit in it.
+// most limits the size of a seed. The names of ten thousand nodes fit.
 const most = 8 << 20
 
-// Image returns the file system, which has the label by which cloud-init finds it.
+// Image returns the file system, with the label by which cloud-init finds it.
 func (s *Seed) Image() ([]byte, error) {
 	user, err := s.user()
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Seed) Image() ([]byte, error) {
 
 type keys = map[string]any
 
-// user is the part that says who may come in (cloud-config; JSON is YAML).
+// user returns the user-data with the host name, users and keys (cloud-config; JSON is YAML).
 func (s *Seed) user() ([]byte, error) {
 	login := s.Node.Disk.Login
 	visitor := keys{"name": login, "ssh_authorized_keys": []string{s.Key}}
@@ -69,10 +69,10 @@ func (s *Seed) user() ([]byte, error) {
 	c := keys{
 		"hostname": s.Node.Name, "users": []keys{visitor}, "disable_root": login != "root", "ssh_pwauth": false,
 		"manage_etc_hosts": false, "no_ssh_fingerprints": true,
-		"updates": keys{"network": keys{"when": []string{"boot"}}}, // its addresses may be others when it boots again
+		"updates": keys{"network": keys{"when": []string{"boot"}}}, // the addresses may change before the next boot
 	}
 	if s.Private != nil {
-		c["ssh_deletekeys"] = true // and no other is made, as there are some
+		c["ssh_deletekeys"] = true // replace the guest's host keys by the given one
 		c["ssh_keys"] = map[string]string{"ed25519_private": string(s.Private), "ed25519_public": s.Public}
 	}
 	if s.Hosts != nil {
@@ -86,19 +86,19 @@ func (s *Seed) user() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// network is the part that gives its cards names and addresses (network config, version 2).
+// network returns the network-config with the names and addresses of cards (version 2).
 func (s *Seed) network() keys {
 	cards := keys{}
 	for _, nic := range s.Node.NICs {
 		card := keys{
 			"match": keys{"macaddress": nic.MAC}, "set-name": nic.Name, "addresses": []netip.Prefix{nic.Address}, "mtu": nic.MTU,
-			"dhcp4": false, "accept-ra": false, // on networks of Orrery nobody says either
+			"dhcp4": false, "accept-ra": false, // Orrery's networks have neither DHCP nor router advertisements
 		}
 		if nic.Gateway != "" {
 			card["routes"] = []keys{{"to": "0.0.0.0/0", "via": nic.Gateway}}
 			if len(s.Resolvers) > 0 {
 				servers := keys{"addresses": s.Resolvers}
-				if len(s.Search) > 0 { // cloud-init takes no null
+				if len(s.Search) > 0 { // cloud-init rejects null
 					servers["search"] = s.Search
 				}
 				card["nameservers"] = servers

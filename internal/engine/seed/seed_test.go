@@ -36,7 +36,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// files reads the directory of an image, as a guest does.
+// files reads the directory of an image as a guest does.
 func files(t *testing.T, all []byte) map[string]string {
 	t.Helper()
 	le := func(at int) int { return int(all[at]) | int(all[at+1])<<8 | int(all[at+2])<<16 | int(all[at+3])<<24 }
@@ -55,7 +55,7 @@ func files(t *testing.T, all []byte) map[string]string {
 	return found
 }
 
-// TestImage: a guest is told its name, who may come in, the key by which it is known, and its addresses.
+// TestImage: a guest learns its name, the users with access, its host key, and its addresses.
 func TestImage(t *testing.T) {
 	all, err := some().Image()
 	must(t, err)
@@ -104,7 +104,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestNoSecret: once a guest has been visited, its seed has no key in it.
+// TestNoSecret: after the first login, the seed contains no private key.
 func TestNoSecret(t *testing.T) {
 	s := some()
 	s.Private = nil
@@ -115,7 +115,7 @@ func TestNoSecret(t *testing.T) {
 	}
 }
 
-// TestRoot: root comes in as root.
+// TestRoot: if the login is root, the key is root's.
 func TestRoot(t *testing.T) {
 	s := some()
 	s.Node.Disk.Login = "root"
@@ -127,7 +127,7 @@ func TestRoot(t *testing.T) {
 	}
 }
 
-// TestRead: others read it.
+// TestRead: other programs can read the image.
 func TestRead(t *testing.T) {
 	bsdtar := need.Program(t, "bsdtar")
 	all, err := some().Image()

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// Agents are those of an engine's guests.
+// Agents are the agents of an engine's guests.
 type Agents struct {
 	Nodes *nodedir.Nodes
 	to    Connections[*rpc.Client]
@@ -34,10 +34,10 @@ func (a *Agents) Runner(ref engine.Ref) host.Runner {
 	})
 }
 
-// reach returns the agent of a machine, which may have to boot yet.
+// reach returns the agent of a machine, which may still be booting.
 func (a *Agents) reach(ctx context.Context, m Machine) (*rpc.Client, error) {
 	return a.to.To(ctx, m.Ref, func(ctx context.Context) (*rpc.Client, error) { return rpc.Enter(ctx, m.Run) })
 }
 
-// Leave ends the connection to a machine.
+// Leave closes the connection to a machine.
 func (a *Agents) Leave(ref engine.Ref) { a.to.Leave(ref) }

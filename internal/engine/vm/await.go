@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// Timeouts is how long a guest may take until its agent answers, and then until its systemd takes orders.
+// Timeouts are how long a guest may take until its agent answers, and then until its systemd
+// accepts commands.
 type Timeouts struct{ Agent, Orders time.Duration }
 
 // Await waits until the agent of a machine that was started answers and the guest's systemd listens
-// to systemctl(1). A guest that does not come so far is the business of whoever sends it orders.
-// One that is off is not waited for: off waits for that.
+// to systemctl(1). It ignores if systemd does not get that far, because the next command will fail.
+// It returns an error if the machine ends, for which off waits.
 func (a *Agents) Await(ctx context.Context, m Machine, bound Timeouts, off func(context.Context) error) error {
 	waiting, cancel := context.WithTimeoutCause(ctx, bound.Agent,
 		fmt.Errorf("its agent has not answered within %v", bound.Agent))
@@ -34,7 +35,7 @@ func (a *Agents) Await(ctx context.Context, m Machine, bound Timeouts, off func(
 	listening, stop := context.WithTimeout(ctx, bound.Orders)
 	defer stop()
 	if agent.Await(listening, "/run/systemd/private") != nil {
-		_ = off(listening) // an agent goes a little before its machine when the guest's kernel gives up
+		_ = off(listening) // when the guest's kernel gives up, its agent ends shortly before its machine
 	}
 	if !a.Nodes.Running(m.Ref) {
 		return errors.New("it was switched off before its init was up")

@@ -18,8 +18,8 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// dying is a guest whose kernel gives up when it is asked for the first time: its agent is gone a
-// little before its machine is.
+// dying is a guest whose kernel gives up at the first request. Its agent ends shortly before its
+// machine.
 type dying struct {
 	host.Runner
 	conn net.Conn
@@ -38,9 +38,10 @@ func (dying) Stir(context.Context) error             { return nil }
 
 var _ rpc.Machine = dying{}
 
-// A guest that dies before its init is up has not been started, however long its machine takes to be off.
+// TestAwaitDying: a guest that dies before its init is up counts as not started, however long its
+// machine takes to end.
 func TestAwaitDying(t *testing.T) {
-	dir, err := os.MkdirTemp("", "vm") // short, for a socket's path
+	dir, err := os.MkdirTemp("", "vm") // short, because a socket's path is limited
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/engine"
 )
 
-// Connections are those of this process to guests: one to each, for all that it asks of it.
+// Connections are this process's connections to guests. Each guest has one, for all requests.
 type Connections[C connection] struct {
 	mutex sync.Mutex
 	all   map[engine.Ref]*slot[C]
@@ -18,13 +18,14 @@ type connection interface {
 	Close() error
 }
 
-// slot is the place of one, held while it is being made.
+// slot holds the connection to one guest. Its mutex is locked while the connection is being made.
 type slot[C connection] struct {
 	mutex sync.Mutex
 	made  *C
 }
 
-// To returns the connection to a guest. If there is none, or it has ended, it is made.
+// To returns the connection to a guest. It connects if there is no connection or the connection has
+// ended.
 func (a *Connections[C]) To(ctx context.Context, ref engine.Ref, connect func(context.Context) (C, error)) (C, error) {
 	s := a.slot(ref)
 	s.mutex.Lock()
@@ -33,7 +34,7 @@ func (a *Connections[C]) To(ctx context.Context, ref engine.Ref, connect func(co
 		if (*s.made).Ping(ctx) == nil {
 			return *s.made, nil
 		}
-		s.close() // the guest has begun anew
+		s.close() // the guest has rebooted
 	}
 	c, err := connect(ctx)
 	if err == nil {
@@ -54,7 +55,7 @@ func (a *Connections[C]) slot(ref engine.Ref) *slot[C] {
 	return a.all[ref]
 }
 
-// Leave ends the connection to a guest.
+// Leave closes the connection to a guest.
 func (a *Connections[C]) Leave(ref engine.Ref) {
 	s := a.slot(ref)
 	s.mutex.Lock()

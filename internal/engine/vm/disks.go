@@ -18,21 +18,21 @@ import (
 	"orrery/internal/tree"
 )
 
-// Hold is where the files of disks are: in the private layer, so that whatever takes that along
-// takes them. The guest, which has the layer as its root, finds an empty directory mounted over it.
+// Hold is the directory of disk files in the private layer, so that they are copied, moved and
+// removed with it. An empty directory is mounted over it in the guest, which has the private layer
+// as its root.
 const Hold = ".orrery-disks"
 
-// SeenFile is what is kept there of what a guest has been shown of its private layer.
+// SeenFile stores what a guest has been shown of its private layer.
 const SeenFile = "seen.json"
 
-// Disks returns where the machine keeps the files of its disks.
+// Disks returns the directory of the machine's disk files.
 func (m Machine) Disks() string { return filepath.Join(m.Private(), Hold) }
 
-// Disk is one of the machine's.
+// Disk returns one of the machine's disks.
 func (m Machine) Disk(d site.Drive) *disk.Disk { return disk.Of(m.Ref.Name, m.Disks(), d) }
 
-// ProvideDisks makes the disks of a machine that is to start, unless they are there, and looks
-// whether they are sound.
+// ProvideDisks creates missing disks of a machine that is about to start, and checks all of them.
 func (m Machine) ProvideDisks(ctx context.Context, r *nodedir.Record) error {
 	if err := m.MakeHold(); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (m Machine) ProvideDisks(ctx context.Context, r *nodedir.Record) error {
 	return nil
 }
 
-// ProvideDisk does so with one.
+// ProvideDisk creates a disk if it is missing, and checks it.
 func (m Machine) ProvideDisk(ctx context.Context, r *nodedir.Record, drive site.Drive) error {
 	d := m.Disk(drive)
 	var err error
@@ -65,15 +65,15 @@ func (m Machine) ProvideDisk(ctx context.Context, r *nodedir.Record, drive site.
 	return d.Check(ctx, cell, m.Group())
 }
 
-// Cell is where programs of the machine are.
+// Cell returns the confinement of the machine's programs.
 func (m Machine) Cell(r *nodedir.Record) (confine.Cell, error) {
 	ids := r.IDs()
 	at := m.File("cell")
 	return confine.Cell{At: at, User: ids.First + ids.Size - 1}, os.MkdirAll(at, 0o700)
 }
 
-// MakeHold makes the directory. A guest that ran before its machine had disks may have put
-// something else there.
+// MakeHold creates the directory Hold. It returns a problem if a guest that ran before its machine
+// had disks has put something else there.
 func (m Machine) MakeHold() error {
 	root, err := tree.Open(m.Private())
 	if err != nil {
@@ -89,27 +89,26 @@ func (m Machine) MakeHold() error {
 	return dir.Chmod(0o700)
 }
 
-// Cover hides the disks from the guest.
+// Cover returns the mount that hides Hold from the guest.
 func (m Machine) Cover() (rootfs.Bind, error) {
 	empty := m.File("empty")
 	return rootfs.Bind{Source: empty, Target: "/" + Hold, ReadOnly: true}, os.MkdirAll(empty, 0o755)
 }
 
-// DiskProblem says what went wrong with a disk.
+// DiskProblem returns a problem with a disk.
 func (m Machine) DiskProblem(d site.Drive, what string, err error) *problem.Problem {
 	return problem.New(problem.Failed, "node %s: disk %s %s", m.Ref.Name, d.Name, what).At(m.Ref.Site).Because(err)
 }
 
-// What may be in a machine's directory of disks: files, and bytes of what its guest has been shown,
-// which is read as a whole.
+// The limits of a machine's directory of disks: the number of files, and the size of SeenFile,
+// which is read into memory.
 const (
 	maxFiles      = 1000
 	maxShownBytes = 128 << 20
 )
 
-// TakeDisks looks at what has come of a machine's disks from another host, in a private layer:
-// files that are nobody else's, and nothing that leads anywhere. What is no disk, but for what the
-// guest has been shown, goes.
+// TakeDisks checks the disks in a private layer that was received from another host. Each must be a
+// regular file with one link. It removes all other files but SeenFile.
 func TakeDisks(node, layer string) error {
 	root, err := tree.Open(layer)
 	if err != nil {
@@ -137,7 +136,7 @@ func TakeDisks(node, layer string) error {
 		kind := filepath.Ext(name)
 		switch {
 		case kind != "."+site.QCow2 && kind != "."+site.RawFile && name != SeenFile:
-			// marks of disks are made at the next start
+			// The next start creates the marks of disks.
 			err = root.RemoveAll(at)
 		case st.Mode&unix.S_IFMT != unix.S_IFREG || st.Nlink != 1 || name == SeenFile && st.Size > maxShownBytes:
 			err = strange(node, layer, at)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTakeDisks: what another host has sent as the disks of a machine is files that are nobody
-// else's, or it is refused. What is no disk goes.
+// TestTakeDisks: received disks must be regular files without other links, or they are refused.
+// Files that are no disks are removed.
 func TestTakeDisks(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("owners need root")

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/image/kernel"
 )
 
-// BootFiles returns the kernel of a node and the initramfs that begins with this host's orrery-guest.
+// BootFiles returns the kernel of a node, and the initramfs with this host's orrery-guest.
 func BootFiles(ctx context.Context, nodes *nodedir.Nodes, r *nodedir.Record) (*kernel.Boot, error) {
 	guest, err := qemu.Guest()
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package vm has what engines of virtual machines share: the files of a machine beside the node's
-// record, its disks and links, the order of its start and its end, and the connections to the agents in guests.
+// Package vm has what the engines of virtual machines share. That is the files of a machine beside
+// the node's record, its disks and links, the sequence of its start and stop, and the connections
+// to the agents in guests.
 package vm
 
 import (
@@ -22,32 +23,33 @@ import (
 type Machine struct {
 	nodedir.Dir
 	Ref engine.Ref
-	Run string // directory of what is there while it runs: root's
+	Run string // directory of files that exist while it runs, which only root can enter
 }
 
-// Of returns a machine of an engine.
+// Of returns the machine of one of an engine's nodes.
 func Of(nodes *nodedir.Nodes, ref engine.Ref) Machine {
 	return Machine{Dir: nodes.Dir(ref), Ref: ref, Run: filepath.Join(nodes.Dirs.Run, "vm", ref.Site, strconv.Itoa(ref.ID))}
 }
 
-// Group is the control group of what runs for it.
+// Group returns the control group of the machine's programs.
 func (m Machine) Group() cgroup.Group { return cgroup.Of(m.Ref.Site, m.Ref.ID) }
 
-// Starting is a file that is there until the node has been started. One whose starter was killed
-// may come up or not.
+// Starting returns the path of a file that exists while the node is being started. If its run was
+// killed, the node may come up or not.
 func (m Machine) Starting() string { return m.File("starting") }
 
-// Stopping is a file that is there while the node shuts down.
+// Stopping returns the path of a file that exists while the node shuts down.
 func (m Machine) Stopping() string { return m.File("stopping") }
 
-// Freezing is a file that is there from before the node is frozen by us until after it goes on.
+// Freezing returns the path of a file that exists from before Orrery freezes the node until after
+// it is thawed.
 func (m Machine) Freezing() string { return m.File("freezing") }
 
-// Frost lets all that runs for the machine stand still.
+// Frost returns the freezer of the machine's programs.
 func (m Machine) Frost() cgroup.Frost { return cgroup.Frost{Group: m.Group(), Mark: m.Freezing()} }
 
-// Boot starts the machine, and ends what there is of it if it does not come up. Meanwhile a file
-// tells Sweep of it.
+// Boot calls start, and calls end if the machine does not come up. In between, a file marks the
+// machine for Sweep.
 func (m Machine) Boot(start, end func() error) error {
 	if err := os.WriteFile(m.Starting(), nil, 0o600); err != nil {
 		return err
@@ -60,8 +62,9 @@ func (m Machine) Boot(start, end func() error) error {
 	return err
 }
 
-// ShutDown lets the machine shut down, if it runs, for as long as ctx has time, and then ends what
-// is left of it. A file tells Sweep of it meanwhile: one that shuts down looks as if it ran.
+// ShutDown calls off to shut the machine down, if it runs, and then end to remove what is left. It
+// calls end even if off ran into ctx's deadline. A file marks the machine for Sweep, because a
+// machine that shuts down looks as if it ran.
 func (m Machine) ShutDown(ctx context.Context, off, end func() error) error {
 	if len(m.Group().Processes()) > 0 {
 		if err := os.WriteFile(m.Stopping(), nil, 0o600); err != nil {
@@ -84,7 +87,7 @@ func (m Machine) ShutDown(ctx context.Context, off, end func() error) error {
 // Unlink removes the links of the machine.
 func (m Machine) Unlink() error {
 	r, err := m.Read()
-	if err != nil || len(r.NICs) == 0 { // it is half made, or not there
+	if err != nil || len(r.NICs) == 0 { // the node is half made or missing
 		return nil
 	}
 	var ends []string
@@ -94,7 +97,8 @@ func (m Machine) Unlink() error {
 	return network.RemoveLinks(ends)
 }
 
-// RemoveRun removes what is there while the machine runs, and the directories above that are empty then.
+// RemoveRun removes the run directory of the machine, and the directories above that are then
+// empty.
 func (m Machine) RemoveRun() error {
 	if err := os.RemoveAll(m.Run); err != nil {
 		return err
@@ -104,13 +108,13 @@ func (m Machine) RemoveRun() error {
 	return nil
 }
 
-// Fails says what the machine does not do.
+// Fails returns a problem about what the machine does not do.
 func (m Machine) Fails(does string, err error) *problem.Problem {
 	return problem.New(problem.Failed, "node %s %s", m.Ref.Name, does).At(m.Path()).Because(err)
 }
 
-// StartProblem says why the machine does not start, and what was printed of it. A cause that has a
-// cure of its own keeps it.
+// StartProblem returns why the machine does not start, with what its programs printed. If err has a
+// cure of its own, StartProblem adds none.
 func (m Machine) StartProblem(err error, printed string) error {
 	var cause *problem.Problem
 	known := errors.As(err, &cause) && cause.Cure != ""
@@ -124,7 +128,7 @@ func (m Machine) StartProblem(err error, printed string) error {
 	return p.Try("orrery doctor tells what this host lacks")
 }
 
-// LackOf says what a host lacks for virtual machines.
+// LackOf returns err as what a host lacks for virtual machines.
 func LackOf(err error) observe.Lack {
 	var p *problem.Problem
 	if errors.As(err, &p) {

@@ -7,11 +7,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Memory is the file with the state from which the machine goes on when it is started next, instead
-// of booting. The state is what a guest makes of it.
+// Memory returns the path of the saved state from which the machine resumes at its next start
+// instead of booting. The state is not trusted, because a guest controls its contents.
 func (m Machine) Memory() string { return m.File("memory") }
 
-// Recall lets the machine go on from a state when it is started next, or boot if the file is "".
+// Recall makes the next start of the machine resume from a state, or boot if file is "".
 func (m Machine) Recall(file string) error {
 	if err := os.RemoveAll(m.Memory()); err != nil || file == "" {
 		return err
@@ -19,10 +19,11 @@ func (m Machine) Recall(file string) error {
 	return os.Link(file, m.Memory())
 }
 
-// MaxStateBytes bounds the state of a machine: the memory of its guest, and what its devices have.
+// MaxStateBytes returns the maximum size of a machine's state: the memory of its guest and the
+// state of its devices.
 func MaxStateBytes(n *spec.Node) int64 { return n.GuestMemory()*5/4 + 64<<20 }
 
-// MemoryProblem says why the memory of the machine cannot be kept.
+// MemoryProblem returns the problem that the memory of the machine cannot be saved.
 func (m Machine) MemoryProblem(err error) *problem.Problem {
 	return problem.New(problem.Failed, "the memory of node %s cannot be kept", m.Ref.Name).At(m.Path()).Because(err).
 		Try("take the snapshot without --memory")

@@ -8,13 +8,13 @@ import (
 	"orrery/internal/host"
 )
 
-// hearing is how long the agent of a guest that is to shut down may take to answer: one that is
-// booting has none yet.
+// hearing limits how long the agent of a guest may take to accept a shutdown. A booting guest has
+// no agent yet.
 const hearing = 30 * time.Second
 
-// PowerOff asks the agent of a guest to shut it down, for as long as the machine runs: off waits
-// until it does not. That it has been heard is all that is told. A guest whose agent does not
-// answer may shut down all the same.
+// PowerOff asks the agent of a guest to shut it down. It gives up when off returns nil, which means
+// that the machine no longer runs. It returns when the agent has accepted the request. A guest
+// whose agent does not answer may shut down all the same.
 func (a *Agents) PowerOff(ctx context.Context, ref engine.Ref, off func(context.Context) error) error {
 	asking, cancel := context.WithTimeout(ctx, hearing)
 	defer cancel()
@@ -30,11 +30,11 @@ func (a *Agents) PowerOff(ctx context.Context, ref engine.Ref, off func(context.
 	return c.PowerOff(asking)
 }
 
-// flush is how long a guest may take to write what it has in memory of its files. What it has not
-// written then stays there: no promise is broken that a container, or a power cut, would keep.
+// flush limits how long a guest may take to write cached file changes. What it has not written then
+// may be lost, as in a container or after a power cut.
 const flush = 10 * time.Second
 
-// Flush lets a guest write to its files what it has in memory of them.
+// Flush makes a guest write cached changes to its files.
 func Flush(ctx context.Context, guest host.Runner) {
 	ctx, cancel := context.WithTimeout(ctx, flush)
 	defer cancel()

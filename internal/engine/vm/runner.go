@@ -7,7 +7,7 @@ import (
 	"orrery/internal/host"
 )
 
-// By runs commands in a guest by what gives the way into it, each time that there is something to do.
+// By runs commands in a guest. It connects anew for each command.
 type By func(ctx context.Context) (host.Runner, error)
 
 var _ host.Runner = By(nil)
@@ -21,7 +21,7 @@ func (b By) Run(ctx context.Context, c host.Command) error {
 	return in.Run(ctx, c)
 }
 
-// Put writes files of the guest.
+// Put writes files in the guest.
 func (b By) Put(ctx context.Context, files ...host.File) error {
 	in, err := b(ctx)
 	if err != nil {
@@ -30,7 +30,7 @@ func (b By) Put(ctx context.Context, files ...host.File) error {
 	return in.Put(ctx, files...)
 }
 
-// Dial connects from the guest.
+// Dial connects to an address from inside the guest.
 func (b By) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	in, err := b(ctx)
 	if err != nil {

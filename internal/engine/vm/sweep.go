@@ -10,12 +10,12 @@ import (
 	"orrery/internal/problem"
 )
 
-// sweepTimeout is how long what a killed run has begun may take to end.
+// sweepTimeout limits how long Sweep waits for what a killed run has started.
 const sweepTimeout = 90 * time.Second
 
-// Sweep brings to an end what a killed run has begun with machines of a site, each by itself, and
-// removes what it left beside the nodes. Commands in guests end by themselves with whoever gave
-// them: the agent sees to it.
+// Sweep calls sweep for all machines of a site at once, and then removes what killed runs left
+// beside the nodes. Commands in guests need no sweep, because the agent ends them when their caller
+// dies.
 func Sweep(ctx context.Context, nodes *nodedir.Nodes, site string, left *problem.Problem,
 	sweep func(context.Context, engine.Ref) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, sweepTimeout, left)

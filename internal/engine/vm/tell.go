@@ -8,12 +8,13 @@ import (
 	"orrery/internal/host"
 )
 
-// Told is a file that a guest reads in /etc/orrery when it boots, as the host has it.
+// Told returns the path on the host of a file that a guest reads in /etc/orrery when it boots.
 func Told(dirs host.Dirs, ref engine.Ref, file string) string {
 	return filepath.Join(dirs.Etc(ref.Site, ref.ID), filepath.Base(file))
 }
 
-// Tell writes such a file, which what shares the root of the guest can read, too.
+// Tell writes such a file as JSON. It is readable by all, so that the program that shares the
+// guest's root can read it.
 func Tell(dirs host.Dirs, ref engine.Ref, file string, what any) error {
 	text, err := json.Marshal(what)
 	if err != nil {

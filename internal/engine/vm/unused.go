@@ -11,17 +11,17 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A diskUser is the agent of a guest, as far as it knows what uses the guest's disks.
+// A diskUser is the part of a guest's agent that knows what uses the guest's disks.
 type diskUser interface {
 	Unused(ctx context.Context, serials []string) error
 }
 
-// unusedTimeout is how long a guest may take to say whether it uses its disks.
+// unusedTimeout limits how long a guest may take to answer whether it uses its disks.
 const unusedTimeout = time.Minute
 
-// Unused returns an error unless the guest of a machine says that it uses none of some disks. QEMU
-// only asks the guest's kernel to release a disk, and Linux releases one that is mounted, too: what
-// it has not written yet is lost.
+// Unused returns an error unless the guest of a machine answers that it does not use the disks. The
+// check is needed because QEMU only asks the guest's kernel to release a disk, and Linux releases
+// even a mounted disk and loses unwritten data.
 func (a *Agents) Unused(ctx context.Context, m Machine, disks []site.Drive) error {
 	return unused(ctx, m, disks, func(ctx context.Context) (diskUser, error) { return a.Of(ctx, m.Ref) })
 }
@@ -44,7 +44,7 @@ func unused(ctx context.Context, m Machine, disks []site.Drive, agent func(conte
 	return nil
 }
 
-// stillUsed returns the problem with a disk that is in use, or may be.
+// stillUsed returns the problem that a disk is or may be in use.
 func stillUsed(m Machine, d site.Drive, err error) *problem.Problem {
 	const orElse = ", and run the same command again"
 	var used *rpc.InUse
@@ -53,7 +53,7 @@ func stillUsed(m Machine, d site.Drive, err error) *problem.Problem {
 		return problem.New(problem.Failed, "node %s: disk %s is in use by %s", m.Ref.Name, d.Name, Whoever(used.By)).
 			At(m.Ref.Site).
 			Try("unmount it in the node"+orElse+"; or orrery stop %s"+orElse, m.Ref.Name)
-	case problem.Is(err, problem.Unable): // the answer of an agent that does not know the question
+	case problem.Is(err, problem.Unable): // the answer of an agent that does not know the request
 		return problem.New(problem.Failed,
 			"node %s: the agent of its guest is of a former version of orrery, and cannot tell whether disk %s is in use",
 			m.Ref.Name, d.Name).
@@ -62,10 +62,11 @@ func stillUsed(m Machine, d site.Drive, err error) *problem.Problem {
 	return m.DiskProblem(d, "may be in use: its guest does not say", err).Try("orrery stop %s"+orElse, m.Ref.Name)
 }
 
-// MaxUsersBytes bounds what is reported of who uses a volume or a disk.
+// MaxUsersBytes limits the size of a guest's answer to what uses a volume or a disk.
 const MaxUsersBytes = 4 << 10
 
-// Whoever returns what a guest says of who uses a volume or a disk, as text for a message.
+// Whoever returns a guest's answer to what uses a volume or a disk, as sanitized text for a
+// message.
 func Whoever(says string) string {
 	says = sanitize.Line(says)
 	switch {

@@ -12,13 +12,13 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// using is the agent of a guest by what it says of its disks.
+// using is an agent with a fixed answer for each disk.
 type using map[string]error
 
 func (u using) Unused(_ context.Context, serials []string) error { return u[serials[0]] }
 
-// TestUnused: a disk is unplugged only if the guest says that nothing uses it. What else it says is
-// an error that names the disk and the cure, and is text.
+// TestUnused: a disk is unplugged only if the guest answers that nothing uses it. Any other answer
+// is an error with sanitized text, which names the disk and the cure.
 func TestUnused(t *testing.T) {
 	m := Machine{Ref: engine.Ref{Site: "s", Name: "db"}}
 	both := []site.Drive{{Name: "a"}, {Name: "b"}}

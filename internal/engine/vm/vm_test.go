@@ -18,7 +18,7 @@ import (
 
 var db = engine.Ref{Site: "karoo", ID: 101, Name: "db"}
 
-// nodes are those of an engine on a host of the test's, where none or all run.
+// nodes returns Nodes in a test directory, of which all run or none.
 func nodes(t *testing.T, run bool) *nodedir.Nodes {
 	t.Helper()
 	n := &nodedir.Nodes{Dirs: host.Dirs{State: t.TempDir(), Run: t.TempDir()}, Engine: "kvm",
@@ -36,8 +36,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestAwait: why a guest has not come up is told: it was switched off, it took too long, or whoever
-// waited gave up.
+// TestAwait: the error tells why a guest has not come up: it was switched off, it took too long, or
+// the caller gave up.
 func TestAwait(t *testing.T) {
 	on := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	off := func(context.Context) error { return nil }
@@ -61,7 +61,7 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// TestNobody: of a machine that does not run, nothing is asked.
+// TestNobody: nothing is requested of a machine that does not run.
 func TestNobody(t *testing.T) {
 	a := &Agents{Nodes: nodes(t, false)}
 	want := engine.NotRunning(db).Error()
@@ -76,7 +76,7 @@ func TestNobody(t *testing.T) {
 	a.Leave(db)
 }
 
-// TestBoot: a machine is marked for as long as it is being started and, if that does not go well,
+// TestBoot: a machine is marked while it is being started. If the start fails, it stays marked
 // until it is ended.
 func TestBoot(t *testing.T) {
 	m := Of(nodes(t, false), db)
@@ -94,8 +94,8 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-// TestShutDown: of a machine that does not run, nobody is asked to shut down, what is left is
-// ended, and the mark goes once it is.
+// TestShutDown: a machine that does not run is not asked to shut down, but what is left of it is
+// ended. Then the mark is removed.
 func TestShutDown(t *testing.T) {
 	m := Of(nodes(t, false), db)
 	must(t, os.WriteFile(m.Stopping(), nil, 0o600))
@@ -111,7 +111,7 @@ func TestShutDown(t *testing.T) {
 	}
 }
 
-// TestRemoveRun: what is empty above a machine goes with it, and others stay.
+// TestRemoveRun: empty directories above a machine's are removed with it, and others stay.
 func TestRemoveRun(t *testing.T) {
 	n := nodes(t, false)
 	one, other := Of(n, db), Of(n, engine.Ref{Site: "karoo", ID: 102})
@@ -132,7 +132,7 @@ func TestRemoveRun(t *testing.T) {
 	}
 }
 
-// TestSweep: one machine that cannot be swept keeps no other from it.
+// TestSweep: a machine that cannot be swept does not keep others from being swept.
 func TestSweep(t *testing.T) {
 	n := nodes(t, false)
 	other := engine.Ref{Site: "karoo", ID: 102, Name: "web"}
@@ -156,7 +156,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSaid: what is told of a guest is what it printed, with what a host lacks.
+// TestSaid: an error contains what the programs printed and what the host lacks.
 func TestSaid(t *testing.T) {
 	const printed = "Kernel panic"
 	err := Of(nodes(t, false), db).StartProblem(errors.New("QEMU has ended"), printed)
@@ -174,7 +174,7 @@ func TestSaid(t *testing.T) {
 	}
 }
 
-// counted is a connection that counts how often it was made, and ends when it is told to.
+// counted is a connection that counts how often it was made, and ends on demand.
 type counted struct {
 	number        int
 	ended, closed *bool
@@ -189,8 +189,8 @@ func (c counted) Ping(context.Context) error {
 
 func (c counted) Close() error { *c.closed = true; return nil }
 
-// TestConnections: a guest has one connection, and another when that has ended. One that cannot be
-// made is tried again.
+// TestConnections: a guest has one connection, and a new one when that has ended. A failed
+// connection is tried again by the next call.
 func TestConnections(t *testing.T) {
 	var all Connections[counted]
 	var made int

@@ -13,9 +13,9 @@ import (
 
 var handedFile = regexp.MustCompile(`(?:^|,)fd=([0-9]+)(?:,|$)`)
 
-// serveBackend is QEMU as far as a guest's consoles go: it listens at sockets, which it has been
-// handed open, has one client on each at a time, and copies. What the guest prints while there is
-// none is lost.
+// serveBackend plays the consoles of QEMU. It listens at sockets that it received open, serves one
+// client at a time on each, and copies the data. The guest's output is lost while there is no
+// client.
 func serveBackend(args []string) error {
 	var sockets, rings []int
 	ready := 0
@@ -65,7 +65,7 @@ type channel struct {
 	client net.Conn
 }
 
-// print sends the client what the guest prints.
+// print sends the guest's output to the client.
 func (c *channel) print() {
 	b := make([]byte, 4096)
 	for {
@@ -82,7 +82,7 @@ func (c *channel) print() {
 	}
 }
 
-// attend sends the guest what one client after the other types.
+// attend sends the guest what clients type, one client after the other.
 func (c *channel) attend(l net.Listener) {
 	b := make([]byte, 4096)
 	for {

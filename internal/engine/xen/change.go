@@ -9,13 +9,13 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Change records what the node shall be and, if it runs, moves its links.
+// Change records the desired spec of a node. If the node runs, Change also moves its links.
 func (e *Engine) Change(ctx context.Context, n *spec.Node) error {
 	return e.Nodes.Change(n, func() error { return e.changeRunning(ctx, n) })
 }
 
-// changeRunning moves the links that are not where they shall be, all or none. What Xen has been
-// told of processors, memory and disks stays.
+// changeRunning moves the links that are on the wrong bridge, all or none. The processors, memory
+// and disks of a running domain are fixed.
 func (e *Engine) changeRunning(ctx context.Context, node *spec.Node) error {
 	ref := engine.RefOf(node)
 	old, err := e.Record(ref)

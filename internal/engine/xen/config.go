@@ -14,17 +14,17 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// ports is how many ports a guest has for clients: its kernel has eight consoles. One is its
-// screen, and one stands in for what Xen up to 4.20 loses: it gives the first channel the number of
-// the screen, and then leaves it out.
+// ports is the number of a guest's ports for clients. The guest's kernel has eight consoles. One of
+// them is the guest's own console. Another stands in for the one that Xen up to 4.20 loses: it
+// gives the first channel the number of the guest's console, and then omits it.
 const ports = 6
 
-// A domain is what a node is to Xen.
+// A domain describes a node to Xen.
 type domain struct {
 	name              string
 	kernel, initramfs string  // paths
-	model             string  // path of what is started as the device model
-	shares            []share // the first is that of the root; none: it boots a disk
+	model             string  // path of the program to start as the device model
+	shares            []share // the first is the root; none if the guest boots a disk
 	drives            []drive
 	run               string // directory of sockets and scripts
 }
@@ -36,7 +36,7 @@ type share struct {
 	path string // in the guest
 }
 
-// config is the domain's configuration (xl.cfg(5)).
+// config returns the domain's configuration (xl.cfg(5)).
 func (d *domain) config(n *spec.Node) (string, error) {
 	boots, err := d.boots(n)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *domain) config(n *spec.Node) (string, error) {
 	say("%s", boots)
 	say("memory = %d\nmaxmem = %[1]d\nvcpus = %d", n.GuestMemory()>>20, n.Limits.VCPUs())
 	if n.Limits.Cpus > 0 && n.Limits.Cpus < float64(n.Limits.VCPUs()) {
-		// whole processors need no account of what of them is used
+		// no cap is needed if whole processors are assigned
 		say("cap = %d", int(math.Ceil(n.Limits.Cpus*100)))
 	}
 	if n.Limits.Pin != "" {
@@ -73,7 +73,7 @@ func (d *domain) config(n *spec.Node) (string, error) {
 	if len(d.drives) > 0 {
 		say("disk = %s", list(d.disks()))
 	}
-	if n.Imported() { // nothing of ours is in it
+	if n.Imported() { // no agent of Orrery is in it
 		return b.String(), d.sound(b.String())
 	}
 	channels = append(channels, "name=none,connection=socket,path="+d.run+"/none.sock")
@@ -85,8 +85,8 @@ func (d *domain) config(n *spec.Node) (string, error) {
 	return b.String(), d.sound(b.String())
 }
 
-// boots is what the domain begins with: the node's kernel; or what finds one on its disk, a boot
-// loader that runs in the guest, or the firmware of an emulated machine.
+// boots returns what the domain boots. For a layered node that is the node's kernel. For a foreign
+// disk it is a boot loader in the guest, or the firmware of an emulated machine.
 func (d *domain) boots(n *spec.Node) (string, error) {
 	switch {
 	case !n.Imported():
@@ -98,16 +98,17 @@ func (d *domain) boots(n *spec.Node) (string, error) {
 	return "kernel = " + quote(d.kernel), nil
 }
 
-// link is the script that is run when a card of the guest comes.
+// link returns the path of the script that is run when a card of the guest appears.
 func (d *domain) link(i int) string { return d.run + "/link" + strconv.Itoa(i) }
 
-// plain is a path that the toolstack takes as it is: it has no way to write others in lists.
+// plain matches the paths that the toolstack can read, because its lists have no quoting for other
+// characters.
 var plain = pattern.New(`^/[A-Za-z0-9._/+@:-]*$`)
 
-// maxPathBytes is how long the path of a socket may be (sun_path of unix(7)).
+// maxPathBytes is the maximum length of a socket's path (sun_path of unix(7)).
 const maxPathBytes = 107
 
-// sound wants that nothing in the configuration means something else there.
+// sound returns a problem if a path would be misread by the toolstack or is too long.
 func (d *domain) sound(string) error {
 	paths := []string{d.kernel, d.initramfs, d.model, d.run}
 	for _, s := range d.shares {
@@ -129,12 +130,12 @@ func (d *domain) sound(string) error {
 	return nil
 }
 
-// maxLineBytes is how much of a kernel's command line a guest of the type PV gets; the rest would be
-// cut off (MAX_GUEST_CMDLINE of Xen's public/xen.h).
+// maxLineBytes is the maximum length of the kernel's command line for a guest of the type PV. The
+// rest would be cut off (MAX_GUEST_CMDLINE of Xen's public/xen.h).
 const maxLineBytes = 1023
 
-// kernelLine is the command line of the guest's kernel (kernel-parameters.txt), with what
-// orrery-guest is to know.
+// kernelLine returns the command line of the guest's kernel (kernel-parameters.txt) with the
+// configuration for orrery-guest.
 func (d *domain) kernelLine(n *spec.Node) (string, error) {
 	config := boot.Config{Root: boot.NinePXen, Hostname: n.Name}
 	for _, s := range d.shares[1:] {
@@ -148,7 +149,7 @@ func (d *domain) kernelLine(n *spec.Node) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Names of cards are given by orrery-guest. Nobody logs in at a console, and there is no screen.
+	// Orrery-guest names the cards. There is no login on a console, and no screen.
 	line := strings.Join([]string{"console=hvc0", "quiet", "net.ifnames=0", "systemd.getty_auto=no",
 		"systemd.mask=getty@tty1.service", word}, " ")
 	if n.Xen.Kind() == site.PV && len(line) > maxLineBytes {
@@ -160,7 +161,7 @@ func (d *domain) kernelLine(n *spec.Node) (string, error) {
 	return line, nil
 }
 
-// uuid writes a machine-id as Xen wants it.
+// uuid returns a machine-id in Xen's format.
 func uuid(id string) string {
 	if len(id) != 32 {
 		return "00000000-0000-0000-0000-000000000000"

@@ -43,12 +43,12 @@ func aDomain() *domain {
 	}
 }
 
-// TestConfig: the configuration of a domain, whole, of each type.
+// TestConfig: the complete configuration of a domain, for each type.
 func TestConfig(t *testing.T) {
 	for _, kind := range append(site.XenTypes, "") {
 		n := aNode()
 		n.Xen.Type = kind
-		if kind == "" { // a node that says nothing
+		if kind == "" { // a node without any settings
 			n.Limits, n.NICs = site.Limits{}, nil
 		}
 		got, err := aDomain().config(n)
@@ -77,7 +77,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestCap: a part of a processor is a cap; whole ones are as many processors.
+// TestCap: a fraction of a processor becomes a cap, and whole processors become a number of
+// processors.
 func TestCap(t *testing.T) {
 	for cpus, want := range map[float64]string{0: "vcpus = 1\non_", 0.5: "vcpus = 1\ncap = 50\n", 1: "vcpus = 1\non_",
 		2: "vcpus = 2\non_", 2.25: "vcpus = 3\ncap = 225\n"} {
@@ -89,7 +90,8 @@ func TestCap(t *testing.T) {
 	}
 }
 
-// TestConfigOfDisks: the configuration of a domain that boots a disk of others, whole, of each type.
+// TestConfigOfDisks: the complete configuration of a domain that boots a foreign disk, for each
+// type.
 func TestConfigOfDisks(t *testing.T) {
 	for _, kind := range site.XenTypes {
 		n := aNode()
@@ -114,7 +116,8 @@ func TestConfigOfDisks(t *testing.T) {
 	}
 }
 
-// TestConfigRefuses: what the toolstack would take for something else, or cut off, is told before it is asked.
+// TestConfigRefuses: paths that the toolstack would misread, and lines that it would cut off, are
+// refused before it is run.
 func TestConfigRefuses(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(n *spec.Node, d *domain)
@@ -143,7 +146,7 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
-// TestScripts: what the toolstack runs, whole. A path may have any letter.
+// TestScripts: the complete scripts that the toolstack runs. A path in them may have any character.
 func TestScripts(t *testing.T) {
 	f := &foundation{domain: *aDomain(), record: "/state/sites/karoo/nodes/7", orrery: "/opt/o'rrery/orrery"}
 	if got, want := f.modelScript(), `#!/bin/sh
@@ -160,7 +163,7 @@ exec xenstore-write "$XENBUS_PATH/hotplug-status" connected
 	}
 }
 
-// TestBackendTravels: what the toolstack's child reads is what was planned.
+// TestBackendTravels: the toolstack's child reads the backend as it was written.
 func TestBackendTravels(t *testing.T) {
 	f := &foundation{}
 	f.backend.At, f.backend.User, f.backend.Shares, f.backend.Devices, f.backend.Program = "/cell", 65536,

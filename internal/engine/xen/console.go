@@ -14,13 +14,14 @@ import (
 	"orrery/internal/host/xl"
 )
 
-// Console returns the first console of a guest, which Xen's own daemon serves at a terminal.
+// Console returns the first console of a guest, which xenconsoled serves on a terminal.
 func (e *Engine) Console(ref engine.Ref) host.Console { return console{e.machine(ref)} }
 
 type console struct{ m machine }
 
-// Open takes the console of a guest that runs. Xen lets any number read from the terminal, each
-// some of it: a lock says who does. Of somebody with `xl console` it knows nothing.
+// Open connects to the console of a running guest. If several programs read from the terminal, each
+// gets only a part, so a lock records the current user. The lock does not exclude users of `xl
+// console`.
 func (c console) Open(ctx context.Context, by host.Holder) (io.ReadWriteCloser, error) {
 	if !c.m.running() {
 		return nil, engine.NotRunning(c.m.Ref)
@@ -40,7 +41,7 @@ func (c console) connect(ctx context.Context, by host.Holder) (io.ReadWriteClose
 		})
 }
 
-// openTerminal opens a terminal whose other end Xen's daemon has. What is typed goes there as it is.
+// openTerminal opens a terminal whose other end xenconsoled has, in raw mode.
 func openTerminal(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -56,13 +57,13 @@ func openTerminal(path string) (*os.File, error) {
 		_ = unix.Close(fd)
 		return nil, &os.PathError{Op: "set up", Path: path, Err: err}
 	}
-	return os.NewFile(uintptr(fd), path), nil // which Go's poller waits for, so that closing it ends who reads
+	return os.NewFile(uintptr(fd), path), nil // Go's poller waits for it, so closing it ends a pending Read
 }
 
-// terminal is one that has been opened.
+// terminal is an open terminal.
 type terminal struct{ *os.File }
 
-// Read tells of the end of a guest, at which the terminal hangs up, as of one.
+// Read returns io.EOF when the terminal hangs up because the guest has ended.
 func (t terminal) Read(b []byte) (int, error) {
 	n, err := t.File.Read(b)
 	if errors.Is(err, unix.EIO) {
@@ -71,11 +72,11 @@ func (t terminal) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// maxPrintedBytes is how much is told of what a guest has printed, in bytes.
+// maxPrintedBytes limits how much of a guest's output Printed returns.
 const maxPrintedBytes = 1 << 20
 
-// Printed returns what Xen's daemon has recorded, if it is told to record: of all domains that the
-// node ever was.
+// Printed returns the recorded output of all domains that the node has had, if xenconsoled records
+// it.
 func (c console) Printed() ([]byte, error) { return printed(consoles + c.m.domain() + ".log") }
 
 func printed(path string) ([]byte, error) {

@@ -16,8 +16,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestConsole: one has the console of a guest at a time, what he types reaches it as it is, and its
-// end ends the line. It is free when he closes it.
+// TestConsole: one user at a time has the console of a guest. Input reaches the guest unchanged,
+// and the connection ends with the guest. Closing the connection frees the console.
 func TestConsole(t *testing.T) {
 	r, err := newRing()
 	need.Given(t, "pseudo-terminal", err)
@@ -77,7 +77,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// TestPrinted: what Xen's daemon has recorded is told, or how that is had.
+// TestPrinted: Printed returns the output recorded by xenconsoled, or how to enable that.
 func TestPrinted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "guest.log")
 	if text, err := printed(path); err != nil || !strings.Contains(string(text), "XENCONSOLED_TRACE=guest") {

@@ -18,10 +18,10 @@ import (
 	"orrery/internal/host"
 )
 
-// xenstoreVariable says where what is written to xenstore of a card goes.
+// xenstoreVariable names the directory for what a card's script writes to xenstore.
 const xenstoreVariable = "ORRERY_XEN_TEST_STORE"
 
-// How a guest has ended: as it has written.
+// How a guest has ended, as it reports itself.
 const (
 	poweredOff = "poweroff"
 	rebooted   = "reboot"
@@ -33,11 +33,11 @@ func (d dom0) ending(one guestDomain) string {
 	return string(text)
 }
 
-// watch makes a domain, tells how that went, and watches over it until it ends: then it destroys
-// it, or makes it anew.
+// watch creates a domain, reports the result, and watches it until it ends. Then it destroys the
+// domain or, after a reboot, creates it again.
 func watch(config, half string) error {
 	d := toolstackHere()
-	if err := os.Unsetenv(roleVariable); err != nil { // what is started from here has its own
+	if err := os.Unsetenv(roleVariable); err != nil { // programs started by this one get roles of their own
 		return err
 	}
 	tell := os.NewFile(3, "told")
@@ -59,7 +59,7 @@ func watch(config, half string) error {
 	}
 	_ = tell.Close()
 	if err != nil {
-		return err // what there is of it stays, as with an xl that was killed
+		return err // the rest of the domain stays, as with an xl that was killed
 	}
 	for {
 		_ = m.guest.Wait()
@@ -69,7 +69,7 @@ func watch(config, half string) error {
 		}
 		ending := d.ending(m.guestDomain)
 		if err := d.destroy(m.guestDomain); err != nil {
-			return err // somebody else was faster
+			return err // another process was faster
 		}
 		_ = m.model.Wait()
 		if ending != rebooted {
@@ -82,8 +82,8 @@ func watch(config, half string) error {
 	}
 }
 
-// dom0Devices lets this process, and those that it starts, see the devices of Xen beside a few
-// others. Nobody else sees them.
+// dom0Devices makes Xen's devices and a few others visible to this process and its children, and to
+// no other process.
 func dom0Devices(dir string) error {
 	dev := filepath.Join(dir, "dev")
 	if err := os.MkdirAll(dev, 0o755); err != nil {
@@ -112,7 +112,8 @@ func dom0Devices(dir string) error {
 			return err
 		}
 	}
-	for _, kind := range []string{"proc", "sysfs"} { // whole ones, as a guest may only mount what its maker sees
+	// Mount complete ones, because a guest may mount only what its creator sees.
+	for _, kind := range []string{"proc", "sysfs"} {
 		at := filepath.Join(dev, "."+kind)
 		if err := os.Mkdir(at, 0o755); err != nil {
 			return err
@@ -124,14 +125,14 @@ func dom0Devices(dir string) error {
 	return unix.Mount(dev, "/dev", "", unix.MS_MOVE, "")
 }
 
-// made is a domain that this process has made.
+// made is a domain that this process has created.
 type made struct {
 	guestDomain
 	guest, model *exec.Cmd
 }
 
-// make makes a domain from its configuration: first the guest, which waits, then its QEMU, then its
-// cards. Then the guest is let go.
+// make creates a domain from its configuration: first the guest, which waits, then its QEMU, then
+// its cards. Then it lets the guest run.
 func (m *made) make(d dom0, path string) (err error) {
 	o := read(path)
 	if m.guestDomain, err = d.take(o.one("name"), path); err != nil {
@@ -173,10 +174,10 @@ func (m *made) make(d dom0, path string) (err error) {
 	return json.NewEncoder(start).Encode(guestOrder{Line: o.one("cmdline"), Shares: o.devices("p9"), Consoles: ways})
 }
 
-// A ring is what a guest and its QEMU have of one console: a terminal.
+// A ring is one console shared by a guest and its QEMU: a terminal.
 type ring struct {
 	ours, theirs *os.File
-	path         string // theirs
+	path         string // of the guest's end
 }
 
 func newRing() (*ring, error) {
@@ -204,8 +205,8 @@ func (r *ring) close() {
 	_ = r.theirs.Close()
 }
 
-// startGuest starts the first process of a guest, as root of the ids that its root has and in a
-// control group of its own. It does nothing until it is told what.
+// startGuest starts the first process of a guest, as root of the guest's user ids and in a control
+// group of its own. The process waits for its order on start.
 func (m *made) startGuest(d dom0, o options, rings []*ring) (start *os.File, err error) {
 	var root unix.Stat_t
 	if err := unix.Stat(o.devices("p9")[0]["path"], &root); err != nil {
@@ -252,7 +253,7 @@ func (m *made) startGuest(d dom0, o options, rings []*ring) (start *os.File, err
 	return start, d.record(m.guestDomain)
 }
 
-// startModel starts the device model, with options as libxl gives them, and waits until it says
+// startModel starts the device model with the options that libxl passes, and waits until it reports
 // that it is ready.
 func (m *made) startModel(d dom0, o options, rings []*ring) error {
 	ready, told, err := os.Pipe()
@@ -273,7 +274,8 @@ func (m *made) startModel(d dom0, o options, rings []*ring) error {
 			channel["path"]))
 		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=1", 3+len(files)), "-add-fd",
 			fmt.Sprintf("fd=%d,set=2", 4+len(files)))
-		files = append(files, rings[i].ours, rings[i].theirs) // as long as somebody has the guest's end, it can be read
+		// While the guest's end is open somewhere, QEMU's end can be read.
+		files = append(files, rings[i].ours, rings[i].theirs)
 	}
 	m.model = exec.Command(o.one("device_model_override"), args...)
 	m.model.ExtraFiles, m.model.Stdout, m.model.Stderr, m.model.Dir = files, log, log, "/"
@@ -294,7 +296,8 @@ func (m *made) startModel(d dom0, o options, rings []*ring) error {
 	return nil
 }
 
-// plug makes a card of the guest and runs its script, which has to say in xenstore that it is done.
+// plug creates a card of the guest and runs its script, which must report in xenstore that it is
+// done.
 func (m *made) plug(d dom0, i int, card map[string]string) error {
 	name, theirs := fmt.Sprintf("vif%d.%d", m.ID, i), fmt.Sprintf("xg%d.%d", m.ID, i)
 	mac, err := net.ParseMAC(card["mac"])

@@ -18,15 +18,15 @@ import (
 	"orrery/internal/tree"
 )
 
-// A drive is a disk as the toolstack is told of it.
+// A drive describes a disk to the toolstack.
 type drive struct {
-	device string // what the guest calls it
+	device string // the guest's name of it
 	path   string // as the toolstack and the backend see it
-	format string // foreign.QCow2 or foreign.Raw; "": a device of the host, which its kernel serves
+	format string // foreign.QCow2 or foreign.Raw, or "" for a device of the host, which its kernel serves
 }
 
-// disks are the drives of a domain, as xl-disk-configuration(5) has them. Formats are said, and
-// never guessed; files are served by the domain's QEMU, which is confined.
+// disks returns the drives of a domain in the format of xl-disk-configuration(5). The formats are
+// always given, and never guessed. The domain's QEMU, which is confined, serves files.
 func (d *domain) disks() (all []string) {
 	for _, drive := range d.drives {
 		format, backend := drive.format, "qdisk"
@@ -39,22 +39,23 @@ func (d *domain) disks() (all []string) {
 	return all
 }
 
-// bootDevice is what a guest calls the disk that it boots.
+// bootDevice is the guest's name of the disk that it boots.
 const bootDevice = "xvda"
 
-// deviceOf is what a guest calls one of its other disks. Of xvda to xvdd, guests of the type hvm
-// have an emulated disk, too, for which QEMU would open devices of the host by name (libxl_dm.c).
+// deviceOf returns the guest's name of one of its other disks. Guests of the type HVM also have
+// emulated disks for xvda to xvdd, for which QEMU would open devices of the host by name
+// (libxl_dm.c).
 func deviceOf(i int) string { return "xvd" + string(rune('e'+i)) }
 
-// firstSet is the set in which QEMU finds the first of them (confine.Opened).
+// firstSet is the fdset in which QEMU finds the first of these disks (confine.Opened).
 const firstSet = foreign.SetUnder + 10
 
-// addDisks adds the disks of the node to the domain. What opens a disk needs nothing else: the kernel of the
-// host opens devices, and QEMU finds files open.
+// addDisks adds the disks of the node to the domain. The domain's backends need no other access:
+// the host's kernel opens devices, and QEMU finds files open.
 func (f *foundation) addDisks(m machine, r *nodedir.Record) error {
 	for i, one := range r.VM.Drives() {
 		d := m.Disk(one)
-		file, err := d.Open() // which looks at it
+		file, err := d.Open() // this also checks the disk
 		if err != nil {
 			return err
 		}
@@ -79,8 +80,9 @@ func (f *foundation) addDisks(m machine, r *nodedir.Record) error {
 	return nil
 }
 
-// cover hides the files of disks from the guest, by an empty directory beside them: one of the
-// root's own file system, as no two files of what is shared may look the same.
+// cover returns the mount that hides disk files from the guest: an empty directory beside them. It
+// must be in the root's own file system, because no two files of a share may have the same inode
+// number.
 func (m machine) cover(root string) (bind rootfs.Bind, err error) {
 	private, err := tree.Open(m.Private())
 	if err != nil {
@@ -95,7 +97,7 @@ func (m machine) cover(root string) (bind rootfs.Bind, err error) {
 	return rootfs.Bind{Source: filepath.Join(root, empty), Target: "/" + vm.Hold, ReadOnly: true}, dir.Close()
 }
 
-// tellDisks tells the guest how its disks are called: they have no serial numbers.
+// tellDisks writes the names of a node's disks for the guest, because they have no serial numbers.
 func tellDisks(dirs host.Dirs, m machine, r *nodedir.Record) error {
 	var all []boot.Drive
 	for i, d := range r.VM.Drives() {
@@ -107,8 +109,8 @@ func tellDisks(dirs host.Dirs, m machine, r *nodedir.Record) error {
 	return vm.Tell(dirs, m.Ref, boot.DrivesFile, all)
 }
 
-// growImages grows images to their declared size; raw files have it already. QEMU names what is behind a disk
-// by what the guest calls the disk, and by the format (xen-block.c).
+// growImages grows images to their declared size. Raw files have that size already. QEMU's name of
+// a backend consists of the guest's name of the disk and the format (xen-block.c).
 func (f *foundation) growImages(ctx context.Context, m machine, all []site.Drive) error {
 	if len(f.short) == 0 {
 		return nil

@@ -23,8 +23,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestConfigOfDrives: what a node with disks of its own is given, whole, of each type: nothing but
-// its root and those.
+// TestConfigOfDrives: the complete configuration of a node with disks of its own, for each type. It
+// gives access to nothing but the root and the disks.
 func TestConfigOfDrives(t *testing.T) {
 	for _, kind := range site.XenTypes {
 		n, d := aNode(), aDomain()
@@ -43,7 +43,7 @@ func TestConfigOfDrives(t *testing.T) {
 	}
 }
 
-// withDisks is a node that has disks, on a host whose toolstack is a script.
+// withDisks returns a node with disks, on a host whose toolstack is a script.
 func withDisks(t *testing.T, disks ...site.Drive) (*Engine, machine, *nodedir.Record) {
 	t.Helper()
 	e, m, _ := ground(t, "exit 1")
@@ -61,8 +61,8 @@ func withDisks(t *testing.T, disks ...site.Drive) (*Engine, machine, *nodedir.Re
 	return e, m, r
 }
 
-// TestAddDisks: QEMU finds files open, by sets, and sees no name of the host; the guest is told
-// which disk is which.
+// TestAddDisks: QEMU receives files open, in fdsets, and sees no path of the host. The guest gets
+// the names of its disks.
 func TestAddDisks(t *testing.T) {
 	e, m, r := withDisks(t, site.Drive{Name: "data", Disk: site.QCow2, Size: 64 << 20},
 		site.Drive{Name: "log", Disk: site.RawFile, Size: 64 << 20})
@@ -93,8 +93,8 @@ func TestAddDisks(t *testing.T) {
 	}
 }
 
-// TestAddDisksLooks: a disk is looked at each time that a domain is to have it: what a guest has
-// made of it is refused, and one that is to be larger becomes so.
+// TestAddDisksLooks: disks are checked before each start of a domain. A disk that a guest has
+// damaged is refused, and one that must be larger grows.
 func TestAddDisksLooks(t *testing.T) {
 	_, m, r := withDisks(t, site.Drive{Name: "data", Disk: site.QCow2, Size: 64 << 20},
 		site.Drive{Name: "log", Disk: site.RawFile, Size: 64 << 20})
@@ -105,7 +105,7 @@ func TestAddDisksLooks(t *testing.T) {
 		!slices.Equal(f.short, []int{0}) {
 		t.Errorf("%v, %v; QEMU is to make larger %v", info.Size(), err, f.short)
 	}
-	if err := f.growImages(t.Context(), m, r.VM.Drives()); err == nil { // the domain is not there
+	if err := f.growImages(t.Context(), m, r.VM.Drives()); err == nil { // the domain does not exist
 		t.Error("it became larger without QEMU")
 	}
 	for what, harm := range map[string]struct {
@@ -142,7 +142,8 @@ func patch(path string, at int64, bytes ...byte) error {
 	return err
 }
 
-// TestCover: what hides the disks is an empty directory beside them, whatever link the guest has put there.
+// TestCover: the directory that hides the disks is an empty one beside them, whatever link the
+// guest has put there.
 func TestCover(t *testing.T) {
 	_, m, _ := withDisks(t)
 	bind, err := m.cover("/root")
@@ -156,8 +157,8 @@ func TestCover(t *testing.T) {
 	}
 }
 
-// disksOfGuests: the QEMU of a guest has its disks open for writing, and nothing else of where they
-// are; the guest is told how they are called, and sees no file of them. They stay when it stops.
+// disksOfGuests: the QEMU of a guest has only the guest's disks open for writing. The guest gets
+// their names, and sees none of their files. The disks stay when the guest stops.
 func disksOfGuests(t *testing.T, w world) {
 	need.Program(t, "qemu-img")
 	n := w.Node("disks", 31)

@@ -17,21 +17,21 @@ import (
 	"orrery/internal/site"
 )
 
-// A foundation is what a domain stands on: the node's root where nobody else sees it, and files
-// that the toolstack reads and runs. They stay for as long as the domain runs: a guest that reboots
-// is a new domain, which the toolstack makes from them.
+// A foundation is what a domain needs: the node's root in a mount namespace of its own, and files
+// that the toolstack reads and runs. They stay while the domain runs, because the toolstack makes a
+// new domain from them when the guest reboots.
 type foundation struct {
 	domain
 	overlay *rootfs.Overlay
 	backend confine.Backend
-	short   []int  // those of the node's disks that are to get larger
-	record  string // path of the node's
+	short   []int  // indexes of the node's disks that must grow
+	record  string // path of the node's directory
 	orrery  string // path of this program
 }
 
 func (f *foundation) file(name string) string { return filepath.Join(f.run, name) }
 
-// found plans the foundation of a node's domain.
+// found prepares the foundation of a node's domain.
 func found(ctx context.Context, nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundation, error) {
 	if r.Imported() {
 		return foundImported(nodes, m, r)
@@ -39,7 +39,7 @@ func found(ctx context.Context, nodes *nodedir.Nodes, m machine, r *nodedir.Reco
 	return foundLayered(ctx, nodes, m, r)
 }
 
-// foundLayered plans that of a domain whose root stands on layers.
+// foundLayered prepares the foundation of a domain with a layered root.
 func foundLayered(ctx context.Context, nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundation, error) {
 	from, err := vm.BootFiles(ctx, nodes, r)
 	if err != nil {
@@ -54,7 +54,7 @@ func foundLayered(ctx context.Context, nodes *nodedir.Nodes, m machine, r *noded
 		return nil, err
 	}
 	f.kernel, f.initramfs, f.shares = from.Kernel, from.Initramfs, []share{{"root", f.overlay.Target, "/"}}
-	if r.Xen.Kind() == site.HVM { // QEMU starts it as a machine would
+	if r.Xen.Kind() == site.HVM { // QEMU boots the packaged kernel as a machine would
 		f.kernel = filepath.Join(nodes.Store.Tree(r.Kernel), "boot", "vmlinuz-"+from.Release)
 	}
 	f.backend.Sees = append(f.backend.Sees, f.kernel, f.initramfs)
@@ -74,7 +74,8 @@ func foundLayered(ctx context.Context, nodes *nodedir.Nodes, m machine, r *noded
 	return f, tellDisks(nodes.Dirs, m, r)
 }
 
-// newFoundation is what all domains stand on: a mount that is the node's own, and a QEMU that has it.
+// newFoundation returns what all domains need: a mount namespace of the node's own, and a QEMU that
+// is confined to it.
 func newFoundation(m machine, r *nodedir.Record, on *rootfs.Overlay) (*foundation, error) {
 	model, err := xl.DeviceModel()
 	if err != nil {
@@ -97,7 +98,7 @@ func newFoundation(m machine, r *nodedir.Record, on *rootfs.Overlay) (*foundatio
 	return f, nil
 }
 
-// write writes the files. Nobody but root may read or run them.
+// write writes the files. Only root can read or run them.
 func (f *foundation) write(r *nodedir.Record) error {
 	config, err := f.config(&r.Node)
 	if err != nil {
@@ -128,19 +129,20 @@ func (f *foundation) write(r *nodedir.Record) error {
 	return nil
 }
 
-// modelScript is what the toolstack runs in the place of QEMU.
+// modelScript returns the script that the toolstack runs in place of QEMU.
 func (f *foundation) modelScript() string {
 	return fmt.Sprintf("#!/bin/sh\nexec %s %s %s \"$@\"\n", shell(f.orrery), ModelVerb, shell(f.file("backend.json")))
 }
 
-// linkScript is what the toolstack runs when a card has come, in the place of its own scripts for
-// bridges. It is told the name of the link in $vif, and waits for a word in xenstore.
+// linkScript returns the script that the toolstack runs when a card appears, in place of its own
+// scripts for bridges. The toolstack passes the name of the link in $vif, and waits for the status
+// in xenstore.
 func (f *foundation) linkScript(i int) string {
 	return fmt.Sprintf("#!/bin/sh -e\n[ \"$1\" = online ] || exit 0\n%s %s %s %d \"$vif\"\nexec xenstore-write \"$XENBUS_PATH/hotplug-status\" connected\n",
 		shell(f.orrery), LinkVerb, shell(f.record), i)
 }
 
-// The verbs by which this program is run for a domain.
+// The verbs with which the toolstack runs this program for a domain.
 const (
 	ModelVerb = "xen-model"
 	LinkVerb  = "xen-link"

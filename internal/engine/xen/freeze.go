@@ -10,7 +10,7 @@ import (
 	"orrery/internal/host/xl"
 )
 
-// Flush lets the guest write to its files what it has in memory of them.
+// Flush makes the guest write cached changes to its files.
 func (e *Engine) Flush(ctx context.Context, ref engine.Ref) {
 	m := e.machine(ref)
 	if !m.running() || m.Group().Frozen() {
@@ -19,8 +19,8 @@ func (e *Engine) Flush(ctx context.Context, ref engine.Ref) {
 	vm.Flush(ctx, e.Runner(ref))
 }
 
-// Freeze lets a domain stand still, and then its QEMU: what the guest has asked for already is
-// written as long as that goes on.
+// Freeze pauses a domain and then freezes its QEMU. Until then, QEMU writes what the guest has
+// already requested.
 func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if !m.running() {
@@ -46,7 +46,7 @@ func (e *Engine) Freeze(ctx context.Context, ref engine.Ref) error {
 	return m.Fails("does not stand still", err)
 }
 
-// Thaw lets a domain go on.
+// Thaw lets a frozen domain continue.
 func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if err := m.thaw(ctx); err != nil {
@@ -55,14 +55,14 @@ func (e *Engine) Thaw(ctx context.Context, ref engine.Ref) error {
 	return nil
 }
 
-// frozen reports whether the node stands still, or did when somebody was killed who had let it:
-// then Xen may still let it.
+// frozen reports whether the node is frozen, or was marked by a freeze that was killed. In that
+// case Xen may have paused the domain.
 func (m machine) frozen() bool {
 	_, err := os.Lstat(m.Freezing())
 	return err == nil || m.Group().Frozen()
 }
 
-// thaw lets a frozen domain go on, whoever froze it.
+// thaw lets a frozen domain continue, even if another process froze it.
 func (m machine) thaw(ctx context.Context) error {
 	if !m.frozen() {
 		return nil
@@ -70,8 +70,9 @@ func (m machine) thaw(ctx context.Context) error {
 	return m.goOn(ctx)
 }
 
-// goOn lets a domain go on that may stand still: its QEMU first, which Xen may ask, then the guest.
-// The mark goes last, so that who comes after a kill does the same.
+// goOn lets a domain continue that may be frozen. It thaws QEMU first, because Xen may need it, and
+// then unpauses the guest. It removes the mark last, so that the next run after a kill does the
+// same.
 func (m machine) goOn(ctx context.Context) error {
 	if m.Group().Frozen() {
 		if err := m.Group().SetFrozen(false); err != nil {
@@ -89,7 +90,8 @@ func (m machine) goOn(ctx context.Context) error {
 	return m.Frost().Thaw()
 }
 
-// unpause lets a domain go on. Xen refuses that for one that does.
+// unpause unpauses a domain. Xen refuses that for a domain that is not paused, which is no error
+// here.
 func (m machine) unpause(ctx context.Context) error {
 	err := xl.Do(ctx, "unpause", m.domain())
 	if err == nil || xl.Absent(err) {

@@ -19,27 +19,27 @@ import (
 	"orrery/internal/guest/boot"
 )
 
-// What the init of a guest is told by signals, as systemd is.
+// The signals by which the guest's init receives commands, as systemd does.
 const (
 	powersOff = unix.Signal(34 + 4)
 	reboots   = unix.Signal(34 + 5)
 )
 
-// A guestOrder is what a guest has: a command line of its kernel, trees by 9p, consoles.
+// A guestOrder describes a guest: the command line of its kernel, 9p shares, and consoles.
 type guestOrder struct {
 	Line     string
 	Shares   []map[string]string
-	Consoles []string // terminals of Dom0's
+	Consoles []string // terminals of Dom0
 }
 
-// boot1 is the kernel of a guest, orrery-guest, and the init, as its first process.
+// boot1 plays the kernel of a guest, orrery-guest and the init, as the guest's first process.
 func boot1() error {
 	var blocked unix.Sigset_t
 	for _, s := range []unix.Signal{powersOff, reboots} {
 		blocked.Val[0] |= 1 << (uint(s) - 1)
 	}
 	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &blocked, nil); err != nil {
-		// on this thread, which /proc/1/status tells of: the others take them
+		// on this thread, which /proc/1/status shows and from which the other threads inherit
 		return err
 	}
 	told := make(chan os.Signal, 4)
@@ -92,10 +92,10 @@ func boot1() error {
 	return nil
 }
 
-// serve is the agent.
+// serve runs the agent.
 func serve() error { return agent.Serve(context.Background()) }
 
-// mount makes a root as a guest sees it.
+// mount mounts the root as a guest sees it.
 func (o guestOrder) mount(config *boot.Config) error {
 	root := o.Shares[0]["path"]
 	if o.Shares[0]["tag"] != boot.RootTag || config.Root != boot.NinePXen {
@@ -133,7 +133,7 @@ func (o guestOrder) mount(config *boot.Config) error {
 		if err := os.MkdirAll(at(fmt.Sprintf("sys/bus/xen/devices/console-%d", i)), 0o755); err != nil {
 			return err
 		}
-		if i > 0 { // Xen up to 4.20 loses the first
+		if i > 0 { // Xen up to 4.20 loses the first channel
 			devices[fmt.Sprintf("hvc%d", i)] = terminal
 		}
 	}

@@ -15,9 +15,8 @@ import (
 	"orrery/internal/site"
 )
 
-// foundImported plans the foundation of a domain that boots a disk of others. In the place of a
-// root, its QEMU gets the directory with what the node has written to that, and finds the image in
-// the store open.
+// foundImported prepares the foundation of a domain that boots a foreign disk. In place of a root,
+// its QEMU gets the directory with the node's overlay. It receives the image in the store open.
 func foundImported(nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundation, error) {
 	base, disk, err := nodes.Store.OpenDisk(r.Base)
 	if err != nil {
@@ -41,7 +40,8 @@ func foundImported(nodes *nodedir.Nodes, m machine, r *nodedir.Record) (*foundat
 	return f, nil
 }
 
-// stranger is the runner of a node of whose guest nothing is known: nothing can be run in it.
+// stranger returns the runner of a node with an unknown system on its disk, in which no commands
+// can be run.
 func stranger(ref engine.Ref, running func(engine.Ref) bool) host.Runner {
 	return vm.By(func(context.Context) (host.Runner, error) {
 		if !running(ref) {
@@ -53,5 +53,6 @@ func stranger(ref engine.Ref, running func(engine.Ref) bool) host.Runner {
 	})
 }
 
-// press asks the kernel of a guest to shut down, and the firmware of one that does not know Xen.
+// press asks the kernel of a guest to shut down, or its firmware if the kernel does not support
+// Xen.
 func (m machine) press(ctx context.Context) error { return xl.Do(ctx, "shutdown", "-F", m.domain()) }

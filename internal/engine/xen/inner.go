@@ -10,8 +10,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Model is what the toolstack runs as the device model of a domain: it becomes the node's backend,
-// which a file describes.
+// Model is what the toolstack runs as the device model of a domain. It becomes the node's backend,
+// which file describes.
 func Model(file string, args []string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -21,12 +21,13 @@ func Model(file string, args []string) error {
 	if err := json.Unmarshal(text, &b); err != nil {
 		return err
 	}
-	return b.Become(args) // without QEMU's filter of system calls: that which Debian has for Xen is built without it
+	// Debian builds its QEMU for Xen without the filter of system calls, so none is used.
+	return b.Become(args)
 }
 
-// Link is what the toolstack runs when a card of a guest has come: it makes the link that there is
-// now the host's end of a node's interface, where the record has it: the node may have been moved
-// since its domain was made.
+// Link is what the toolstack runs when a card of a guest appears. It turns the new link into the
+// host's end of the node's interface. It reads the network from the node's record, because the node
+// may have been moved since its domain was made.
 func Link(node string, i int, name string) error {
 	r, err := nodedir.At(node).Read()
 	if err != nil {

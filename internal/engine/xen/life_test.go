@@ -16,7 +16,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// ground is an engine on a host whose xl is a script, with the record of a node that does not run.
+// ground returns an engine on a host whose xl is a script, with the record of a stopped node.
 func ground(t *testing.T, script string) (e *Engine, m machine, asked func() string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,8 +44,8 @@ func ground(t *testing.T, script string) (e *Engine, m machine, asked func() str
 	}
 }
 
-// TestDestroy: the domain of the node is ended, and no other is named; that there is none is no
-// error; that it cannot be ended is, and the node stays.
+// TestDestroy: only the domain of the node is ended. A missing domain is no error. If the domain
+// cannot be ended, Destroy returns an error and the node stays.
 func TestDestroy(t *testing.T) {
 	e, m, asked := ground(t, `echo "orrery-unit-xen-7 is an invalid domain identifier (rc=-6)" >&2; exit 1`)
 	if err := e.Destroy(t.Context(), m.Ref); err != nil || asked() != "destroy orrery-unit-xen-7" {
@@ -64,8 +64,8 @@ func TestDestroy(t *testing.T) {
 	}
 }
 
-// TestEndedByOthers: a domain that somebody else ends at the same time has ended; one that is
-// listed still has not.
+// TestEndedByOthers: if another process ends a domain at the same time, the domain counts as ended.
+// A domain that is still listed does not.
 func TestEndedByOthers(t *testing.T) {
 	script := `
 case $1 in
@@ -84,8 +84,8 @@ esac`
 	}
 }
 
-// TestWithoutXen: a host that does not run on Xen any more has no domains: its nodes are listed and
-// removed, and do not start.
+// TestWithoutXen: a host that no longer runs on Xen has no domains. Its nodes are listed and can be
+// removed, but do not start.
 func TestWithoutXen(t *testing.T) {
 	e, m, asked := ground(t, "exit 1")
 	lack := problem.New(problem.Unable, "this host does not run on Xen").Try("boot Xen")
@@ -110,8 +110,8 @@ func TestWithoutXen(t *testing.T) {
 	}
 }
 
-// TestEndWithout: domains of a host that is a Dom0 are ended also if it lacks something else to
-// start one; without xl, a node that does not run is removed.
+// TestEndWithout: domains on a Dom0 can be ended even if it lacks something to start them. A
+// stopped node can be removed without xl.
 func TestEndWithout(t *testing.T) {
 	e, m, asked := ground(t, "")
 	e.lacks = func() error { return errors.New("no QEMU for Xen") }
@@ -125,8 +125,8 @@ func TestEndWithout(t *testing.T) {
 	}
 }
 
-// TestGoOn: a domain that was paused goes on also if the rest of it never came to stand still, and
-// the mark stays until it does.
+// TestGoOn: a paused domain continues even if its QEMU was never frozen. The mark stays until the
+// domain continues.
 func TestGoOn(t *testing.T) {
 	e, m, asked := ground(t, "")
 	must(t, os.WriteFile(m.Freezing(), nil, 0o600))
@@ -139,8 +139,8 @@ func TestGoOn(t *testing.T) {
 	}
 }
 
-// TestSweepAfterKills: what a killed run left of a node that does not run is put right: the domain
-// that it was starting is ended, marks go.
+// TestSweepAfterKills: a sweep repairs what a killed run has left of a stopped node. It ends the
+// domain that the run was starting, and removes marks.
 func TestSweepAfterKills(t *testing.T) {
 	e, m, asked := ground(t, "")
 	for _, mark := range []string{m.Starting(), m.Freezing()} {
@@ -167,7 +167,7 @@ func TestSweepAfterKills(t *testing.T) {
 	}
 }
 
-// TestNamed: a process goes by the name that its kernel has of it, not by that of another.
+// TestNamed: a process is found by its kernel's name, not by that of another process.
 func TestNamed(t *testing.T) {
 	ours := os.Getpid()
 	comm, err := os.ReadFile("/proc/self/comm")
@@ -179,7 +179,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestDown: whether a guest has shut down is said of its own domain alone.
+// TestDown: down considers only the domain with the given name.
 func TestDown(t *testing.T) {
 	all := []xl.Domain{{Name: "Domain-0", State: "r-----"}, {Name: "orrery-a-1", State: "---s--"},
 		{Name: "orrery-a-11", State: "-b----"}, {Name: "orrery-a-2", State: "---sc-"}}

@@ -8,13 +8,13 @@ import (
 	"orrery/internal/observe"
 )
 
-// List returns the nodes of a site. It starts no process and asks neither Xen nor a guest, so that
-// a look at many nodes costs no more than their files.
+// List returns the nodes of a site. It starts no process and asks neither Xen nor a guest, so it
+// costs no more than reading the nodes' files.
 func (e *Engine) List(_ context.Context, site string) ([]observe.Node, error) {
 	return e.Observe(site, e.look)
 }
 
-// Glance sees whether a node runs.
+// Glance sets the state of a node that runs or is frozen.
 func (e *Engine) Glance(n *observe.Node) {
 	m := e.machine(engine.RefOf(&n.Node))
 	if !m.running() {
@@ -26,7 +26,7 @@ func (e *Engine) Glance(n *observe.Node) {
 	}
 }
 
-// look sees whether a node runs, and if so, how its links are.
+// look sets the state of a node and, if it runs, the actual bridges of its links.
 func (e *Engine) look(n *observe.Node) {
 	if e.Glance(n); !n.Runs() {
 		return

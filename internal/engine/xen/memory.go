@@ -23,19 +23,19 @@ import (
 	"orrery/internal/tree"
 )
 
-// taken is vm.Machine.Memory while a domain goes on from it: a state is used once, because what is on
-// the disk of the guest is of that moment only once.
+// taken returns the path to which vm.Machine.Memory is moved while a domain loads it. A state is
+// used only once, because the guest's disk matches it only once.
 func (m machine) taken() string { return m.File("memory.taken") }
 
-// saving is a file that is there while Xen's toolstack writes the state of a domain. It goes on
-// when we are killed.
+// saving returns the path of a file that exists while Xen's toolstack writes the state of a domain.
+// The toolstack continues if this program is killed.
 func (m machine) saving() string { return m.File("saving") }
 
-// writing is how long the toolstack may take to write a state.
+// writing limits how long the toolstack may take to write a state.
 const writing = 15 * time.Minute
 
-// Remember writes the state of a domain that stands still. Its guest's kernel has to work for that,
-// and so it goes on, for as long as that takes: then it is paused until Thaw.
+// Remember saves the state of a frozen domain. The guest's kernel must run for that, so the domain
+// is thawed for the duration. Then it stays paused until Thaw.
 func (e *Engine) Remember(ctx context.Context, ref engine.Ref, file string) error {
 	m := e.machine(ref)
 	r, err := e.Record(ref)
@@ -68,7 +68,7 @@ func (m machine) remember(ctx context.Context, r *nodedir.Record, file string) e
 	if err := m.unpause(ctx); err != nil {
 		return err
 	}
-	if err := os.WriteFile(file, nil, 0o600); err != nil { // the toolstack would let others read it
+	if err := os.WriteFile(file, nil, 0o600); err != nil { // the toolstack would make it readable for others
 		return err
 	}
 	if err := m.save(file, vm.MaxStateBytes(&r.Node)); err != nil {
@@ -83,8 +83,8 @@ func (m machine) remember(ctx context.Context, r *nodedir.Record, file string) e
 	return os.Remove(m.saving())
 }
 
-// save lets the toolstack write the state, and no more of it than there can be. The toolstack is
-// not ended when we are: a guest that it has suspended would never go on.
+// save makes the toolstack write the state, up to most bytes. The toolstack does not end with this
+// program, because a guest that it has suspended would never resume.
 func (m machine) save(file string, most int64) error {
 	program, err := xl.Program()
 	if err != nil {
@@ -123,9 +123,8 @@ func (m machine) monitor(ctx context.Context) (*qmp.Client, error) {
 	return qmp.Dial(ctx, path)
 }
 
-// drain lets the QEMU of a domain that is paused write what it keeps in memory of its disks: the
-// guest that goes on from the state has seen it written. A QEMU whose machine stops does so
-// (vm_stop).
+// drain makes the QEMU of a paused domain write its cached disk data, because the guest in the
+// saved state believes it written. QEMU writes it when its machine stops (vm_stop).
 func (m machine) drain(ctx context.Context) error {
 	q, err := m.monitor(ctx)
 	if err != nil {
@@ -140,7 +139,8 @@ func (m machine) drain(ctx context.Context) error {
 	return nil
 }
 
-// saver returns the process of the toolstack that writes the state of a domain; 0 if there is none.
+// saver returns the process id of the toolstack that writes the state of a domain, or 0 if there is
+// none.
 func (m machine) saver() int {
 	for _, pid := range m.Group().Processes() {
 		line, err := os.ReadFile(process.Host.File(pid, "cmdline"))
@@ -152,9 +152,9 @@ func (m machine) saver() int {
 	return 0
 }
 
-// endSaving waits until the toolstack has written a state that nobody waits for any more. A guest
-// that it has suspended, and not let go, goes on if this version of it can let it; else it is
-// ended, as by a power cut: nobody has its state.
+// endSaving waits until the toolstack has finished writing a state for a killed run. If it has
+// suspended the guest and not resumed it, endSaving resumes the guest. If the toolstack cannot
+// resume it, endSaving ends the domain, as a power cut would, because its state is lost.
 func (e *ending) endSaving(ctx context.Context, m machine) error {
 	if m.Group().Frozen() {
 		if err := m.Group().SetFrozen(false); err != nil {
@@ -178,11 +178,11 @@ func (e *ending) endSaving(ctx context.Context, m machine) error {
 	return os.RemoveAll(m.saving())
 }
 
-// Recall lets a node go on from a state when it is started next; "": it boots.
+// Recall makes the next start of a node resume from a state, or boot if file is "".
 func (e *Engine) Recall(ref engine.Ref, file string) error { return e.machine(ref).Recall(file) }
 
-// take takes the state from which a domain is to go on; "": it boots. It is to be that of this very
-// domain, whoever has put it there.
+// take returns the state from which a domain must resume, or "" if it must boot. It returns a
+// problem unless the state is of this very domain.
 func (m machine) take() (string, error) {
 	err := os.Rename(m.Memory(), m.taken())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -203,7 +203,7 @@ func (m machine) take() (string, error) {
 	return m.taken(), nil
 }
 
-// saved tells whose state is in a file, which is one and nothing else.
+// saved returns whose state is in a file. It returns an error if the file is not a valid state.
 func saved(file string) (*xl.Details, error) {
 	f, err := tree.OpenFile(file)
 	if err != nil {

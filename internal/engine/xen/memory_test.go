@@ -14,8 +14,7 @@ import (
 	"orrery/internal/site"
 )
 
-// aState is a file with the state of a domain, as xl writes it: what it begins with is all that
-// anybody but xl reads.
+// aState returns a file with the beginning of a domain's state as xl writes it. Only xl reads more.
 func aState(t *testing.T, domain string) string {
 	t.Helper()
 	config := `{"c_info": {"type": "pv", "name": "` + domain + `"}}`
@@ -33,8 +32,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestRememberWhat: a node with its root by 9p says that its memory cannot be kept, why, and what
-// to do; nothing is asked of Xen.
+// TestRememberWhat: for a node with a 9p root, Remember returns why its memory cannot be saved and
+// what to do, without asking Xen.
 func TestRememberWhat(t *testing.T) {
 	e, m, asked := ground(t, "")
 	file := filepath.Join(t.TempDir(), "memory")
@@ -75,8 +74,8 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestSweepSaving: what a killed run left of a state that was being written is put right, also if
-// the node does not run any more.
+// TestSweepSaving: a sweep repairs what a run that was killed while saving a state has left, even
+// if the node no longer runs.
 func TestSweepSaving(t *testing.T) {
 	e, m, asked := ground(t, "")
 	must(t, os.WriteFile(m.saving(), nil, 0o600))
@@ -86,7 +85,7 @@ func TestSweepSaving(t *testing.T) {
 	}
 }
 
-// TestUnpause: Xen refuses to let a domain go on that does. It is no error if it does.
+// TestUnpause: it is no error that Xen refuses to unpause a domain that runs.
 func TestUnpause(t *testing.T) {
 	const table = `case $1 in
 		unpause) echo "libxl: error: libxl_domain.c:1:x: Domain 3:Refusing" >&2; exit 1;;
@@ -100,8 +99,8 @@ func TestUnpause(t *testing.T) {
 	}
 }
 
-// TestStranger: no command runs in a node that boots a disk, its files are not opened, and it is
-// asked to shut down by Xen.
+// TestStranger: in a node that boots a disk, no command can be run and no files are opened, and Xen
+// asks it to shut down.
 func TestStranger(t *testing.T) {
 	e, m, asked := ground(t, "")
 	r, err := m.Read()

@@ -15,8 +15,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// mishaps are what befalls domains, xl and those who run it. After each, the node can be started as
-// ever, or removed.
+// mishaps are failures of domains, of xl, and of the programs that run it. After each, the node can
+// be started as usual, or removed.
 func mishaps(t *testing.T, w world) {
 	for i, c := range []struct {
 		name string
@@ -75,7 +75,7 @@ func createFails(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 }
 
-// createHalf: what xl has made before it failed is not left.
+// createHalf: if xl fails half way, nothing of the domain is left.
 func createHalf(t *testing.T, w world, n *spec.Node) {
 	w.dom0.order(t, "create", "half")
 	w.wantFailed(t, "start", w.Start(t.Context(), engine.RefOf(n)), "half way")
@@ -84,7 +84,7 @@ func createHalf(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 }
 
-// createHangs: who gives up waiting leaves nothing.
+// createHangs: a cancelled start leaves nothing.
 func createHangs(t *testing.T, w world, n *spec.Node) {
 	w.dom0.order(t, "create", "hang")
 	if err := w.Start(within(t), engine.RefOf(n)); err == nil || !strings.Contains(words(err), "deadline") {
@@ -95,7 +95,7 @@ func createHangs(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 }
 
-// pauseHangs: a node that does not stand still goes on.
+// pauseHangs: a node that cannot be frozen continues.
 func pauseHangs(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	w.dom0.order(t, "pause", "hang")
@@ -107,7 +107,7 @@ func pauseHangs(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 }
 
-// unpauseFails: a guest that stands still on is not told to go on, and the next who tries has another chance.
+// unpauseFails: if a guest cannot be unpaused, Thaw fails, and the next Thaw tries again.
 func unpauseFails(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	must(t, w.Freeze(t.Context(), engine.RefOf(n)))
@@ -122,7 +122,7 @@ func unpauseFails(t *testing.T, w world, n *spec.Node) {
 	must(t, w.Runner(engine.RefOf(n)).Run(t.Context(), commandOf("true")))
 }
 
-// destroyFails: a node whose domain cannot be ended stays on record.
+// destroyFails: a node whose domain cannot be ended stays recorded.
 func destroyFails(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	w.dom0.order(t, "destroy", "fail")
@@ -134,7 +134,7 @@ func destroyFails(t *testing.T, w world, n *spec.Node) {
 	w.gone(t, n)
 }
 
-// guestDies: a crash ends the domain, and the node is listed as one that does not run.
+// guestDies: a crash ends the domain, and the node is listed as stopped.
 func guestDies(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	must(t, unix.Kill(w.domainOf(t, n).Guest, unix.SIGKILL))
@@ -151,7 +151,7 @@ func guestPowersOff(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 }
 
-// backendDies: without QEMU a guest is as good as dead. It does not go on beside one that is started then.
+// backendDies: without QEMU a guest counts as dead. The next start ends it first.
 func backendDies(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	before := w.domainOf(t, n)
@@ -167,8 +167,8 @@ func backendDies(t *testing.T, w world, n *spec.Node) {
 	w.wantNothing(t, n)
 }
 
-// nobodyWatches: who watches over a domain may have been killed. Then its QEMU goes on when the
-// guest has shut down.
+// nobodyWatches: if the process that watches a domain was killed, QEMU still runs when the guest
+// has shut down.
 func nobodyWatches(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	m, backend := w.machine(engine.RefOf(n)), w.domainOf(t, n).Backend
@@ -179,7 +179,7 @@ func nobodyWatches(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 }
 
-// deafGuest: one that neither hears its agent nor its kernel is ended when the time is over.
+// deafGuest: a guest that responds to neither agent nor kernel is ended after the deadline.
 func deafGuest(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	must(t, w.domainOf(t, n).group().SetFrozen(true))
@@ -190,7 +190,7 @@ func deafGuest(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 }
 
-// toolstackGone: without xl, a domain cannot be ended. It is not forgotten.
+// toolstackGone: without xl, a domain cannot be ended, and its node stays recorded.
 func toolstackGone(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	path := os.Getenv("PATH")
@@ -205,7 +205,8 @@ func toolstackGone(t *testing.T, w world, n *spec.Node) {
 	w.gone(t, n)
 }
 
-// killedStarter: the domain that a killed run was starting is ended by the next, which holds the site's lock.
+// killedStarter: the next run that holds the site's lock ends the domain that a killed run was
+// starting.
 func killedStarter(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	m := w.machine(engine.RefOf(n))
@@ -215,8 +216,8 @@ func killedStarter(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 }
 
-// killedFreezer: a run may be killed when it has paused the domain, and has not yet frozen its
-// QEMU. The next lets the guest go on.
+// killedFreezer: if a run is killed between pausing the domain and freezing its QEMU, the next run
+// lets the guest continue.
 func killedFreezer(t *testing.T, w world, n *spec.Node) {
 	w.runs(t, n)
 	m := w.machine(engine.RefOf(n))

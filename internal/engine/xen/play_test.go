@@ -15,27 +15,28 @@ import (
 	"time"
 )
 
-// The program of this test plays all that runs on a Dom0, by the name under which it is run, or by a variable:
+// This test program plays all programs on a Dom0, depending on its name or on a variable:
 //
-//   - what Xen's toolstack runs in the place of QEMU and of its scripts, which is what Orrery's own program does there;
-//   - xl and xenstore-write (toolstack_test.go), and who watches over a domain (domain_test.go);
+//   - what the toolstack runs in place of QEMU and of its scripts, which is Orrery's own program on
+//     a real Dom0;
+//   - xl and xenstore-write (toolstack_test.go), and the process that watches a domain
+//     (domain_test.go);
 //   - the QEMU of a domain (backend_test.go);
-//   - the guest: its kernel and init, which mount what they are told to, and the agent, which is the true one
+//   - the guest: its kernel and init, which mount what they are ordered to, and the real agent
 //     (guest_test.go).
 //
-// Processes, control groups, namespaces, sockets and links are those that there would be. In the
-// place of Xen, a guest has namespaces and a control group of its own; and in the place of its
-// rings, terminals.
+// Processes, control groups, namespaces, sockets and links are real. In place of Xen, a guest has
+// namespaces and a control group of its own, and terminals in place of rings.
 const roleVariable = "ORRERY_XEN_TEST"
 
-// Names of programs, which are links to that of the test.
+// Names of programs, which are links to the test program.
 const (
 	playsXL       = "xl"
 	playsXenstore = "xenstore-write"
 	playsQEMU     = "xen-qemu-system-i386"
 )
 
-// Roles of others.
+// Roles of other programs.
 const (
 	watches = "watches"
 	boots   = "boots"
@@ -44,8 +45,8 @@ const (
 
 func init() {
 	if os.Getenv(roleVariable) == boots {
-		// what is in an init keeps the first thread, on which the first process of a guest takes a
-		// signal, as systemd does; TestMain may be on another
+		// An init keeps the first thread, on which the first process of a guest receives signals,
+		// as systemd does. TestMain may run on another thread.
 		runtime.LockOSThread()
 	}
 }
@@ -87,10 +88,10 @@ func leave(err error) {
 	os.Exit(1)
 }
 
-// A dom0 is a directory with the programs of one, and what is known of its domains.
+// A dom0 is a directory with the programs of a Dom0 and the records of its domains.
 type dom0 struct{ dir string }
 
-// newDom0 makes this machine one, for a test.
+// newDom0 turns this machine into a Dom0 for a test.
 func newDom0(t *testing.T) dom0 {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", dom0s)
@@ -100,7 +101,7 @@ func newDom0(t *testing.T) dom0 {
 		d.endAll(t)
 		must(t, os.RemoveAll(dir))
 	})
-	must(t, os.Chmod(dir, 0o755)) // guests have programs from here
+	must(t, os.Chmod(dir, 0o755)) // guests run programs from here
 	for _, name := range []string{"bin", "domains", "faults"} {
 		must(t, os.Mkdir(filepath.Join(dir, name), 0o755))
 	}
@@ -115,10 +116,10 @@ func newDom0(t *testing.T) dom0 {
 	return d
 }
 
-// dom0s is how the directories of all of them begin, in /var/tmp.
+// dom0s is the prefix of the names of these directories in /var/tmp.
 const dom0s = "orrery-dom0-"
 
-// sweepDom0s ends what a run that was killed has left.
+// sweepDom0s ends what a killed test run has left.
 func sweepDom0s(t *testing.T) {
 	t.Helper()
 	left, err := filepath.Glob("/var/tmp/" + dom0s + "*")
@@ -146,8 +147,8 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// order lets a verb of xl go wrong from now on: "fail", "hang", or "half", which is to fail when
-// there is a domain already. "": no more.
+// order makes a verb of xl fail from now on: "fail", "hang", or "half", which fails after the
+// domain has been created. "" removes the order.
 func (d dom0) order(t *testing.T, verb, how string) {
 	t.Helper()
 	path := filepath.Join(d.dir, "faults", verb)
@@ -163,7 +164,7 @@ func (d dom0) fault(verb string) string {
 	return string(text)
 }
 
-// endAll ends what a test has left, and says so.
+// endAll ends what a test has left, and reports it.
 func (d dom0) endAll(t *testing.T) {
 	all, err := d.domains()
 	must(t, err)
@@ -173,14 +174,14 @@ func (d dom0) endAll(t *testing.T) {
 	}
 }
 
-// A guestDomain is a domain of this Dom0.
+// A guestDomain is the record of a domain of this Dom0.
 type guestDomain struct {
 	ID      int
 	Name    string
 	Config  string // path
-	Guest   int    // its first process
-	Backend int    // its QEMU
-	Links   []int  // numbers of the host's ends of its cards
+	Guest   int    // process id of its first process
+	Backend int    // process id of its QEMU
+	Links   []int  // interface indexes of the host's ends of its cards
 }
 
 func (d dom0) home(name string) string { return filepath.Join(d.dir, "domains", name) }
@@ -206,7 +207,7 @@ func (d dom0) domains() (all []guestDomain, err error) {
 	return all, err
 }
 
-// record writes what is known of a domain.
+// record writes the record of a domain.
 func (d dom0) record(one guestDomain) error {
 	text, err := json.Marshal(one)
 	if err != nil {
@@ -219,7 +220,7 @@ func (d dom0) record(one guestDomain) error {
 	return os.Rename(path+".new", path)
 }
 
-// take assigns a number and a directory to a domain. No other domain has either.
+// take reserves a number and a directory for a domain.
 func (d dom0) take(name, config string) (one guestDomain, err error) {
 	lock, err := os.OpenFile(filepath.Join(d.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -241,7 +242,7 @@ func (d dom0) take(name, config string) (one guestDomain, err error) {
 	return one, d.record(one)
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for begun := time.Now(); !condition(); time.Sleep(10 * time.Millisecond) {

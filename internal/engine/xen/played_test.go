@@ -17,8 +17,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestPlayedToolstack: the xl that is played speaks as the true one does, as far as package xl
-// reads it. It goes wrong when it is told to.
+// TestPlayedToolstack: the played xl prints what the real one does, as far as package xl reads it,
+// and fails when ordered to.
 func TestPlayedToolstack(t *testing.T) {
 	d := newDom0(t)
 	all, err := xl.Domains(t.Context())
@@ -55,7 +55,7 @@ func TestPlayedToolstack(t *testing.T) {
 	must(t, os.RemoveAll(d.home("orrery-x-1")))
 }
 
-// TestPlayedConfig: what the engine writes is what the played toolstack reads.
+// TestPlayedConfig: the played toolstack reads what the engine writes.
 func TestPlayedConfig(t *testing.T) {
 	for _, kind := range site.XenTypes {
 		o := read(filepath.Join("testdata", "domain-"+kind+".cfg"))
@@ -77,8 +77,8 @@ func TestPlayedConfig(t *testing.T) {
 	}
 }
 
-// TestPlayedBackend: a console carries what one client after the other types, and what the guest
-// prints meanwhile. It opens no socket itself.
+// TestPlayedBackend: a console carries the input of one client after the other, and the guest's
+// output during that. The backend opens no socket itself.
 func TestPlayedBackend(t *testing.T) {
 	if err := serveBackend([]string{"-chardev", "socket,id=x,path=/x,server=on"}); err == nil ||
 		!strings.Contains(err.Error(), "open") {

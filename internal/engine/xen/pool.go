@@ -7,14 +7,14 @@ import (
 	"orrery/internal/observe"
 )
 
-// Pool tells what Xen has of memory: Dom0 knows only its own.
+// Pool returns Xen's memory, of which Dom0's kernel knows only its own part.
 func (e *Engine) Pool(ctx context.Context) *observe.Pool {
 	if e.lacks() != nil {
 		return nil
 	}
 	info, err := xl.Tell(ctx)
 	if err != nil || info.Total == 0 {
-		return nil // what has kept it from telling keeps guests from starting, too, and is told then
+		return nil // starting a guest will fail for the same reason, and report it
 	}
 	return &observe.Pool{Total: info.Total, Free: info.Free}
 }

@@ -14,8 +14,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// bootTimeouts is how long a guest may take to come up, by what runs it: on an emulated processor, Xen
-// emulates once more. One that gives up is not waited for.
+// bootTimeouts returns how long a guest may take to come up. On an emulated processor, Xen emulates
+// once more. A guest that powers off is not waited for.
 func bootTimeouts(accel string) vm.Timeouts {
 	if accel == observe.TCG {
 		return vm.Timeouts{Agent: 20 * time.Minute, Orders: 10 * time.Minute}
@@ -42,7 +42,7 @@ func (e *Engine) Start(ctx context.Context, ref engine.Ref) error {
 	return m.Boot(func() error { return e.start(ctx, m, r) }, func() error { return e.end(ctx, m) })
 }
 
-// start makes what the domain stands on, then lets it boot.
+// start prepares what the domain needs, boots it, and waits until its agent answers.
 func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error {
 	if !r.Imported() {
 		if err := m.ProvideDisks(ctx, r); err != nil {
@@ -75,9 +75,9 @@ func (e *Engine) start(ctx context.Context, m machine, r *nodedir.Record) error 
 	return ctx.Err()
 }
 
-// create has the domain made, from the place where the node's root is mounted: what the toolstack
-// starts for it is there, too, and in the node's control group. It goes on from a state; "": it
-// boots.
+// create creates the domain from the mount namespace of the node's root. Programs that the
+// toolstack starts for it are in that namespace and in the node's control group, too. The domain
+// resumes from a state, or boots if state is "".
 func (f *foundation) create(ctx context.Context, m machine, state string) error {
 	program, err := xl.Program()
 	if err != nil {
@@ -85,8 +85,9 @@ func (f *foundation) create(ctx context.Context, m machine, state string) error 
 	}
 	args := []string{"create", f.file("domain.cfg")}
 	if state != "" {
-		args = []string{"restore", f.file("domain.cfg"), state} // what the state says of the domain is not gone by
-		defer os.Remove(state)                                  //nolint:errcheck // what is left of it goes when the node ends
+		// The configuration in the state is ignored.
+		args = []string{"restore", f.file("domain.cfg"), state}
+		defer os.Remove(state) //nolint:errcheck // what is left of it goes when the node ends
 	}
 	said := &host.Tail{}
 	cmd := host.Program(ctx, program, args...)
@@ -95,7 +96,7 @@ func (f *foundation) create(ctx context.Context, m machine, state string) error 
 		return m.StartProblem(err, "")
 	}
 	err = cmd.Wait()
-	if errors.Is(err, errWaitDelay) { // who watches over the domain has our pipe yet
+	if errors.Is(err, errWaitDelay) { // the process that watches the domain still has the pipe
 		err = nil
 	}
 	if err != nil && ctx.Err() != nil {

@@ -16,7 +16,7 @@ import (
 
 var errWaitDelay = exec.ErrWaitDelay
 
-// Stop lets the guest power off and, when ctx has a deadline and it passes, ends the domain.
+// Stop asks the guest to power off. If ctx has a deadline and it passes, Stop ends the domain.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if err := m.thaw(context.WithoutCancel(ctx)); err != nil {
@@ -28,18 +28,18 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref) error {
 	return nil
 }
 
-// ending brings domains to their end: in order, if their guests hear of it.
+// ending ends domains, in order if their guests respond.
 type ending struct {
 	agents *vm.Agents
-	dom0   func() error // why this host has no domains, whether it could run them or not
+	dom0   func() error // why this host cannot have domains, or nil if it is a Dom0
 }
 
-// powerOff lets the guest shut down.
+// powerOff shuts the guest down.
 func (e *ending) powerOff(ctx context.Context, m machine) error {
 	return m.ShutDown(ctx, func() error { return e.letOff(ctx, m) }, func() error { return e.end(ctx, m) })
 }
 
-// letOff asks a domain that runs to shut down, and waits until it has ended.
+// letOff asks a running domain to shut down, and waits until it has ended.
 func (e *ending) letOff(ctx context.Context, m machine) error {
 	if m.running() {
 		if err := e.askOff(ctx, m); err != nil {
@@ -52,8 +52,9 @@ func (e *ending) letOff(ctx context.Context, m machine) error {
 	return m.awaitOff(ctx)
 }
 
-// askOff asks the agent, for as long as the domain runs; and if that does not answer, the kernel of
-// the guest, by Xen. A guest that does neither is waited for all the same, then ended.
+// askOff asks the guest's agent to shut down while the domain runs. If the agent does not answer,
+// it asks the guest's kernel through Xen. A guest that responds to neither is ended when the time
+// is over.
 func (e *ending) askOff(ctx context.Context, m machine) error {
 	if m.HasDisk() {
 		_ = m.press(ctx)
@@ -66,13 +67,14 @@ func (e *ending) askOff(ctx context.Context, m machine) error {
 	return ctx.Err()
 }
 
-// looking is how often Xen is asked, at most, whether a guest has shut down whose QEMU goes on and
-// over whose domain nobody watches any more. That has a price: all domains are read from xenstore.
+// looking is the minimum interval at which Xen is asked whether a guest has shut down. That is
+// needed if the process that watches the domain is gone and QEMU still runs. It is costly, because
+// it reads all domains from xenstore.
 const looking = 2 * time.Second
 
-// awaitOff waits until the domain has ended. One that reboots has none for a moment, but somebody
-// who makes another. The longer it takes, the less often it is looked: a guest that boots in
-// emulation needs the processor itself.
+// awaitOff waits until the domain has ended. A guest that reboots has no domain for a moment, but
+// has a process that makes another. The interval of checks grows, because a guest that boots in
+// emulation needs the processor.
 func (m machine) awaitOff(ctx context.Context) error {
 	const most = 500 * time.Millisecond
 	for last, pause := time.Now(), 50*time.Millisecond; len(m.Group().Processes()) > 0; pause = min(pause+pause/8, most) {
@@ -89,7 +91,7 @@ func (m machine) awaitOff(ctx context.Context) error {
 	return nil
 }
 
-// down reports whether the guest of a domain has shut down, and nobody has taken note of it.
+// down reports whether the guest of a domain has shut down and the domain still exists.
 func down(all []xl.Domain, name string) bool {
 	for _, d := range all {
 		if d.Name == name {
@@ -99,7 +101,7 @@ func down(all []xl.Domain, name string) bool {
 	return false
 }
 
-// Destroy ends the domain, if it runs: whoever wants it to shut down in order stops it first.
+// Destroy ends the domain if it runs. Callers that want an orderly shutdown call Stop first.
 func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	m := e.machine(ref)
 	if err := e.end(ctx, m); err != nil {
@@ -109,8 +111,9 @@ func (e *Engine) Destroy(ctx context.Context, ref engine.Ref) error {
 	return e.Remove(ref)
 }
 
-// endDomain ends what Xen has of the node, and tells if that was nothing. A host that is no Dom0,
-// or no longer, has no domains. On one from which xl was removed, those that run are not forgotten.
+// endDomain ends the node's domain in Xen, and reports none if there was no domain. A host that is
+// no Dom0, or no longer, has no domains. If xl was removed from a Dom0, endDomain returns an error
+// for a domain that runs.
 func (e *ending) endDomain(ctx context.Context, m machine) (none bool, err error) {
 	if e.dom0() != nil {
 		return true, nil
@@ -122,7 +125,7 @@ func (e *ending) endDomain(ctx context.Context, m machine) (none bool, err error
 	if err == nil || xl.Absent(err) {
 		return err != nil, nil
 	}
-	// Who watches over it may have ended it at the same time, and been faster.
+	// The process that watches the domain may have ended it at the same time.
 	if all, lost := xl.Domains(ctx); lost == nil &&
 		!slices.ContainsFunc(all, func(d xl.Domain) bool { return d.Name == m.domain() }) {
 		return true, nil
@@ -130,13 +133,13 @@ func (e *ending) endDomain(ctx context.Context, m machine) (none bool, err error
 	return false, err
 }
 
-// end ends the domain, and what is left of one, and removes what it had while it ran: links, their
-// guards, sockets, the control group. It has time of its own.
+// end ends the domain, kills what is left, and removes what it had while it ran: links, their
+// guards, sockets and the control group. It does not end with ctx.
 func (e *ending) end(ctx context.Context, m machine) error {
 	ctx, cancel := engine.Cleanup(ctx)
 	defer cancel()
 	e.agents.Leave(m.Ref)
-	if m.Group().Frozen() { // what is frozen does not end
+	if m.Group().Frozen() { // frozen processes do not end
 		if err := m.Group().SetFrozen(false); err != nil {
 			return err
 		}
@@ -146,12 +149,12 @@ func (e *ending) end(ctx context.Context, m machine) error {
 		return err
 	}
 	watched := len(m.Group().Processes()) > 0
-	if err := m.Group().Kill(ctx); err != nil { // QEMU ends with its domain, or is left of one that died
+	if err := m.Group().Kill(ctx); err != nil { // QEMU ends with its domain, or is left of a domain that died
 		return err
 	}
 	if none && watched {
-		// of a guest that reboots there was none for a moment, and who watched over it may have made
-		// another since
+		// There may have been no domain because the guest was rebooting. The process that watched
+		// it may have made another since.
 		if _, err := e.endDomain(ctx, m); err != nil {
 			return err
 		}

@@ -10,9 +10,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// Sweep lets domains go on that a killed run froze, ends those that it was starting, waits for
-// those that it was stopping, and removes what it left beside the nodes. Commands in guests end by
-// themselves with whoever gave them: the agent sees to it.
+// Sweep thaws domains that a killed run froze, and ends those that it was starting. It completes
+// the shutdown of those that it was stopping, and removes what it left beside the nodes. Commands
+// in guests need no sweep, because the agent ends them when their caller dies.
 func (e *Engine) Sweep(ctx context.Context, site string) error {
 	left := problem.New(problem.Failed, "guests of Xen of a run of site %s that was killed are still at work", site).
 		Try("end them with xl destroy and run the same command again")
@@ -27,7 +27,7 @@ func (e *Engine) sweep(ctx context.Context, m machine) error {
 			return err
 		}
 	}
-	if tree.Exists(m.Freezing()) { // first: what is frozen neither stops nor ends
+	if tree.Exists(m.Freezing()) { // first, because frozen processes neither stop nor end
 		if err := m.thaw(ctx); err != nil {
 			return err
 		}

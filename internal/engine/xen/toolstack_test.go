@@ -18,7 +18,7 @@ import (
 	"orrery/internal/host/cgroup"
 )
 
-// toolstackHere is the Dom0 to which a program belongs.
+// toolstackHere returns the Dom0 to which this program belongs.
 func toolstackHere() dom0 {
 	self, err := os.Executable()
 	if err != nil {
@@ -27,7 +27,7 @@ func toolstackHere() dom0 {
 	return dom0{filepath.Dir(filepath.Dir(self))}
 }
 
-// do is xl(1).
+// do runs as xl(1).
 func (d dom0) do(args []string) error {
 	if len(args) == 0 {
 		return errors.New("xl [vfN] <subcommand> [args]")
@@ -70,12 +70,12 @@ func (d dom0) do(args []string) error {
 	return fmt.Errorf("xl: %q is not played", args)
 }
 
-// group is where the guest's processes are: no node's.
+// group returns the control group of the guest's processes, which is no node's.
 func (one guestDomain) group() cgroup.Group { return cgroup.Of("xen-test", one.ID) }
 
 func (one guestDomain) tell(signal unix.Signal) error { return unix.Kill(one.Guest, signal) }
 
-// state is what `xl list` says.
+// state returns the state as `xl list` prints it.
 func (d dom0) state(one guestDomain) string {
 	state := []byte("-b----")
 	if one.group().Frozen() {
@@ -108,7 +108,8 @@ func (one guestDomain) cards() error {
 	return nil
 }
 
-// create has somebody make the domain who then watches over it, and waits until the guest has been let go.
+// create starts a process that creates the domain and then watches it, and waits until the guest
+// runs.
 func (d dom0) create(config string) error {
 	ready, told, err := os.Pipe()
 	if err != nil {
@@ -140,9 +141,9 @@ func (d dom0) create(config string) error {
 	return nil
 }
 
-// destroy ends a domain, its QEMU and its links, in whatever state they are, and then forgets it:
-// its name goes last. Whoever watches over it may do the same at that time; then one of both finds
-// nothing to forget.
+// destroy ends a domain, its QEMU and its links, in any state, and then removes its record. It
+// removes the name last. The process that watches the domain may do the same at that time. Then one
+// of the two finds nothing to remove.
 func (d dom0) destroy(one guestDomain) error {
 	if err := one.group().Kill(context.Background()); err != nil {
 		return err
@@ -172,14 +173,15 @@ func (d dom0) forget(one guestDomain) error {
 	if now, err := d.domain(one.Name); err != nil || now.ID != one.ID {
 		return fmt.Errorf("libxl: error: libxl_domain.c:1:x: Domain %d:Non-existent domain", one.ID)
 	}
-	ended := filepath.Join(d.dir, fmt.Sprintf("ended-%d", one.ID)) // another that was killed here may have left its own
+	// Another destroy that was killed here may have left a directory of its own.
+	ended := filepath.Join(d.dir, fmt.Sprintf("ended-%d", one.ID))
 	if err := os.Rename(d.home(one.Name), ended); err != nil {
 		return err
 	}
 	return os.RemoveAll(ended)
 }
 
-// options are a domain's, from a file of xl.cfg(5) as far as the engine writes it.
+// options are the options of a domain, from a file of xl.cfg(5) as far as the engine writes it.
 type options map[string][]string
 
 var quoted = regexp.MustCompile(`"([^"]*)"`)
@@ -213,7 +215,7 @@ func (o options) one(name string) string {
 	return o[name][0]
 }
 
-// devices are those of a kind, with their settings.
+// devices returns the devices of a kind, with their settings.
 func (o options) devices(name string) (all []map[string]string) {
 	for _, device := range o[name] {
 		settings := map[string]string{}

@@ -6,9 +6,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// View opens the root of a running node, as QEMU has it and gives it to the guest: without its
-// volumes and what the guest itself has mounted, such as its /run. So the Runner of a node is no
-// host.Viewer.
+// View opens the root of a running node as QEMU shows it to the guest. It does not include the
+// node's volumes, nor what the guest itself has mounted, such as its /run. So the Runner of a node
+// is no host.Viewer.
 func (e *Engine) View(ref engine.Ref) (*tree.Root, error) {
 	m := e.machine(ref)
 	if m.HasDisk() {

@@ -7,13 +7,14 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Where Xen's own programs write what guests print, if they are told to, and what a device model does.
+// The prefixes of the logs in which Xen's programs record the output of guests, if enabled, and of
+// device models.
 const (
 	consoles = "/var/log/xen/console/guest-"
 	models   = "/var/log/xen/qemu-dm-"
 )
 
-// lastWords are the last lines that a guest has printed on its console.
+// lastWords returns the last lines that a guest has printed on its console, under a heading.
 func lastWords(domain string) string {
 	text := end(consoles + domain + ".log")
 	if text == "" {
@@ -22,7 +23,7 @@ func lastWords(domain string) string {
 	return "the last lines of its console:\n" + text
 }
 
-// modelLog are the last lines of what a device model has printed.
+// modelLog returns the last lines that a device model has printed, under a heading, or "" if none.
 func modelLog(domain string) string {
 	text := end(models + domain + ".log")
 	if text == "" {
@@ -31,7 +32,7 @@ func modelLog(domain string) string {
 	return "the last lines of its QEMU:\n" + text
 }
 
-// end returns the last lines of a log of root's, whose words are a guest's.
+// end returns the last lines of a log. They are sanitized, because a guest controls its contents.
 func end(path string) string {
 	text, err := last(path, 4<<10)
 	if err != nil {
@@ -40,7 +41,7 @@ func end(path string) string {
 	return sanitize.LastLines(text)
 }
 
-// last returns the last bytes of a file.
+// last returns at most the last most bytes of a file.
 func last(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"orrery/internal/site"
 )
 
-// Engine makes nodes with xl. What is done to one that does not run, Nodes do.
+// Engine makes nodes with xl. Its embedded Nodes handle stopped nodes.
 type Engine struct {
 	*nodedir.Nodes
 	agents *vm.Agents
 	ending
-	lacks func() error // what this host lacks to run guests; but in tests
+	lacks func() error // returns what this host lacks to run guests; variable, so that tests can change it
 }
 
 var (
@@ -42,7 +42,7 @@ var (
 	_ engine.Rememberer = (*Engine)(nil)
 )
 
-// New returns the engine that keeps its nodes in dirs and takes layers from store.
+// New returns the engine that stores its nodes in dirs and uses the layers in store.
 func New(dirs host.Dirs, store *image.Store) *Engine {
 	nodes := &nodedir.Nodes{Dirs: dirs, Store: store, Engine: Name, Slots: nodedir.Slots, ByHeader: true}
 	agents := &vm.Agents{Nodes: nodes}
@@ -51,10 +51,11 @@ func New(dirs host.Dirs, store *image.Store) *Engine {
 	return e
 }
 
-// Name is what site files call this engine.
+// Name is the engine's name in site files.
 const Name = site.Xen
 
-// lacks returns an error that names the first requirement of Xen guests that this host does not meet, or nil.
+// lacks returns an error that names the first requirement of Xen guests that this host does not
+// meet, or nil.
 func lacks() error {
 	if err := xl.Lacks(); err != nil {
 		return err
@@ -63,7 +64,7 @@ func lacks() error {
 	return err
 }
 
-// Capabilities says what guests of Xen can do here, if they can run.
+// Capabilities returns what guests of Xen can do on this host, if they can run.
 func (e *Engine) Capabilities() observe.Capabilities {
 	caps := observe.Capabilities{MoveNIC: true, Keep: true}
 	if err := e.lacks(); err != nil {
@@ -74,7 +75,7 @@ func (e *Engine) Capabilities() observe.Capabilities {
 	return caps
 }
 
-// accel says what runs guests: Xen, by the processor, unless Xen itself runs in emulation.
+// accel returns what runs guests: Xen with the processor, or TCG if Xen itself runs in emulation.
 func accel() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err == nil && emulated(string(text)) {
@@ -83,8 +84,8 @@ func accel() string {
 	return observe.Xen
 }
 
-// emulated tells from /proc/cpuinfo whether QEMU emulates the processor, going by the name that
-// QEMU's own models have.
+// emulated reports from /proc/cpuinfo whether QEMU emulates the processor. It recognizes the names
+// of QEMU's own processor models.
 func emulated(cpuinfo string) bool {
 	for line := range strings.Lines(cpuinfo) {
 		if name, model, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
@@ -94,30 +95,30 @@ func emulated(cpuinfo string) bool {
 	return false
 }
 
-// machine is one node as Xen runs it.
+// machine is the domain of one node.
 type machine struct{ vm.Machine }
 
 func (e *Engine) machine(ref engine.Ref) machine { return machine{vm.Of(e.Nodes, ref)} }
 
-// domain is what Xen calls the node. No domain with another name is ever touched.
+// domain returns Xen's name of the node. The engine never touches domains with other names.
 func (m machine) domain() string { return "orrery-" + m.Ref.Site + "-" + strconv.Itoa(m.Ref.ID) }
 
-// qemuComm is in what the kernel calls the process of a QEMU (proc_pid_comm(5), which has 15
-// bytes): qemu-system-i38, xen-qemu-system.
+// qemuComm is part of the kernel's names of QEMU processes (proc_pid_comm(5), up to 15 bytes):
+// qemu-system-i38, xen-qemu-system.
 const qemuComm = "qemu-system"
 
-// backend returns the process of QEMU, or 0 if the node does not run.
+// backend returns the process id of QEMU, or 0 if the node does not run.
 func (m machine) backend() int {
 	return named(m.Group().Processes(), func(comm string) bool { return strings.Contains(comm, qemuComm) })
 }
 
-// watched tells whether somebody watches over the domain, and ends it when its guest has shut down:
-// the xl that has made it.
+// watched reports whether the xl that created the domain still watches it, to end it when its guest
+// has shut down.
 func (m machine) watched() bool {
 	return named(m.Group().Processes(), func(comm string) bool { return comm == "xl" }) != 0
 }
 
-// named returns the first of some processes that has such a name, or 0.
+// named returns the first process with a name that matches, or 0 if there is none.
 func named(all []int, such func(comm string) bool) int {
 	for _, pid := range all {
 		if name, err := os.ReadFile(process.Host.File(pid, "comm")); err == nil && such(strings.TrimSpace(string(name))) {
@@ -129,7 +130,7 @@ func named(all []int, such func(comm string) bool) int {
 
 func (m machine) running() bool { return m.backend() != 0 }
 
-// Runner runs commands in a running node by its agent. In one that boots a disk there is none.
+// Runner runs commands in a running node by its agent. A node that boots a disk has no agent.
 func (e *Engine) Runner(ref engine.Ref) host.Runner {
 	if e.machine(ref).HasDisk() {
 		return stranger(ref, e.Running)

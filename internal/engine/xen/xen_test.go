@@ -20,7 +20,7 @@ import (
 
 const testSite = "it-xen"
 
-// world is an engine on a Dom0 that is played, with layers and bridges for its nodes.
+// world is an engine on a played Dom0, with layers and bridges for its nodes.
 type world struct {
 	provisioned
 	enginetest.Ground
@@ -40,11 +40,11 @@ func newWorld(t *testing.T) world {
 	d := newDom0(t)
 	enginetest.Clean(t, e, e.Dirs)
 	w := world{provisioned{e}, enginetest.NewGround(t, e.Nodes, testSite, "10.99.221."), d}
-	w.Boots(t) // nothing boots: the small kernel does
+	w.Boots(t) // for the small kernel, which nothing boots
 	return w
 }
 
-// reboot lets a guest reboot by itself: then it is another domain.
+// reboot makes a guest reboot by itself, after which it is another domain.
 func (w world) reboot(t *testing.T, ref engine.Ref) {
 	t.Helper()
 	domain := w.machine(ref).domain()
@@ -60,8 +60,8 @@ func (w world) reboot(t *testing.T, ref engine.Ref) {
 	})
 }
 
-// TestEngine: guests of Xen are nodes as all others are, as far as a Dom0 that is played can tell:
-// Xen and what only its guests' kernels do are not there.
+// TestEngine: guests of Xen behave as all nodes do, as far as a played Dom0 can show. Xen and what
+// only guests' kernels do is missing.
 func TestEngine(t *testing.T) {
 	w := newWorld(t)
 	f := w.Fixture(w.provisioned)
@@ -112,7 +112,7 @@ func (w world) state(t *testing.T, n *spec.Node) string {
 	return ""
 }
 
-// words are those of an error, if there is one.
+// words returns the text of an error, or "" if err is nil.
 func words(err error) string {
 	if err == nil {
 		return ""
@@ -120,7 +120,7 @@ func words(err error) string {
 	return strings.TrimSpace(err.Error())
 }
 
-// within is a context that ends in a moment.
+// within returns a context that ends soon.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	t.Cleanup(cancel)

@@ -1,6 +1,6 @@
-// Package argv writes QEMU's command line for a node (qemu-system-x86_64(1)): a file for each group
-// of devices. It opens nothing. What QEMU is to find open, a device asks for by name, and gets the
-// number under which QEMU finds it.
+// Package argv writes QEMU's command line for a node (qemu-system-x86_64(1)). Each file writes a
+// group of devices. The package opens nothing. A device requests each open file that QEMU needs by
+// name, and gets the number under which QEMU will find it.
 package argv
 
 import (
@@ -18,23 +18,25 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Machine is what QEMU is to be.
+// A Machine describes the machine that QEMU must run.
 type Machine struct {
 	Node  *spec.Node
-	Boot  *kernel.Boot // nil: it boots a disk
+	Boot  *kernel.Boot // nil if the machine boots a foreign disk
 	Disk  Disk
 	Accel string // observe.KVM or observe.TCG
 	Slots Slots
 	VHost bool     // the host's kernel can serve network cards
-	PCI   []string // where the kernel tells of the functions that the machine is lent, below /sys/devices
+	PCI   []string // directories of the lent PCI functions in /sys/devices
 
-	Type     string // of the machine whose place it takes, such as "pc-q35-8.2"; "": whatever QEMU's is
-	Incoming bool   // it takes over the state of that one
+	Type     string // machine type of the machine to take over from, such as "pc-q35-8.2", or "" for QEMU's default
+	Incoming bool   // it takes over the state of another machine
 
-	SparesKicks bool // its guest does not tell virtiofsd of each request, as one that goes on from an earlier version
+	// SparesKicks is set if the guest does not notify virtiofsd of each request, as in a machine
+	// started by an earlier version.
+	SparesKicks bool
 }
 
-// Line returns the command line, and the files that it speaks of.
+// Line returns the command line and the files that it refers to.
 func (m *Machine) Line() ([]string, *Files, error) {
 	files := &Files{}
 	slots := m.Slots.with(m.Node)
@@ -54,12 +56,12 @@ func (m *Machine) Line() ([]string, *Files, error) {
 	return slices.Concat(m.itself(), m.memory(), kernel, rest, drives, m.incoming()), files, nil
 }
 
-// itself is the machine without any device.
+// itself returns the machine without any devices.
 func (m *Machine) itself() []string {
 	return []string{
 		"-name", "guest=" + m.Node.Site + "/" + m.Node.Name, "-nodefaults", "-no-user-config", "-display", "none",
 		"-monitor", "none",
-		// a guest whose kernel panics stands still
+		// a guest whose kernel panics is stopped
 		"-sandbox", confine.Sandbox, "-device", "pvpanic", "-action", "panic=pause",
 		"-machine", cmp.Or(m.Type, "q35") + ",memory-backend=memory,usb=off,vmport=off", "-accel", m.accelerator(), "-cpu",
 		m.processor(),
@@ -67,10 +69,10 @@ func (m *Machine) itself() []string {
 	}
 }
 
-// processors is how many the guest has. An emulator with room for one only translates the guest's
-// barriers and atomic operations as if nobody else saw its memory. But virtiofsd does: without
-// barriers, the guest may miss that a request is done, and wait forever. So the emulator has room
-// for another, which the guest does not get.
+// processors returns the number of processors of the guest. An emulator with room for only one
+// processor translates the guest's barriers and atomic operations as if no other program saw its
+// memory. But virtiofsd does. Without barriers, the guest may miss that a request is done, and wait
+// for ever. So the emulator gets room for a second processor, which the guest does not get.
 func (m *Machine) processors() string {
 	n := m.Node.Limits.VCPUs()
 	if m.Accel == observe.TCG && n == 1 {
@@ -86,11 +88,11 @@ func (m *Machine) accelerator() string {
 	return "tcg,thread=multi,tb-size=64"
 }
 
-// processor is the model that the guest sees. In emulation it is the plainest: each extension that
-// libraries find and use is emulated, too, and a guest boots in two thirds of the processor time
-// that it takes with all that QEMU can emulate. It lacks cmpxchg16b: Linux 6.12 (Debian 13) takes
-// memory by it, and QEMU 7.2 emulates it wrongly now and then, on which every other boot ended with
-// a double fault in kmalloc.
+// processor returns the processor model that the guest sees. In emulation it is the plainest model,
+// because each extension that libraries find and use must be emulated, too. A guest boots with two
+// thirds of the processor time that it needs with all extensions that QEMU can emulate. The model
+// lacks cmpxchg16b. Linux 6.12 (Debian 13) allocates memory with it, and QEMU 7.2 sometimes
+// emulates it wrongly, so that every other boot ended with a double fault in kmalloc.
 func (m *Machine) processor() string {
 	switch {
 	case m.Node.VM.CPU != "":
@@ -101,10 +103,11 @@ func (m *Machine) processor() string {
 	return "qemu64,cx16=off"
 }
 
-// kernel is what the machine boots from, and the command line of the guest's kernel
-// (kernel-parameters.txt), with what orrery-guest is to know.
+// kernel returns the kernel and initramfs of the machine, and the command line of the guest's
+// kernel (kernel-parameters.txt) with the configuration for orrery-guest.
 func (m *Machine) kernel() ([]string, error) {
-	// a line stays as it is when the guest reboots, and interfaces come and go
+	// The command line stays the same when the guest reboots, but interfaces come and go. So the
+	// guest reads them from a file.
 	config := boot.Config{Root: boot.VirtioFS, Hostname: m.Node.Name, Told: true}
 	if m.Node.VM.Disk != "" {
 		config.Disk = site.RootDisk
@@ -113,23 +116,23 @@ func (m *Machine) kernel() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A kernel that panics before it has the driver of pvpanic begins anew. Names of cards are given
-	// by orrery-guest, and so is the shell at the console: nobody logs in there, also when systemd
-	// cannot go on. There is no screen.
+	// A kernel that panics before it has the driver of pvpanic reboots. Orrery-guest names the
+	// cards and starts the shell on the console. There is no login on the console, even if systemd
+	// cannot continue, and no screen.
 	line := []string{
 		"console=ttyS0", "quiet", "panic=10", "net.ifnames=0", "systemd.getty_auto=no", "systemd.mask=getty@tty1.service",
 		"systemd.setenv=SYSTEMD_SULOGIN_FORCE=1",
 	}
 	if m.Accel != observe.KVM {
-		// A kernel that sees no tick of its timer within a moment panics (check_timer in io_apic.c), as
-		// it may on a busy host. On KVM, it does not check.
+		// A kernel that sees no timer tick within a moment panics (check_timer in io_apic.c), which
+		// can happen on a busy host. On KVM, the kernel does not check.
 		line = append(line, "no_timer_check")
 	}
 	line = append(line, word)
 	return []string{"-kernel", m.Boot.Kernel, "-initrd", m.Boot.Initramfs, "-append", strings.Join(line, " ")}, nil
 }
 
-// listening is a socket that QEMU is handed listening. Nobody is waited for.
+// listening returns a listening socket that QEMU receives. QEMU does not wait for a client.
 func listening(id string, fd int) string {
 	return fmt.Sprintf("socket,id=%s,fd=%d,server=on,wait=off", id, fd)
 }

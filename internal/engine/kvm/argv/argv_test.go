@@ -33,7 +33,7 @@ func someNode() *spec.Node {
 
 var someBoot = &kernel.Boot{Kernel: "/store/abc/vmlinux", Initramfs: "/store/abc/initramfs"}
 
-// TestLine: the whole command line of a machine. What is changed here changes what guests see.
+// TestLine: the complete command line of a machine. A change here changes what guests see.
 func TestLine(t *testing.T) {
 	args, _, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: observe.TCG}).Line()
 	if err != nil {
@@ -48,7 +48,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestTimerCheck: on KVM, what the kernel does not check anyway need not be said.
+// TestTimerCheck: on KVM, the kernel needs no no_timer_check.
 func TestTimerCheck(t *testing.T) {
 	for accel, want := range map[string]bool{observe.KVM: false, observe.TCG: true} {
 		args, _, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: accel}).Line()
@@ -58,7 +58,7 @@ func TestTimerCheck(t *testing.T) {
 	}
 }
 
-// TestLineOf: what the site file and the host decide.
+// TestLineOf: options that depend on the site file and the host.
 func TestLineOf(t *testing.T) {
 	wantArgs := func(n *spec.Node, accel string, want ...string) {
 		t.Helper()
@@ -81,12 +81,12 @@ func TestLineOf(t *testing.T) {
 	wantArgs(n, observe.KVM, "-cpu", "Nehalem")
 	wantArgs(n, observe.TCG, "-device", "e1000,id=card-lan,netdev=card-lan,mac=02:00:00:00:00:01,romfile=")
 	n.Limits = site.Limits{}
-	wantArgs(n, observe.TCG, "-smp", "1,maxcpus=2") // virtiofsd sees the memory, too
+	wantArgs(n, observe.TCG, "-smp", "1,maxcpus=2") // because virtiofsd sees the memory, too
 	wantArgs(n, observe.KVM, "-smp", "1")
 	wantArgs(n, observe.TCG, "-m", "524288K")
 }
 
-// TestTooMuch: what does not go onto the kernel's command line is an error, and not cut off.
+// TestTooMuch: a kernel command line that is too long is an error, and is not cut off.
 func TestTooMuch(t *testing.T) {
 	n := someNode()
 	n.Name = strings.Repeat("long", 500)
@@ -96,7 +96,7 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// TestFiles: each file has a number of its own, from the first on.
+// TestFiles: each file has a number of its own, beginning with the first.
 func TestFiles(t *testing.T) {
 	args, files, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: observe.TCG}).Line()
 	if err != nil {
@@ -115,8 +115,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestSlots: what can come and go has a slot of its own, some are left, and a machine that takes
-// another's place has its devices where that had them.
+// TestSlots: devices that can be unplugged have slots of their own, and some slots are free. A
+// machine that takes over from another has its devices in the same slots.
 func TestSlots(t *testing.T) {
 	m := &Machine{Node: someNode(), Boot: someBoot}
 	m.Node.NICs = append(m.Node.NICs, m.Node.NICs[0], m.Node.NICs[0], m.Node.NICs[0])
@@ -129,14 +129,14 @@ func TestSlots(t *testing.T) {
 		!maps.Equal(s.Taken, map[string]int{"card-d": 0, "card-fast": 1, "card-lan": 2, "card-c": 3, "card-e": 4}) {
 		t.Error(s)
 	}
-	m.Node.VM.Model = site.E1000 // knows nothing of PCI Express
+	m.Node.VM.Model = site.E1000 // does not support PCI Express
 	if got := m.Slots.with(m.Node).bus("card-lan"); got != "" {
 		t.Error(got)
 	}
 }
 
-// TestKernelLine: the guest is told what it is to know, and of its interfaces where it finds them:
-// they come and go, and the line stays.
+// TestKernelLine: the command line has the guest's configuration, but not its interfaces, because
+// those change and the line does not.
 func TestKernelLine(t *testing.T) {
 	line, err := (&Machine{Node: someNode(), Boot: someBoot}).kernel()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// cards are the network cards.
+// cards returns the network cards.
 func (m *Machine) cards(files *Files, slots Slots) []string {
 	var args []string
 	for _, nic := range m.Node.NICs {
@@ -20,7 +20,7 @@ func (m *Machine) cards(files *Files, slots Slots) []string {
 	return args
 }
 
-// card is one of them. It boots nothing, so it needs no ROM.
+// card returns one network card. It is not for booting, so it needs no ROM.
 func (m *Machine) card(nic spec.NIC, files *Files, slots Slots) []string {
 	model := map[string]string{site.Virtio: virtioNet, site.E1000: "e1000",
 		site.RTL8139: "rtl8139"}[cmp.Or(m.Node.VM.Model, site.Virtio)]
@@ -37,11 +37,12 @@ func (m *Machine) card(nic spec.NIC, files *Files, slots Slots) []string {
 	return []string{"-netdev", netdev, "-device", device}
 }
 
-// A Card is a network card as QEMU is told of it at its monitor: what is behind it, and what the guest sees.
+// A Card describes a network card to QEMU's monitor: its backend, and the device that the guest
+// sees.
 type Card struct{ Netdev, Device map[string]any }
 
-// CardOf describes the card of an interface for a slot of a machine that runs. QEMU has been handed
-// the files of its queues: Tap and, if the host's kernel serves it, VHost.
+// CardOf describes the card of an interface for a slot of a running machine. QEMU must have
+// received the files of its queues: Tap and, if the host's kernel serves it, VHost.
 func CardOf(n *spec.Node, nic spec.NIC, slot string, vhost bool) Card {
 	id, queues := CardID(nic), Queues(n)
 	files := func(name func(spec.NIC, int) string) string {
@@ -65,14 +66,14 @@ func CardOf(n *spec.Node, nic spec.NIC, slot string, vhost bool) Card {
 	return c
 }
 
-// virtioNet is the model that can come and go while the machine runs.
+// virtioNet is the card model that can be plugged and unplugged while the machine runs.
 const virtioNet = "virtio-net-pci"
 
-// vectors is how many interrupts a card has with so many queues: one for each way of each queue,
-// one for changes of the card and one for its control.
+// vectors returns how many interrupts a card with so many queues has. Each queue has two, one for
+// each direction. The card has one for configuration changes and one for its control queue.
 func vectors(queues int) int { return 2*queues + 2 }
 
-// handed is an option that names the files of queues.
+// handed returns an option with the file numbers of all queues.
 func handed(option string, queues int, take func(int) int) string {
 	if queues == 1 {
 		return fmt.Sprintf("%s=%d", option, take(0))
@@ -84,21 +85,22 @@ func handed(option string, queues int, take func(int) int) string {
 	return option + "s=" + strings.Join(fds, ":")
 }
 
-// Queues is by how many queues each card of a node sends and receives at once.
+// Queues returns how many queue pairs each card of a node has.
 func Queues(n *spec.Node) int { return max(1, n.VM.Queues) }
 
-// serves reports whether the host's kernel serves the cards, by one thread for each queue, without QEMU.
+// serves reports whether the host's kernel serves the cards, with one thread for each queue,
+// without QEMU.
 func (m *Machine) serves() bool { return m.VHost && Servable(m.Node) }
 
-// Servable reports whether the host's kernel is to serve the cards of a node, if it can.
+// Servable reports whether the host's kernel should serve the cards of a node, if it can.
 func Servable(n *spec.Node) bool {
 	return cmp.Or(n.VM.Model, site.Virtio) == site.Virtio && (n.VM.VHost == nil || *n.VM.VHost)
 }
 
-// CardID is what QEMU calls the card of an interface, and what is behind it.
+// CardID returns QEMU's id of an interface's card, and of the card's backend.
 func CardID(nic spec.NIC) string { return "card-" + nic.Network }
 
-// Told returns interfaces as guests are told of them.
+// Told returns the interfaces in the form in which guests read them.
 func Told(nics []spec.NIC) []boot.NIC {
 	all := []boot.NIC{}
 	for _, nic := range nics {

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/site"
 )
 
-// TestCardOf: a card that comes to a machine is what it would be on its command line.
+// TestCardOf: a card that is plugged is described as on the command line.
 func TestCardOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		vm    site.VM

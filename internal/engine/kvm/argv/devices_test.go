@@ -9,14 +9,14 @@ import (
 	"orrery/internal/site"
 )
 
-// TestDevices: what a machine has of the host's hardware, as QEMU is told of it.
+// TestDevices: the options for the host's hardware that a machine uses.
 func TestDevices(t *testing.T) {
 	no, yes, one := false, true, 1
 	for name, c := range map[string]struct {
 		vm    site.VM
 		vhost bool
 		pci   []string
-		want  []string // options with their values, each after the other; what begins with "!" is nowhere
+		want  []string // options with their values; a text that begins with "!" must not occur
 	}{
 		"queues": {site.VM{Queues: 2}, false, nil, []string{
 			"-netdev tap,id=card-lan,fds=15:16",

@@ -8,13 +8,14 @@ import (
 	"orrery/internal/site"
 )
 
-// A Drive is a disk as QEMU is told of it, on its command line or at its monitor: what bounds it,
-// what is behind it, and what the guest sees.
+// A Drive describes a disk to QEMU, on its command line or at its monitor: its limits, its backend,
+// and the device that the guest sees.
 type Drive struct{ Group, Block, Device map[string]any }
 
-// DriveOf describes a disk whose file QEMU opens by a name, in a slot. The format is said, and that
-// there is nothing behind it: an image is not believed. The machine stands still when the host has
-// no more room, so that the guest loses nothing; of all else that goes wrong, the guest is told.
+// DriveOf describes a disk in a slot. QEMU opens it by the path file. The format is given, and that
+// there is no backing file, because the image's header is not trusted. When the host has no more
+// room, the machine stops, so that the guest loses nothing. All other errors are reported to the
+// guest.
 func DriveOf(d site.Drive, file, slot string) Drive {
 	cache := map[string]any{"direct": d.Direct(), "no-flush": d.Cache == "unsafe"}
 	protocol, format := "file", d.Disk
@@ -40,7 +41,7 @@ func DriveOf(d site.Drive, file, slot string) Drive {
 	}
 }
 
-// writeCache tells whether the guest has to ask for what it writes to be kept.
+// writeCache reports whether the guest must flush what it writes, as "on" or "off".
 func writeCache(d site.Drive) string {
 	if d.Cache == "writethrough" || d.Cache == "directsync" {
 		return "off"
@@ -48,24 +49,24 @@ func writeCache(d site.Drive) string {
 	return "on"
 }
 
-// LimitsOf returns what bounds a disk, as QEMU's throttle groups have it; 0 is no bound.
+// LimitsOf returns the limits of a disk for QEMU's throttle groups, in which 0 is no limit.
 func LimitsOf(d site.Drive) map[string]int64 {
 	return map[string]int64{"bps-read": d.Read, "bps-write": d.Write, "iops-total": d.IOPS}
 }
 
-// DriveID is what QEMU calls what the guest sees of a disk.
+// DriveID returns QEMU's id of the device that the guest sees.
 func DriveID(d site.Drive) string { return "drive-" + d.Name }
 
-// BlockID is what it calls what is behind that.
+// BlockID returns QEMU's name of the disk's backend.
 func BlockID(d site.Drive) string { return "disk-" + d.Name }
 
-// GroupID is what it calls what bounds a disk.
+// GroupID returns QEMU's id of the disk's limits.
 func GroupID(d site.Drive) string { return "limits-" + d.Name }
 
-// DriveFile is the open file of a disk.
+// DriveFile returns the name of a disk's open file.
 func DriveFile(d site.Drive) string { return "disk " + d.Name }
 
-// drives are the disks.
+// drives returns the disks.
 func (m *Machine) drives(files *Files, slots Slots) ([]string, error) {
 	var args []string
 	for _, d := range m.Node.VM.Drives() {

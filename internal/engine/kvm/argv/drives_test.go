@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site"
 )
 
-// TestDrives: what QEMU is told of disks. Formats are said, and nothing is behind an image, whatever that says.
+// TestDrives: QEMU gets the format of each disk, and no backing file, whatever the image says.
 func TestDrives(t *testing.T) {
 	n := someNode()
 	n.VM = site.VM{

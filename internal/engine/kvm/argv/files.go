@@ -7,34 +7,35 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// first is the number of the first file that QEMU finds open.
+// first is the number of the first open file that QEMU receives.
 const first = 3
 
-// Files are those that QEMU is to find open. Each device takes the numbers of its own as it is written down.
+// Files are the open files that QEMU receives. Each device takes the numbers of its files while its
+// options are written.
 type Files struct{ names []string }
 
-// Take returns the number under which QEMU finds a file.
+// Take adds a file and returns the number under which QEMU finds it.
 func (f *Files) Take(name string) int {
 	f.names = append(f.names, name)
 	return first + len(f.names) - 1
 }
 
-// Names returns what the files are that were taken, in the order of their numbers.
+// Names returns the names of the files in the order of their numbers.
 func (f *Files) Names() []string { return f.names }
 
 // The names of the files of every machine.
 const (
-	Record  = "record"  // what its console prints is recorded in
+	Record  = "record"  // receives the console's output
 	Console = "console" // listening sockets
 	Monitor = "monitor"
 	Share   = "share" // the connection to virtiofsd
 )
 
-// Agent is the socket at which a port to the agent listens.
+// Agent returns the name of the listening socket of a port to the agent.
 func Agent(port int) string { return "agent " + strconv.Itoa(port) }
 
-// Tap is one of the queues of a tap.
+// Tap returns the name of one queue of a tap.
 func Tap(nic spec.NIC, queue int) string { return fmt.Sprintf("tap %s %d", nic.Network, queue) }
 
-// VHost is what serves one of the queues of a card in the host's kernel.
+// VHost returns the name of the file through which the host's kernel serves one queue of a card.
 func VHost(nic spec.NIC, queue int) string { return fmt.Sprintf("vhost %s %d", nic.Network, queue) }

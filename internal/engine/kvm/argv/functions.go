@@ -2,8 +2,8 @@ package argv
 
 import "fmt"
 
-// functions are those of the host's PCI bus that the machine is lent. What the host calls them, the
-// guest does not learn; none boots anything.
+// functions returns the PCI functions that are lent to the machine. The guest does not learn their
+// addresses on the host, and cannot boot from them.
 func functions(lent []string) []string {
 	var args []string
 	for i, at := range lent {

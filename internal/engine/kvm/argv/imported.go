@@ -9,23 +9,23 @@ import (
 	"orrery/internal/site"
 )
 
-// A Disk is what a machine boots whose disk others have made.
+// A Disk describes the foreign disk that a machine boots.
 type Disk struct {
 	Format string // of the image in the store
-	Seed   bool   // a drive tells the guest who it is
-	Empty  bool   // which has nothing in it, as in the machine whose state is taken over
+	Seed   bool   // a drive contains the seed that identifies the node
+	Empty  bool   // the seed drive is empty, as in the machine whose state is taken over
 	Code   string // firmware, for site.UEFI
 }
 
-// Files of such a machine.
+// Names of the files of a machine with a foreign disk.
 const (
 	Base    = "base"    // the image in the store
 	Overlay = "overlay" // what the node has written
-	Vars    = "vars"    // what its firmware keeps
+	Vars    = "vars"    // the firmware's variables
 	Seed    = "seed"
 )
 
-// The sets in which QEMU finds them (add-fd).
+// The fdsets in which QEMU finds the files (add-fd).
 const (
 	setOfBase = 10 + iota
 	setOfOverlay
@@ -33,9 +33,9 @@ const (
 	setOfSeed
 )
 
-// The link by which the host alone reaches the SSH server of a guest: QEMU listens in its own
-// network namespace, where nobody else is, and passes on what comes to that port. The guest reaches
-// nobody by it.
+// The link through which only the host reaches the SSH server of a guest. QEMU listens in its own
+// network namespace, which no other process is in, and forwards connections to that port. The guest
+// cannot reach anything through the link.
 const (
 	LinkMAC     = "52:54:00:6f:72:79"
 	LinkAddress = "169.254.77.15/24"
@@ -45,33 +45,33 @@ const (
 	linkHost    = "169.254.77.2"
 )
 
-// SeedDrive is the drive in which a guest finds its seed.
+// SeedDrive is the id of the drive with the guest's seed.
 const SeedDrive = "seed-drive"
 
-// imported is the line of a machine with a disk of others. QEMU goes by nothing that the header of
-// an image says: it is told formats, and what stands behind what.
+// imported returns the command line of a machine with a foreign disk. QEMU relies on nothing in the
+// header of an image: it is told the formats and backing files.
 func (m *Machine) imported(files *Files, slots Slots) []string {
 	return slices.Concat(m.itself(), m.memory(), m.firmware(files), serial(files), monitor(files), slots.ports(),
 		m.disk(files), m.seed(files), m.link(),
 		m.cards(files, slots), functions(m.PCI), screen, m.incoming())
 }
 
-// screen is a graphics card that each firmware and system knows, and a pointer that is where the
-// viewer's is. QEMU listens nowhere for viewers: it is handed connections.
+// screen is a graphics card that every firmware and system supports, and a pointer that follows the
+// viewer's. QEMU does not listen for viewers but receives their connections.
 var screen = []string{"-vnc", "none", "-device", "VGA", "-device", "qemu-xhci,id=usb", "-device",
 	"usb-tablet,bus=usb.0"}
 
 // Boots returns the files of the host that the machine boots from.
 func (m *Machine) Boots() []string {
 	if m.Boot == nil {
-		return nil // its disk is handed over, and firmware is seen anyway
+		return nil // the disk is passed open, and firmware is visible anyway
 	}
 	return []string{m.Boot.Kernel, m.Boot.Initramfs}
 }
 
 type node = map[string]any
 
-// blockdev describes one node of QEMU's block graph.
+// blockdev returns the options for one node of QEMU's block graph.
 func blockdev(n node) []string {
 	text, err := json.Marshal(n)
 	if err != nil {
@@ -80,7 +80,7 @@ func blockdev(n node) []string {
 	return []string{"-blockdev", string(text)}
 }
 
-// file is a node on a file that is handed over.
+// file returns a node on an open file that QEMU receives.
 func file(name string, set, fd int, writable bool) []string {
 	n := node{"driver": "file", "node-name": name, "filename": fmt.Sprintf("/dev/fdset/%d", set), "read-only": !writable}
 	if writable {
@@ -117,8 +117,8 @@ func (m *Machine) disk(files *Files) []string {
 	)
 }
 
-// seed is a drive that can be emptied while the guest runs. Kernels for clouds know those of
-// virtio-scsi, and not always those of SATA.
+// seed returns a drive that can be emptied while the guest runs. Cloud kernels support virtio-scsi,
+// but not always SATA.
 func (m *Machine) seed(files *Files) []string {
 	if !m.Disk.Seed {
 		return nil

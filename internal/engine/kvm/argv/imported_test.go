@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site"
 )
 
-// blocks returns the nodes of the block graph by name, and the command line.
+// blocks returns the nodes of the block graph by name, the command line, and the names of its files.
 func blocks(t *testing.T, m *Machine) (map[string]map[string]any, string, []string) {
 	t.Helper()
 	args, files, err := m.Line()
@@ -31,8 +31,8 @@ func blocks(t *testing.T, m *Machine) (map[string]map[string]any, string, []stri
 	return all, strings.Join(args, " "), files.Names()
 }
 
-// TestImported: of the disk of others QEMU is told what stands behind what, and opens nothing of
-// the host but firmware.
+// TestImported: QEMU is told the backing file of a foreign disk, and opens no file of the host but
+// firmware.
 func TestImported(t *testing.T) {
 	n := someNode()
 	n.Disk = site.Disk{Firmware: site.UEFI, Guest: site.CloudInit, Login: "debian", Bus: site.Virtio}
@@ -71,7 +71,7 @@ func TestImported(t *testing.T) {
 	}
 }
 
-// TestImportedOther: a system of which nothing is known has no seed and no card that its site does not know of.
+// TestImportedOther: an unknown system gets no seed, and no card besides those of its site.
 func TestImportedOther(t *testing.T) {
 	n := someNode()
 	n.Disk = site.Disk{Firmware: site.BIOS, Guest: site.NoGuest, Bus: site.SATA}

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// incoming lets the machine wait for the state of another, which it is told how to get.
+// incoming makes the machine wait for the state of another machine, whose source it is told later.
 func (m *Machine) incoming() []string {
 	if !m.Incoming {
 		return nil
@@ -17,8 +17,8 @@ func (m *Machine) incoming() []string {
 
 var versioned = pattern.New(`^pc-q35-[0-9]{1,3}\.[0-9]{1,3}$`)
 
-// TypeOf returns the type of a machine from what QEMU calls its class. Each version of QEMU has one
-// of its own, and those of versions before it.
+// TypeOf returns the machine type from QEMU's name of its class. Each version of QEMU has a type of
+// its own, and the types of earlier versions.
 func TypeOf(class string) (string, error) {
 	name := strings.TrimSuffix(class, "-machine")
 	if !versioned().MatchString(name) {
@@ -27,7 +27,7 @@ func TypeOf(class string) (string, error) {
 	return name, nil
 }
 
-// A Bus is what QEMU says of a PCI bus (query-pci).
+// A Bus is a PCI bus in QEMU's answer to query-pci.
 type Bus struct {
 	Devices []struct {
 		ID     string `json:"qdev_id"`
@@ -35,10 +35,10 @@ type Bus struct {
 	} `json:"devices"`
 }
 
-// maxSlots bounds how many a machine can have that is asked where its devices are.
+// maxSlots limits how many slots SlotsOf accepts.
 const maxSlots = 64
 
-// SlotsOf returns the slots of a machine that runs, from what it says.
+// SlotsOf returns the slots of a running machine from its answer to query-pci.
 func SlotsOf(buses []Bus) Slots {
 	s := Slots{Taken: map[string]int{}}
 	for _, b := range buses {

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/observe"
 )
 
-// TestIncoming: a machine that takes another's place is of its type, and waits.
+// TestIncoming: a machine that takes over from another has the same type, and waits for its state.
 func TestIncoming(t *testing.T) {
 	args, _, err := (&Machine{Node: someNode(), Boot: someBoot, Accel: observe.TCG, Type: "pc-q35-8.2", Incoming: true}).
 		Line()
@@ -22,7 +22,8 @@ func TestIncoming(t *testing.T) {
 	}
 }
 
-// TestTypeOf: what is put onto a command line is a name, whatever a QEMU says that a guest has taken over.
+// TestTypeOf: only a valid type reaches the command line, whatever a QEMU answers that its guest
+// has taken over.
 func TestTypeOf(t *testing.T) {
 	for class, want := range map[string]string{"pc-q35-7.2-machine": "pc-q35-7.2", "pc-q35-10.0": "pc-q35-10.0",
 		"pc-q35-7.2,kernel=/etc/shadow": "", "none-machine": "", "": ""} {
@@ -32,7 +33,7 @@ func TestTypeOf(t *testing.T) {
 	}
 }
 
-// TestSlotsOf: where devices are is what QEMU says, as far as it can be so.
+// TestSlotsOf: the slots of devices are read from QEMU's answer, as far as that is plausible.
 func TestSlotsOf(t *testing.T) {
 	var buses []Bus
 	err := json.Unmarshal([]byte(

@@ -8,10 +8,11 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// recording is the number by which QEMU opens the file anew that it records the console in.
+// recording is the id of the fdset through which QEMU opens the file for the console's output
+// again.
 const recording = 1
 
-// serial is the console. What it prints is recorded.
+// serial returns the console, whose output is recorded.
 func serial(files *Files) []string {
 	return []string{
 		"-add-fd", fmt.Sprintf("fd=%d,set=%d", files.Take(Record), recording),
@@ -20,12 +21,12 @@ func serial(files *Files) []string {
 	}
 }
 
-// monitor is by which the engine gives QEMU orders.
+// monitor returns the monitor through which the engine controls QEMU.
 func monitor(files *Files) []string {
 	return []string{"-chardev", listening("monitor", files.Take(Monitor)), "-mon", "chardev=monitor,mode=control"}
 }
 
-// root is what virtiofsd gives.
+// root returns the root file system from virtiofsd.
 func (m *Machine) root(files *Files) []string {
 	device := "vhost-user-fs-pci,chardev=share,tag=" + boot.RootTag + ",queue-size=256"
 	if !m.SparesKicks {
@@ -34,7 +35,7 @@ func (m *Machine) root(files *Files) []string {
 	return []string{"-chardev", fmt.Sprintf("socket,id=share,fd=%d", files.Take(Share)), "-device", device}
 }
 
-// agent is the way to the agent of the guest, and what makes its keys hard to guess.
+// agent returns the ports to the guest's agent, and a random number generator for its keys.
 func agent(files *Files) []string {
 	args := []string{"-device", "virtio-rng-pci", "-device", "virtio-serial-pci"}
 	for i := range rpc.Ports {

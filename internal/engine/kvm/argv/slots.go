@@ -10,21 +10,22 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// spare is how many slots at least are left for devices that come while the machine runs.
+// spare is the minimum number of free slots for devices that are plugged while the machine runs.
 const spare = 4
 
-// Slots say where devices are that can come and go while the machine runs: each has a port of PCI
-// Express to itself. A machine that takes another's place, of which devices came and went, has them
-// where that had them.
+// Slots say where the devices are that can be plugged and unplugged while the machine runs. Each
+// has a PCI Express port of its own. A machine that takes over from another has its devices in the
+// same slots as that one.
 type Slots struct {
-	Number int            // of slots; 0: as many as it takes
-	Taken  map[string]int // by ids of devices; one that is not here gets the first that is free
+	Number int            // number of slots, or 0 for as many as needed
+	Taken  map[string]int // slots by device ids; other devices get the first free slots
 }
 
-// Slot is what QEMU calls a slot: the bus on which there is room for one device.
+// Slot returns QEMU's name of a slot, which is a bus with room for one device.
 func Slot(number int) string { return fmt.Sprint("slot", number) }
 
-// slotted are the devices of a node that have a slot. Cards of other models than Virtio know plain PCI only.
+// slotted returns the ids of a node's devices that have a slot. Cards of other models than virtio
+// support only plain PCI.
 func slotted(n *spec.Node) (ids []string) {
 	if cmp.Or(n.VM.Model, site.Virtio) == site.Virtio {
 		for _, nic := range n.NICs {
@@ -37,7 +38,7 @@ func slotted(n *spec.Node) (ids []string) {
 	return ids
 }
 
-// with returns the slots with a place for each device of a node, and for no other, in full groups of ports.
+// with returns slots for exactly the devices of a node, in full groups of ports.
 func (s Slots) with(n *spec.Node) Slots {
 	ids, taken, used := slotted(n), map[string]int{}, map[int]bool{}
 	for id, slot := range s.Taken {
@@ -57,7 +58,8 @@ func (s Slots) with(n *spec.Node) Slots {
 	return Slots{cmp.Or(s.Number, (len(ids)+spare+7)/8*8), taken}
 }
 
-// bus puts a device into its slot; one that has none goes where QEMU puts it.
+// bus returns the option that puts a device into its slot, or "" if it has none and QEMU chooses
+// the place.
 func (s Slots) bus(id string) string {
 	if slot, ok := s.Taken[id]; ok {
 		return ",bus=" + Slot(slot)
@@ -65,7 +67,8 @@ func (s Slots) bus(id string) string {
 	return ""
 }
 
-// ports are in groups of eight functions of one device, the first of which QEMU gives other places.
+// ports returns the ports, in groups of eight functions of one PCI device, from device 0x10 on.
+// QEMU uses the devices below.
 func (s Slots) ports() []string {
 	const functions, firstDevice = 8, 0x10
 	var args []string

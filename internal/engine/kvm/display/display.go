@@ -1,5 +1,5 @@
-// Package display connects to the screen of a running machine through its monitor. QEMU listens
-// nowhere for that: it is handed one end of a connection, or a file for a picture.
+// Package display connects to the screen of a running machine through its monitor. QEMU does not
+// listen for viewers. It receives one end of a connection, or a file for a picture.
 package display
 
 import (
@@ -13,8 +13,8 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// Open returns a connection at whose other end QEMU shows the screen (-vnc). It asks for no
-// password: whoever has the connection was let in.
+// Open returns a connection on which QEMU shows the screen (-vnc). It needs no password, because
+// only the caller has the connection.
 func Open(ctx context.Context, q *qmp.Client) (net.Conn, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// A monitor is QEMU's, as far as it is asked here: it does some commands with the file that it was
-// handed last, and notes all.
+// A monitor plays QEMU's for this package: it runs some commands with the file that it received
+// last, and records all commands.
 type monitor struct {
 	does map[string]func(*os.File) error
 	told []string
@@ -88,7 +88,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestOpen: QEMU is handed one end of a connection, and greets at the other.
+// TestOpen: QEMU receives one end of a connection, and sends its greeting to the other.
 func TestOpen(t *testing.T) {
 	m := &monitor{does: map[string]func(*os.File) error{"add_client": func(f *os.File) error {
 		_, err := io.WriteString(f, "RFB 003.008\n")
@@ -105,7 +105,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestNoScreen: a machine that has none keeps nothing of what it was handed.
+// TestNoScreen: a machine without a screen keeps no file that it received.
 func TestNoScreen(t *testing.T) {
 	m := &monitor{does: map[string]func(*os.File) error{"add_client": func(*os.File) error { return io.EOF }}}
 	if conn, err := Open(t.Context(), m.dial(t)); err == nil || conn != nil ||
@@ -117,7 +117,7 @@ func TestNoScreen(t *testing.T) {
 	}
 }
 
-// writes lets QEMU write a picture.
+// writes returns a monitor that writes a picture.
 func writes(text string) *monitor {
 	return &monitor{does: map[string]func(*os.File) error{"screendump": func(f *os.File) error {
 		_, err := io.WriteString(f, text)
@@ -125,8 +125,8 @@ func writes(text string) *monitor {
 	}}}
 }
 
-// TestPicture: it has the pixels that QEMU gives, also those that look like spaces, and QEMU keeps
-// nothing of it.
+// TestPicture: the picture has the pixels that QEMU wrote, including those that look like spaces.
+// QEMU keeps no file.
 func TestPicture(t *testing.T) {
 	m := writes("P6\n2 2\n255\n\n\n   \t" + "\xff\x00\x80\x01\x02\x03")
 	text, err := Picture(t.Context(), m.dial(t))
@@ -145,7 +145,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// TestPictureLies: what is no picture, cut short, or larger than any, is an error that takes no memory.
+// TestPictureLies: an invalid, truncated or huge picture is an error, and takes no memory.
 func TestPictureLies(t *testing.T) {
 	for _, text := range []string{
 		"", "GIF89a", "P6\n2 2\n255\n123", "P6\n0 5\n255\n", "P6\n-1 -1\n255\n", "P6\n1 1\n65535\n123456",

@@ -17,12 +17,13 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// maxPixels bounds how large a picture is: more than fits into the memory of QEMU's card.
+// maxPixels limits the size of a picture. It is more than the memory of QEMU's graphics card can
+// hold.
 const maxPixels = 16 << 20
 
-// Picture returns what is on the screen, as a PNG that is made here: of QEMU, which a guest may
-// have taken over, there is nothing in it but pixels. QEMU writes to a file in memory, which the
-// kernel counts as memory of whoever writes, so that the node's own bound holds.
+// Picture returns a PNG of the screen. The PNG is encoded here and contains only pixels from QEMU,
+// which a guest may have taken over. QEMU writes to a file in memory. The kernel charges that
+// memory to QEMU, so the node's memory limit applies.
 func Picture(ctx context.Context, q *qmp.Client) ([]byte, error) {
 	fd, err := unix.MemfdCreate("picture", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -42,9 +43,10 @@ func Picture(ctx context.Context, q *qmp.Client) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// dump lets QEMU write a picture in the format PPM, which each version of it can.
+// dump makes QEMU write a picture in PPM, a format that every version of QEMU supports.
 func dump(ctx context.Context, q *qmp.Client, sheet *os.File) error {
-	pen, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", sheet.Fd()), os.O_WRONLY, 0) // as QEMU opens it
+	// QEMU gets a descriptor for writing only.
+	pen, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", sheet.Fd()), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -57,8 +59,8 @@ func dump(ctx context.Context, q *qmp.Client, sheet *os.File) error {
 	return errors.Join(err, q.Drop(context.WithoutCancel(ctx), path))
 }
 
-// read reads a picture in the format PPM (P6): a line with its kind, one with its size, one with
-// the brightest value, then three bytes for each pixel.
+// read decodes a PPM picture (P6): a line with the type, one with the size, one with the maximum
+// value, then three bytes for each pixel.
 func read(from io.Reader) (*image.RGBA, error) {
 	in := bufio.NewReader(from)
 	var width, height, brightest int

@@ -1,6 +1,5 @@
-// Package likeness describes the properties in which a machine must equal another to take over its
-// state: QEMU refuses the state of a machine of another type, with other device slots, or with
-// other features.
+// Package likeness describes what a machine must have in common with its successor. QEMU refuses
+// the state of a machine of another type, with other device slots, or with other features.
 package likeness
 
 import (
@@ -12,17 +11,16 @@ import (
 	"orrery/internal/engine/kvm/qmp"
 )
 
-// A Likeness is what QEMU says of a machine that runs, who may be a guest that has taken it over.
-// As JSON it is the first line of a file with a state.
+// A Likeness is what the QEMU of a running machine says of it. The QEMU is not trusted, because its
+// guest may have taken it over. As JSON, a Likeness is the first line of a file with a state.
 type Likeness struct {
 	Type  string     `json:"type"`
 	Slots argv.Slots `json:"slots"`
-	Empty bool       `json:"empty,omitempty"` // the drive of its seed
-	Kicks bool       `json:"kicks,omitempty"` // its guest tells virtiofsd of each request
+	Empty bool       `json:"empty,omitempty"` // the seed drive is empty
+	Kicks bool       `json:"kicks,omitempty"` // the guest notifies virtiofsd of each request
 }
 
-// Of asks a machine for its type, where its devices are, what is in its drive, and how its guest
-// asks for files.
+// Of returns the likeness of a running machine.
 func Of(ctx context.Context, q *qmp.Client) (l Likeness, err error) {
 	if err := q.Do(ctx, "qom-get", map[string]string{"path": "/machine", "property": "type"}, &l.Type); err != nil {
 		return l, err
@@ -46,8 +44,8 @@ func Of(ctx context.Context, q *qmp.Client) (l Likeness, err error) {
 	return l, err
 }
 
-// kicks reports whether the guest of a machine gives a kick for each request. That of a machine
-// which an earlier version has started does not.
+// kicks reports whether the guest of a machine notifies virtiofsd of each request. The guest of a
+// machine started by an earlier version does not.
 func kicks(ctx context.Context, q *qmp.Client) (bool, error) {
 	const devices = "/machine/peripheral-anon"
 	var all []struct{ Name, Type string }
@@ -64,7 +62,7 @@ func kicks(ctx context.Context, q *qmp.Client) (bool, error) {
 	return false, nil
 }
 
-// Take lets a machine that is to be started be like another, and wait for its state.
+// Take makes a machine that is about to start equal to l, and lets it wait for the state.
 func (l Likeness) Take(line *argv.Machine) (err error) {
 	line.Type, err = argv.TypeOf(l.Type)
 	line.Slots, line.Disk.Empty, line.Incoming = l.Slots, l.Empty, true

@@ -12,42 +12,42 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// What QEMU says of a machine (RunState of its QMP reference), in so far as somebody decides by it.
+// The states of a machine (RunState of QEMU's QMP reference) that callers distinguish.
 const (
 	Running  = "running"
 	Paused   = "paused"
-	Starved  = "io-error"       // the host had no room
-	Panicked = "guest-panicked" // its kernel has told pvpanic
-	Awaits   = "inmigrate"      // the state of another machine
-	Sends    = "finish-migrate" // the last of its state
-	Sent     = "postmigrate"    // its state: whoever has got that goes on
+	Starved  = "io-error"       // stopped because the host had no room
+	Panicked = "guest-panicked" // its kernel has notified pvpanic
+	Awaits   = "inmigrate"      // waits for the state of another machine
+	Sends    = "finish-migrate" // is sending the last of its state
+	Sent     = "postmigrate"    // has sent its state, and the receiver continues
 )
 
-// Status tells what the machine does.
+// Status returns the state of the machine.
 func (c *Client) Status(ctx context.Context) (string, error) {
 	var reply struct{ Status string }
 	err := c.Do(ctx, "query-status", nil, &reply)
 	return sanitize.Line(reply.Status), err
 }
 
-// A Migration is how a machine's state has got elsewhere, as QEMU tells it.
+// A Migration is QEMU's report on sending a machine's state.
 type Migration struct {
 	Status   string `json:"status"`
-	Downtime int64  `json:"downtime"`   // for how many milliseconds no machine ran
-	Total    int64  `json:"total-time"` // how many it took altogether
+	Downtime int64  `json:"downtime"`   // in milliseconds, how long no machine ran
+	Total    int64  `json:"total-time"` // in milliseconds
 	RAM      struct {
 		Transferred int64 `json:"transferred"` // bytes
 	} `json:"ram"`
 	Why string `json:"error-desc"`
 }
 
-// stated is what QEMU calls the connection that a machine's state takes. A new one of that name
-// takes the place of one that was not used up.
+// stated is QEMU's name for the file through which a state is sent. A new file of that name
+// replaces one that was not used up.
 const stated = "state"
 
-// Send sends the state of the machine to whoever reads at the other end of a file, while it goes on
-// until the last of it. Then it stands still for good, unless it is told to go on. If it cannot be
-// sent, or not while ctx allows, the machine goes on.
+// Send sends the state of the machine to the file. The machine runs until the last part is sent.
+// Then it stays stopped, unless it is told to continue. If the state cannot be sent before ctx
+// ends, the machine continues.
 func (c *Client) Send(ctx context.Context, to *os.File) (*Migration, error) {
 	if err := c.announced(ctx); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (c *Client) Send(ctx context.Context, to *os.File) (*Migration, error) {
 		return nil, err
 	}
 	sent, err := c.migrate(ctx)
-	if ctx.Err() != nil { // it may have begun, or ended, without our having heard of it
+	if ctx.Err() != nil { // it may have begun or ended without an answer
 		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), settling)
 		defer cancel()
 		return c.Recall(back)
@@ -64,10 +64,12 @@ func (c *Client) Send(ctx context.Context, to *os.File) (*Migration, error) {
 	return sent, err
 }
 
-// settling is how long QEMU may take to give up, or to complete what it no longer can.
+// settling limits how long QEMU may take to cancel a migration, or to complete one that it can no
+// longer cancel.
 const settling = 30 * time.Second
 
-// Recall lets the machine go on if not all of its state has been sent yet, and tells what became of it.
+// Recall cancels a migration, so that the machine continues. If all of the state has been sent
+// already, Recall returns the migration.
 func (c *Client) Recall(ctx context.Context) (*Migration, error) {
 	if err := c.Do(ctx, "migrate_cancel", nil, nil); err != nil {
 		return nil, err
@@ -77,7 +79,7 @@ func (c *Client) Recall(ctx context.Context) (*Migration, error) {
 		return nil, err
 	}
 	if status, err := c.Status(ctx); err != nil || status != Sent {
-		// what is told to be complete may be what it has once received itself
+		// A completed migration may be one in which this machine received its state.
 		return nil, errors.Join(errGivenUp, err)
 	}
 	return sent, nil
@@ -85,8 +87,7 @@ func (c *Client) Recall(ctx context.Context) (*Migration, error) {
 
 var errGivenUp = errors.New("it was given up")
 
-// Receive lets a machine that was started for it take over the state that comes out of a file, and
-// go on with it.
+// Receive makes a machine that was started for it load the state from a file, and continue with it.
 func (c *Client) Receive(ctx context.Context, from *os.File) error {
 	if err := c.announced(ctx); err != nil {
 		return err
@@ -97,13 +98,13 @@ func (c *Client) Receive(ctx context.Context, from *os.File) error {
 	return c.Do(ctx, "migrate-incoming", map[string]any{"uri": "fd:" + stated}, nil)
 }
 
-// announced lets QEMU tell each state of a migration.
+// announced makes QEMU report each state of a migration as an event.
 func (c *Client) announced(ctx context.Context) error {
 	return c.Do(ctx, "migrate-set-capabilities",
 		map[string]any{"capabilities": []map[string]any{{"capability": "events", "state": true}}}, nil)
 }
 
-// migrate sends the state, and waits for the end of it.
+// migrate sends the state, and waits until the migration ends.
 func (c *Client) migrate(ctx context.Context) (*Migration, error) {
 	if err := c.Do(ctx, "migrate", map[string]any{"uri": "fd:" + stated}, nil); err != nil {
 		return nil, err
@@ -128,7 +129,8 @@ func (c *Client) outcome(ctx context.Context) (*Migration, error) {
 	}
 }
 
-// settled waits until QEMU says how a migration has ended, which it does a moment after the event.
+// settled waits until QEMU reports how a migration has ended, which it does a moment after the
+// event.
 func (c *Client) settled(ctx context.Context) (*Migration, error) {
 	for {
 		m := new(Migration)

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// answers makes a monitor that answers each command with what a function says, and done otherwise.
+// answers returns a Client of a monitor that gets its answers from a function, or succeeds if that
+// returns "".
 func answers(t *testing.T, say func(command string) string) *Client {
 	t.Helper()
 	c, err := Dial(t.Context(), serves(t, func(conn *net.UnixConn) {
@@ -36,7 +37,7 @@ func tells(status string) string {
 	return `{"event":"MIGRATION","data":{"status":"` + status + `"}}`
 }
 
-// TestSend: the state is sent when QEMU says so, and how long no machine ran is what QEMU says.
+// TestSend: the state counts as sent when QEMU says so, and the downtime is QEMU's.
 func TestSend(t *testing.T) {
 	asked := 0
 	c := answers(t, func(command string) string {
@@ -44,7 +45,7 @@ func TestSend(t *testing.T) {
 		case "migrate":
 			return tells("setup") + "\n" + done + "\n" + tells("active") + "\n" + tells("completed")
 		case "query-migrate":
-			if asked++; asked == 1 { // it is not through with it
+			if asked++; asked == 1 { // it has not completed
 				return `{"return":{"status":"device"}}`
 			}
 			return `{"return":{"status":"completed","downtime":17,"total-time":170,"ram":{"transferred":4096}}}`
@@ -57,7 +58,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestSendFails: what QEMU cannot do, or gives up, is an error in its words.
+// TestSendFails: if QEMU fails or cancels, the error has QEMU's words.
 func TestSendFails(t *testing.T) {
 	for name, of := range map[string]struct{ migrate, query, want string }{
 		"refused": {`{"error":{"class":"GenericError","desc":"vhost-user-fs cannot be migrated"}}`, "",
@@ -76,7 +77,8 @@ func TestSendFails(t *testing.T) {
 	}
 }
 
-// TestSendTooLong: who has waited long enough learns what became of the machine: it may have gone after all.
+// TestSendTooLong: a caller that times out learns what became of the machine, whose state may have
+// been sent.
 func TestSendTooLong(t *testing.T) {
 	for status, want := range map[string]bool{"cancelled": false, "completed": true, "received": false} {
 		begun := make(chan struct{})

@@ -1,6 +1,6 @@
 // Package qmp is a client of QEMU's monitor (QEMU Machine Protocol, docs/interop/qmp-spec of QEMU).
-// What is at its other end is believed no more than the guest that may have taken it over: what it
-// says is bounded, and nobody waits for it longer than a context says.
+// The client does not trust QEMU, which its guest may have taken over. It limits the size of
+// messages, and waits no longer than the context allows.
 package qmp
 
 import (
@@ -24,37 +24,39 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// most bounds one message of QEMU's, and all events that are kept until somebody asks for them, in bytes.
+// most limits the size of a message, and of all events stored for later calls of Await, in bytes.
 const most = 1 << 20
 
-// A Client is a connection to a monitor. A monitor serves one at a time: others wait for their
-// turn. One goroutine uses a Client at a time.
+// A Client is a connection to a monitor. A monitor serves one connection at a time, and others
+// wait. Only one goroutine may use a Client at a time.
 type Client struct {
 	conn  *net.UnixConn
 	in    *bufio.Reader
-	line  []byte // as much as has come of a message
-	given int    // commands so far
+	line  []byte // the part of a message that has arrived
+	given int    // number of commands sent
 	kept  []Event
-	size  int // of what is kept, in bytes
+	size  int // of the events in kept, in bytes
 }
 
-// An Event is something that has happened to a machine.
+// An Event is an event that QEMU reports.
 type Event struct {
 	Name string          `json:"event"`
 	Data json.RawMessage `json:"data"`
 }
 
-// A Refusal is a command that QEMU does not do.
+// A Refusal is an error that QEMU returns for a command.
 type Refusal struct{ Command, Class, What string }
 
 func (r *Refusal) Error() string {
 	return fmt.Sprintf("QEMU does not do %s: %s", r.Command, sanitize.Line(r.What))
 }
 
-// Unknown reports whether QEMU is too old, or built without the part, for a command.
+// Unknown reports whether QEMU does not know the command, because it is too old or built without
+// it.
 func (r *Refusal) Unknown() bool { return r.Class == "CommandNotFound" }
 
-// Dial connects to the monitor at a socket, waits for its turn until ctx ends, and begins to give commands.
+// Dial connects to the monitor at a socket, waits for its turn until ctx ends, and negotiates
+// capabilities.
 func Dial(ctx context.Context, path string) (*Client, error) {
 	for {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
@@ -83,20 +85,22 @@ func greet(ctx context.Context, conn *net.UnixConn) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Do sends a command with its arguments, if any, and stores its answer in what into points to, if anything.
+// Do sends a command with its arguments, if not nil, and stores its answer in the value to which
+// into points, if not nil.
 func (c *Client) Do(ctx context.Context, command string, arguments, into any) error {
 	return c.do(ctx, command, arguments, into, nil)
 }
 
-// Hand hands over a file. Later commands call it by name, until one of them has used it up.
+// Hand passes QEMU a file. Later commands refer to it by name, until one of them uses it up.
 func (c *Client) Hand(ctx context.Context, name string, f *os.File) error {
 	return c.do(ctx, "getfd", map[string]string{"fdname": name}, nil, f)
 }
 
-// Add hands over a file that QEMU keeps in a set, whose name it can open like a path: /dev/fdset/N.
+// Add passes QEMU a file that it keeps in an fdset. It returns the path /dev/fdset/N by which QEMU
+// can open it.
 func (c *Client) Add(ctx context.Context, f *os.File) (path string, err error) {
 	var set struct {
 		ID int `json:"fdset-id"`
@@ -107,7 +111,7 @@ func (c *Client) Add(ctx context.Context, f *os.File) (path string, err error) {
 	return fmt.Sprintf("/dev/fdset/%d", set.ID), nil
 }
 
-// Drop lets QEMU close what it was handed so, unless it uses it.
+// Drop removes a file passed by Add. QEMU closes it unless it is in use.
 func (c *Client) Drop(ctx context.Context, path string) error {
 	var set int
 	if _, err := fmt.Sscanf(path, "/dev/fdset/%d", &set); err != nil {
@@ -116,8 +120,8 @@ func (c *Client) Drop(ctx context.Context, path string) error {
 	return c.do(ctx, "remove-fd", map[string]int{"fdset-id": set}, nil, nil)
 }
 
-// Await returns the next event of one of some names, or of any; also one that came while something
-// else was waited for.
+// Await returns the next event with one of the names, or any event if there are no names. It also
+// returns events that arrived during other calls.
 func (c *Client) Await(ctx context.Context, names ...string) (e Event, err error) {
 	wanted := func(e Event) bool { return len(names) == 0 || slices.Contains(names, e.Name) }
 	if i := slices.IndexFunc(c.kept, wanted); i >= 0 {
@@ -133,7 +137,7 @@ func (c *Client) Await(ctx context.Context, names ...string) (e Event, err error
 	return e, err
 }
 
-// message is what QEMU says: a greeting, an answer, an error, or an event.
+// message is what QEMU sends: a greeting, an answer, an error, or an event.
 type message struct {
 	Greeting json.RawMessage `json:"QMP"`
 	Return   json.RawMessage `json:"return"`
@@ -147,7 +151,7 @@ type message struct {
 
 func (c *Client) do(ctx context.Context, command string, arguments, into any, f *os.File) error {
 	c.given++
-	id := c.given // by which the answer is told from that of a command that nobody waits for any more
+	id := c.given // tells the answer from those of earlier commands that timed out
 	text, err := json.Marshal(struct {
 		Command   string `json:"execute"`
 		Arguments any    `json:"arguments,omitempty"`
@@ -161,7 +165,7 @@ func (c *Client) do(ctx context.Context, command string, arguments, into any, f 
 			return err
 		}
 		m, err := c.next(func(m *message) bool {
-			// 0: it has not understood the command
+			// The id is 0 if QEMU could not parse the command.
 			return m.Return != nil && m.ID == id || m.Error != nil && (m.ID == id || m.ID == 0)
 		})
 		if err != nil {
@@ -177,7 +181,7 @@ func (c *Client) do(ctx context.Context, command string, arguments, into any, f 
 	})
 }
 
-// write writes a command, and with its first byte a file.
+// write sends a command and, if f is not nil, passes a file with its first byte.
 func (c *Client) write(text []byte, f *os.File) error {
 	if f == nil {
 		_, err := c.conn.Write(text)
@@ -190,7 +194,8 @@ func (c *Client) write(text []byte, f *os.File) error {
 	return err
 }
 
-// next returns the next message that is wanted, keeps events that come before it, and passes over all else.
+// next returns the next wanted message. It stores events that come before it, and drops everything
+// else.
 func (c *Client) next(wanted func(*message) bool) (*message, error) {
 	for {
 		if err := c.read(); err != nil {
@@ -210,7 +215,7 @@ func (c *Client) next(wanted func(*message) bool) (*message, error) {
 	}
 }
 
-// read reads on to the end of a message.
+// read reads the rest of a message.
 func (c *Client) read() error {
 	for {
 		part, err := c.in.ReadSlice('\n')
@@ -234,7 +239,7 @@ func (c *Client) read() error {
 	}
 }
 
-// keep keeps an event until somebody asks for it; of too many, the last.
+// keep stores an event for Await. It drops the oldest events if there are too many.
 func (c *Client) keep(e Event) {
 	c.kept = append(c.kept, e)
 	c.size += len(e.Name) + len(e.Data)
@@ -248,7 +253,7 @@ func (c *Client) forget(i int) {
 	c.kept = slices.Delete(c.kept, i, i+1)
 }
 
-// within speaks with QEMU as long as ctx allows.
+// within calls speak, and interrupts it when ctx ends.
 func (c *Client) within(ctx context.Context, what string, speak func() error) error {
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

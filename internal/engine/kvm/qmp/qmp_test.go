@@ -20,7 +20,7 @@ import (
 
 const greeting = `{"QMP":{"version":{},"capabilities":[]}}`
 
-// numbered returns answers to a command that bear its number.
+// numbered returns answers with the id of a command.
 func numbered(answers string, command []byte) string {
 	var asked struct{ ID int }
 	_ = json.Unmarshal(command, &asked)
@@ -30,7 +30,7 @@ func numbered(answers string, command []byte) string {
 	return answers
 }
 
-// says makes a monitor that greets, and to each command says a line.
+// says serves a monitor that greets, and answers each command with a line.
 func says(t *testing.T, lines ...string) (path string) {
 	t.Helper()
 	return serves(t, func(conn *net.UnixConn) {
@@ -62,8 +62,8 @@ func serves(t *testing.T, speak func(*net.UnixConn)) (path string) {
 
 const done = `{"return":{}}`
 
-// TestDo: commands are answered, whatever events come between; an error is told in QEMU's words,
-// with nothing in them that a terminal obeys.
+// TestDo: commands get their answers, whatever events come between. An error has QEMU's words,
+// without terminal control characters.
 func TestDo(t *testing.T) {
 	c, err := Dial(t.Context(), says(t, done, "{\"event\":\"RESUME\"}\n{\"return\":{\"status\":\"running\"}}",
 		`{"error":{"class":"CommandNotFound","desc":"no \u001b[2J"}}`))
@@ -85,7 +85,7 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestArguments: a command goes out with its arguments, as one line.
+// TestArguments: a command is sent with its arguments, in one line.
 func TestArguments(t *testing.T) {
 	var got struct {
 		Execute   string
@@ -108,8 +108,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestAwait: events are kept while commands are answered, also those that come before anybody asks,
-// and in their order.
+// TestAwait: events are stored while commands are answered, even before the first Await, and are
+// returned in order.
 func TestAwait(t *testing.T) {
 	c, err := Dial(t.Context(), says(t, done, `{"event":"STOP"}`+"\n"+`{"event":"MIGRATION","data":{"status":"active"}}`+
 		"\n"+done,
@@ -130,7 +130,7 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// TestFlood: a machine that has more and more to tell is not remembered without end.
+// TestFlood: the stored events of a machine are limited.
 func TestFlood(t *testing.T) {
 	event := `{"event":"NOISE","data":"` + strings.Repeat("x", 1<<16) + `"}` + "\n"
 	c, err := Dial(t.Context(), says(t, done, strings.Repeat(event, 40)+`{"event":"LAST"}`+"\n"+done))
@@ -145,7 +145,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestTimeouts: who has waited long enough for one answer is not given it for that to the next question.
+// TestTimeouts: after a timeout, the late answer is not returned for the next command.
 func TestTimeouts(t *testing.T) {
 	asked := make(chan struct{})
 	c, err := Dial(t.Context(), serves(t, func(conn *net.UnixConn) {
@@ -212,7 +212,7 @@ func TestHand(t *testing.T) {
 	}
 }
 
-// TestLies: what is no message, or too long, or never comes, is an error.
+// TestLies: an invalid, oversized or missing message is an error.
 func TestLies(t *testing.T) {
 	for name, speak := range map[string]func(io.Writer){
 		"noise":   func(w io.Writer) { fmt.Fprintln(w, "hello") },

@@ -1,7 +1,7 @@
-// Package record keeps the end of what a guest prints on its serial console. QEMU writes it into a
-// pipe, from which a process of orrery-guest writes it to two files in turn: when one is full, the
-// other is emptied and written next. The process ends with QEMU, and the files stay until the
-// machine's directory is removed.
+// Package record stores the end of a guest's serial console output. QEMU writes the output into a
+// pipe. From there, a process of orrery-guest writes it to two files in turn: when one is full, the
+// other is emptied and written next. The process ends with QEMU. The files stay until the machine's
+// directory is removed.
 package record
 
 import (
@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	// Most bounds what is kept, in bytes. The last half of it is always there.
+	// Most limits the stored output, in bytes. At least the last half of that is always stored.
 	Most = 1 << 20
 
 	maxHalfBytes = Most / 2
 
-	// headerBytes is the length of what a half begins with: its number, which is larger in the one
-	// that was begun later.
+	// headerBytes is the length of a half's header. The header is the number of the half, and the
+	// half that was begun later has the larger number.
 	headerBytes = 8
 )
 
-// Word is the argument of orrery-guest by which it records.
+// Word is the argument that makes orrery-guest the recorder.
 const Word = "record"
 
-// A Record is open for the process that keeps it.
+// A Record has the open files of a recorder process.
 type Record struct {
-	From   *os.File    // the end of the pipe from which that process reads
-	To     *os.File    // the end to which QEMU writes
-	Halves [2]*os.File // of what is kept
+	From   *os.File    // the end of the pipe from which the process reads
+	To     *os.File    // the end for QEMU
+	Halves [2]*os.File // the stored output
 }
 
-// Make opens the record in a directory, and makes it unless it is there.
+// Make opens the record in a directory, and creates it if it does not exist.
 func Make(dir string) (r *Record, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -54,7 +54,8 @@ func Make(dir string) (r *Record, err error) {
 			r.Close()
 		}
 	}()
-	// The reading end does not wait for a writer, as the writing end is opened after it. It waits for bytes later.
+	// The reading end is opened without waiting for a writer, because the writing end is opened
+	// after it. Later it blocks for data.
 	fd, err := unix.Open(pipe(dir), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: pipe(dir), Err: err}
@@ -74,20 +75,20 @@ func Make(dir string) (r *Record, err error) {
 	return r, nil
 }
 
-// Open opens the writing end of a record that a process keeps. If there is none, the error is ENXIO
-// or fs.ErrNotExist.
+// Open opens the writing end of a record with a running recorder. Without one, it returns ENXIO or
+// fs.ErrNotExist.
 func Open(dir string) (*os.File, error) {
 	fd, err := unix.Open(pipe(dir), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: pipe(dir), Err: err}
 	}
-	if err := unix.SetNonblock(fd, false); err != nil { // QEMU waits until there is room
+	if err := unix.SetNonblock(fd, false); err != nil { // QEMU blocks until there is room
 		return nil, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(fd))
 	}
 	return os.NewFile(uintptr(fd), pipe(dir)), nil
 }
 
-// Close closes all but the end that QEMU has.
+// Close closes all files but the end for QEMU.
 func (r *Record) Close() {
 	for _, f := range []*os.File{r.From, r.Halves[0], r.Halves[1]} {
 		if f != nil {
@@ -109,15 +110,15 @@ func numberOf(f io.ReaderAt) uint64 {
 	return binary.BigEndian.Uint64(header[:])
 }
 
-// Run records what comes from the standard input, in the first two files that this process was
-// handed, until QEMU has ended.
+// Run records the standard input in the first two files passed to this process, until QEMU has
+// ended.
 func Run() error {
 	return rotate(os.Stdin, [2]*os.File{os.NewFile(3, "first half"), os.NewFile(4, "second half")})
 }
 
-// rotate writes what comes to two halves in turn. It begins in the older of them, so that what
-// another process has kept is not lost. What a half has no room for, as where the file system is
-// full, is lost: the guest must not wait for that.
+// rotate writes its input to two halves in turn. It begins in the older half, so that the output
+// stored by another process is not lost. Output for which there is no room, as on a full file
+// system, is dropped, because the guest must not wait for it.
 func rotate(from io.Reader, halves [2]*os.File) error {
 	first, second := numberOf(halves[0]), numberOf(halves[1])
 	number, at, used := max(first, second), 0, maxHalfBytes
@@ -155,9 +156,9 @@ func begin(half *os.File, number uint64) error {
 	return err
 }
 
-// Read returns what is kept in a directory, or fs.ErrNotExist.
+// Read returns the output stored in a directory, or fs.ErrNotExist.
 func Read(dir string) (text []byte, err error) {
-	const maxTries = 3 // a guest that prints much may change what is read
+	const maxTries = 3 // a guest that prints much may change the halves during the read
 	for range maxTries {
 		var whole bool
 		if text, whole, err = read(dir); whole || err != nil {
@@ -167,7 +168,7 @@ func Read(dir string) (text []byte, err error) {
 	return text, err
 }
 
-// read reads both halves. They are whole if the older one has not changed meanwhile.
+// read reads both halves. It reports whole if the older half has not changed during the read.
 func read(dir string) (text []byte, whole bool, err error) {
 	var halves [2]*os.File
 	var numbers [2]uint64
@@ -195,18 +196,18 @@ func read(dir string) (text []byte, whole bool, err error) {
 	return append(texts[older], texts[newer]...), whole, nil
 }
 
-// Keep writes what is kept in a directory to a file of the node's, if there is a record.
+// Keep copies the output stored in a directory to a file of the node, if there is any.
 func Keep(dir, path string) {
 	if text, err := Read(dir); err == nil {
-		_ = os.WriteFile(path, text, 0o600) // it is only told
+		_ = os.WriteFile(path, text, 0o600) // ignore the error: the output is only shown to users
 	}
 }
 
-// panicLine is how Linux begins the line that says why it panics.
+// panicLine is how the line begins in which Linux says why it panics.
 const panicLine = "Kernel panic"
 
-// Panic returns the line by which a guest's kernel has said why it panics, and the last lines that
-// it has printed. It is never empty.
+// Panic returns the line in which a guest's kernel says why it panics, followed by the last lines
+// of its output. The result is never empty.
 func Panic(text []byte) string {
 	last := sanitize.LastLines(text)
 	if last == "" {
@@ -220,10 +221,11 @@ func Panic(text []byte) string {
 	return sanitize.Line(strings.TrimSpace(string(cause))) + "\n" + last
 }
 
-// maxCauseBytes bounds the line of a guest that says why its kernel panics.
+// maxCauseBytes limits the length of the line that says why a kernel panics.
 const maxCauseBytes = 200
 
-// LastWords are the last lines that a guest has printed.
+// LastWords returns the last lines that a guest has printed, under a heading, or "" if there are
+// none.
 func LastWords(text []byte) string {
 	if len(text) == 0 {
 		return ""

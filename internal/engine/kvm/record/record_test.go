@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRecord: of what a guest prints, the last is kept, up to a bound, and stays when those who
-// wrote it have ended. Who records it next goes on from there.
+// TestRecord: the last output of a guest is stored, up to a limit. It stays when the writers have
+// ended, and the next recorder continues it.
 func TestRecord(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	if _, err := Read(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -53,12 +53,12 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// records lets a guest print something, and waits until that is recorded.
+// records prints something as a guest would, and waits until that is recorded.
 func records(t *testing.T, dir, text string) {
 	t.Helper()
 	r, err := Make(dir)
 	must(t, err)
-	other, err := Open(dir) // of a QEMU that takes over
+	other, err := Open(dir) // as a QEMU that takes over
 	must(t, err)
 	done := make(chan error, 1)
 	go func() { done <- rotate(r.From, r.Halves) }()
@@ -88,8 +88,8 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// TestPanic: of a console, what is told of a panic begins with its cause, is bounded, and has no
-// control character.
+// TestPanic: the text about a panic begins with its cause, is limited, and has no control
+// characters.
 func TestPanic(t *testing.T) {
 	told := Panic([]byte("booting\r\n[ 1.2] Kernel panic - not syncing: no\x1b[2J root\r\n" +
 		strings.Repeat("trace\r\n", 300)))

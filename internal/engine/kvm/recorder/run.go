@@ -18,8 +18,9 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// Open opens what QEMU writes to, and starts the process unless it runs in the group. It ends when
-// no QEMU has that open any more. As it reads what a guest has written, it is in a cell, too.
+// Open opens the pipe to which QEMU writes the console's output. It starts the recorder process
+// unless the group has one. The process ends when no QEMU has the pipe open any more. It is
+// confined like QEMU, because it reads what a guest has written.
 func Open(ctx context.Context, dir string, cell confine.Cell, in cgroup.Group) (*os.File, error) {
 	if Of(in) != 0 {
 		if to, err := record.Open(dir); err == nil {
@@ -28,7 +29,7 @@ func Open(ctx context.Context, dir string, cell confine.Cell, in cgroup.Group) (
 	}
 	program, err := qemu.Guest()
 	if err == nil {
-		program, err = filepath.EvalSymlinks(program) // what a link leads to is not seen in a cell
+		program, err = filepath.EvalSymlinks(program) // a cell does not include the target of a link
 	}
 	if err != nil {
 		return nil, err
@@ -45,11 +46,12 @@ func Open(ctx context.Context, dir string, cell confine.Cell, in cgroup.Group) (
 		kept.To.Close() //nolint:errcheck // nothing was written
 		return nil, err
 	}
-	go func() { _ = cmd.Wait() }() // so that it is not left as a zombie
+	go func() { _ = cmd.Wait() }() // reap the process
 	return kept.To, nil
 }
 
-// seen returns what the process sees: libraries, and the program unless it is installed among them.
+// seen returns the paths that the process can see: libraries, and the program unless it is
+// installed among them.
 func seen(program string) []string {
 	all := confine.QEMU(program)
 	if slices.ContainsFunc(all, func(dir string) bool { return strings.HasPrefix(program, dir+"/") }) {
@@ -58,7 +60,7 @@ func seen(program string) []string {
 	return append(all, program)
 }
 
-// Of returns the process in a group, or 0.
+// Of returns the recorder process in a group, or 0 if there is none.
 func Of(in cgroup.Group) int {
 	for _, pid := range in.Processes() {
 		if name, _ := rawfile.ReadFile(process.Host.File(pid, "comm")); strings.HasPrefix(string(name), qemu.GuestName) {
@@ -74,10 +76,10 @@ func Others(in cgroup.Group) []int {
 	return slices.DeleteFunc(in.Processes(), func(pid int) bool { return pid == of })
 }
 
-// timeout is how long the process may take to write down the last after QEMU has ended.
+// timeout limits how long the process may take to write the last output after QEMU has ended.
 const timeout = 2 * time.Second
 
-// Await waits until all is recorded that a machine has printed that has ended.
+// Await waits until all output of a machine that has ended is recorded.
 func Await(ctx context.Context, in cgroup.Group) {
 	held, err := process.Hold(Of(in))
 	if err != nil {
@@ -86,10 +88,11 @@ func Await(ctx context.Context, in cgroup.Group) {
 	defer held.Close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	_ = held.UntilEnded(ctx, func(int) error { return nil }) // if it does not end, the last is lost
+	_ = held.UntilEnded(ctx, func(int) error { return nil }) // ignore the error: then the last output is lost
 }
 
-// End kills all in a group, the recorder last, once it has all. It does not end with ctx.
+// End kills all processes in a group. It kills the recorder last, when it has recorded everything.
+// End does not end with ctx.
 func End(ctx context.Context, in cgroup.Group) error {
 	ctx = context.WithoutCancel(ctx)
 	if of := Of(in); of != 0 {

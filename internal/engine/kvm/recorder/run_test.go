@@ -14,8 +14,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestRecorder: a process in a cell records what is written, one for all that write, and ends when
-// the last of them has.
+// TestRecorder: one confined process records the output of all writers, and ends after the last of
+// them.
 func TestRecorder(t *testing.T) {
 	need.Integration(t)
 	need.Guest(t)
@@ -30,7 +30,7 @@ func TestRecorder(t *testing.T) {
 	run := filepath.Join(dir, "run")
 	first, err := Open(t.Context(), run, cell, in)
 	must(t, err)
-	for Of(in) == 0 { // prlimit becomes it
+	for Of(in) == 0 { // prlimit executes the recorder
 		if len(in.Processes()) == 0 {
 			t.Fatal("it has ended")
 		}
@@ -58,7 +58,8 @@ func TestRecorder(t *testing.T) {
 	must(t, End(t.Context(), in))
 }
 
-// TestSeen: a program that is installed among libraries is seen with them, and not put there once more.
+// TestSeen: a program that is installed among libraries is visible with them, and is not mounted
+// again.
 func TestSeen(t *testing.T) {
 	for program, want := range map[string]bool{
 		"/usr/lib/orrery/orrery-guest": false, "/usr/local/lib/orrery/orrery-guest": true,

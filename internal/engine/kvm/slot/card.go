@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// PlugCard plugs in a card whose files QEMU has been handed.
+// PlugCard plugs in a card whose files QEMU has received.
 func PlugCard(ctx context.Context, q *qmp.Client, card argv.Card) error {
 	if err := q.Do(ctx, "netdev_add", card.Netdev, nil); err != nil {
 		return err
@@ -17,7 +17,7 @@ func PlugCard(ctx context.Context, q *qmp.Client, card argv.Card) error {
 	return q.Do(ctx, "device_add", card.Device, nil)
 }
 
-// DropCard takes away what is behind a network card that the guest has no more, if it is there.
+// DropCard removes the backend of a network card that the guest no longer has, if it exists.
 func DropCard(ctx context.Context, q *qmp.Client, nic spec.NIC) error {
 	var refused *qmp.Refusal
 	if err := q.Do(ctx, "netdev_del", map[string]string{"id": argv.CardID(nic)}, nil); err != nil &&

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site"
 )
 
-// PlugDrive plugs in a disk with its file.
+// PlugDrive passes QEMU the file of a disk and plugs the disk in.
 func PlugDrive(ctx context.Context, q *qmp.Client, drive site.Drive, f *os.File, at string) error {
 	path, err := q.Add(ctx, f)
 	if err != nil {
@@ -28,8 +28,8 @@ func PlugDrive(ctx context.Context, q *qmp.Client, drive site.Drive, f *os.File,
 	return nil
 }
 
-// DropDrive takes away what is behind a disk that the guest has no more, as far as it is there.
-// With it goes the file that QEMU was handed.
+// DropDrive removes the backend and the limits of a disk that the guest no longer has, if they
+// exist. QEMU then closes the disk's file.
 func DropDrive(ctx context.Context, q *qmp.Client, drive site.Drive) error {
 	for _, step := range []struct {
 		command string

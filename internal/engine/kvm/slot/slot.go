@@ -1,5 +1,5 @@
 // Package slot plugs devices into a running machine and unplugs them, through its monitor. Each
-// stands in a slot of its own (argv.Slot).
+// device is in a slot of its own (argv.Slot).
 package slot
 
 import (
@@ -14,7 +14,7 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// Free finds a free slot, and whether a device is there already.
+// Free returns a free slot, or "" if all are taken, and whether a device is plugged already.
 func Free(ctx context.Context, q *qmp.Client, device string) (free string, plugged bool, err error) {
 	var buses []argv.Bus
 	if err := q.Do(ctx, "query-pci", nil, &buses); err != nil {
@@ -34,15 +34,15 @@ func Free(ctx context.Context, q *qmp.Client, device string) (free string, plugg
 	return "", plugged, nil
 }
 
-// unplugTimeout is how long a guest may take to let go of a device.
+// unplugTimeout limits how long a guest may take to release a device.
 const unplugTimeout = 30 * time.Second
 
-// LetGo asks a guest to let go of a device, and waits until it has.
+// LetGo asks a guest to release a device, and waits until it has.
 func LetGo(ctx context.Context, q *qmp.Client, id string) error {
 	err := q.Do(ctx, "device_del", map[string]string{"id": id}, nil)
 	var refused *qmp.Refusal
 	switch {
-	case errors.As(err, &refused) && refused.Class == "DeviceNotFound": // it went before, in a run that was killed
+	case errors.As(err, &refused) && refused.Class == "DeviceNotFound": // a killed run unplugged it before
 		return nil
 	case err != nil && !strings.Contains(err.Error(), "already in the process of unplug"):
 		return err
@@ -53,7 +53,7 @@ func LetGo(ctx context.Context, q *qmp.Client, id string) error {
 	return awaitGone(ctx, q, id)
 }
 
-// awaitGone waits until a device is gone.
+// awaitGone waits until QEMU reports that a device is gone.
 func awaitGone(ctx context.Context, q *qmp.Client, id string) error {
 	for {
 		event, err := q.Await(ctx, "DEVICE_DELETED", "DEVICE_UNPLUG_GUEST_ERROR")
@@ -76,7 +76,7 @@ func awaitGone(ctx context.Context, q *qmp.Client, id string) error {
 	}
 }
 
-// absent reports whether QEMU does not know what is to go.
+// absent reports whether QEMU refused a command because the object does not exist.
 func absent(r *qmp.Refusal) bool {
 	return strings.Contains(r.What, "Failed to find node") || strings.Contains(r.What, "not found") ||
 		strings.Contains(r.What, "Cannot find")
