@@ -10,10 +10,10 @@ import (
 var says = []string{"errors.New", "fmt.Errorf", "os.NewSyscallError", "problem.New", "context.Cause", "ctx.Err"}
 
 // TestJoins: at most one argument of errors.Join has side effects, because Go evaluates all
-// arguments even if the first one is an error. If the second action must not happen after the first
-// has failed, this is a bug. (Once a previous copy was removed although the new one could not be
-// put in its place.) If it must happen in any case, such as cleaning up, write "err =
-// errors.Join(err, x())".
+// arguments even if the first one is an error. It is a bug if the second action must not happen
+// after the first has failed. (Once a previous copy was removed although the new one could not be
+// put in its place.) An action that must happen in any case, such as cleaning up, has a statement
+// of its own: "err = errors.Join(err, x())".
 func TestJoins(t *testing.T) {
 	eachFile(t, func(_, path string, f *ast.File) {
 		ast.Inspect(f, func(n ast.Node) bool {

@@ -6,7 +6,7 @@ import "orrery/internal/site/spec"
 // with.
 type Around struct {
 	Networks []spec.Network `json:"networks,omitempty"` // of other sites
-	// destinations of its addresses and routes, except default routes
+	// Leads are the destinations of the host's addresses and routes, except default routes.
 	Leads []Lead `json:"leads,omitempty"`
 	// Interfaces are names of interfaces that belong neither to nodes nor to networks of the site.
 	Interfaces []string `json:"interfaces,omitempty"`

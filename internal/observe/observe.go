@@ -25,7 +25,7 @@ type Host struct {
 	// Unknown means that the host did not answer or was left out. It may nevertheless have nodes.
 	Unknown bool `json:"unknown,omitempty"`
 	Cpus    int  `json:"cpus"`
-	// processors in the kernel's format, such as "0-3,8", or "" if unknown
+	// Online has the processors in the kernel's format, such as "0-3,8", or "" if unknown.
 	Online   string            `json:"online,omitempty"`
 	Memory   int64             `json:"memory"` // bytes
 	Networks []Network         `json:"networks"`
@@ -93,7 +93,7 @@ type Capabilities struct {
 	Keep       bool `json:"keep"`        // a node that was replaced can be restored
 	Move       bool `json:"move"`        // a node can move to another host
 
-	// processor models of its virtual machines, or none if not requested
+	// Models are the processor models of its virtual machines, or none if not requested.
 	Models []string `json:"models,omitempty"`
 	// Accel is KVM, Xen or TCG for an engine with virtual machines, or "".
 	Accel string `json:"accel,omitempty"`
@@ -155,7 +155,7 @@ type Node struct {
 	// Doubt lists networks for which it is unknown whether the node has the interface, because a
 	// process that plugged or unplugged it was killed.
 	Doubt []string `json:"doubt,omitempty"`
-	// it was stopped for a move, and must be started again wherever it is
+	// Resume means that the node was stopped for a move, and must be started again wherever it is.
 	Resume bool    `json:"resume,omitempty"`
 	Drift  []Drift `json:"drift,omitempty"` // differences from its desired state, if inspected
 }

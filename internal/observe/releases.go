@@ -9,7 +9,7 @@ import (
 // Releases is a host's record of the releases of a site: which release is live, which one was live
 // before, and which change is in progress.
 type Releases struct {
-	// node -> live release; nodes without a release are missing
+	// Active maps nodes to the live release. Nodes without a release are missing.
 	Active map[string]int `json:"active,omitempty"`
 	// Former maps nodes to the release that was live before. Rollback returns to it.
 	Former    map[string]int `json:"former,omitempty"`
@@ -27,12 +27,13 @@ type Releases struct {
 // command knows where it must end if its process is killed.
 type Switch struct {
 	To map[string]int `json:"to"`
-	// release of each node after an interruption: the old one or, for a rollback, the new one
+	// End has the release of each node after an interruption: the old one or, for a rollback, the
+	// new one.
 	End   map[string]int `json:"end"`
 	Who   string         `json:"who"`
 	Since time.Time      `json:"since"`
 	Pid   int            `json:"pid,omitempty"` // process that performs it
-	// each host goes back on its own, because a trial's time is over
+	// Alone means that each host goes back on its own, because a trial's time is over.
 	Alone bool `json:"alone,omitempty"`
 }
 

@@ -7,11 +7,11 @@ type Restoring struct {
 	ID      string   `json:"id"` // of the backup
 	From    string   `json:"from"`
 	Without []string `json:"without,omitempty"` // hosts that were left out of the restore
-	// all data is in the staging directory, and nothing has changed yet
+	// Staged means that all data is in the staging directory, and nothing has changed yet.
 	Staged bool `json:"staged,omitempty"`
 	Going  bool `json:"going,omitempty"`  // all hosts have staged their data, so no host goes back
 	Clears bool `json:"clears,omitempty"` // the previous state must still be removed
-	// all data is in place except what nodes get when they are created
+	// Placed means that all data is in place except what nodes get when they are created.
 	Placed bool     `json:"placed,omitempty"`
 	Opened bool     `json:"opened,omitempty"` // the secrets of the backup are restored
 	Nodes  []string `json:"nodes,omitempty"`  // nodes that get their data when they are created

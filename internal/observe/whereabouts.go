@@ -12,8 +12,8 @@ import (
 // because that is where it would become live. The exception is a host in unknown state, where the
 // node may be live.
 //
-// A host may report anything. Therefore this result does not count for a node that the site file
-// places on a host.
+// A host may report anything. Therefore its report does not count for a node that the site file
+// places on another host.
 func Whereabouts(hosts []Host, stage int) map[string][]string {
 	all, apart := map[string][]string{}, map[string][]string{}
 	for i := range hosts {

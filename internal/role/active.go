@@ -26,9 +26,9 @@ func (j *Job) Activate(ctx context.Context) error {
 	return nil
 }
 
-// anew applies roles whose services are stopped, in the same order as Configure. It does not
-// restart a service that a boot step has already started, as services would, because a restart
-// would delay the time when the node serves again.
+// anew applies roles whose services are stopped, in the same order as Configure. Unlike services,
+// it does not restart a service that a boot step has already started. A restart would delay the
+// time when the node serves again.
 func (j *Job) anew(ctx context.Context, roles []*spec.Duty) error {
 	begin := func(ctx context.Context, r *spec.Duty) error {
 		return j.order(ctx, r, "enable", j.sv().Begin, r.Services)

@@ -19,9 +19,9 @@ import (
 
 // get requests a URL from inside the node. It accepts any status from 200 to 299.
 //
-// The server belongs to the node and may be hostile. Therefore get follows no redirects, which could
-// lead to servers that only the host reaches. It resolves no names, uses no proxy of the host, and
-// reads no more than fits in a message.
+// The server belongs to the node and may be hostile. Therefore get follows no redirects, which
+// could lead to servers that only the host reaches. It resolves no names, uses no proxy of the
+// host, and reads no more than fits in a message.
 func get(ctx context.Context, in host.Runner, n *spec.Duties, address string) error {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -13,6 +13,6 @@
 //
 // A node's MAC, derived address and machine-id, and the names of bridges and links, are digests of
 // names (identity.go). A node that is recreated therefore looks the same to its peers. Ids are
-// permanent numbers. On every node /etc/hosts is a link to /etc/orrery/hosts, which the host writes.
-// When nodes come or go, all other nodes see the change without any work on those nodes.
+// permanent numbers. On every node /etc/hosts is a link to /etc/orrery/hosts, which the host
+// writes. When nodes come or go, all other nodes see the change without any work on those nodes.
 package site

@@ -19,7 +19,7 @@ var Engines = []string{LXC, KVM, Xen}
 // A VM has the settings of a virtual machine. An empty field means a default that suits the host.
 type VM struct {
 	CPU string `toml:"cpu" json:"cpu,omitempty"` // processor model, as QEMU names it
-	// of the network cards: one of CardModels, or "" for Virtio
+	// Model is the model of the network cards: one of CardModels, or "" for Virtio.
 	Model string `toml:"model" json:"model,omitempty"`
 
 	// Queues is the number of queues of each network card. 0 means 1.

@@ -115,7 +115,7 @@ func (h Host) Reached() netip.Addr {
 type Network struct {
 	Name   string
 	Subnet netip.Prefix `toml:"subnet"`
-	// the host's address, or the zero Addr if the network has no gateway
+	// Gateway is the host's address, or the zero Addr if the network has no gateway.
 	Gateway netip.Addr `toml:"gateway"`
 	NAT     bool       `toml:"nat"` // masquerade traffic that leaves through the gateway
 	// Host lists the ports of the host that nodes may use (ParseOpenings). Nodes may always ping
@@ -134,7 +134,7 @@ type Network struct {
 	// the interface whose VLAN joins the network with a physical one.
 	Interface string `toml:"interface"`
 	VLAN      int    `toml:"vlan"` // VLAN ID on Interface, or 0
-	// an existing bridge of the host that is joined with the network's own bridge
+	// Bridge is an existing bridge of the host that is joined with the network's own bridge.
 	Bridge string `toml:"bridge"`
 	// Isolated is set for networks of a twin. Nodes keep their gateway address, but the host does
 	// not answer there, because it already answers for the original. Traffic leaves the network
@@ -333,7 +333,7 @@ type Role struct {
 	Services    []string `toml:"services"` // systemd units that run whenever the node runs
 	Active      []string // systemd units that run only on a live node, not in quarantine
 	SimulatedBy string   `toml:"simulated_by"` // role that twins use instead, or ""
-	// paths, including everything below, that nodes may change without drift
+	// Changes lists paths, including everything below, that nodes may change without drift.
 	Changes      []string `toml:"changes"`
 	NeedsRoles   []string
 	NeedsHealthy []string          // selectors

@@ -22,19 +22,22 @@ type Text interface {
 type Wrong func(at *Node, p *problem.Problem)
 
 // A Decoder decodes a file into structures. A field has a tag toml:"key". It may have a tag
-// default:"value" for a missing key, and a tag unit:"size" or unit:"mode" for the format of a number. A
-// field of type *Node receives the undecoded value.
+// default:"value" for a missing key, and a tag unit:"size" or unit:"mode" for the format of a
+// number. A field of type *Node receives the undecoded value.
 //
 // Some fields without a tag are also set: At to the table itself, Line to its line, and Name to the
-// name of a table of Tables. go-toml can decode as well, but it stops at the first value of a wrong
-// type, whereas a Decoder reports every mistake at once.
+// name of a table of Tables.
+//
+// go-toml can decode as well, but it stops at the first value of a wrong type. A Decoder reports
+// every mistake at once.
 type Decoder struct {
 	Wrong Wrong
-	// reports the known key that an unknown key of a table probably meant; may be nil
+	// Misspelt reports the known key that an unknown key of a table probably meant. It may be nil.
 	Misspelt func(table *Node, key string)
 	Longest  int // maximum length of a string in bytes, or 0 for any
 	Name     int // maximum length of a name in Tables in bytes, or 0 for any
-	// reports whether to stop decoding, because enough mistakes were reported; may be nil
+	// Enough reports whether to stop decoding, because enough mistakes were reported. It may be
+	// nil.
 	Enough func() bool
 
 	shapes map[reflect.Type]*shape // cache of shapeOf

@@ -31,8 +31,8 @@ var apt = &Packages{
 		lists := room + "/lists/" + key
 		return []string{
 			"apt-get", "-qq", "-o", "Dir::State::Lists=" + lists, "-o", "Dir::Cache::Archives=" + room + "/archives",
-			// Parsed lists are shared between builds as well. The cache that apt merges from them, and
-			// the container's own state, are not worth writing.
+			// Parsed lists are shared between builds as well. The cache that apt merges from them,
+			// and the container's own state, are not worth writing.
 			"-o", "Dir::Cache::srcpkgcache=" + lists + "/srcpkgcache.bin", "-o", "Dir::Cache::pkgcache=",
 		}
 	},

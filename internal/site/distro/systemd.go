@@ -110,8 +110,8 @@ var masked = []string{
 var onDemand = []string{"dbus.service", "systemd-logind.service"}
 
 // noGenerators are programs that systemd runs at the start of every boot to detect features that a
-// node never has: encrypted, verified or unnamed disks, a suspended image, a kernel command line of
-// its own. They are a fifth of the work of a boot.
+// node never has. Such features are encrypted, verified or unnamed disks, a suspended image, or a
+// kernel command line of its own. The programs are a fifth of the work of a boot.
 var noGenerators = []string{
 	"bless-boot", "cryptsetup", "debug", "gpt-auto", "hibernate-resume", "integritysetup", "rc-local", "run",
 	"system-update",

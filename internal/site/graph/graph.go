@@ -1,7 +1,7 @@
 // Package graph draws a site as SVG: a box per host, a card per node and a line per network.
 //
-// A network is one coloured line. It runs down the left side from its name and turns into each row of
-// cards that contains one of its nodes. A short line leads from there up to each of these nodes.
+// A network is one coloured line. It runs down the left side from its name and turns into each row
+// of cards that contains one of its nodes. A short line leads from there up to each of these nodes.
 // Therefore no line crosses a card, however many nodes there are. The layout is computed first and
 // does not depend on SVG. The drawing only writes the layout. The same site results in the same
 // bytes.

@@ -1,5 +1,5 @@
-// Package inventory describes a site to other programs: Ansible, ssh, and programs on nodes. It does
-// no I/O. The same site results in the same output, byte for byte.
+// Package inventory describes a site to other programs: Ansible, ssh, and programs on nodes. It
+// does no I/O. The same site results in the same output, byte for byte.
 package inventory
 
 import (
@@ -13,14 +13,14 @@ import (
 type listing struct {
 	Site  about   `json:"site"`
 	Nodes []entry `json:"nodes"` // in order of id
-	// names of the nodes with the role, even if another role needs it, in order of id
+	// Roles has the names of the nodes with a role, even if another role needs it, in order of id.
 	Roles  map[string][]string `json:"roles"`
 	Groups map[string][]string `json:"groups"`
 }
 
 type about struct {
 	Name string `json:"name"`
-	// name of the twin; names and addresses are those of the original
+	// Twin is the name of the twin. Names and addresses are those of the original.
 	Twin       string         `json:"twin,omitempty"`
 	Owner      string         `json:"owner,omitempty"`
 	Production bool           `json:"production"`
@@ -33,7 +33,7 @@ type entry struct {
 	// release of the node; its number on the host combines both
 	Release int      `json:"release,omitempty"`
 	Aliases []string `json:"aliases,omitempty"` // nodes that it replaces
-	// including those that they need, each after those that it needs
+	// Roles include those that they need, each after those that it needs.
 	Roles     []string          `json:"roles"`
 	Groups    []string          `json:"groups"`
 	Host      string            `json:"host,omitempty"`

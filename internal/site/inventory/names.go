@@ -11,7 +11,7 @@ import (
 // host adds the SSH host keys.
 type Names struct {
 	Peers []Peer `json:"peers"` // all nodes of the site
-	// hosts(5) files, by the networks of the nodes that read them
+	// Hosts are hosts(5) files, by the networks of the nodes that read them.
 	Hosts     map[string][]byte `json:"hosts"`
 	Inventory []byte            `json:"inventory"` // inventory.json
 	Told      []Told            `json:"told"`      // the nodes that get the data

@@ -9,10 +9,11 @@ import (
 )
 
 // SSHConfig returns an ssh_config(5) for access to every node by its name or address (Ansible uses
-// addresses). ssh trusts only the keys in the file knownHosts, which lists them as NAME.SITE. The
-// nodes of a remote host are reached with that host as jump host. The addresses of a twin's nodes
-// are not reachable from the host, because they are those of the original, so a command on the host
-// connects to these nodes.
+// addresses). ssh trusts only the keys in the file knownHosts, which lists them as NAME.SITE.
+//
+// The nodes of a remote host are reached with that host as jump host. The addresses of a twin's
+// nodes belong to the original, so the host cannot connect to them. Instead, a command on the host
+// connects to these nodes from inside.
 func SSHConfig(s *site.Site, knownHosts string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Site %s, by orrery ssh-config\n", s.Key())

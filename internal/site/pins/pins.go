@@ -1,6 +1,6 @@
-// Package pins parses requirements files of pip. It returns which Python packages they pin, to which
-// versions, and for which systems. It understands only lines that pin one version, because Orrery
-// accepts no others (pip's "Requirements File Format", PEP 440, PEP 508).
+// Package pins parses requirements files of pip. It returns which Python packages they pin, to
+// which versions, and for which systems. It understands only lines that pin one version, because
+// Orrery accepts no others (pip's "Requirements File Format", PEP 440, PEP 508).
 package pins
 
 import (

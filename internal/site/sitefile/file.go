@@ -17,7 +17,7 @@ type siteFile struct {
 	VethPairs strict.Tables[vethPairTable] `toml:"vethpair"`
 	Images    strict.Tables[site.Image]    `toml:"image"`
 	Mirror    mirrorTable                  `toml:"mirror"`
-	// nodeTables, which are decoded on top of the defaults
+	// Nodes are nodeTables, which are decoded on top of the defaults.
 	Nodes    strict.Tables[*strict.Node] `toml:"node"`
 	Groups   strict.Tables[groupTable]   `toml:"group"`
 	Volumes  strict.Tables[site.Volume]  `toml:"volume"`

@@ -44,7 +44,7 @@ type Rendered struct {
 	Owner   string `json:"owner"`
 	Mode    uint32 `json:"mode"`
 	Content []byte `json:"content"` // empty if Secret is set
-	// contains the value of a secret, so it must never be written to a disk
+	// Secret means that Content contains the value of a secret and must never be written to a disk.
 	Secret bool `json:"secret,omitempty"`
 }
 

@@ -109,7 +109,7 @@ type Node struct {
 	Staged    bool   `json:"staged,omitempty"`  // in quarantine, not live
 	Engine    string `json:"engine"`
 	MachineID string `json:"machine_id"`
-	// of the base image, or "" if an earlier version recorded it
+	// Distribution is that of the base image, or "" if an earlier version recorded the node.
 	Distribution string `json:"distribution,omitempty"`
 	Base         string `json:"base"` // digest of the base image's recipe
 	// Layer is the digest of the topmost role layer's recipe, or "" if the roles need no layer.
@@ -121,7 +121,7 @@ type Node struct {
 	// Parts are the parts of the role layers' recipes. They explain why a layer differs.
 	Parts      Parts `json:"parts,omitempty"`
 	Privileged bool  `json:"privileged,omitempty"`
-	// permitted system calls of those that containers are refused
+	// Syscalls are the permitted system calls of those that containers are refused.
 	Syscalls  []string      `json:"syscalls,omitempty"`
 	Autostart bool          `json:"autostart"`
 	Limits    site.Limits   `json:"limits"`
@@ -184,7 +184,7 @@ type NIC struct {
 
 	// Kind is the network's kind when the node is live; see Node.KindOf.
 	Kind string `json:"kind,omitempty"`
-	// host interface that carries the node's interface, or that the node takes
+	// Parent is the host interface that carries the node's interface, or that the node takes.
 	Parent string `json:"parent,omitempty"`
 	Via    string `json:"via,omitempty"`  // on a routed network, the address of the host
 	IPv6   string `json:"ipv6,omitempty"` // addresses that the node sets itself, comma-separated

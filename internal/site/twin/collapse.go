@@ -33,7 +33,8 @@ func collapse(s *site.Site) error {
 }
 
 // shareSecrets makes a secret readable for everyone on the collapsed node if its roles declare
-// different owners or modes for it, because it is stored in one file.
+// different owners or modes for it. A single mode is necessary because the secret is stored in one
+// file.
 func shareSecrets(s *site.Site) {
 	uses, shared := map[string]site.SecretUse{}, map[string]bool{}
 	for _, r := range s.RolesOf(&s.Nodes[0]) {

@@ -1,10 +1,10 @@
 // Package jsonlimit decodes JSON of an untrusted peer in memory proportional to its length.
 //
 // encoding/json allocates a whole element for each "{}" of an array, so 3 MB of text can become
-// gigabytes of structures. Unmarshal first adds up what decoding the text into its type will allocate,
-// without allocating anything. It rejects a text that costs far more than any text from an honest
-// peer. A limit on the bytes of a message is therefore a limit on memory, and no type needs a limit of
-// its own.
+// gigabytes of structures. Unmarshal first adds up what decoding the text into its type will
+// allocate, without allocating anything. It rejects a text that costs far more than any text from
+// an honest peer. A limit on the bytes of a message is therefore a limit on memory, and no type
+// needs a limit of its own.
 package jsonlimit
 
 import (

@@ -1,7 +1,7 @@
 // Package pattern compiles regular expressions when they are first used.
 //
-// When all patterns of the program were compiled at startup, this took a third of the running time of
-// `orrery version`, although each command needs few of them.
+// When all patterns of the program were compiled at startup, this took a third of the running time
+// of `orrery version`, although each command needs few of them.
 package pattern
 
 import (

@@ -2,9 +2,9 @@
 // nodes, names of their files, and the content of archives.
 //
 // A terminal obeys escape sequences in its input. They can move the cursor over previous lines, set
-// the title, or make the terminal type a response. A mark for the direction of writing can reverse a
-// name. This package replaces such characters by readable text such as \x1b or \u202e, and changes
-// nothing else.
+// the title, or make the terminal type a response. A mark for the direction of writing can reverse
+// a name. This package replaces such characters by readable text such as \x1b or \u202e, and
+// changes nothing else.
 package sanitize
 
 import (
