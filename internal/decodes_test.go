@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// peers are the packages that decode what other machines say: hosts, guests and what runs for them,
-// programs in nodes.
+// peers are the packages that decode messages from other machines: from hosts, from guests and the
+// programs that run them, and from programs in nodes.
 var peers = []string{
 	"transport/rpc", "apply/remote", "treesync", "treesync/chunks", "backup/ferry", "control/lab", "transport/transfer",
 	"engine/kvm/qmp", "engine/kvm/slot", "guest/agent",
@@ -15,7 +15,8 @@ var peers = []string{
 	"lab/test/capture", "lab/test/command", "lab/spead", "lab/bundle",
 }
 
-// TestDecodes: what a peer says is decoded by package jsonlimit, in memory that its length bounds.
+// TestDecodes: messages from peers are decoded by package jsonlimit, in memory proportional to
+// their length.
 func TestDecodes(t *testing.T) {
 	found := map[string]bool{}
 	eachFile(t, func(pkg, path string, f *ast.File) {

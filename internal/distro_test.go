@@ -9,11 +9,12 @@ import (
 	"testing"
 )
 
-// ofDistributions are programs that distributions do not share. "apt" alone is also a key of site files.
+// ofDistributions matches programs that differ between distributions. "apt" alone is not included,
+// because it is also a key of site files.
 var ofDistributions = regexp.MustCompile(
 	`\b(apt-get|apt-cache|mmdebstrap|debootstrap|dpkg|dpkg-[a-z]+|systemctl|journalctl|policy-rc\.d)\b`)
 
-// wordsOfHosts are the packages and files that may say these words all the same, each with the reason.
+// wordsOfHosts are the packages and files that may contain these names, each with the reason.
 var wordsOfHosts = map[string]string{
 	"internal/host/outfit":             "what is installed on the host",
 	"internal/host/doctor":             "what the host is to install, and whether it has it",
@@ -29,8 +30,8 @@ var wordsOfHosts = map[string]string{
 	"internal/control/logs":            "the journal that nodes are asked for",
 }
 
-// TestDistributions: what one distribution has otherwise than another, package distro knows, and
-// nobody else. See "A distribution" in CONTRIBUTING.
+// TestDistributions: only package distro knows the differences between distributions. See "A
+// distribution" in CONTRIBUTING.
 func TestDistributions(t *testing.T) {
 	used := map[string]bool{}
 	eachFile(t, func(pkg, path string, f *ast.File) {

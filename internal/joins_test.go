@@ -6,13 +6,14 @@ import (
 	"testing"
 )
 
-// says are calls that only make an error and do nothing.
+// says are functions that only create or return an error, without side effects.
 var says = []string{"errors.New", "fmt.Errorf", "os.NewSyscallError", "problem.New", "context.Cause", "ctx.Err"}
 
-// TestJoins: errors.Join does one thing at most, because Go does all that is among its arguments,
-// whatever becomes of the first. Where the second must not be done when the first has failed, that
-// is an error (a former copy was removed although the new one could not be put in its place); where
-// it is to be done all the same, as cleaning up is, "err = errors.Join(err, x())" says so.
+// TestJoins: at most one argument of errors.Join has side effects, because Go evaluates all
+// arguments even if the first one is an error. It is a bug if the second action must not happen
+// after the first has failed. (Once a previous copy was removed although the new one could not be
+// put in its place.) An action that must happen in any case, such as cleaning up, has a statement
+// of its own: "err = errors.Join(err, x())".
 func TestJoins(t *testing.T) {
 	eachFile(t, func(_, path string, f *ast.File) {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -35,7 +36,7 @@ func TestJoins(t *testing.T) {
 	})
 }
 
-// innermost returns the first call of a chain, as problem.New is of problem.New(…).At(…).Try(…).
+// innermost returns the first call of a chain, such as problem.New in problem.New(…).At(…).Try(…).
 func innermost(call *ast.CallExpr) *ast.CallExpr {
 	if s, ok := call.Fun.(*ast.SelectorExpr); ok {
 		if inner, ok := s.X.(*ast.CallExpr); ok {
@@ -45,7 +46,7 @@ func innermost(call *ast.CallExpr) *ast.CallExpr {
 	return call
 }
 
-// name returns what is called, as it is written.
+// name returns the called function as it is written.
 func name(of ast.Expr) string {
 	switch x := of.(type) {
 	case *ast.Ident:

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// layers are the packages in their order: each imports only from layers before its own.
+// layers are the packages in order. Each package imports only packages of the layers before its
+// own.
 var layers = [][]string{
 	{"text/pattern"},
 	{"text/sanitize", "text/humanize", "site/cycles", "strict/jsonlimit", "site/pins", "tree/rawfile"},
@@ -81,7 +82,7 @@ var layers = [][]string{
 	{"cli"},
 }
 
-// within are the packages of one layer that may import one another, in their order.
+// within are packages of one layer that may import each other, in order.
 var within = [][]string{
 	{"site/selector", "site/render", "site/spec", "site/twin", "site/check", "site/inventory", "site/sitefile"},
 	{"site/spec", "observe"},
@@ -91,7 +92,7 @@ var within = [][]string{
 		"plan/wayback", "plan/pack", "plan/boot", "plan/release"},
 }
 
-// pure packages decide; what they must not import would let them do.
+// pure packages make decisions without side effects. They must not import packages that have some.
 var pure = map[string][]string{
 	"site":           {"os", "net", "os/exec", "net/http"},
 	"site/selector":  {"os", "net", "os/exec", "net/http"},
@@ -119,10 +120,11 @@ var pure = map[string][]string{
 	"engine/kvm/argv": {"os", "net", "os/exec", "net/http"},
 }
 
-// beneath are what faces reach only through control.
+// beneath are packages that user interfaces may use only through package control.
 var beneath = []string{"engine", "image", "volume", "network", "snapshot", "backup", "role", "drift", "apply/local"}
 
-// TestFaces: a face, such as the command line, knows the operations of a site and not what they are done with.
+// TestFaces: a user interface, such as the command line, knows the operations of a site, but not
+// their implementation.
 func TestFaces(t *testing.T) {
 	eachFile(t, func(pkg, path string, f *ast.File) {
 		if pkg != "cli" && !strings.HasPrefix(pkg, "cli/") {
@@ -138,8 +140,8 @@ func TestFaces(t *testing.T) {
 	})
 }
 
-// TestOneWayToHosts: operations see a host as an apply.Host, wherever it is. Only package
-// control/here opens this machine as one.
+// TestOneWayToHosts: operations use a host as an apply.Host, whether it is this machine or a remote
+// host. Only package control/here opens this machine as one.
 func TestOneWayToHosts(t *testing.T) {
 	opens := 0
 	eachFile(t, func(pkg, path string, f *ast.File) {
@@ -195,7 +197,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestNoClock: what decides reads no clock.
+// TestNoClock: pure packages do not read the clock.
 func TestNoClock(t *testing.T) {
 	eachFile(t, func(pkg, path string, f *ast.File) {
 		if _, ok := pure[pkg]; !ok {
@@ -213,7 +215,7 @@ func TestNoClock(t *testing.T) {
 	})
 }
 
-// neighbours reports whether two packages of one layer stand in an order, the first before the second.
+// neighbours reports whether an order of within has both packages, the first before the second.
 func neighbours(first, second string) bool {
 	return slices.ContainsFunc(within, func(order []string) bool {
 		i, j := slices.Index(order, first), slices.Index(order, second)
@@ -221,7 +223,7 @@ func neighbours(first, second string) bool {
 	})
 }
 
-// top returns the listed package that a package is or is below of.
+// top returns the listed package that a package belongs to: itself or one of its parents.
 func top(pkg string, depth map[string]int) string {
 	for p := pkg; p != "."; p = filepath.Dir(p) {
 		if _, ok := depth[p]; ok {
@@ -231,13 +233,13 @@ func top(pkg string, depth map[string]int) string {
 	return pkg
 }
 
-// eachFile goes through all files of the program, but not those of tests.
+// eachFile calls do for all files of the program except tests.
 func eachFile(t *testing.T, do func(pkg, path string, f *ast.File)) {
 	t.Helper()
 	eachFileOf(t, ".", func(path string, f *ast.File) { do(filepath.Dir(path), "internal/"+path, f) })
 }
 
-// eachFileOf goes through those below a directory, each by its path from here.
+// eachFileOf calls do for all files below a directory except tests, with their relative paths.
 func eachFileOf(t *testing.T, top string, do func(path string, f *ast.File)) {
 	t.Helper()
 	fset := token.NewFileSet()

@@ -13,10 +13,10 @@ import (
 
 const (
 	maxColumns = 120
-	longText   = 30 // columns of a text that is not broken, so that one can look for it
+	longText   = 30 // columns of a string that stays on one line, so that one can search for it
 )
 
-// TestLines: no line is longer than a screen is wide, but for the texts in it.
+// TestLines: no line is longer than maxColumns, except for long strings.
 func TestLines(t *testing.T) {
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() && (entry.Name() == "testdata" || entry.Name() == "build") {
@@ -49,7 +49,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// forgiveTexts removes the lines that have a long text, or a part of one, and those of tables in comments.
+// forgiveTexts removes lines with a long string, or a part of one, and lines of tables in comments.
 func forgiveTexts(content []byte, long map[int]bool) {
 	if len(long) == 0 {
 		return

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// lockFile is where files are locked, and nowhere else.
+// lockFile is the only file that locks files.
 const lockFile = "internal/host/lock.go"
 
-// TestLocks: there is one kind of lock, in package host, and nobody sleeps in the kernel for it,
-// where neither a context nor a word reaches him.
+// TestLocks: there is only one kind of lock, in package host. No goroutine blocks in a system call
+// for it, because a context could not cancel that and the user would see no message.
 func TestLocks(t *testing.T) {
 	eachFile(t, func(_, path string, f *ast.File) {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -26,7 +26,7 @@ func TestLocks(t *testing.T) {
 	})
 }
 
-// locks reports whether an expression is of a lock of the kernel: flock(2), or one of fcntl(2).
+// locks reports whether an expression refers to a kernel lock: flock(2) or one of fcntl(2).
 func locks(s *ast.SelectorExpr) bool {
 	if of := name(s.X); of != "unix" && of != "syscall" {
 		return false
@@ -36,8 +36,8 @@ func locks(s *ast.SelectorExpr) bool {
 		strings.HasPrefix(s.Sel.Name, "F_SETLK") || strings.HasPrefix(s.Sel.Name, "F_OFD_SETLK")
 }
 
-// TestWaits: whoever waits for a lock does so by package waits, which says for whom, and with a
-// context that may end.
+// TestWaits: code waits for locks only through package waits. That package reports who holds the
+// lock, and uses a context that can be cancelled.
 func TestWaits(t *testing.T) {
 	eachFile(t, func(pkg, path string, f *ast.File) {
 		if pkg == "host/waits" {
@@ -62,7 +62,7 @@ func TestWaits(t *testing.T) {
 // waiters are the functions that wait for a lock.
 var waiters = []string{"WaitLock", "TakeLock", "TakeLockWithin", "lockFile", "waits.For"}
 
-// polls reports whether a loop sleeps between tries of a lock.
+// polls reports whether a loop sleeps between attempts to get a lock.
 func polls(n ast.Node) bool {
 	loop, ok := n.(*ast.ForStmt)
 	if !ok {
@@ -73,7 +73,7 @@ func polls(n ast.Node) bool {
 		(mentions(loop, "Pause") || mentions(loop, "Sleep") || mentions(loop, "After"))
 }
 
-// mentions reports whether a name is used in a node.
+// mentions reports whether a name occurs in a node.
 func mentions(in ast.Node, what string) (found bool) {
 	ast.Inspect(in, func(n ast.Node) bool {
 		s, ok := n.(*ast.Ident)
@@ -83,8 +83,9 @@ func mentions(in ast.Node, what string) (found bool) {
 	return found
 }
 
-// TestQuietNetworks: whoever changes networks holds the lock of all networks of the machine, for
-// which other sites wait. So it runs no program, and says nothing to anybody who might not listen.
+// TestQuietNetworks: package network runs under the lock for all networks of the machine, which
+// other sites wait for. Therefore it runs no programs, and prints nothing to readers that may
+// block.
 func TestQuietNetworks(t *testing.T) {
 	loud := []string{"os/exec", "log/slog", "log", "io", "bufio"}
 	eachFile(t, func(pkg, path string, f *ast.File) {

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// A type with more methods than these, or an interface that asks for more, holds several subjects.
+// A type with more methods, or an interface that requires more, combines several subjects.
 const (
 	maxMethods = 25
 	maxAsked   = 12
 )
 
-// TestMethods counts the methods that types have of their own, and those that interfaces ask for,
-// with what they embed.
+// TestMethods counts the methods of types, and the methods that interfaces require, including
+// embedded interfaces.
 func TestMethods(t *testing.T) {
 	methods, interfaces := map[string]int{}, map[string]*asked{}
 	for _, top := range []string{".", "../cmd"} {
@@ -56,7 +56,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// asked is what an interface asks for: methods, and what the interfaces do that it embeds.
+// asked has the methods that an interface requires, and its embedded interfaces.
 type asked struct {
 	methods  int
 	embedded []string
@@ -76,7 +76,8 @@ func asks(pkg string, f *ast.File, i *ast.InterfaceType) *asked {
 	return a
 }
 
-// count returns how many methods an interface asks for. One that is not of this program counts as one.
+// count returns how many methods an interface requires. An interface of another module counts as
+// one.
 func count(all map[string]*asked, name string) int {
 	a := all[name]
 	if a == nil {
@@ -89,8 +90,8 @@ func count(all map[string]*asked, name string) int {
 	return n
 }
 
-// packageOf returns the directory of a package by its name in a file; of one that is not of this
-// program, that name.
+// packageOf returns the directory of a package by its name in a file. For a package of another
+// module it returns the name.
 func packageOf(f *ast.File, name string) string {
 	for _, i := range f.Imports {
 		at, err := strconv.Unquote(i.Path.Value)

@@ -12,13 +12,14 @@ import (
 	"testing"
 )
 
-// noNouns are words that say nothing of what a variable holds.
+// noNouns are words that do not describe what a variable holds.
 var noNouns = []string{"is", "was", "has", "had", "are", "were", "there", "so", "able"}
 
-// privateWords are parts of names for which the field has words: limits are maxX, times to wait xTimeout.
+// privateWords matches parts of names for which there are usual words: limits are called maxX,
+// timeouts xTimeout.
 var privateWords = regexp.MustCompile(`^[mM]ost[A-Z]|[pP]atience`)
 
-// TestNames refuses variables that are named by a verb or an adverb, and private words for limits.
+// TestNames reports variables that are named by a verb or an adverb, and unusual words for limits.
 func TestNames(t *testing.T) {
 	names := 0
 	fset := token.NewFileSet()
@@ -52,7 +53,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// eachName passes the names of all variables, constants, functions and types that a file declares to do.
+// eachName calls do for the names of all variables, constants, functions and types that a file
+// declares.
 func eachName(f *ast.File, do func(id *ast.Ident, function bool)) {
 	all := func(some []ast.Expr) {
 		for _, e := range some {

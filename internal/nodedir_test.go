@@ -8,14 +8,15 @@ import (
 	"testing"
 )
 
-// ofNodes are what the directory of a node holds, and what is beside it while it changes.
+// ofNodes are names inside the directory of a node, and suffixes of temporary directories next to
+// it.
 var ofNodes = []string{"node.json", "private/upper", "private/work", "-former", "rootfs/"}
 
-// TestNodeDirectories: package nodedir alone knows where a host keeps what of a node. Engines,
-// snapshots, backups and the operations of a site go through it.
+// TestNodeDirectories: only package nodedir knows the layout of a node's directory on a host.
+// Engines, snapshots, backups and operations use that package.
 func TestNodeDirectories(t *testing.T) {
 	eachFile(t, func(pkg, path string, f *ast.File) {
-		if pkg == "engine/nodedir" || pkg == "engine/enginetest" { // whose test breaks a record
+		if pkg == "engine/nodedir" || pkg == "engine/enginetest" { // enginetest breaks a record on purpose
 			return
 		}
 		ast.Inspect(f, func(n ast.Node) bool {

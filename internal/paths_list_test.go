@@ -1,6 +1,6 @@
 package internal
 
-// Why nobody but root can have put a link where a path leads, or why that does not matter.
+// Reasons why only root can have put a symbolic link into a path, or why that does not matter.
 const (
 	ofOwn    = "of our own below directories of the state, to which only root may write"
 	ofKernel = "the kernel's: /proc, /sys, /dev, control groups"
@@ -14,7 +14,7 @@ const (
 	ofRoot   = "through os.Root, which does not leave the tree"
 )
 
-// paths are the files that take paths outside internal/tree, each with the reason.
+// paths are the files that use paths without internal/tree, each with the reason.
 var paths = map[string]string{
 	"internal/tree/rawfile/rawfile.go":          "what its callers name, each of which is on this list",
 	"internal/rehearsal/birth.go":               ofHosts,
@@ -331,7 +331,7 @@ var paths = map[string]string{
 	"internal/control/rehearsals/witness.go":  ofKernel,
 }
 
-// functions are those that do so in the packages that have to do with trees that others write.
+// functions are the functions that do so in the packages of guarded.
 var functions = map[string][]string{
 	"internal/volume/size.go":              {"SizeOf"},
 	"internal/backup/walk.go":              {"walk.run"},

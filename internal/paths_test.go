@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// reaching are functions that take a path and go where it leads, through links that anybody may have put there.
+// reaching are functions that take a path and follow it, even through symbolic links that another
+// user created.
 var reaching = map[string][]string{
 	"os": {
 		"Open", "OpenFile", "OpenRoot", "ReadFile", "WriteFile", "Create", "CreateTemp", "ReadDir", "Stat", "Lstat",
@@ -34,19 +35,19 @@ var reaching = map[string][]string{
 	"renameio": {"WriteFile", "NewPendingFile", "Symlink", "TempFile"},
 }
 
-// programs do the same for us.
+// programs have the same effect.
 var programs = []string{"cp", "tar", "rsync", "mv", "rm", "find", "chown", "chmod", "install"}
 
-// guarded are the packages that have to do with trees that others write. Of their files it is
-// listed which functions take paths all the same.
+// guarded are the packages that access directories with files of others. For their files, the list
+// names the functions that may nevertheless take paths.
 var guarded = []string{
 	"internal/volume", "internal/snapshot", "internal/backup", "internal/image", "internal/engine/lxc",
 	"internal/engine/nodedir", "internal/site/sitefile", "internal/host/nodecopy/transfer.go",
 }
 
-// TestPaths: internal/tree is the only way into trees that others write. Whatever else takes a path
-// is on a list, with the reason why nobody else can have put a link there. What is new and not on
-// it either belongs through internal/tree, or gets its line there with its reason.
+// TestPaths: internal/tree is the only way to access directories with files of others. Any other
+// use of a path is on a list, with the reason why no one else can have put a symbolic link there.
+// New code uses internal/tree, or gets an entry on the list with a reason.
 func TestPaths(t *testing.T) {
 	seen := map[string]map[string]bool{} // file -> functions
 	eachFile(t, func(pkg, path string, f *ast.File) {
@@ -94,7 +95,7 @@ func guardOf(path string) (string, bool) {
 	return guarded[i], true
 }
 
-// takes returns the first call in a declaration that takes a path; "": there is none.
+// takes returns the first call in a declaration that takes a path, or "".
 func takes(d ast.Decl) string {
 	found := ""
 	ast.Inspect(d, func(n ast.Node) bool {
@@ -117,7 +118,7 @@ func takes(d ast.Decl) string {
 	return found
 }
 
-// program returns the first of some words that names a program.
+// program returns the first of some words that names a program, or "".
 func program(words []ast.Expr) string {
 	for _, word := range words[:min(3, len(words))] {
 		if l, ok := word.(*ast.BasicLit); ok && l.Kind == token.STRING {
@@ -129,7 +130,7 @@ func program(words []ast.Expr) string {
 	return ""
 }
 
-// called returns the name of a function, with its receiver's; of other declarations "-".
+// called returns the name of a function including its receiver, or "-" for other declarations.
 func called(d ast.Decl) string {
 	f, ok := d.(*ast.FuncDecl)
 	if !ok {
@@ -141,7 +142,7 @@ func called(d ast.Decl) string {
 	return receiver(f) + "." + f.Name.Name
 }
 
-// receiver returns the name of the type that a method is of.
+// receiver returns the name of a method's receiver type.
 func receiver(f *ast.FuncDecl) string {
 	of := f.Recv.List[0].Type
 	for {
@@ -158,7 +159,7 @@ func receiver(f *ast.FuncDecl) string {
 	}
 }
 
-// suggestion prints what the lists would have to be, for whoever mends them.
+// suggestion returns the correct lists, for whoever has to update them.
 func suggestion(seen map[string]map[string]bool) string {
 	var b strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(seen)) {

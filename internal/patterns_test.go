@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPatterns: all regular expressions are legal, and none is compiled before it is needed:
-// package pattern does that.
+// TestPatterns: all regular expressions are valid, and package pattern compiles them only when they
+// are first used.
 func TestPatterns(t *testing.T) {
 	found := 0
 	eachFile(t, func(_, path string, f *ast.File) {

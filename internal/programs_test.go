@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// starters are the ways of Go to start a program.
+// starters are the functions of Go that start a program.
 var starters = map[string][]string{
 	"exec":    {"Command", "CommandContext"},
 	"os":      {"StartProcess"},
@@ -14,16 +14,17 @@ var starters = map[string][]string{
 	"unix":    {"Exec"},
 }
 
-// startersOf are the files that may: host.Program, two that start this program and never let it
-// run, for the sake of its namespaces, and the init of virtual machines, in which nothing else runs
-// yet, and what it leaves to keep the agent. One is this program as a part of a rehearsal, where
-// its user's shell has the user's terminal. One becomes a program that Xen's toolstack would start.
+// startersOf are the files that may use starters. One is host.Program. Two start this program only
+// for its namespaces and never let it run. Others are the init of virtual machines, where nothing
+// else runs yet, and the process that it leaves behind to restart the agent. One is this program as
+// a part of a rehearsal, where its user's shell has the user's terminal. One is replaced by a
+// program that Xen's toolstack would start.
 var startersOf = []string{"internal/engine/confine/become.go", "internal/guest/boot/agent.go",
 	"internal/guest/boot/init.go", "internal/host/program.go", "internal/rehearsal/again.go",
 	"internal/image/rootfs/ids.go", "internal/host/doctor/namespaces.go"}
 
-// TestPrograms: programs are started in one place, which gives each a session of its own. One in
-// the session of its caller could open the operator's terminal, and type there.
+// TestPrograms: programs are started in only one place, which gives each a session of its own. A
+// program in its caller's session could open the operator's terminal and type there.
 func TestPrograms(t *testing.T) {
 	eachFile(t, func(pkg, path string, f *ast.File) {
 		if slices.Contains(startersOf, path) {
@@ -43,7 +44,7 @@ func TestPrograms(t *testing.T) {
 	})
 }
 
-// is reports whether an expression is one of the names of a package.
+// is reports whether an expression is one of some names of a package.
 func is(e ast.Expr, pkg string, names ...string) bool {
 	s, ok := e.(*ast.SelectorExpr)
 	if !ok {

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	maxExported = 60  // names that a package exports: who uses it has to know them all
-	minLines    = 150 // of a package that a single other one imports; it could be a file of that
+	maxExported = 60  // exported names of a package, all of which its users must know
+	minLines    = 150 // of a package with a single importer, which could contain it as a file
 )
 
-// vocabularies export more names than that. Others are to be parted when they grow.
+// vocabularies are packages that export more names. Other packages must be split when they grow.
 var vocabularies = map[string]int{
-	"site":    125, // what a site file can say; it is the specification
+	"site":    125, // what a site file can declare; it is the specification
 	"observe": 80,  // what hosts can report
 	"host":    100,
 	"apply":   75,
 	"plan":    62,
 }
 
-// alone are packages of a few lines that a single other one imports, each with the reason why it is
-// no file of that.
+// alone are short packages with a single importer, each with the reason why it is not a file of
+// that package.
 var alone = map[string]string{
 	"control/dom0":    "an operation, which the program starts under another name",
 	"control/draft":   "an operation; each is a package",
@@ -48,7 +48,7 @@ var alone = map[string]string{
 	"lab/report/cells":       "below lab/report/draw and lab/report",
 }
 
-// TestSizes: a package is neither too large to know nor too small to be one.
+// TestSizes: a package is neither too large to understand nor too small to exist.
 func TestSizes(t *testing.T) {
 	exported, lines, importers := map[string]map[string]bool{}, map[string]int{}, map[string]map[string]bool{}
 	eachFile(t, func(pkg, at string, f *ast.File) {
@@ -99,7 +99,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// declared returns the names of a declaration, but not of methods.
+// declared returns the names in a declaration, except those of methods.
 func declared(d ast.Decl) (names []string) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:

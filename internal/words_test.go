@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestWords checks that no doc comment begins "NAME gives": that says neither what a function
-// returns nor what it does.
+// TestWords checks that no doc comment begins "NAME gives". This wording says neither what a
+// function returns nor what it does.
 func TestWords(t *testing.T) {
 	found := 0
 	fset := token.NewFileSet()
@@ -51,8 +51,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// eachDoc passes the doc comments of all declarations in a file to do: those of functions, types,
-// their fields and methods, variables and constants.
+// eachDoc calls do for the doc comments of all declarations in a file: functions, types with their
+// fields and methods, variables and constants.
 func eachDoc(f *ast.File, do func(doc *ast.CommentGroup)) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch d := n.(type) {

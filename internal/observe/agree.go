@@ -10,37 +10,40 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Every host has a record of the releases of all nodes, and root of a host can write to it what he
-// likes. So a host speaks for its own nodes only: another one's record, however new, takes these
-// nowhere but where their own host's record says that they are, or were going (decision 57).
+// Every host stores a record of the releases of all nodes, and root on a host can write anything
+// into it. Therefore a host's record counts only for its own nodes. A record of another host,
+// however new, can move these nodes only to releases that their own host has recorded as current or
+// as the target of a change (decision 57).
 
-// A Word is what one host says of releases.
+// A Word is what one host reports about releases.
 type Word struct {
 	Host string
 	Releases
-	Live      map[string]int // its live nodes, and their releases
-	Restoring bool           // the site is being restored there, and its record is about to be replaced
+	Live      map[string]int // releases of the host's live nodes
+	Restoring bool           // a restore is in progress on the host and will replace its record
 }
 
-// Agreed is what is on record of releases for all hosts.
+// Agreed is the combined record of all hosts.
 type Agreed struct {
 	Releases
-	Behind []int    // places of the hosts that have another record
-	New    bool     // no host has this one: it is made of those of several, and gets a name when it is written
-	Why    []string // it is so, or hosts will be told
+	Behind []int // indexes of the hosts with another record
+	// New means that no host has this record, because it combines those of several hosts. It gets a
+	// name when it is written.
+	New bool
+	Why []string // reasons for a new record, or for updating hosts
 }
 
-// An Owner returns the place of the host that speaks for a node, or Nobody or Elsewhere.
+// An Owner returns the index of the host whose record counts for a node, or Nobody or Elsewhere.
 type Owner func(node string) int
 
-// Of nodes that no single host speaks for:
+// Results of an Owner for a node without a single owning host.
 const (
 	Nobody    = -1 // every host may object
-	Elsewhere = -2 // it may be on a host that does not answer, which objects when it is back
+	Elsewhere = -2 // perhaps on a host that does not answer, which objects when it is back
 )
 
-// OwnerOf returns who speaks for nodes: the host that the site file names, else the only one that
-// has the node. Blind is whether some hosts do not answer.
+// OwnerOf returns the Owner for nodes. The owning host is the one in the site file, or else the
+// only host that has the node. Argument blind is whether some hosts do not answer.
 func OwnerOf(declared []site.Node, words []Word, blind bool) Owner {
 	homes, places := map[string]string{}, map[string]int{}
 	for i := range declared {
@@ -58,7 +61,7 @@ func OwnerOf(declared []site.Node, words []Word, blind bool) Owner {
 		case home != "" && words[i].State() != "":
 			return i
 		case home != "":
-			return Nobody // a new host knows nothing of it
+			return Nobody // a new host has no record of it
 		}
 		on := -1
 		for i := range words {
@@ -76,8 +79,8 @@ func OwnerOf(declared []site.Node, words []Word, blind bool) Owner {
 	}
 }
 
-// Agree returns what is on record of releases for all hosts, from what each says: the newest
-// record, if no host objects to what it says of its own nodes.
+// Agree combines the records of all hosts. The result is the newest record, if no host objects to
+// what it says about the host's own nodes.
 func Agree(words []Word, owner Owner) (Agreed, error) {
 	if r, why, apart := apart(words, owner); apart {
 		return Agreed{Releases: r, New: true, Why: []string{why}}, nil
@@ -116,14 +119,15 @@ func Agree(words []Word, owner Owner) (Agreed, error) {
 	return agreed, nil
 }
 
-// An objection is what a host has on record of its own nodes against a newer record of another one.
+// An objection compares a host's record of its own nodes with a newer record of another host.
 type objection struct {
 	*Word
 	head *Word
 	mine func(node string) bool
 }
 
-// check returns an error if the newer record says of nodes of this host what its own contradicts.
+// check returns an error if the newer record contradicts the host's own record about the host's
+// nodes.
 func (o objection) check() error {
 	for _, node := range o.nodes() {
 		current, known := o.live(node)
@@ -153,7 +157,7 @@ func (o objection) check() error {
 	return nil
 }
 
-// nodes returns the names of those that either record is about and this host speaks for, sorted.
+// nodes returns the sorted names of the nodes in either record that the host owns.
 func (o objection) nodes() []string {
 	all := map[string]bool{}
 	for _, w := range []*Word{o.head, o.Word} {
@@ -167,7 +171,7 @@ func (o objection) nodes() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// groups returns all that is on record by node.
+// groups returns all maps from nodes to releases in the record.
 func (r *Releases) groups() []map[string]int {
 	all := []map[string]int{r.Active, r.Former}
 	if r.Switch != nil {
@@ -179,15 +183,16 @@ func (r *Releases) groups() []map[string]int {
 	return all
 }
 
-// live returns the release of a node that is live by a host's own word.
+// live returns the live release of a node according to the host itself.
 func (w *Word) live(node string) (release int, known bool) {
-	if release, known = w.Active[node]; !known { // as it was brought up, without any switch
+	// A node that was never part of a switch is only in Live.
+	if release, known = w.Active[node]; !known {
 		release, known = w.Live[node]
 	}
 	return release, known
 }
 
-// underWay reports whether a host has on record that a node may come to be at a release.
+// underWay reports whether the host's record allows that a node changes to a release.
 func (w *Word) underWay(node string, release int) bool {
 	if w.Switch != nil {
 		for _, group := range []map[string]int{w.Switch.To, w.Switch.End} {
@@ -200,8 +205,8 @@ func (w *Word) underWay(node string, release int) bool {
 	return ok && back == release
 }
 
-// tries reports whether a host has on record a trial, or a switch that may begin one, after which a
-// node goes back to a release.
+// tries reports whether the host has recorded a trial, or a switch that may begin one, after which
+// a node returns to release back.
 func (w *Word) tries(node string, back int) bool {
 	if w.Trial != nil {
 		own, ok := w.Trial.Back[node]
@@ -214,23 +219,23 @@ func (w *Word) tries(node string, back int) bool {
 	return ok && own == back
 }
 
-// ends reports whether a switch may end with a node at a release: it is there, or the host has on
-// record that it goes there.
+// ends reports whether a switch may end with a node at a release. It may if the node is already
+// there, or if the host has recorded a change to it.
 func (w *Word) ends(node string, release int) bool {
 	current, known := w.live(node)
 	return known && current == release || w.underWay(node, release)
 }
 
-// mayIntend reports whether a switch that the host does not know may be one that had not begun: a
-// rollback, or the first switch of a node.
+// mayIntend reports whether a switch that the host has not recorded may be one that had not begun.
+// This is possible for a rollback, or for the first switch of a node.
 func (w *Word) mayIntend(node string, end int) bool {
 	former, ok := w.Former[node]
 	_, known := w.live(node)
 	return ok && former == end || !known
 }
 
-// unbegun reports whether the newer record has a switch of nodes of this host that it does not
-// know. A switch begins when all hosts have it on record, so this one has not.
+// unbegun reports whether the newer record has a switch of this host's nodes that the host has not
+// recorded. A switch begins only after all hosts have recorded it, so this switch has not begun.
 func (o objection) unbegun() bool {
 	return o.head.Switch != nil && slices.ContainsFunc(o.nodes(), func(node string) bool {
 		end, listed := o.head.Switch.End[node]
@@ -238,8 +243,8 @@ func (o objection) unbegun() bool {
 	})
 }
 
-// onTrial reports whether nodes of this host are on trial by its own record, and on trial no more
-// by the newer one.
+// onTrial reports whether nodes of this host are on trial according to its own record, but no
+// longer according to the newer one.
 func (o objection) onTrial() bool {
 	return o.Trial != nil && o.head.Trial == nil && o.head.Switch == nil &&
 		slices.ContainsFunc(o.nodes(), func(node string) bool {
@@ -249,7 +254,8 @@ func (o objection) onTrial() bool {
 		})
 }
 
-// contradiction says that another host says something of nodes that are not its own.
+// contradiction returns the error that another host's record contradicts this host's record about
+// its own nodes.
 func (o objection) contradiction(what string, release int, nodes ...string) error {
 	of := ""
 	if len(nodes) > 0 {
@@ -262,9 +268,9 @@ func (o objection) contradiction(what string, release int, nodes ...string) erro
 			o.head.Host, o.head.Host, o.Host)
 }
 
-// unbegin returns the switch of the newest record, which had not begun, as one that ends where
-// nodes are: each where its own host has it on record. One of nodes of which nothing is live is
-// none.
+// unbegin returns the switch of the newest record, which had not begun, changed so that it ends
+// where the nodes are. For each node, the record of its own host decides. If none of the nodes is
+// live, unbegin returns nil.
 func unbegin(words []Word, head int, owner Owner) *Switch {
 	old := words[head].Switch
 	result := *old

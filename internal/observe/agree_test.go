@@ -12,10 +12,10 @@ import (
 // of returns releases of node a, which is on sv1, and of node b, which is on sv2.
 func of(a, b int) map[string]int { return map[string]int{"a": a, "b": b} }
 
-// theirs are nodes that the site file places.
+// theirs are nodes that the site file places on hosts.
 var theirs = []site.Node{{Name: "a", Host: "sv1"}, {Name: "b", Host: "sv2"}, {Name: "free"}}
 
-// agreeing lets sv1 say something, and sv2 something that comes after it.
+// agreeing returns the result for a record of sv1 and a successor of it on sv2.
 func agreeing(older Releases, after func(*Releases), words ...func(*[2]Word)) (Agreed, error) {
 	newer := older
 	newer.Active = maps.Clone(older.Active)
@@ -30,8 +30,8 @@ func agreeing(older Releases, after func(*Releases), words ...func(*[2]Word)) (A
 	return Agree(two[:], OwnerOf(theirs, two[:], false))
 }
 
-// TestAgreeHostile: whatever a host claims, it takes no node of another one to a release to which
-// no control host was taking it.
+// TestAgreeHostile: whatever a host reports, it cannot move another host's node to a release that
+// no control host intended.
 func TestAgreeHostile(t *testing.T) {
 	live := Releases{Active: of(6, 6), Former: of(5, 5)}.After(Releases{})
 	on := live
@@ -73,7 +73,8 @@ func TestAgreeHostile(t *testing.T) {
 		}
 	}
 
-	// Of a node that the site file places nowhere, that host speaks which has it; if none has, all do.
+	// For a node without a host in the site file, the host that has it decides. If none has it,
+	// every host may object.
 	free := Releases{Active: map[string]int{"free": 6}}.After(Releases{})
 	move := func(r *Releases) { r.Active["free"] = 7 }
 	holder := func(i int) func(*[2]Word) { return func(w *[2]Word) { w[i].Live["free"] = 6 } }
@@ -93,8 +94,8 @@ func TestAgreeHostile(t *testing.T) {
 	}
 }
 
-// TestAgreeCut: whatever a control host was at when it was lost, what only some hosts have on
-// record leads to one release.
+// TestAgreeCut: whenever the control host was lost, records that only some hosts have lead to a
+// single release.
 func TestAgreeCut(t *testing.T) {
 	live := Releases{Active: of(6, 6), Former: of(5, 5)}.After(Releases{})
 	switching := live
@@ -152,8 +153,8 @@ func TestAgreeCut(t *testing.T) {
 	}
 }
 
-// TestAgreeApart: hosts that have ended a trial apart go where each has it on record for its own
-// nodes, whatever the one says that has gone back.
+// TestAgreeApart: after hosts ended a trial differently, each node goes to the release in its own
+// host's record, whatever the host that went back reports.
 func TestAgreeApart(t *testing.T) {
 	begun := Releases{Active: of(6, 6), Former: of(5, 5), Trial: &Trial{Release: 6, Back: of(5, 5)}}.After(Releases{})
 	gone := begun

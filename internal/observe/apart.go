@@ -7,12 +7,13 @@ import (
 	"orrery/internal/problem"
 )
 
-// apart reports whether hosts have ended a trial apart from one another: some have gone back by
-// themselves, or are about to, and others have not, or have been told that the release is
-// confirmed. Then the set is at more than one release, whatever is on record of it. It returns what
-// all of them are to have on record: a switch that was interrupted, which ends where the trial goes
-// back to, as each host has it on record for its own nodes. A release that is not confirmed on all
-// hosts is not confirmed.
+// apart reports whether hosts have ended a trial differently. Some have gone back on their own, or
+// are about to. Others have not, or were told that the release is confirmed. The nodes then have
+// more than one release, whatever is recorded.
+//
+// apart returns the record that all hosts must store. It has an interrupted switch that ends at the
+// release before the trial. For each node, that is the release in the record of its own host. A
+// release that is not confirmed on all hosts is not confirmed.
 func apart(words []Word, owner Owner) (agreed Releases, why string, ok bool) {
 	for i := range words {
 		gone := &words[i]
@@ -44,7 +45,7 @@ func apart(words []Word, owner Owner) (agreed Releases, why string, ok bool) {
 	return agreed, "", false
 }
 
-// wentBack returns where a host has gone by itself, or is about to go, or nil.
+// wentBack returns the releases to which a host has gone back on its own, or is about to, or nil.
 func (r *Releases) wentBack() map[string]int {
 	switch {
 	case r.Switch != nil && r.Switch.Alone:
@@ -55,7 +56,8 @@ func (r *Releases) wentBack() map[string]int {
 	return nil
 }
 
-// back returns where a node goes, or has gone, if the release that is on trial is not confirmed on all hosts.
+// back returns the release to which a node returns, or has returned, if the release on trial is not
+// confirmed on all hosts.
 func (r *Releases) back(node string) (release int, known bool) {
 	switch {
 	case r.wentBack() != nil:
@@ -69,13 +71,13 @@ func (r *Releases) back(node string) (release int, known bool) {
 }
 
 // unsettled reports whether a host was told that a release is confirmed, and does not know whether
-// all others were.
+// all other hosts were told.
 func (r *Releases) unsettled() bool {
 	return r.Ended != nil && r.Ended.Result == Confirmed && !r.Ended.Settled
 }
 
-// tried reports whether a host has still on trial what another has gone back from, or is going back
-// from it, or has been told that it is confirmed.
+// tried reports whether the host has a trial that another host has ended by going back. The host
+// either has it still on trial, or is also going back, or was told that the release is confirmed.
 func (r *Releases) tried(back *Releases) bool {
 	before := slices.Contains(back.Past, r.State())
 	switch {
@@ -101,8 +103,8 @@ func (r *Releases) onTrial() (release int, nodes []string) {
 	return r.Ended.Release, nodes
 }
 
-// reverted returns how the trial has ended that a host has gone back from, for all nodes of the
-// set, or nil if it has not yet.
+// reverted returns the end of the trial that a host has gone back from, for all nodes in back. It
+// returns nil if the host has not finished going back.
 func (r *Releases) reverted(back map[string]int) *TrialEnd {
 	if r.Switch != nil || r.Ended == nil {
 		return nil

@@ -2,21 +2,23 @@ package observe
 
 import "orrery/internal/site/spec"
 
-// Around is what a host has besides the site, and what a network of the site must not collide with.
+// Around has everything on a host outside of the site that a network of the site must not collide
+// with.
 type Around struct {
 	Networks []spec.Network `json:"networks,omitempty"` // of other sites
-	Leads    []Lead         `json:"leads,omitempty"`    // where its addresses and routes lead, but for default routes
-	// names of those that belong neither to nodes nor to networks of the site
+	// Leads are the destinations of the host's addresses and routes, except default routes.
+	Leads []Lead `json:"leads,omitempty"`
+	// Interfaces are names of interfaces that belong neither to nodes nor to networks of the site.
 	Interfaces []string `json:"interfaces,omitempty"`
 }
 
-// MaxAround bounds each list of an Around. A host may have all the routes of the internet. What is
-// beyond the bound is found when a network is made.
+// MaxAround limits each list of an Around, because a host may have all routes of the internet. A
+// collision beyond the limit is found when a network is created.
 const MaxAround = 4096
 
-// A Lead is a subnet to which an interface of the host leads.
+// A Lead is a subnet that is reachable through an interface of the host.
 type Lead struct {
 	To    string `json:"to"` // a prefix
 	Link  string `json:"link"`
-	Route bool   `json:"route,omitempty"` // by a route, or else by an address
+	Route bool   `json:"route,omitempty"` // through a route, as opposed to an address
 }

@@ -1,23 +1,24 @@
 package observe
 
-// A Given is a node that its host has given to another one: it does not run here any more, and
-// nobody may start it here, but all of it is still kept.
+// A Given is a node that its host has sent to another host. It no longer runs here and must not be
+// started here, but all of its data is still stored.
 type Given struct {
 	Node
-	To  string `json:"to"`  // the host
-	Sum string `json:"sum"` // of what was sent there
+	To  string `json:"to"`  // the other host
+	Sum string `json:"sum"` // digest of the sent data
 }
 
-// An Arrival is what has come of a node from another host and is not yet a node here.
+// An Arrival is the data of a node that has arrived from another host and is not yet a node here.
 type Arrival struct {
 	Name  string `json:"name"`
 	ID    int    `json:"id"`
-	From  string `json:"from"`            // the host
-	Sum   string `json:"sum,omitempty"`   // of what has come; "": it is being written
-	Whole bool   `json:"whole,omitempty"` // the last of it was sent when the node stood still
+	From  string `json:"from"`            // the other host
+	Sum   string `json:"sum,omitempty"`   // digest of the received data, or "" while it is being written
+	Whole bool   `json:"whole,omitempty"` // the final part was sent while the node was frozen
 }
 
-// Arrival returns what has come of a node, by its id: of a name there may be one of each release.
+// Arrival returns the received data of a node by id. A name is not enough, because each release may
+// have a node with that name.
 func (h *Host) Arrival(id int) (*Arrival, bool) {
 	for i := range h.Arrivals {
 		if h.Arrivals[i].ID == id {

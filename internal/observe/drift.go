@@ -7,62 +7,63 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A DriftKind says of what kind something is that has drifted.
+// A DriftKind is the kind of a subject that has drifted.
 type DriftKind string
 
-// The kinds of drift, in the order in which they are mended.
+// The kinds of drift, in the order of their repair.
 const (
 	DriftProgram DriftKind = "program" // a file of the layers
-	DriftFile    DriftKind = "file"    // a file that a role put there
-	DriftService DriftKind = "service" // a unit that a role lets run
+	DriftFile    DriftKind = "file"    // a file that a role installed
+	DriftService DriftKind = "service" // a unit that a role runs
 	DriftHealth  DriftKind = "health"  // a health check
-	DriftNode    DriftKind = "node"    // the node as such
+	DriftNode    DriftKind = "node"    // the node itself
 )
 
-// A DriftHow says what has become of it.
+// A DriftHow is the state of a subject that has drifted.
 type DriftHow string
 
-// What can become of something.
+// The states of a drifted subject.
 const (
 	Gone      DriftHow = "gone"
 	Altered   DriftHow = "altered"
-	Halted    DriftHow = "halted"    // a unit does not run, or fails again and again
-	Unenabled DriftHow = "unenabled" // a unit runs, and will not after a boot
-	Failing   DriftHow = "failing"   // a health check
-	Silent    DriftHow = "silent"    // it could not be asked, or looked into
+	Halted    DriftHow = "halted"    // a unit does not run, or fails repeatedly
+	Unenabled DriftHow = "unenabled" // a unit runs, but will not start at boot
+	Failing   DriftHow = "failing"   // a health check fails
+	Silent    DriftHow = "silent"    // the node did not answer, or could not be inspected
 )
 
-// A Drift is one thing of a running node that is no longer as its layers and roles made it.
+// A Drift is one part of a running node that differs from its layers and roles.
 type Drift struct {
 	Kind    DriftKind `json:"kind"`
 	How     DriftHow  `json:"how"`
 	Node    string    `json:"node"`
-	Subject string    `json:"subject"`        // the path, the unit, the health check
-	Role    string    `json:"role,omitempty"` // whose it is; "": no role's alone
-	Want    string    `json:"expected"`
-	Found   string    `json:"found"`
+	Subject string    `json:"subject"` // path, unit or health check
+	// role that it belongs to, or "" if it belongs to no single role
+	Role  string `json:"role,omitempty"`
+	Want  string `json:"expected"`
+	Found string `json:"found"`
 }
 
-// String says it in words, without the node: "service web.service is stopped, not running".
+// String returns a description without the node: "service web.service is stopped, not running".
 func (d Drift) String() string {
 	return sanitize.Line(fmt.Sprintf("%s %s is %s, not %s", d.Kind, d.Subject, d.Found, d.Want))
 }
 
-// Sick reports whether it means that the node is not healthy.
+// Sick reports whether the drift means that the node is unhealthy.
 func (d Drift) Sick() bool { return d.Kind == DriftHealth || d.Kind == DriftNode }
 
-// Disturbs reports whether the node does not serve for a while when it is mended.
+// Disturbs reports whether its repair interrupts the node's service.
 func (d Drift) Disturbs() bool {
 	switch d.Kind {
 	case DriftService:
-		return false // it does not run, or goes on running
+		return false // it does not run, or keeps running
 	case DriftProgram:
-		return d.How != Gone // what runs goes on with what it has open
+		return d.How != Gone // running programs keep the files that they have open
 	}
 	return true
 }
 
-// Drifts says in words what has drifted, at most three of it.
+// Drifts describes at most three drifts, and the number of the others.
 func Drifts(all []Drift) string {
 	var words []string
 	for _, d := range all[:min(3, len(all))] {

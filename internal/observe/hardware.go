@@ -1,31 +1,32 @@
 package observe
 
-// Hugepages are the large pages of one size that a host has set aside.
+// Hugepages are the huge pages of one size that a host has reserved.
 type Hugepages struct {
 	Size  int64 `json:"size"` // bytes
 	Total int64 `json:"total"`
-	Free  int64 `json:"free"` // nobody has them, and nobody is promised them
+	Free  int64 `json:"free"` // neither in use nor promised
 }
 
-// Numa is a node of a host's memory, with the processors beside it.
+// Numa is a NUMA node of a host: memory with its processors.
 type Numa struct {
 	ID     int    `json:"id"`
-	Online string `json:"online"` // processors, as the kernel lists them: "0-3,8"
+	Online string `json:"online"` // processors in the kernel's format: "0-3,8"
 
-	Hugepages []Hugepages `json:"hugepages,omitempty"` // those of a host that are here
+	Hugepages []Hugepages `json:"hugepages,omitempty"` // huge pages in this node
 }
 
-// A Function is one of the PCI bus.
+// A Function is a PCI function.
 type Function struct {
 	Address string `json:"address"` // "0000:03:00.0"
 	Driver  string `json:"driver,omitempty"`
-	Group   string `json:"group,omitempty"` // with whose others it reaches the same memory; "": no IOMMU is before it
-	Bridge  bool   `json:"bridge,omitempty"`
-	Holder  string `json:"holder,omitempty"` // SITE/ID of the node it is lent to
+	// IOMMU group, whose functions can access the same memory, or "" without an IOMMU
+	Group  string `json:"group,omitempty"`
+	Bridge bool   `json:"bridge,omitempty"`
+	Holder string `json:"holder,omitempty"` // SITE/ID of the node that uses it
 }
 
-// A Pool is memory for virtual machines that is none of the host's own, in bytes: on a Dom0 of Xen,
-// what Xen has.
+// A Pool is memory for virtual machines that does not belong to the host itself, in bytes. On a Xen
+// Dom0 it is Xen's memory.
 type Pool struct {
 	Total int64 `json:"total"`
 	Free  int64 `json:"free"`

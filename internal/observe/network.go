@@ -2,18 +2,19 @@ package observe
 
 import "orrery/internal/site/spec"
 
-// A Network is a network as its host has it.
+// A Network is a network as it exists on its host.
 type Network struct {
 	spec.Network
 	Drift []NetworkDrift `json:"drift,omitempty"`
 }
 
-// A NetworkDrift is what of a network is not as it was made, and no field of its spec can say.
+// A NetworkDrift is a difference between a network and its desired state that no field of its spec
+// can express.
 type NetworkDrift string
 
-// What can become of a network.
+// The kinds of network drift.
 const (
-	LinkMissing   NetworkDrift = "its link is missing" // but not its rules
+	LinkMissing   NetworkDrift = "its link is missing" // but its rules exist
 	LinkForeign   NetworkDrift = "its link is of another kind"
 	LinkDown      NetworkDrift = "its link is down"
 	RulesChanged  NetworkDrift = "rules changed"
@@ -23,18 +24,18 @@ const (
 	JointChanged  NetworkDrift = "link to other hosts changed"
 	EndForeign    NetworkDrift = "an end is not its own"
 	EndChanged    NetworkDrift = "mtu of an end changed"
-	EndsGone      NetworkDrift = "both ends are gone" // of a veth pair; nodes may have taken them
+	EndsGone      NetworkDrift = "both ends are gone" // both ends of a veth pair; nodes may have taken them
 )
 
-// Drifted notes something.
+// Drifted adds a drift.
 func (n *Network) Drifted(what NetworkDrift) { n.Drift = append(n.Drift, what) }
 
-// Is reports whether it is as specified.
+// Is reports whether the network matches its spec.
 func (n *Network) Is(wanted *spec.Network) bool { return len(n.Drift) == 0 && n.Network == *wanted }
 
-// An Address is one by which a host may be reached.
+// An Address is an address of the host.
 type Address struct {
-	Prefix string `json:"prefix"` // with the length of its subnet's
+	Prefix string `json:"prefix"` // with the prefix length of its subnet
 	Link   string `json:"link"`
-	MTU    int    `json:"mtu"` // bytes that the interface takes at a time
+	MTU    int    `json:"mtu"` // MTU of the interface in bytes
 }

@@ -7,12 +7,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// known is how many former states a record of releases knows itself to come from. A host that has
-// been away for longer is taken for one that disagrees.
+// known is the maximum number of previous states that a record of releases lists. A host that was
+// unreachable for more changes than this counts as one that disagrees.
 const known = 200
 
-// State names what is on record of releases, so that hosts that have copies of it can tell which is
-// newer; "": nothing is.
+// State returns a name for the content of the record, or "" if the record is empty. Hosts with
+// copies of a record use it to determine which one is newer.
 func (r Releases) State() string {
 	if r.ID != "" {
 		return r.ID
@@ -24,8 +24,8 @@ func (r Releases) State() string {
 	return spec.Digest(r)
 }
 
-// bare returns what is on record without what that is named by, and what is on the disk beside it.
-// When a trial begins is for each host to say.
+// bare returns the record without its name, and without the list of staged releases, which depends
+// on the disk. It also leaves out the start of a trial, which each host determines itself.
 func (r Releases) bare() Releases {
 	r.ID, r.Past, r.Staged = "", nil, nil
 	if r.Trial != nil {
@@ -37,8 +37,8 @@ func (r Releases) bare() Releases {
 	return r
 }
 
-// After returns what is put on record in the place of something, and names it. Of two hosts that
-// had the same before, and put the same in its place, both name it so.
+// After returns the record as the successor of record before, with a new name. If two hosts had the
+// same record and replace it by the same content, both compute the same name.
 func (r Releases) After(before Releases) Releases {
 	former := before.State()
 	r.Staged = nil
@@ -51,12 +51,13 @@ func (r Releases) After(before Releases) Releases {
 	return r
 }
 
-// Merged names what several hosts have on record, as one state that comes from all of theirs.
+// Merged returns the identity of several hosts' records, combined to one state that succeeds all of
+// them.
 func Merged(all []Releases) Releases {
 	var merged Releases
 	var states []string
 	for _, r := range all {
-		for _, state := range r.Past[max(0, len(r.Past)-known):] { // a host may say more
+		for _, state := range r.Past[max(0, len(r.Past)-known):] { // a host may report more
 			if !slices.Contains(merged.Past, state) {
 				merged.Past = append(merged.Past, state)
 			}
@@ -76,8 +77,9 @@ func Merged(all []Releases) Releases {
 	return merged
 }
 
-// newest returns the word with the newest record, which all other hosts had before or have as well,
-// and the hosts that are behind. If there is none, that is an error: nobody guesses then.
+// newest returns the index of the word with the newest record. All other hosts must have that
+// record or one of its predecessors. It also returns the hosts that are behind. If there is no such
+// record, newest returns an error and does not guess.
 func newest(words []Word) (head int, behind []int, err error) {
 	for i := 1; i < len(words); i++ {
 		switch one, other := &words[head], &words[i]; {
@@ -104,12 +106,12 @@ func newest(words []Word) (head int, behind []int, err error) {
 	return head, behind, nil
 }
 
-// same reports whether two records say the same, apart from what is for each host to say.
+// same reports whether two records are equal except for what each host determines itself.
 func (r *Releases) same(other Releases) bool {
 	return spec.Digest(r.bare()) == spec.Digest(other.bare())
 }
 
-// succeeds reports whether a record is the same as another, or comes from it.
+// succeeds reports whether a record is equal to another one, or a successor of it.
 func (r *Releases) succeeds(other *Releases) bool {
 	state := other.State()
 	return state == "" || state == r.State() || slices.Contains(r.Past, state)

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// spoken returns what hosts sv1, sv2, … say.
+// spoken returns the words of hosts sv1, sv2, … with some records.
 func spoken(all []Releases) (words []Word) {
 	for i, r := range all {
 		words = append(words, Word{Host: "sv" + strconv.Itoa(i+1), Releases: r})
@@ -16,10 +16,11 @@ func spoken(all []Releases) (words []Word) {
 	return words
 }
 
-// elsewhere owns nodes of which no host has a word.
+// elsewhere is the Owner for nodes that may be on an unknown host.
 func elsewhere(string) int { return Elsewhere }
 
-// TestNewest: of records that come from one another, the newest is taken; of two that do not, none.
+// TestNewest: of records that succeed each other, the newest wins. Two unrelated records are an
+// error.
 func TestNewest(t *testing.T) {
 	nothing := Releases{}
 	first := Releases{Active: map[string]int{"web": 700}} // of a host that has not named it
@@ -69,7 +70,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// TestTrialIsNoState: that hosts have begun a trial at different times does not set them apart.
+// TestTrialIsNoState: hosts that began a trial at different times have the same state.
 func TestTrialIsNoState(t *testing.T) {
 	at := func(boot string) Releases {
 		trial := &Trial{Release: 701}
@@ -81,7 +82,8 @@ func TestTrialIsNoState(t *testing.T) {
 	}
 }
 
-// TestApart: hosts that ended a trial apart from one another are told from those of which one is only behind.
+// TestApart: hosts that ended a trial differently are distinguished from hosts that are only
+// behind.
 func TestApart(t *testing.T) {
 	trial := &Trial{Release: 700, Back: map[string]int{"web": 0}}
 	begun := Releases{Active: map[string]int{"web": 700}, Former: map[string]int{"web": 0},

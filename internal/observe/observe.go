@@ -1,4 +1,4 @@
-// Package observe holds what hosts report of a site: in the same terms as what is declared.
+// Package observe has the state of a site that hosts report, in the same terms as its declaration.
 package observe
 
 import (
@@ -8,7 +8,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A State is what a node is doing.
+// A State is the state of a node.
 type State string
 
 // The states of a node.
@@ -16,18 +16,18 @@ const (
 	Stopped State = "stopped"
 	Running State = "running"
 	Frozen  State = "frozen"
-	Broken  State = "broken" // half made or half removed, by a run that was killed
+	Broken  State = "broken" // partly created or removed, by a process that was killed
 )
 
-// A Host is what is on a host of one site's doing.
+// A Host is everything of one site that exists on a host.
 type Host struct {
 	Name string `json:"name"`
-	// nothing is known of it: it does not answer, or was left out; that is not to say that nothing is
-	// there
-	Unknown  bool              `json:"unknown,omitempty"`
-	Cpus     int               `json:"cpus"`
-	Online   string            `json:"online,omitempty"` // processors, as the kernel lists them: "0-3,8"; "": not known
-	Memory   int64             `json:"memory"`           // bytes
+	// Unknown means that the host did not answer or was left out. It may nevertheless have nodes.
+	Unknown bool `json:"unknown,omitempty"`
+	Cpus    int  `json:"cpus"`
+	// Online has the processors in the kernel's format, such as "0-3,8", or "" if unknown.
+	Online   string            `json:"online,omitempty"`
+	Memory   int64             `json:"memory"` // bytes
 	Networks []Network         `json:"networks"`
 	Nodes    []Node            `json:"nodes"`
 	Layers   map[string]bool   `json:"layers"` // digests of the layers in the host's store
@@ -43,20 +43,21 @@ type Host struct {
 	Functions []Function  `json:"functions,omitempty"`
 
 	Addresses []Address `json:"addresses,omitempty"`
-	Key       string    `json:"key,omitempty"` // public, of its encrypted networks; "": nobody has asked
+	Key       string    `json:"key,omitempty"` // public key of its encrypted networks, or "" if not requested
 	Around    Around    `json:"around,omitzero"`
 
-	Disk    *Disk  `json:"disk,omitempty"`    // where nodes are kept; nil: nobody has looked
-	Drained *Drain `json:"drained,omitempty"` // no node of the site comes to it any more; nil: they may
+	Disk    *Disk  `json:"disk,omitempty"`    // file system of the nodes, or nil if not requested
+	Drained *Drain `json:"drained,omitempty"` // set if the host must get no more nodes of the site, or nil
 
-	Origin string `json:"origin,omitempty"` // the id of the site whose nodes are there; "": that is not on record
-	// digest of what the host does by itself after a reboot; "": nothing, or nobody can read it
+	Origin string `json:"origin,omitempty"` // id of the site that owns the nodes there, or "" if not recorded
+	// Boot is the digest of what the host does on its own after a reboot. It is "" if that is
+	// nothing or cannot be read.
 	Boot string `json:"boot,omitempty"`
 
-	Given    []Given   `json:"given,omitempty"`    // nodes that are not among Nodes any more,
-	Arrivals []Arrival `json:"arrivals,omitempty"` // and such as are not among them yet
+	Given    []Given   `json:"given,omitempty"`    // nodes that are no longer in Nodes
+	Arrivals []Arrival `json:"arrivals,omitempty"` // nodes that are not yet in Nodes
 
-	Restoring *Restoring `json:"restoring,omitempty"` // nil: nothing of it is being restored
+	Restoring *Restoring `json:"restoring,omitempty"` // nil if no restore is in progress
 }
 
 // A Disk is a file system of a host, in bytes.
@@ -65,14 +66,14 @@ type Disk struct {
 	Free  int64 `json:"free"`
 }
 
-// A Drain is the mark on a host that nodes of a site are to leave.
+// A Drain marks a host that nodes of a site must leave.
 type Drain struct {
 	Who   string    `json:"who"`
 	Since time.Time `json:"since"`
 }
 
-// Lasting returns hosts without the values that change all the time: two results are equal if no operation
-// came in between.
+// Lasting returns the hosts without values that change all the time. Two results are equal if no
+// operation happened in between.
 func Lasting(hosts []Host) []Host {
 	all := slices.Clone(hosts)
 	for i := range all {
@@ -81,83 +82,88 @@ func Lasting(hosts []Host) []Host {
 	return all
 }
 
-// Capabilities are what an engine can do beyond what all of them do.
+// Capabilities are optional features of an engine.
 type Capabilities struct {
 	Containers bool `json:"containers"`  // nodes share the host's kernel
 	LiveLimits bool `json:"live_limits"` // the limits of a running node can be changed
 	MoveNIC    bool `json:"move_nic"`    // an interface of a running node can be moved to another bridge
-	Remount    bool `json:"remount"`     // the volumes that a running node sees can be changed
-	PlugDisk   bool `json:"plug_disk"`   // a disk can come to a running node and leave it
-	PlugNIC    bool `json:"plug_nic"`    // an interface can
-	Keep       bool `json:"keep"`        // a node that is replaced can come back
-	Move       bool `json:"move"`        // a node can go to another host
+	Remount    bool `json:"remount"`     // the volumes of a running node can be changed
+	PlugDisk   bool `json:"plug_disk"`   // disks can be added to a running node and removed
+	PlugNIC    bool `json:"plug_nic"`    // interfaces can be added and removed
+	Keep       bool `json:"keep"`        // a node that was replaced can be restored
+	Move       bool `json:"move"`        // a node can move to another host
 
-	Models []string `json:"models,omitempty"` // of processors that its virtual machines can have; none: nobody has asked
-	// what runs the engine's virtual machines: KVM or TCG; "": its nodes are none
+	// Models are the processor models of its virtual machines, or none if not requested.
+	Models []string `json:"models,omitempty"`
+	// Accel is KVM, Xen or TCG for an engine with virtual machines, or "".
 	Accel string `json:"accel,omitempty"`
-	// of memory, that its virtual machines have in place of the host's; nil: there is none, or nobody
-	// has asked
+	// Pool is the memory that its virtual machines use instead of the host's. It is nil if there is
+	// none, or if not requested.
 	Pool   *Pool `json:"pool,omitempty"`
-	Unable Lack  `json:"unable,omitzero"` // why the engine can run no node on this host; the zero Lack: it can
-	// why a virtual machine that runs cannot go on in other programs of this host; the zero Lack: it
-	// can
+	Unable Lack  `json:"unable,omitzero"` // why the engine can run no node on this host, or the zero Lack
+	// Stuck is the reason why a running virtual machine cannot move to other programs on this host,
+	// or the zero Lack.
 	Stuck Lack `json:"stuck,omitzero"`
 }
 
-// What runs virtual machines.
+// Values of Capabilities.Accel: what runs virtual machines.
 const (
 	KVM = "kvm" // the processor itself
-	Xen = "xen" // the processor itself, by Xen
-	TCG = "tcg" // QEMU, which emulates one and is many times as slow
+	Xen = "xen" // the processor itself, controlled by Xen
+	TCG = "tcg" // QEMU, which emulates a processor and is many times slower
 )
 
-// A Lack is something that a host does not have, and the cure.
+// A Lack is something that a host lacks, with the cure.
 type Lack struct {
 	What string `json:"what"`
 	Cure string `json:"cure"`
 }
 
-// A Sickness is why a node was found not to be healthy.
+// A Sickness is the reason why a node was found to be unhealthy.
 type Sickness struct {
 	At    time.Time `json:"at"`
 	Found string    `json:"found"`
-	// when its health had been proven last: another proof is newer, whatever the clock says
+	// Proven is the time of the last successful proof before the node was found to be unhealthy. A
+	// different proof is newer, whatever the clock says.
 	Proven time.Time `json:"proven,omitzero"`
 }
 
-// A Node is a node as its host has it.
+// A Node is a node as it exists on its host.
 type Node struct {
 	spec.Node
 	State      State     `json:"state"`
-	Configured bool      `json:"configured"`         // its roles have been applied in full
-	Proven     string    `json:"proven"`             // digest of the health checks that it last passed,
-	ProvenAt   time.Time `json:"proven_at,omitzero"` // and when that was
-	// why it was not healthy when it was last looked into, if that is newer
+	Configured bool      `json:"configured"`         // its roles have been applied completely
+	Proven     string    `json:"proven"`             // digest of the health checks that it last passed
+	ProvenAt   time.Time `json:"proven_at,omitzero"` // time of that success
+	// Sick is the reason why the node was unhealthy at the last inspection, if that is newer than
+	// ProvenAt.
 	Sick   *Sickness `json:"sick,omitempty"`
-	Active bool      `json:"active"`          // what only a live node does has been done on it, or may have been
-	Accel  string    `json:"accel,omitempty"` // what runs it, if it is a virtual machine that runs
-	VHost  bool      `json:"vhost,omitempty"` // its network cards are served by the host's kernel, and not by QEMU
-	// it is frozen because its host had no room for what it wrote to a disk
+	Active bool      `json:"active"`          // what runs only on live nodes has run on it, or may have
+	Accel  string    `json:"accel,omitempty"` // what runs it, for a running virtual machine
+	VHost  bool      `json:"vhost,omitempty"` // the host's kernel serves its network cards, and not QEMU
+	// Starved means that the node is frozen because its host had no space for its disk writes.
 	Starved bool `json:"starved,omitempty"`
-	// it is frozen because its kernel has panicked: what that printed at last
+	// Panic has the last output of its kernel if the node is frozen because of a kernel panic.
 	Panic string `json:"panic,omitempty"`
-	// it runs without what shows it its root, and may still write to its disks
+	// Rootless means that the node runs without the program that serves its root file system. It
+	// may still write to its disks.
 	Rootless bool `json:"rootless,omitempty"`
-	// programs that run it and have been replaced on the host since it was started
+	// Outdated lists programs that run the node and were replaced on the host after it was started.
 	Outdated []string `json:"outdated,omitempty"`
-	// networks to which it has no link any more although it runs: somebody deleted it
+	// Unlinked lists networks to which the running node has no link, because someone deleted it.
 	Unlinked []string `json:"unlinked,omitempty"`
-	// networks of which nobody knows whether it has the interface: a run that plugged or unplugged it
-	// was killed
-	Doubt  []string `json:"doubt,omitempty"`
-	Resume bool     `json:"resume,omitempty"` // it was stopped to be moved, and is to run again wherever it is
-	Drift  []Drift  `json:"drift,omitempty"`  // what is no longer as it was made, if somebody looked
+	// Doubt lists networks for which it is unknown whether the node has the interface, because a
+	// process that plugged or unplugged it was killed.
+	Doubt []string `json:"doubt,omitempty"`
+	// Resume means that the node was stopped for a move, and must be started again wherever it is.
+	Resume bool    `json:"resume,omitempty"`
+	Drift  []Drift `json:"drift,omitempty"` // differences from its desired state, if inspected
 }
 
-// Runs reports whether the node does not stand still: it has its links and its mounts.
+// Runs reports whether the node is running or frozen, so that it has its links and mounts.
 func (n *Node) Runs() bool { return n.State == Running || n.State == Frozen }
 
-// Ruined says why a node that runs is of no use before it is started anew; "": it is of use.
+// Ruined returns the reason why a running node is useless until it is restarted, or "".
 func (n *Node) Ruined() string {
 	switch {
 	case n.Panic != "":
@@ -168,14 +174,14 @@ func (n *Node) Ruined() string {
 	return ""
 }
 
-// A Volume is persistent data kept with a host's state.
+// A Volume is persistent data that is stored with a host's state.
 type Volume struct {
 	Name string `json:"name"`
-	Node string `json:"node,omitempty"` // "": shared by all
+	Node string `json:"node,omitempty"` // "" if all nodes share it
 	Path string `json:"path"`
 }
 
-// Has returns the node with an id, and whether the host has it.
+// Has returns the node with an id, or false.
 func (h *Host) Has(id int) (*Node, bool) {
 	for i := range h.Nodes {
 		if h.Nodes[i].ID == id {
@@ -185,7 +191,7 @@ func (h *Host) Has(id int) (*Node, bool) {
 	return nil, false
 }
 
-// Node returns a node by name.
+// Node returns a node by name, or false.
 func (h *Host) Node(name string) (*Node, bool) {
 	for i := range h.Nodes {
 		if h.Nodes[i].Name == name {

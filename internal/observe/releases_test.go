@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestConfirm: what one record confirms is not confirmed in those that it was made from: they are
-// put back if a host cannot be told.
+// TestConfirm: Confirm does not change the records that a record was copied from, because they are
+// restored if a host cannot be told.
 func TestConfirm(t *testing.T) {
 	before := Releases{Confirmed: []int{700, 701}}
 	r := before

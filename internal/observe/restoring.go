@@ -2,23 +2,26 @@ package observe
 
 import "slices"
 
-// Restoring is how far the part of a restore has come that a host has.
+// Restoring is the progress of a restore on one host.
 type Restoring struct {
 	ID      string   `json:"id"` // of the backup
 	From    string   `json:"from"`
-	Without []string `json:"without,omitempty"` // hosts that were left out, and have no part
-	Staged  bool     `json:"staged,omitempty"`  // all of it is laid down, and nothing touched
-	Going   bool     `json:"going,omitempty"`   // all hosts have laid down theirs: none goes back
-	Clears  bool     `json:"clears,omitempty"`  // what was there before is still to be taken down
-	Placed  bool     `json:"placed,omitempty"`  // all is in its place but what nodes get when they are made
-	Opened  bool     `json:"opened,omitempty"`  // the secrets of the backup come back
-	Nodes   []string `json:"nodes,omitempty"`   // that get what they had when they are made
+	Without []string `json:"without,omitempty"` // hosts that were left out of the restore
+	// Staged means that all data is in the staging directory, and nothing has changed yet.
+	Staged bool `json:"staged,omitempty"`
+	Going  bool `json:"going,omitempty"`  // all hosts have staged their data, so no host goes back
+	Clears bool `json:"clears,omitempty"` // the previous state must still be removed
+	// Placed means that all data is in place except what nodes get when they are created.
+	Placed bool     `json:"placed,omitempty"`
+	Opened bool     `json:"opened,omitempty"` // the secrets of the backup are restored
+	Nodes  []string `json:"nodes,omitempty"`  // nodes that get their data when they are created
 }
 
-// Untouched reports whether the restore has touched nothing, and what was there before is.
+// Untouched reports whether the restore has changed nothing, and the previous state still exists.
 func (r *Restoring) Untouched() bool { return !r.Going && (r.Clears || r.ID == "") }
 
-// Waiting returns the nodes that get what they had when they are made; nil is of no restore.
+// Waiting returns the nodes that get their data when they are created, or nil if no restore is in
+// progress.
 func (r *Restoring) Waiting() []string {
 	if r == nil {
 		return nil
@@ -26,8 +29,9 @@ func (r *Restoring) Waiting() []string {
 	return r.Nodes
 }
 
-// Restored reports whether what a node had waits on a host that had the node until a restore took
-// it down, for which those hosts were left out of which nothing is known: so none of them has it.
+// Restored reports whether a node's data waits on host h since a restore removed the node there. It
+// also requires that the restore left out all hosts in unknown state, so that none of these has the
+// node.
 func (h *Host) Restored(node string, hosts map[string]*Host) bool {
 	if h == nil || h.Restoring == nil || !h.Restoring.Placed || !slices.Contains(h.Restoring.Nodes, node) {
 		return false

@@ -2,8 +2,8 @@ package observe
 
 import "testing"
 
-// TestRestored: a node that waits for what it had is nowhere else for certain only while those
-// hosts are unknown that were left out when it was taken down.
+// TestRestored: a node that waits for its data is certainly on no other host only if all unknown
+// hosts were left out when it was removed.
 func TestRestored(t *testing.T) {
 	part := func(placed bool, without ...string) *Host {
 		return &Host{Name: "sv1", Restoring: &Restoring{Placed: placed, Nodes: []string{"db"}, Without: without}}

@@ -6,33 +6,35 @@ import "time"
 type Trial struct {
 	Release int            `json:"release"`
 	Back    map[string]int `json:"back"`    // node -> release
-	Within  time.Duration  `json:"within"`  // how long it lasts, from when the switch is on record
-	ByHand  bool           `json:"by_hand"` // health checks that hold for all of the time are not enough
+	Within  time.Duration  `json:"within"`  // duration from the time when the switch is recorded
+	ByHand  bool           `json:"by_hand"` // passing health checks for the whole duration are not enough
 	Who     string         `json:"who"`
 
-	Failed string `json:"failed,omitempty"` // a check of it, on this host of several: it is not to be confirmed
+	// failed check on this host, one of several; the trial must not be confirmed
+	Failed string `json:"failed,omitempty"`
 
 	// Begin sets these.
-	Until time.Time     `json:"until,omitzero"` // for people, and for whoever finds it after a reboot
+	Until time.Time     `json:"until,omitzero"` // for display, and as the limit after a reboot
 	Boot  string        `json:"boot,omitempty"`
-	Ends  time.Duration `json:"ends,omitempty"` // since that boot
+	Ends  time.Duration `json:"ends,omitempty"` // time since that boot
 }
 
-// A Moment is a time on a host: by the calendar, which may be set, and since its boot, which only goes on.
+// A Moment is a time on a host. It has the calendar time, which can be set, and the time since
+// boot, which only increases.
 type Moment struct {
 	Calendar time.Time
-	Boot     string // by which one boot is told from another
+	Boot     string // id of the boot
 	Since    time.Duration
 }
 
-// Begin lets the time of a trial begin, or what is left of it.
+// Begin starts the remaining time of a trial.
 func (t *Trial) Begin(now Moment, left time.Duration) {
 	t.Until, t.Boot, t.Ends = now.Calendar.Add(left).UTC(), now.Boot, now.Since+left
 }
 
-// Left tells how much of its time is left. Whoever sets the host's clock makes it neither longer
-// nor shorter. After a reboot there is nothing but the calendar to go by; it may have been set,
-// too, but never makes more of the time than there was.
+// Left returns the remaining time of a trial. Setting the host's clock has no effect on it. After a
+// reboot only the calendar is available. It may also have been set, but the remaining time never
+// exceeds the trial's duration.
 func (t *Trial) Left(now Moment) time.Duration {
 	if t.Boot == now.Boot && t.Boot != "" {
 		return max(0, t.Ends-now.Since)

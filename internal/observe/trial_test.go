@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestTrialTime: the time of a trial goes by the clock that nobody sets, and after a reboot by the
-// calendar, at most as long as it was.
+// TestTrialTime: a trial's time is measured by the monotonic clock. After a reboot it is measured
+// by the calendar, but is never longer than its duration.
 func TestTrialTime(t *testing.T) {
 	noon := time.Date(2026, 7, 30, 12, 0, 0, 0, time.UTC)
 	trial := &Trial{Within: 10 * time.Minute}
@@ -33,7 +33,7 @@ func TestTrialTime(t *testing.T) {
 			t.Errorf("%s: %s is left, not %s", try.why, left, try.left)
 		}
 	}
-	old := &Trial{Until: noon, Within: time.Minute} // as former versions wrote it
+	old := &Trial{Until: noon, Within: time.Minute} // as earlier versions wrote it
 	if left := old.Left(Moment{Calendar: noon.Add(-time.Second)}); left != time.Second {
 		t.Errorf("of a trial without a boot %s is left", left)
 	}

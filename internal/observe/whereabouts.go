@@ -6,11 +6,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// Whereabouts returns, by name of the node, the hosts that say they have it, for a site as it is live (stage
-// 0) or for a release in quarantine. A node is where it is live, even if a move was cut short and other
-// releases of it are elsewhere. Where it is only in quarantine, it would be made live, unless it may be live
-// on a host of which nothing is known.
-// A host may say what it likes, so of a node that belongs to another by the site file this counts for nothing.
+// Whereabouts returns the hosts that report each node, by the node's name. Stage is 0 for the live
+// site, or a release in quarantine. A node is where it is live, even if an interrupted move left
+// other releases of it on other hosts. A node that is only in quarantine counts as being there,
+// because that is where it would become live. The exception is a host in unknown state, where the
+// node may be live.
+//
+// A host may report anything. Therefore its report does not count for a node that the site file
+// places on another host.
 func Whereabouts(hosts []Host, stage int) map[string][]string {
 	all, apart := map[string][]string{}, map[string][]string{}
 	for i := range hosts {
@@ -19,7 +22,8 @@ func Whereabouts(hosts []Host, stage int) map[string][]string {
 			if hosts[i].Nodes[j].Staged {
 				on = apart
 			}
-			if listed := on[name]; len(listed) == 0 || listed[len(listed)-1] != hosts[i].Name { // of several releases
+			// of several releases
+			if listed := on[name]; len(listed) == 0 || listed[len(listed)-1] != hosts[i].Name {
 				on[name] = append(listed, hosts[i].Name)
 			}
 		}
@@ -33,8 +37,8 @@ func Whereabouts(hosts []Host, stage int) map[string][]string {
 	return all
 }
 
-// Homes returns the hosts that nodes are on, by their names: of nodes on several, the first, and of
-// a node that is on its way to another host, the one that has given it.
+// Homes returns the host of each node, by the node's name. A node on several hosts is on the first.
+// A node on its way to another host is on the host that sent it.
 func Homes(hosts []Host, stage int) map[string]string {
 	homes := map[string]string{}
 	for i := range hosts {
@@ -48,7 +52,8 @@ func Homes(hosts []Host, stage int) map[string]string {
 	return homes
 }
 
-// OnTwo says that two hosts have a node. Nobody guesses which of them is right: the other would lose it.
+// OnTwo returns the error that two hosts have a node. Orrery does not guess which one is right,
+// because the other copy would be lost.
 func OnTwo(node, one, other string) error {
 	return problem.New(problem.Surprise,
 		"node %s is on host %s and on host %s, and the site does not say where it belongs", node, one, other).At("site.toml").

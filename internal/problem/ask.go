@@ -12,7 +12,7 @@ var names = map[Kind]string{
 	Interrupted: "interrupted",
 }
 
-// String names the kind, as JSON has it.
+// String returns the name of the kind, as used in JSON.
 func (k Kind) String() string {
 	if name, ok := names[k]; ok {
 		return name
@@ -20,8 +20,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("status-%d", int(k))
 }
 
-// Is reports whether one of the problems in an error is of a kind. An error that is no problem is
-// of the kind Failed, and a Status of the kind that it is the status of.
+// Is reports whether one of the problems in an error is of a kind. An error that is not a problem
+// has the kind Failed. A Status has the kind with the same number.
 func Is(err error, kind Kind) bool {
 	var status Status
 	if errors.As(err, &status) && Kind(status) == kind {
@@ -35,9 +35,9 @@ func Is(err error, kind Kind) bool {
 	return false
 }
 
-// All returns the problems in an error, in their order: those of lists and of what errors.Join has
-// joined, each once, without what is behind it as its cause. What is no problem becomes one. A
-// Status is none: what there was to say of it has been said.
+// All returns the problems in an error in order, including those in lists and in errors joined by
+// errors.Join. Each problem appears once, without its causes. All converts other errors to
+// problems. It leaves out a Status, because its cause has already been reported.
 func All(err error) []*Problem {
 	switch e := err.(type) { //nolint:errorlint // what wraps others is gone through below
 	case nil, Status:

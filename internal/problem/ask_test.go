@@ -20,7 +20,7 @@ func TestIs(t *testing.T) {
 		{errors.Join(List{mistake}, fmt.Errorf("x: %w", locked), errors.New("plain")), []Kind{Mistake, Locked, Failed}, 3},
 		{errors.New("plain"), []Kind{Failed}, 1},
 		{Status(Unhealthy), []Kind{Unhealthy}, 0},
-		{New(Left, "left").Because(locked), []Kind{Left}, 1}, // the cause is not what the problem is
+		{New(Left, "left").Because(locked), []Kind{Left}, 1}, // the kind of the cause does not count
 	} {
 		for kind := range names {
 			want := false

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OfWriting returns the kind of an error that was met in writing: Unable if there was no room, else Failed.
+// OfWriting returns the kind of a write error: Unable if the disk or quota is full, otherwise
+// Failed.
 func OfWriting(err error) Kind {
 	if DiskFull(err) {
 		return Unable
@@ -15,11 +16,11 @@ func OfWriting(err error) Kind {
 	return Failed
 }
 
-// DiskFull reports whether an error is that of a disk without room, or of a user who has had his share of it.
+// DiskFull reports whether an error means that the disk is full or a quota is exceeded.
 func DiskFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// Reason returns why an operation on a file failed, without the operation and the path, which the problem
-// names already.
+// Reason returns why a file operation failed, without the operation and the path, which the problem
+// already names.
 func Reason(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Nearest returns the candidate closest to a misspelt word, or "" if none is close enough to be meant
-// (Damerau-Levenshtein distance at most 2, or a third of the word).
+// Nearest returns the candidate closest to a misspelt word, or "" if none is similar enough. The
+// Damerau-Levenshtein distance may be at most 2, or a third of the word's length.
 func Nearest(word string, candidates []string) string {
 	best, bestDistance := "", min(max(2, len(word)/3)+1, len(word))
 	for _, c := range candidates[:min(len(candidates), maxCandidates)] {
@@ -17,8 +17,8 @@ func Nearest(word string, candidates []string) string {
 	return best
 }
 
-// NearestOr returns a cure: the candidate closest to a misspelt word or, if none is close enough to
-// be meant, another.
+// NearestOr returns a cure that proposes the candidate closest to a misspelt word. If none is
+// similar enough, it returns otherwise.
 func NearestOr(word string, candidates []string, otherwise string) string {
 	if nearest := Nearest(word, candidates); nearest != "" {
 		return fmt.Sprintf("did you mean %q?", nearest)
@@ -26,18 +26,18 @@ func NearestOr(word string, candidates []string, otherwise string) string {
 	return otherwise
 }
 
-// maxCandidates bounds the time that it takes to seek what was meant.
+// maxCandidates limits the time of the search.
 const maxCandidates = 5000
 
 func distance(a, b string) int {
-	if len(a) > 256 || len(b) > 256 { // as bytes: whatever is in them, it is more than 64 letters
+	if len(a) > 256 || len(b) > 256 { // length in bytes, which is more than 64 letters in any encoding
 		return 64
 	}
 	x, y := []rune(a), []rune(b)
 	if len(x) > 64 || len(y) > 64 {
 		return 64
 	}
-	var rows [3][65]int // of the letter at hand and the two before it
+	var rows [3][65]int // rows for the current letter and the two previous ones
 	for j := range rows[0] {
 		rows[0][j] = j
 	}
@@ -58,8 +58,8 @@ func distance(a, b string) int {
 	return rows[len(x)%3][len(y)]
 }
 
-// Short returns text, cut after so many bytes if it is longer: what somebody has written into a
-// file may be of any length.
+// Short returns text, truncated after most bytes, because text in a user's file may have any
+// length.
 func Short(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -11,9 +11,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Activate does on a running node what only a live node does, each role after those that it needs.
-// Roles that use volumes that are not for two are applied anew, because their files and boot steps
-// see to what is on them.
+// Activate runs on a node what only a live node runs, each role after those that it needs. It
+// applies roles with exclusive volumes again, because their files and boot steps prepare the
+// content of the volumes.
 func (j *Job) Activate(ctx context.Context) error {
 	if err := j.anew(ctx, holders(j.Duties)); err != nil {
 		return err
@@ -26,9 +26,9 @@ func (j *Job) Activate(ctx context.Context) error {
 	return nil
 }
 
-// anew applies roles whose services stand still, in the order in which Configure does. A service
-// that a boot step starts is not started a second time, as services would: until it serves, nobody
-// is served.
+// anew applies roles whose services are stopped, in the same order as Configure. Unlike services,
+// it does not restart a service that a boot step has already started. A restart would delay the
+// time when the node serves again.
 func (j *Job) anew(ctx context.Context, roles []*spec.Duty) error {
 	begin := func(ctx context.Context, r *spec.Duty) error {
 		return j.order(ctx, r, "enable", j.sv().Begin, r.Services)
@@ -46,8 +46,8 @@ func (j *Job) anew(ctx context.Context, roles []*spec.Duty) error {
 	return nil
 }
 
-// Retire ends on a node what only a live node does, and the services that use volumes that are not
-// for two, in the opposite order.
+// Retire stops on a node what only a live node runs, and the services that use exclusive volumes.
+// It proceeds in the opposite order.
 func (j *Job) Retire(ctx context.Context) error {
 	for i := range slices.Backward(j.Duties.Roles) {
 		r := &j.Duties.Roles[i]
@@ -58,8 +58,8 @@ func (j *Job) Retire(ctx context.Context) error {
 	return j.Let(ctx)
 }
 
-// Let stops the services that use volumes that are not for two, so that these can be taken away.
-// Those that start first stop last.
+// Let stops the services that use exclusive volumes, so that the volumes can be unmounted. Services
+// that start first stop last.
 func (j *Job) Let(ctx context.Context) error {
 	for _, r := range slices.Backward(holders(j.Duties)) {
 		services := slices.Clone(r.Services)
@@ -81,9 +81,9 @@ func (j *Job) Resume(ctx context.Context) error {
 	return nil
 }
 
-// holders returns the roles of a node that use volumes that are not for two: those that declare
-// one, and those that need such a role, directly or not. A database may have its volume in a role
-// below the one with its server.
+// holders returns the roles of a node that use exclusive volumes. They are the roles that declare
+// one, and all roles that need such a role, directly or indirectly. A database may have its volume
+// in a role below the one with its server.
 func holders(d *spec.Duties) []*spec.Duty {
 	var roles []*spec.Duty
 	holding := map[string]bool{}
@@ -95,13 +95,14 @@ func holders(d *spec.Duties) []*spec.Duty {
 	return roles
 }
 
-// Holders reports whether a node has roles with volumes that are not for two, or that do something
-// on live nodes only.
+// Holders reports whether a node has roles with exclusive volumes, or roles that run something only
+// on live nodes.
 func Holders(d *spec.Duties) bool {
 	return slices.ContainsFunc(rolesOf(d), func(r *site.Role) bool { return r.Exclusive() || r.LiveOnly() })
 }
 
-// active does the active steps of a role and starts its active services, also at each boot from now on.
+// active runs the active steps of a role. Then it starts its active services and enables them at
+// boot.
 func (j *Job) active(ctx context.Context, r *spec.Duty) error {
 	if err := j.steps(ctx, r, site.Active); err != nil {
 		return err
@@ -109,10 +110,10 @@ func (j *Job) active(ctx context.Context, r *spec.Duty) error {
 	return j.order(ctx, r, "enable", j.sv().Begin, r.Active)
 }
 
-// sv is who runs the services of the node.
+// sv returns the init system of the node.
 func (j *Job) sv() *distro.Services { return distro.Or(j.Duties.Distribution).Services }
 
-// order runs a command on services. Messages call it word.
+// order runs a command on services. Argument word names it in messages.
 func (j *Job) order(ctx context.Context, r *spec.Duty, word string, order, services []string) error {
 	if len(services) == 0 {
 		return nil

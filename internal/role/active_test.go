@@ -11,9 +11,9 @@ import (
 )
 
 // TestVolumesBelow: a service may be in a role above the one with its volume. Before an exclusive
-// volume is taken from a node, the services of all roles that need it stop, those above first. Once
-// the node has it, they are applied as Configure applies them: the boot steps of all, then the
-// services of all. Roles that do not need it are left alone.
+// volume is removed from a node, the services of all roles that need it stop, the upper roles
+// first. After the node gets it back, they are applied in the order of Configure: all boot steps,
+// then all services. Roles that do not need it are left alone.
 func TestVolumesBelow(t *testing.T) {
 	s := cluster()
 	s.Volumes = []site.Volume{{Name: "spool"}}

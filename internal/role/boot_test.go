@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// babbler is a node whose systemctl says much before it says how the node is.
+// babbler is a node whose systemctl prints a lot before it reports the state.
 type babbler struct {
 	host.Runner
 	state string
@@ -34,7 +34,7 @@ func (b babbler) Run(_ context.Context, c host.Command) error {
 	return &host.RunError{Status: 1, Err: errors.New("exit status 1")}
 }
 
-// slow is a node that answers nobody until it was asked so often.
+// slow is a node that answers only after several requests.
 type slow struct {
 	host.Runner
 	asked *int
@@ -50,8 +50,8 @@ func (s slow) Run(_ context.Context, c host.Command) error {
 	return nil
 }
 
-// TestAwaitBootOfSlow: a node whose systemd does not answer in time, such as an emulated virtual
-// machine on a busy host, is asked again.
+// TestAwaitBootOfSlow: if the node's systemd does not answer in time, AwaitBoot asks again. An
+// emulated virtual machine on a busy host is such a node.
 func TestAwaitBootOfSlow(t *testing.T) {
 	asked := 0
 	if whole, err := AwaitBoot(t.Context(), slow{asked: &asked}, distro.Debian.Services, io.Discard); err != nil ||
@@ -60,7 +60,7 @@ func TestAwaitBootOfSlow(t *testing.T) {
 	}
 }
 
-// What a node says of itself while it boots does not fill the host's memory.
+// TestAwaitBootIsBounded: the output of a booting node does not fill the host's memory.
 func TestAwaitBootIsBounded(t *testing.T) {
 	var before, now runtime.MemStats
 	runtime.ReadMemStats(&before)

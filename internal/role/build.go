@@ -13,11 +13,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// An Installer installs packages of a distribution in the place where a layer is built.
+// An Installer installs packages of a distribution in the container where a layer is built.
 type Installer func(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error
 
-// Build fills a role layer: files, then packages, then Python packages, then build steps, each role after
-// those that it needs.
+// Build fills a role layer: files, then packages, then Python packages, then build steps. Each role
+// comes after those that it needs.
 func Build(ctx context.Context, in host.Runner, l *spec.Layer, install Installer, log io.Writer,
 	say func(string)) error {
 	d := distro.Of(l.Image)
@@ -38,7 +38,7 @@ func Build(ctx context.Context, in host.Runner, l *spec.Layer, install Installer
 			return err
 		}
 	}
-	// Packages have made the owners of the others.
+	// Packages have created the owners of the remaining files.
 	if err := in.Put(ctx, ofLayer(l.Roles, func(owner string) bool { return !plainOwner(owner) })...); err != nil {
 		return err
 	}
@@ -56,10 +56,10 @@ func Build(ctx context.Context, in host.Runner, l *spec.Layer, install Installer
 	return settleServices(ctx, in, d.Services, slices.Concat(l.Under, l.Roles), log)
 }
 
-// plainOwner reports whether a file can be laid down before packages make users.
+// plainOwner reports whether a file can be written before packages create users.
 func plainOwner(owner string) bool { return owner == "" || owner == "root:root" || owner == "root" }
 
-// ofLayer returns the files of roles that a layer has and whose owners are wanted.
+// ofLayer returns the files of roles that belong in a layer and whose owner matches.
 func ofLayer(roles []*site.Role, wanted func(owner string) bool) []host.File {
 	var files []host.File
 	for _, r := range roles {
@@ -109,9 +109,8 @@ func buildSteps(ctx context.Context, in host.Runner, r *site.Role, log io.Writer
 	return nil
 }
 
-// settleServices lets services start when a node boots, if their roles need no more than their
-// files; otherwise it keeps them from it, whatever their packages say: they start once the node is
-// configured.
+// settleServices enables services at boot if their roles need nothing but their files. Otherwise it
+// disables them, whatever their packages do. They then start after the node is configured.
 func settleServices(ctx context.Context, in host.Runner, sv *distro.Services, roles []*site.Role, log io.Writer) error {
 	services := site.ServicesOf(roles)
 	if len(services) == 0 {

@@ -16,7 +16,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// layerOf is one of a role that has all that a layer can have.
+// layerOf returns a layer for a role with everything that a layer can have.
 func layerOf() *spec.Layer {
 	return &spec.Layer{Title: "debian + web", Pins: "flask==3.0\n", Roles: []*site.Role{{
 		Name: "web", Dir: "roles/web", Apt: []string{"nginx", "curl"}, Pip: []string{"flask"},
@@ -43,7 +43,7 @@ func build(t *testing.T, in *diary, l *spec.Layer) error {
 	return Build(t.Context(), in, l, install, io.Discard, func(string) {})
 }
 
-// at tells which of what was done began so, as the how manieth.
+// at returns the index of the first action that begins with a text.
 func (d *diary) at(t *testing.T, begins string) int {
 	t.Helper()
 	i := slices.IndexFunc(d.done, func(s string) bool { return strings.HasPrefix(s, begins) })
@@ -53,9 +53,9 @@ func (d *diary) at(t *testing.T, begins string) int {
 	return i
 }
 
-// TestBuild: a layer gets files, then packages, then files whose owners these have made, then
-// Python packages, then what steps build; what is for boot is left for that, and services that need
-// it do not start by themselves.
+// TestBuild: a layer gets files, packages, files owned by users of the packages, Python packages
+// and the results of build steps, in this order. Boot steps do not run, and services that need them
+// are not enabled.
 func TestBuild(t *testing.T) {
 	in := &diary{}
 	if err := build(t, in, layerOf()); err != nil {
@@ -88,8 +88,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestBuildFails: what fails is said with the role's file and line, or with what may be wrong with
-// the requirements.
+// TestBuildFails: the error has the role's file and line, or a possible mistake in the
+// requirements.
 func TestBuildFails(t *testing.T) {
 	broken := func(word string) *diary {
 		return &diary{answer: func(args []string) (string, error) {
@@ -118,8 +118,8 @@ func TestBuildFails(t *testing.T) {
 	}
 }
 
-// TestPipArguments: requirements with hashes say all that is installed; without, they bound the
-// versions of what roles name.
+// TestPipArguments: requirements with hashes list everything that is installed. Without hashes they
+// constrain the versions of the roles' packages.
 func TestPipArguments(t *testing.T) {
 	for pins, want := range map[string]string{
 		" \n": "a b", "b==1\n": "--constraint F a b", "b==1 --hash=sha256:0\n": "--require-hashes --requirement F",
@@ -132,7 +132,7 @@ func TestPipArguments(t *testing.T) {
 	}
 }
 
-// TestPipFile: what bounds versions names no extras, and is otherwise as it was written.
+// TestPipFile: a file with constraints names no extras, and is otherwise unchanged.
 func TestPipFile(t *testing.T) {
 	for text, want := range map[string]string{
 		"b[x, y]==1 ; python_version > '3' # why\n--only-binary :all:\na===1\n": "b==1 ; python_version > '3'\n--only-binary :all:\na===1\n",
@@ -144,7 +144,7 @@ func TestPipFile(t *testing.T) {
 	}
 }
 
-// TestServiceFails: a service that does not start is said with its node, as is an order to it that fails.
+// TestServiceFails: if a service does not start or a command on it fails, the error names the node.
 func TestServiceFails(t *testing.T) {
 	d := dutiesOf(t, twoRoles())
 	in := &diary{answer: func(args []string) (string, error) {
@@ -171,8 +171,8 @@ func TestServiceFails(t *testing.T) {
 	}
 }
 
-// TestUnlayered: on a node without layers, what a role would put into one is done when it runs, and
-// again when that changes, but not for roles that stay as they are.
+// TestUnlayered: on a node without layers, the content of a role's layer is installed while the
+// node runs. It is installed again when it changes, but not for roles that do not change.
 func TestUnlayered(t *testing.T) {
 	cam := &site.Role{Name: "cam", Apt: []string{"less", "ed"},
 		Files: []site.File{{Path: "/srv/cam", Content: []byte("x"), Mode: 0o644}}}

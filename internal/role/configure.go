@@ -20,20 +20,20 @@ import (
 type Job struct {
 	Duties *spec.Duties
 	In     host.Runner
-	Was    spec.Config // as applied before; the zero Config: nothing
+	Was    spec.Config // as previously applied, or the zero Config for a new node
 	Is     spec.Config
 	Log    io.Writer
 	Say    func(string)
 
 	Host     string
-	Injected bool     // the rendered files were there when the node booted
-	Starts   []string // services that start when it boots, because its layer says so
-	Live     bool     // it is not in quarantine
+	Injected bool     // the rendered files existed when the node booted
+	Starts   []string // services that start at boot according to the node's layer
+	Live     bool     // the node is not in quarantine
 }
 
-// Configure does on a running node what its roles ask for: rendered files, boot steps, services.
-// What has not changed since Was is left alone, but for a role of which something has changed, and
-// the roles that need it: their boot steps run and their services restart.
+// Configure applies the roles of a running node: rendered files, boot steps, services. It leaves
+// alone what has not changed since Was. The exception is a role with any change, and the roles that
+// need it: their boot steps run, and their services restart.
 func (j *Job) Configure(ctx context.Context) error {
 	whole, err := AwaitBoot(ctx, j.In, j.sv(), j.Log)
 	if err != nil {
@@ -45,7 +45,7 @@ func (j *Job) Configure(ctx context.Context) error {
 		for i := range tasks {
 			tasks[i].whole = true
 		}
-		return j.watch(ctx, tasks) // its services have started with it
+		return j.watch(ctx, tasks) // its services have started at boot
 	}
 	if err := j.lay(ctx); err != nil {
 		return err
@@ -60,17 +60,16 @@ func (j *Job) Configure(ctx context.Context) error {
 	return j.dropServices(ctx)
 }
 
-// started reports whether all services of roles have started with the node. A layer that was built
-// before one was declared knows nothing of it.
+// started reports whether all services of roles started when the node booted. A layer that was
+// built before a service was declared does not start that service.
 func started(roles []*site.Role, starts []string) bool {
 	return !slices.ContainsFunc(site.ServicesOf(roles), func(s string) bool { return !slices.Contains(starts, s) })
 }
 
-// bootTimeout is how long a node may take to boot.
+// bootTimeout is the maximum time for a node to boot.
 const bootTimeout = 5 * time.Minute
 
-// AwaitBoot waits until the node has brought up what it brings up by itself, and reports whether
-// all of that has come up.
+// AwaitBoot waits until the node has booted. It reports whether all units have started.
 func AwaitBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.Writer) (whole bool, err error) {
 	within, cancel := context.WithTimeoutCause(ctx, bootTimeout,
 		fmt.Errorf("its %s is still at work after %s", sv.Name, bootTimeout))
@@ -89,7 +88,8 @@ func AwaitBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.
 		case state == sv.Partly:
 			fmt.Fprintln(log, "these units of the node failed to start:")
 			return false, ask(ctx, log, sv.Broken)
-		case within.Err() == nil && errors.As(err, &run) && slices.Contains(sv.Deaf, state): // it does not take orders yet
+		// it does not accept commands yet
+		case within.Err() == nil && errors.As(err, &run) && slices.Contains(sv.Deaf, state):
 			_ = host.Pause(within, 50*time.Millisecond)
 			continue
 		case ctx.Err() == nil && within.Err() != nil:
@@ -101,7 +101,7 @@ func AwaitBoot(ctx context.Context, in host.Runner, sv *distro.Services, log io.
 	}
 }
 
-// files puts the rendered files of a role on the node.
+// files installs the rendered files of a role on the node.
 func (j *Job) files(ctx context.Context, r *spec.Duty) error {
 	if j.Injected {
 		return nil
@@ -120,8 +120,8 @@ func (j *Job) put(ctx context.Context, r *spec.Duty, files []host.File) error {
 	return nil
 }
 
-// Files returns the rendered files of a role; one with the value of a secret in it stands on the
-// host's tmpfs and is linked.
+// Files returns the rendered files of a role. A file that contains a secret is a link, because its
+// content is in the host's tmpfs.
 func Files(r *spec.Duty) []host.File {
 	var all []host.File
 	for i := range r.Rendered {
@@ -135,7 +135,7 @@ func Files(r *spec.Duty) []host.File {
 	return all
 }
 
-// rolesOf returns the roles of a node, those that others need first.
+// rolesOf returns the roles of a node. Roles that others need come first.
 func rolesOf(d *spec.Duties) []*site.Role {
 	all := make([]*site.Role, len(d.Roles))
 	for i := range d.Roles {
@@ -144,7 +144,7 @@ func rolesOf(d *spec.Duties) []*site.Role {
 	return all
 }
 
-// SecretFile is where, below /etc/orrery, a rendered file stands that has the value of a secret in it.
+// SecretFile returns the path below /etc/orrery of a rendered file that contains a secret.
 func SecretFile(path string) string { return "files/" + spec.DigestBytes([]byte(path)) }
 
 func (j *Job) steps(ctx context.Context, r *spec.Duty, when string) error {
@@ -166,7 +166,7 @@ func (j *Job) steps(ctx context.Context, r *spec.Duty, when string) error {
 	return nil
 }
 
-// services lets services of a role run with what it has just been given, and start at each boot.
+// services restarts services of a role with their new files, and enables them at boot.
 func (j *Job) services(ctx context.Context, r *spec.Duty, services []string) error {
 	if len(services) == 0 {
 		return nil
@@ -183,7 +183,7 @@ func (j *Job) services(ctx context.Context, r *spec.Duty, services []string) err
 	return nil
 }
 
-// dropServices ends services that no role of the node has any more.
+// dropServices stops services that no role of the node has any more.
 func (j *Job) dropServices(ctx context.Context) error {
 	var gone []string
 	for _, s := range j.Was.Services {

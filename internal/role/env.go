@@ -10,21 +10,22 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Venv is the one virtual environment of a node's Python packages.
+// Venv is the virtual environment for all Python packages of a node.
 const Venv = "/opt/orrery/venv"
 
 const path = "PATH=" + Venv + "/bin:" + host.Path
 
-// Dir is where a step finds the files that stand beside role.toml.
+// Dir returns the directory where steps find the other files of a role's directory.
 func Dir(role string) string { return "/run/orrery-role/" + role }
 
-// buildEnv is what a build step sees: nothing of a node or site, because a layer is for many.
+// buildEnv returns the environment of a build step. It has no data of a node or site, because many
+// nodes share a layer.
 func buildEnv(r *site.Role) []string {
 	env := []string{path, "ORRERY_ROLE=" + r.Name, "ORRERY_ROLE_DIR=" + Dir(r.Name)}
 	return append(env, declared(r)...)
 }
 
-// bootEnv is what a boot step or a health command sees.
+// bootEnv returns the environment of a boot step or a health command.
 func bootEnv(d *spec.Duty) []string { return append(buildEnv(d.Role), d.Surround...) }
 
 func declared(r *site.Role) []string {

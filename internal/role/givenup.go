@@ -13,14 +13,15 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// askEvery is how often it is asked, while a health check fails, whether systemd has given up.
+// askEvery is the interval for asking systemd whether it has given up, while a health check fails.
 const askEvery = time.Second
 
-// A givenUp is a health check that need not be tried any longer: systemd does not start the service again.
+// A givenUp is the error of a health check that is not retried, because systemd does not restart
+// the service again.
 type givenUp struct {
 	unit  string
-	err   error  // of the last try
-	words string // what the service said last
+	err   error  // of the last attempt
+	words string // last output of the service
 }
 
 func (g *givenUp) Error() string {
@@ -32,8 +33,8 @@ func (g *givenUp) Error() string {
 
 func (g *givenUp) Unwrap() error { return g.err }
 
-// behind returns the services that are behind the health checks of a role on a node: its own or, if
-// it has none, those of the roles that it needs.
+// behind returns the services that a role's health checks depend on. They are its own services or,
+// if it has none, those of the roles that it needs.
 func behind(n *spec.Duties, r *spec.Duty) []string {
 	own := slices.Concat(r.Services, r.Active)
 	if len(own) > 0 {
@@ -47,12 +48,12 @@ func behind(n *spec.Duties, r *spec.Duty) []string {
 	return own
 }
 
-// failed returns the first of some services that will not be started again.
+// failed returns the first of some services that will not be restarted, or "".
 func failed(ctx context.Context, in host.Runner, sv *distro.Services, units []string) string {
 	if len(units) == 0 {
 		return ""
 	}
-	// its status says the same
+	// ignore the error, because the command's output says the same
 	said, _ := host.Output(ctx, in, host.Command{Args: slices.Concat(sv.Failed, units)}, 64*len(units))
 	states := strings.Fields(string(said))
 	if len(states) != len(units) {
@@ -64,11 +65,11 @@ func failed(ctx context.Context, in host.Runner, sv *distro.Services, units []st
 	return ""
 }
 
-// lastWords returns the last lines that a service has printed, and what is said of its end.
+// lastWords returns the last output lines of a service, including the messages about its end.
 func lastWords(ctx context.Context, in host.Runner, sv *distro.Services, unit string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	// without it, it is only known that it failed
+	// ignore the error; the message then only says that the service failed
 	said, _ := host.Output(ctx, in, host.Command{Args: sv.LastSaid(unit)}, 256<<10)
 	var lines []string
 	for line := range bytes.Lines(said) {

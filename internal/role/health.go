@@ -14,8 +14,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Check tries the health checks of all roles of a node until each has succeeded once, in the time
-// that it gives.
+// Check runs the health checks of all roles of a node until each has succeeded once. Each check has
+// its own time limit.
 func Check(ctx context.Context, in host.Runner, n *spec.Duties, say func(string)) error {
 	for i := range n.Roles {
 		r := &n.Roles[i]
@@ -38,20 +38,20 @@ func Check(ctx context.Context, in host.Runner, n *spec.Duties, say func(string)
 	return nil
 }
 
-// A Sickness is a health check that fails.
+// A Sickness is a failing health check.
 type Sickness struct {
 	Role  string
-	Check string // in a few words
+	Check string // short description
 	Err   error
 }
 
-// Error says which check of which role fails, and how.
+// Error returns the role, the check and its error.
 func (s *Sickness) Error() string { return fmt.Sprintf("role %s: %s: %v", s.Role, s.Check, s.Err) }
 
 // Unwrap returns the error of the health check.
 func (s *Sickness) Unwrap() error { return s.Err }
 
-// Probe tries each health check of a node once, and returns the first that fails as a *Sickness.
+// Probe runs each health check of a node once. It returns a *Sickness for the first one that fails.
 func Probe(ctx context.Context, in host.Runner, n *spec.Duties) error {
 	for i := range n.Roles {
 		r := &n.Roles[i]
@@ -65,7 +65,7 @@ func Probe(ctx context.Context, in host.Runner, n *spec.Duties) error {
 	return nil
 }
 
-// Allowance is how long Probe may take for a node.
+// Allowance returns the maximum duration of Probe for a node.
 func Allowance(n *spec.Duties) time.Duration {
 	var all time.Duration
 	for i := range n.Roles {
@@ -77,7 +77,7 @@ func Allowance(n *spec.Duties) time.Duration {
 	return all
 }
 
-// Describe names a health check in a few words.
+// Describe returns a short description of a health check.
 func Describe(h *site.HealthCheck) string {
 	switch {
 	case h.TCP > 0:
@@ -90,22 +90,24 @@ func Describe(h *site.HealthCheck) string {
 
 const shortestPause = 20 * time.Millisecond
 
-// await tries a check until it succeeds, as long as it may take, or until systemd has given up a
-// service that is behind it.
+// await repeats a check until it succeeds, its time is over, or systemd has given up a service that
+// it depends on.
 func await(whole context.Context, in host.Runner, n *spec.Duties, h *site.HealthCheck, env, units []string) error {
 	ctx, cancel := context.WithTimeout(whole, h.Within)
 	defer cancel()
 	sv := distro.Or(n.Distribution).Services
 	var last error
 	asked := time.Now()
-	// What has just been started is asked again soon, then less and less often.
+	// A node that has just started is asked at short intervals, which increase.
 	for pause := shortestPause; ; pause = min(2*pause, h.Interval) {
 		err := try(ctx, in, n, h, env)
 		if err == nil {
 			return nil
 		}
 		if ctx.Err() == nil || last == nil {
-			last = err // the error of a try that the deadline cut short tells less than that of the one before
+			// If the deadline interrupted this attempt, its error is less useful than the previous
+			// one.
+			last = err
 		}
 		if time.Since(asked) >= askEvery && ctx.Err() == nil {
 			if unit := failed(ctx, in, sv, units); unit != "" {

@@ -19,7 +19,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// node is a place where all connections are made as they are asked for.
+// node is a Runner that opens all connections as requested.
 type node struct {
 	host.Runner
 	mu     sync.Mutex
@@ -39,8 +39,8 @@ func ask(t *testing.T, in host.Runner, url string) error {
 	return try(t.Context(), in, own, &site.HealthCheck{HTTP: url, Timeout: 20 * time.Second}, nil)
 }
 
-// A node that answers with a redirect does not send the health check elsewhere: not to the host's
-// loopback, nor anywhere.
+// TestNoRedirects: a node that answers with a redirect cannot make the health check connect to the
+// host's loopback or anywhere else.
 func TestNoRedirects(t *testing.T) {
 	var reached atomic.Int32
 	hosts := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
@@ -72,7 +72,7 @@ func TestNoRedirects(t *testing.T) {
 	}
 }
 
-// No name reaches Dial, where the host's resolver would be asked.
+// TestNoNames: no name reaches Dial, which would use the host's resolver.
 func TestNoNames(t *testing.T) {
 	in := &node{}
 	for _, name := range []string{"portal.example", "localhost.localdomain", "db", "0x7f000001"} {
@@ -102,7 +102,7 @@ func TestNoNames(t *testing.T) {
 	}
 }
 
-// The host's proxies are for the host.
+// TestNoProxy: health checks do not use the host's proxies.
 func TestNoProxy(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the proxy was asked")
@@ -119,7 +119,7 @@ func TestNoProxy(t *testing.T) {
 	}
 }
 
-// What answers is shown as text, is short, and fills nobody's memory.
+// TestAnswersAreBounded: a response is shown as text, is short, and does not fill the memory.
 func TestAnswersAreBounded(t *testing.T) {
 	const evil = "\x1b]0;title\x07\u202e\n2026-01-01 root: all is well"
 	for _, raw := range []string{

@@ -8,13 +8,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Mend puts right what of a running node has drifted, apart from what its layers have, which is
-// there again. A role of which a file was not as it makes it is applied as if that had changed:
-// those files, boot steps, services, and the roles that need it. Of the others only those services
-// are touched that did not run, unless a program was changed that any of them may have running, or
-// nothing but a health check tells that something is wrong.
+// Mend repairs the drift of a running node. Files of the layers have already been restored.
+//
+// A role with a drifted file is applied as if the file had changed: its files, boot steps and
+// services, and the roles that need it. Of other roles, Mend only restarts services that were not
+// running. It restarts all services if a program was altered, because any of them may be running
+// it. If a failing health check is the only drift, it restarts the services that the check depends
+// on.
 func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
-	again := map[string][]string{} // parts of roles that have drifted
+	again := map[string][]string{} // drifted parts, by role
 	var start, enable []string
 	sick := map[string]bool{}
 	altered, silent := false, false
@@ -34,7 +36,7 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 			silent = true
 		}
 	}
-	var tried []string // services behind the checks that fail
+	var tried []string // services that the failing checks depend on
 	for i := range j.Duties.Roles {
 		if r := &j.Duties.Roles[i]; sick[r.Name] {
 			tried = append(tried, behind(j.Duties, r)...)
@@ -46,7 +48,8 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 	for i := range tasks {
 		t := &tasks[i]
 		own := running(t.duty, j.Live)
-		if parts := again[t.duty.Name]; parts != nil { // the other files are as they shall be, or the node's to change
+		// The other files are unchanged, or the node may change them.
+		if parts := again[t.duty.Name]; parts != nil {
 			t.files = filesAt(t.duty, parts)
 			services, ok := exactly(t.duty, parts)
 			t.whole, exact = !ok, append(exact, services...)
@@ -58,7 +61,7 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 		case alone:
 			t.bring = intersection(own, tried)
 		}
-		if silent { // nobody could say which of them run
+		if silent { // it is unknown which of them run
 			t.start = own
 		}
 	}
@@ -67,10 +70,11 @@ func (j *Job) Mend(ctx context.Context, drift []observe.Drift) error {
 	if err := j.do(ctx, tasks); err != nil {
 		return err
 	}
-	return j.watch(ctx, tasks) // one that had ended may end again at once
+	return j.watch(ctx, tasks) // a service that had ended may end again immediately
 }
 
-// running returns the services of a role that run on a node, which is live or not.
+// running returns the services of a role that run on a node. Argument live is whether the node is
+// live.
 func running(r *spec.Duty, live bool) []string {
 	if !live {
 		return r.Services
@@ -88,20 +92,20 @@ func intersection(all, some []string) []string {
 	return both
 }
 
-// bring lets services of a role run anew, and others start at each boot. What somebody has masked
-// is unmasked, and how often it has failed forgotten.
+// bring restarts some services of a role, and enables others at boot. It first unmasks masked units
+// and resets their failure counts.
 func (j *Job) bring(ctx context.Context, r *spec.Duty, restart, enable []string) error {
 	all := slices.Concat(restart, enable)
 	if len(all) == 0 {
 		return nil
 	}
-	_ = j.run(ctx, j.sv().Unmask, all) // what is not masked is no fault
+	_ = j.run(ctx, j.sv().Unmask, all) // ignore the error of a unit that is not masked
 	if err := j.order(ctx, r, "enable", j.sv().Enable, all); err != nil {
 		return err
 	}
 	if len(restart) == 0 {
 		return nil
 	}
-	_ = j.run(ctx, j.sv().Forgive, all) // what is not known is none either
+	_ = j.run(ctx, j.sv().Forgive, all) // ignore the error of an unknown unit
 	return j.services(ctx, r, restart)
 }

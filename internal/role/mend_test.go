@@ -17,7 +17,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A diary is a node that notes what is done to it.
+// A diary is a node that records what is done to it.
 type diary struct {
 	host.Runner
 	done   []string
@@ -49,7 +49,7 @@ func (d *diary) Put(_ context.Context, files ...host.File) error {
 	return nil
 }
 
-// twoRoles returns a node with a web server and a data base on it.
+// twoRoles returns a site whose node has a web server and a database.
 func twoRoles() *site.Site {
 	return &site.Site{
 		Name: "karoo",
@@ -80,7 +80,7 @@ func dutiesOf(t *testing.T, s *site.Site) *spec.Duties {
 	return d
 }
 
-// TestMend: of each kind of drift that is done which it needs, and no more.
+// TestMend: each kind of drift causes exactly the necessary repair.
 func TestMend(t *testing.T) {
 	drift := func(kind observe.DriftKind, how observe.DriftHow, subject, role string) observe.Drift {
 		return observe.Drift{Kind: kind, How: how, Subject: subject, Role: role}
@@ -131,7 +131,7 @@ func TestMend(t *testing.T) {
 	}
 }
 
-// TestMendWatches: a service that has stopped, and ends again as soon as it is started, fails the repair.
+// TestMendWatches: the repair fails if a stopped service exits again as soon as it is started.
 func TestMendWatches(t *testing.T) {
 	s := twoRoles()
 	in := &diary{answer: func(args []string) (string, error) {
@@ -148,7 +148,7 @@ func TestMendWatches(t *testing.T) {
 	}
 }
 
-// TestMendBehind: if nothing is known but that the check of a role without services fails, those of
+// TestMendBehind: if the only drift is a failing check of a role without services, the services of
 // the roles that it needs restart.
 func TestMendBehind(t *testing.T) {
 	s, in := twoRoles(), &diary{}
@@ -165,8 +165,8 @@ func TestMendBehind(t *testing.T) {
 	}
 }
 
-// TestGivenUp: a check whose service systemd has given up is not tried until its time is over, and
-// what the service said last is told, as text and not too much of it.
+// TestGivenUp: a check is not repeated after systemd has given up its service. The error has the
+// service's last output, sanitized and truncated.
 func TestGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := twoRoles()
@@ -199,7 +199,7 @@ func TestGivenUp(t *testing.T) {
 			t.Errorf("%d bytes are told:\n%s", len(text), text)
 		}
 
-		// One that is started again and again, or of which nothing is known, has not been given up.
+		// A service that is being restarted, or whose state is unknown, has not been given up.
 		for _, state = range []string{"active\nactivating\nactive\n", "failed\n", ""} {
 			s.Roles[1].Health[0].Within = 1500 * time.Millisecond
 			if err := check(); err == nil || !strings.Contains(fmt.Sprint(err), "within 1.5s") {
@@ -209,7 +209,8 @@ func TestGivenUp(t *testing.T) {
 	})
 }
 
-// TestBehind: the services behind a check are those of its role or, without any, of the roles that it needs.
+// TestBehind: a check depends on the services of its role or, if there are none, on those of the
+// roles that it needs.
 func TestBehind(t *testing.T) {
 	s := twoRoles()
 	s.Roles = append(s.Roles, site.Role{Name: "probe", NeedsRoles: []string{"db"}})

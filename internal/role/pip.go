@@ -7,9 +7,9 @@ import (
 	"orrery/internal/site/pins"
 )
 
-// pipArguments says what pip shall install. With hashes in the requirements, pip wants every
-// package in the file and checks it; without, the file bounds the versions of what the roles name
-// and of what that needs.
+// pipArguments returns the packages and options for pip install. If the requirements have hashes,
+// pip requires all packages in the file and verifies them. Otherwise the file only constrains the
+// versions of the roles' packages and their dependencies.
 func pipArguments(packages []string, requirements, file string) []string {
 	lines := pins.Lines(requirements)
 	switch {
@@ -21,7 +21,8 @@ func pipArguments(packages []string, requirements, file string) []string {
 	return append([]string{"--constraint", file}, sorted(extended(packages, lines))...)
 }
 
-// pipFile returns the requirements as pip takes them: a file that only bounds versions must not name extras.
+// pipFile returns the requirements in a form that pip accepts. A file with constraints must not
+// name extras.
 func pipFile(requirements string) string {
 	lines := pins.Lines(requirements)
 	if pins.Hashed(lines) {
@@ -37,7 +38,7 @@ func pipFile(requirements string) string {
 	return text.String()
 }
 
-// extended returns packages with the extras with which they are pinned, unless a role names others itself.
+// extended returns packages with the extras of their pins, except where a role names extras itself.
 func extended(packages []string, lines []pins.Line) []string {
 	extras := map[string]string{}
 	for _, l := range lines {
@@ -47,7 +48,7 @@ func extended(packages []string, lines []pins.Line) []string {
 	}
 	all := slices.Clone(packages)
 	for i, name := range all {
-		all[i] = name + extras[pins.Normal(name)] // there is none with a name in brackets
+		all[i] = name + extras[pins.Normal(name)] // a name with brackets has no entry
 	}
 	return all
 }

@@ -9,30 +9,31 @@ import (
 	"orrery/internal/problem"
 )
 
-// saver is a Runner that keeps files as they were before they were first overwritten, so that a
-// configuration can be undone.
+// saver is a Runner that saves files before they are first overwritten, so that a configuration can
+// be undone.
 type saver struct {
 	host.Runner
 	seen map[string]bool
 	keep func(Saved) error
 }
 
-// Saved are the files of one Put as they were.
+// Saved has the previous state of the files of one Put.
 type Saved struct {
 	Paths   []string `json:"paths"`
-	Archive []byte   `json:"archive"` // tar of those that were there
+	Archive []byte   `json:"archive"` // tar of the files that existed
 }
 
-// maxSavedBytes is how much is remembered of one Put. What is rendered is smaller by far; a node
-// may have put anything in its place.
+// maxSavedBytes limits the data saved for one Put. Rendered files are far smaller, but a node may
+// have replaced them by anything.
 const maxSavedBytes = 16 << 20
 
-// Saving returns a Runner that has the files of a node kept before they are first overwritten.
+// Saving returns a Runner that saves the files of a node with keep before they are first
+// overwritten.
 func Saving(in host.Runner, keep func(Saved) error) host.Runner {
 	return &saver{Runner: in, seen: map[string]bool{}, keep: keep}
 }
 
-// Put keeps, then writes.
+// Put saves the files and then writes them.
 func (s *saver) Put(ctx context.Context, files ...host.File) error {
 	var paths []string
 	for _, f := range files {
@@ -58,7 +59,7 @@ if [ $# -gt 0 ]; then tar -cpf - -- "$@"; fi`
 	return s.Runner.Put(ctx, files...)
 }
 
-// PutBack puts files of a place back, those first that were kept last.
+// PutBack restores saved files. The caller passes those that were saved last first.
 func PutBack(ctx context.Context, in host.Runner, all []Saved) error {
 	for _, s := range all {
 		args := append([]string{"rm", "-f", "--"}, s.Paths...)

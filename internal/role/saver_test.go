@@ -10,7 +10,7 @@ import (
 	"orrery/internal/host"
 )
 
-// gusher is a node whose tar gives more than anybody has put there.
+// gusher is a node whose tar returns far more data than was written there.
 type gusher struct {
 	host.Runner
 	puts int
@@ -28,8 +28,8 @@ func (g *gusher) Run(_ context.Context, c host.Command) error {
 
 func (g *gusher) Put(context.Context, ...host.File) error { g.puts++; return nil }
 
-// What a node has in the place of files does not fill the host's memory when these are kept for
-// undoing, and is not overwritten either.
+// TestSaverIsBounded: if a node has replaced files by large ones, saving them does not fill the
+// host's memory, and they are not overwritten.
 func TestSaverIsBounded(t *testing.T) {
 	var before, now runtime.MemStats
 	runtime.ReadMemStats(&before)

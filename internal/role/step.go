@@ -13,7 +13,7 @@ import (
 	"orrery/internal/site"
 )
 
-// runStep runs one step of a role, the script of which has been put in its place.
+// runStep runs one step of a role. Its script must already be in place.
 func runStep(ctx context.Context, in host.Runner, r *site.Role, s *site.Step, env []string, log io.Writer,
 	where string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Timeout, fmt.Errorf("not done within %s", s.Timeout))
@@ -37,7 +37,8 @@ func runStep(ctx context.Context, in host.Runner, r *site.Role, s *site.Step, en
 	return p
 }
 
-// stepError drops the name of the script that was put there for the step, which means nothing to the user.
+// stepError removes the path of the step's script from the error, because it means nothing to the
+// user.
 func stepError(err error) error {
 	var run *host.RunError
 	if errors.As(err, &run) {
@@ -46,13 +47,13 @@ func stepError(err error) error {
 	return err
 }
 
-// scriptOf is where the script of a step stands, so that any interpreter can read it.
+// scriptOf returns the path of a step's script, which any interpreter can read.
 func scriptOf(r *site.Role, s *site.Step) string {
 	return fmt.Sprintf("%s/.step-%d", Dir(r.Name), s.Line)
 }
 
-// putBeside lays the files that stand beside role.toml where steps find them, and the scripts of
-// the steps that are done at that time.
+// putBeside installs the other files of a role's directory where steps find them, together with the
+// scripts of the steps for that time.
 func putBeside(ctx context.Context, in host.Runner, r *site.Role, names []string, when string) error {
 	files := []host.File{{Path: Dir(r.Name) + "/role", Content: []byte(r.Name + "\n"), Mode: 0o644}}
 	for i := range r.Steps {

@@ -11,20 +11,21 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A task is what is done for one role on a node that runs.
+// A task is the work for one role on a running node.
 type task struct {
 	duty  *spec.Duty
-	files []host.File // to be put there
-	// whole: the role is applied, so its steps run and all of its services restart, whatever restart says.
+	files []host.File // to be installed
+	// whole means that the role is applied: its steps run and all of its services restart, whatever
+	// restart contains.
 	whole   bool
 	restart []string
-	// Only drift makes the rest necessary.
+	// These are needed only to repair drift.
 	bring, enable, start []string
 }
 
-// do does tasks, which are in the order of their roles. The files of all come first, then the boot
-// steps of all: services of a role may need what the boot steps of a role above it prepare. What
-// needs services is done once all of them have started.
+// do performs tasks in the order of their roles. It first installs the files of all tasks, and then
+// runs all boot steps. The services of a role may need what the boot steps of a role above it
+// prepare. Steps that need services run after all services have started.
 func (j *Job) do(ctx context.Context, tasks []task) error {
 	for _, t := range tasks {
 		if err := j.put(ctx, t.duty, t.files); err != nil {
@@ -61,7 +62,8 @@ func (j *Job) do(ctx context.Context, tasks []task) error {
 	return nil
 }
 
-// serve restarts the services of a task: all, or of a role that is not applied some.
+// serve restarts the services of a task. These are all services of the role, or only some if the
+// role is not applied.
 func (j *Job) serve(ctx context.Context, t task) error {
 	if t.whole {
 		return j.services(ctx, t.duty, t.duty.Services)
@@ -84,8 +86,7 @@ func newTasks(d *spec.Duties) []task {
 	return tasks
 }
 
-// changes returns the tasks that take the node from the configuration that it has to the one that
-// it is to have.
+// changes returns the tasks that change the node from its current configuration to the desired one.
 func (j *Job) changes() []task {
 	tasks, d := newTasks(j.Duties), j.difference()
 	var restart []string
@@ -112,8 +113,8 @@ func (j *Job) changes() []task {
 	return tasks
 }
 
-// applyAbove has the roles applied that need one that is applied, directly or not: their services
-// use what that has made.
+// applyAbove marks the roles that need an applied role, directly or indirectly, because their
+// services use what that role installs.
 func applyAbove(tasks []task) {
 	applied := map[string]bool{}
 	for i := range tasks { // needed roles come first
@@ -122,15 +123,15 @@ func applyAbove(tasks []task) {
 	}
 }
 
-// orAbove reports whether something holds for a role: by itself, or because it holds for one that
-// the role needs. It adds the role to those that are known, which must have all that it needs.
+// orAbove reports whether a property holds for a role, either for the role itself or for one that
+// it needs. It adds the role to known, which must already contain all roles that it needs.
 func orAbove(known map[string]bool, r *spec.Duty, itself bool) bool {
 	known[r.Name] = itself || slices.ContainsFunc(r.NeedsRoles, func(name string) bool { return known[name] })
 	return known[r.Name]
 }
 
-// restartOnly has services restarted, whichever roles have them, unless their role is applied
-// anyway or they do not run on the node.
+// restartOnly adds restarts of services, whichever roles have them. It skips services whose role is
+// applied anyway, and those that do not run on the node.
 func restartOnly(tasks []task, services []string, live bool) {
 	restarted := map[string]bool{}
 	for i := range tasks {
@@ -149,13 +150,13 @@ func restartOnly(tasks []task, services []string, live bool) {
 	}
 }
 
-// A difference is what a node is to have other than it had.
+// A difference is the difference between the current and the desired configuration.
 type difference struct{ was, is *spec.Config }
 
 func (j *Job) difference() difference { return difference{&j.Was, &j.Is} }
 
-// changed reports whether anything that the role does on the node is new or other than before,
-// apart from files that say what restarts when they change.
+// changed reports whether any part of the role on the node is new or different. It ignores files
+// that declare which services restart.
 func (d difference) changed(r *spec.Duty) bool {
 	if _, exact := d.exact(r); exact {
 		return false
@@ -163,12 +164,12 @@ func (d difference) changed(r *spec.Duty) bool {
 	return len(d.altered(r)) > 0 || d.gains(r)
 }
 
-// gains reports whether the node has not had a service of the role.
+// gains reports whether the role has a service that the node did not have.
 func (d difference) gains(r *spec.Duty) bool {
 	return slices.ContainsFunc(r.Services, func(s string) bool { return !slices.Contains(d.was.Services, s) })
 }
 
-// altered returns the parts of a role, without its name, that are new, gone or other than before.
+// altered returns the parts of a role, without its name, that were added, removed or changed.
 func (d difference) altered(r *spec.Duty) []string {
 	parts := map[string]bool{}
 	for _, key := range slices.Concat(spec.Changed(d.was.Parts, d.is.Parts), spec.Changed(d.was.Active, d.is.Active)) {
@@ -179,9 +180,9 @@ func (d difference) altered(r *spec.Duty) []string {
 	return slices.Sorted(maps.Keys(parts))
 }
 
-// exact returns the services that restart for a role of which nothing has changed but files that
-// say which ones do, or false if that is not so. After a run that was cut short nothing counts as
-// there: which services have restarted is not known.
+// exact returns the services that restart for a role if only files have changed that declare which
+// services restart. It returns false otherwise. After an interrupted run no part counts as
+// existing, because it is unknown which services have restarted.
 func (d difference) exact(r *spec.Duty) (services []string, ok bool) {
 	all := d.altered(r)
 	added := func(part string) bool { _, found := d.was.Parts[r.Name+": "+part]; return !found }
@@ -191,8 +192,8 @@ func (d difference) exact(r *spec.Duty) (services []string, ok bool) {
 	return exactly(r, all)
 }
 
-// exactly returns the services that restart for changed parts of a role, if all of those are files
-// that say which ones do.
+// exactly returns the services that restart for changed parts of a role. It returns false unless
+// all parts are files that declare which services restart.
 func exactly(r *spec.Duty, parts []string) (services []string, ok bool) {
 	for _, part := range parts {
 		i := slices.IndexFunc(r.Files, func(f site.File) bool { return part == "file "+f.Path })
@@ -204,7 +205,7 @@ func exactly(r *spec.Duty, parts []string) (services []string, ok bool) {
 	return services, true
 }
 
-// filesAt returns those rendered files of a role that are among some parts of it.
+// filesAt returns the rendered files of a role that are among parts.
 func filesAt(r *spec.Duty, parts []string) []host.File {
 	return slices.DeleteFunc(Files(r), func(f host.File) bool { return !slices.Contains(parts, "file "+f.Path) })
 }

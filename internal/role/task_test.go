@@ -12,8 +12,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// cluster returns a node with the daemons of a scheduler above the role with their configuration,
-// and one that has nothing to do with it.
+// cluster returns a node with daemons of a scheduler above the role with their configuration, and
+// with one unrelated role.
 func cluster() *site.Site {
 	step := func(name, when string) site.Step {
 		return site.Step{Line: 1, Name: name, When: when, Script: []byte("true\n"), Interpreter: []string{name},
@@ -37,7 +37,7 @@ func cluster() *site.Site {
 	}
 }
 
-// changed returns the job that takes node one of a site to what the site says after a change.
+// changed returns the job that updates the first node of a site after a change.
 func changed(t *testing.T, s *site.Site, change func()) (*Job, *diary) {
 	t.Helper()
 	config := func() spec.Config {
@@ -54,10 +54,10 @@ func changed(t *testing.T, s *site.Site, change func()) (*Job, *diary) {
 		Live: true}, in
 }
 
-// done returns what of a diary is done to a node, and not asked.
+// done returns the actions of a diary without the queries.
 func done(in *diary) (all []string) {
 	for _, line := range in.done {
-		line, _, _ = strings.Cut(line, " /run/orrery-role/") // a step is told by its interpreter
+		line, _, _ = strings.Cut(line, " /run/orrery-role/") // a step is identified by its interpreter
 		if !strings.HasPrefix(line, "systemctl is-system-running") && !strings.HasPrefix(line, "systemctl show") {
 			all = append(all, line)
 		}
@@ -65,8 +65,8 @@ func done(in *diary) (all []string) {
 	return all
 }
 
-// TestConfigureAbove: what has changed of a role is applied, and so are the roles that need it:
-// their daemons have read its files, too.
+// TestConfigureAbove: a changed role is applied, and so are the roles that need it, because their
+// daemons have read its files.
 func TestConfigureAbove(t *testing.T) {
 	above := []string{"key", "spool", "restart munge.service", "restart slurmctld.service", "restart login.service",
 		"restart pager.service"}
@@ -112,8 +112,8 @@ func TestConfigureAbove(t *testing.T) {
 	}
 }
 
-// TestConfigureStarted: a step that needs services is done once those of all roles have started,
-// also of a role above its own.
+// TestConfigureStarted: a step that needs services runs after the services of all roles have
+// started, including roles above its own.
 func TestConfigureStarted(t *testing.T) {
 	s := cluster()
 	s.Roles[0].Steps = append(s.Roles[0].Steps,
@@ -131,8 +131,8 @@ func TestConfigureStarted(t *testing.T) {
 	}
 }
 
-// TestConfigureCutShort: after a run that was cut short, a file that says what restarts does not
-// keep the rest from being done.
+// TestConfigureCutShort: after an interrupted run, a file that declares which services restart does
+// not prevent the remaining work.
 func TestConfigureCutShort(t *testing.T) {
 	s := cluster()
 	s.Roles[0].Files[0].Restarts, s.Roles[0].Files[1].Restarts, s.Roles[0].Steps = []string{}, []string{}, nil
@@ -149,8 +149,8 @@ func TestConfigureCutShort(t *testing.T) {
 	}
 }
 
-// TestMendAbove: when a drifted file is put back, the daemons of the roles above start anew, as
-// when it changes.
+// TestMendAbove: after a drifted file is restored, the daemons of the roles above restart, as after
+// a change of the file.
 func TestMendAbove(t *testing.T) {
 	s := cluster()
 	s.Roles[0].Files[1].Restarts = []string{"web.service"}

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// lay puts on a node that has no layers of roles what those would have, of roles of which something
-// has changed. What a role put there before and does no more stays.
+// lay installs on a node without role layers what these layers would contain, for all roles that
+// have changed. It does not remove what a role installed before and no longer has.
 func (j *Job) lay(ctx context.Context) error {
 	if !j.Duties.Unlayered {
 		return nil
@@ -32,7 +32,7 @@ func (j *Job) lay(ctx context.Context) error {
 	return Build(ctx, j.In, l, installInPlace, j.Log, j.Say)
 }
 
-// installInPlace installs packages in a running node, from where it has its own.
+// installInPlace installs packages in a running node from the node's own package sources.
 func installInPlace(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string,
 	log io.Writer) error {
 	for _, command := range d.Packages.InPlace(packages) {

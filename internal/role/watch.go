@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	// watchTime is how long services are watched after all of a node have been started.
+	// watchTime is how long services are watched after all services of a node have started.
 	watchTime = 500 * time.Millisecond
-	// maxShownBytes is how much is read of what the node says of one service.
+	// maxShownBytes limits the status output of one service.
 	maxShownBytes = 4 << 10
 )
 
-// watch returns a problem if a service that tasks have started ends at once, or is started again.
-// systemd counts a service of Type=simple as started before its program has done anything. Services
-// behind a health check are left to that check: it gives them the time that they need. All services
-// of the node are watched together, and only if one of them can be wrong.
+// watch returns a problem if a service that tasks have started exits immediately or keeps
+// restarting. systemd counts a service of Type=simple as started before its program has done
+// anything. Services with a health check are left to that check, which gives them the time that
+// they need. watch observes all services at once, and only if at least one of them may not have
+// started yet.
 func (j *Job) watch(ctx context.Context, tasks []task) error {
 	units, roles := unchecked(j.Duties, tasks, j.Live)
 	_, first := j.look(ctx, units)
@@ -54,8 +55,8 @@ func (j *Job) watch(ctx context.Context, tasks []task) error {
 	return nil
 }
 
-// unchecked returns the services that tasks have started and that no health check is behind, with
-// the roles that they are of.
+// unchecked returns the services that tasks have started and no health check covers, with their
+// roles.
 func unchecked(d *spec.Duties, tasks []task, live bool) (units, roles []string) {
 	checked := map[string]bool{}
 	for i := range d.Roles {
@@ -80,7 +81,7 @@ func unchecked(d *spec.Duties, tasks []task, live bool) (units, roles []string) 
 	return units, roles
 }
 
-// look asks how services are, or returns nothing if the node does not say it of each.
+// look queries the states of services. It returns nothing if the node does not report all of them.
 func (j *Job) look(ctx context.Context, units []string) ([]distro.Condition, []distro.Launch) {
 	if len(units) == 0 {
 		return nil, nil

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestWatch: a service that ends as soon as it has started fails the configuration with its last
-// words, in no other case.
+// TestWatch: the configuration fails if a service exits as soon as it has started, and in no other
+// case. The error has its last output.
 func TestWatch(t *testing.T) {
 	const runs = "LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nResult=success\n"
 	for name, c := range map[string]struct {
@@ -76,7 +76,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchStarted: services that have started with the node are watched, too.
+// TestWatchStarted: services that started at boot are watched as well.
 func TestWatchStarted(t *testing.T) {
 	s := &site.Site{
 		Name: "karoo", Roles: []site.Role{{Name: "web", Services: []string{"web.service"}}},
@@ -93,7 +93,7 @@ func TestWatchStarted(t *testing.T) {
 	if err := j.Configure(t.Context()); err == nil || !strings.Contains(err.Error(), "web.service") {
 		t.Errorf("error %v", err)
 	}
-	if len(done(in)) != 1 { // its last words
+	if len(done(in)) != 1 { // only the query for its last output
 		t.Errorf("done was %q", done(in))
 	}
 }

@@ -17,11 +17,11 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// get asks a URL from inside the node; any status of 200 to 299 will do.
+// get requests a URL from inside the node. It accepts any status from 200 to 299.
 //
-// What answers is the node's, and may be hostile: it is not asked where else to go (a redirect
-// could name what only the host reaches), no name is looked up, no proxy of the host's is used, and
-// no more is read than a message has room for.
+// The server belongs to the node and may be hostile. Therefore get follows no redirects, which
+// could lead to servers that only the host reaches. It resolves no names, uses no proxy of the
+// host, and reads no more than fits in a message.
 func get(ctx context.Context, in host.Runner, n *spec.Duties, address string) error {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -61,8 +61,8 @@ func get(ctx context.Context, in host.Runner, n *spec.Duties, address string) er
 	return fmt.Errorf("%s: %s", what, short(string(text)))
 }
 
-// numeric returns the host of a URL as an address of the node. The host's resolver knows other
-// names than the node's, and does not stand in the node's network.
+// numeric returns the host of a URL as an address of the node. The host's resolver cannot be used,
+// because it knows other names than the node's and is not in the node's network.
 func numeric(u *url.URL, n *spec.Duties) (string, error) {
 	port := u.Port()
 	if port == "" {
@@ -85,10 +85,10 @@ func numeric(u *url.URL, n *spec.Duties) (string, error) {
 		Try("let the health check ask localhost, an address, or the node by its own name; or use `command`, which runs in the node")
 }
 
-// maxAnswerBytes is how much is told of what an answer says.
+// maxAnswerBytes limits the part of a response that is shown.
 const maxAnswerBytes = 500
 
-// short returns what an answer says as it can be shown on a line.
+// short returns a response in a form that fits on one line.
 func short(text string) string {
 	if len(text) > maxAnswerBytes {
 		text = text[:maxAnswerBytes] + "…"
@@ -96,7 +96,7 @@ func short(text string) string {
 	return sanitize.Line(strings.TrimSpace(text))
 }
 
-// said is an error in the words of whoever answered.
+// said is an error with text from the server.
 type said struct{ error }
 
 func (s *said) Error() string { return short(s.error.Error()) }

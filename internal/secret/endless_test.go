@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// count keeps the beginning and the size of what is written to it.
+// count stores the beginning and the size of what is written to it.
 type count struct {
 	begin bytes.Buffer
 	size  int
@@ -19,8 +19,8 @@ func (c *count) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// allocated returns how many bytes of memory something takes altogether, also what it gives back:
-// the same each time, however busy the machine is.
+// allocated returns how many bytes do allocates in total, including those that it frees. The result
+// does not depend on the load of the machine.
 func allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -29,7 +29,8 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A line without an end takes no more memory than a long one, and no part of a secret is shown where it is cut.
+// TestEndlessLine: a line without an end needs no more memory than a long one, and no part of a
+// secret is shown where the line is cut.
 func TestEndlessLine(t *testing.T) {
 	const value = "hunter22-hunter22"
 	k := keyring(t, map[string]string{"password": value})

@@ -12,11 +12,11 @@ import (
 	"orrery/internal/problem"
 )
 
-// Kept are the generated secrets of a site that are kept in a directory, each as a file that only
-// root can read.
+// Kept are the generated secrets of a site. They are stored in a directory, each in a file that
+// only root can read.
 type Kept struct{ Dir string }
 
-// Read returns a value. That there is none is fs.ErrNotExist.
+// Read returns a value, or fs.ErrNotExist if it is not stored.
 func (k Kept) Read(name string) (string, error) {
 	path, err := k.path(name)
 	if err != nil {
@@ -26,7 +26,7 @@ func (k Kept) Read(name string) (string, error) {
 	return string(text), err
 }
 
-// Keep keeps a value. It takes the place of no other.
+// Keep stores a value. It returns a problem if a different value is already stored.
 func (k Kept) Keep(name, value string) error {
 	switch stored, err := k.Read(name); {
 	case err == nil && stored == value:
@@ -53,7 +53,7 @@ func (k Kept) path(name string) (string, error) {
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// Random returns n characters, each of them equally likely.
+// Random returns n random characters with equal probability.
 func Random(n int) string {
 	const fair = 256 - 256%len(alphabet)
 	var b strings.Builder
@@ -67,10 +67,10 @@ func Random(n int) string {
 	return b.String()
 }
 
-// maxSecretBytes is how many characters a generated secret has at most.
+// maxSecretBytes is the maximum length of a generated secret.
 const maxSecretBytes = 4096
 
-// Made reports whether Random may have given a value: what else a host says is none.
+// Made reports whether value may be a result of Random. Use it to check a value from another host.
 func Made(value string) bool {
 	return value != "" && len(value) <= maxSecretBytes && strings.Trim(value, alphabet) == ""
 }

@@ -1,10 +1,10 @@
 package secret
 
-// fetched are the values that any keyring of this process has fetched, for what is logged of no
-// site in particular.
+// fetched has the values that any keyring of this process has fetched. It is for log messages that
+// belong to no particular site.
 var fetched = Keyring{values: map[string]string{}}
 
-// remember lets Redact know a value. Secrets of one name may have several, in several sites.
+// remember adds a value for Redact. Several sites may have different secrets with the same name.
 func remember(name, value string) {
 	fetched.mu.Lock()
 	defer fetched.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package secret fetches the values of secrets and keeps them out of sight: they exist in memory
-// and on the host's tmpfs, never in a layer, a plan, a journal or a log.
+// Package secret fetches the values of secrets and hides them in output. The values exist only in
+// memory and on the host's tmpfs, never in a layer, a plan, a journal or a log.
 package secret
 
 import (
@@ -19,18 +19,20 @@ import (
 	"orrery/internal/site"
 )
 
-// A Keyring holds the secrets of a site for the time of a run: each is fetched once, when it is first wanted.
+// A Keyring has the secrets of a site during one run. It fetches each secret once, when it is first
+// needed.
 type Keyring struct {
-	sites  []*site.Site // whose declarations count, the first before the next
+	sites  []*site.Site // sites that may declare a secret; the first one with the name wins
 	dirs   host.Dirs
 	mu     sync.Mutex
 	values map[string]string
 
-	// Find returns a secret that is generated, or is nil if such secrets are kept with the state of this machine.
+	// Find returns a generated secret. If it is nil, generated secrets are stored in the state
+	// directory of this machine.
 	Find func(ctx context.Context, s *site.Secret) (string, error)
 }
 
-// NewKeyring returns the empty keyring of a site.
+// NewKeyring returns an empty keyring for a site.
 func NewKeyring(s *site.Site, dirs host.Dirs) *Keyring {
 	return &Keyring{sites: []*site.Site{s}, dirs: dirs, values: map[string]string{}}
 }
@@ -63,7 +65,7 @@ func (k *Keyring) Known() map[string]string {
 	return maps.Clone(k.values)
 }
 
-// Keep lets the keyring know a value that somebody else has fetched, so that it is not shown.
+// Keep adds a value that was fetched elsewhere, so that Redact hides it.
 func (k *Keyring) Keep(name, value string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,7 +73,7 @@ func (k *Keyring) Keep(name, value string) {
 	remember(name, value)
 }
 
-// Also lets the secrets count that the site declares as one of its releases makes it.
+// Also adds the secrets of a site, such as one of the first site's releases.
 func (k *Keyring) Also(s *site.Site) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -104,7 +106,7 @@ func (k *Keyring) fetch(ctx context.Context, s *site.Secret) (string, error) {
 	return k.generated(s)
 }
 
-// Generated reports whether a secret is one that is made once, and kept.
+// Generated reports whether a secret is one that Orrery generates and stores.
 func (k *Keyring) Generated(name string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,7 +114,8 @@ func (k *Keyring) Generated(name string) bool {
 	return ok && s.Generate > 0
 }
 
-// ask runs the command that prints the secret. What it printed is not in the error.
+// ask returns the output of the command that prints the secret. Its error does not contain the
+// output.
 func (k *Keyring) ask(ctx context.Context, s *site.Secret) (string, error) {
 	out, err := host.Output(ctx, asker{}, host.Command{Args: s.Command}, largest)
 	var run *host.RunError
@@ -123,11 +126,11 @@ func (k *Keyring) ask(ctx context.Context, s *site.Secret) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-// largest is the size of a value at most.
+// largest is the maximum size of a value in bytes.
 const largest = 1 << 20
 
-// An asker is this host for a command that may ask something: the command has no terminal, but its
-// input may be one.
+// An asker runs commands on this host that may ask the user for input. Such a command has no
+// controlling terminal, but its standard input may be a terminal.
 type asker struct{ host.Local }
 
 // Run runs the command.
@@ -135,7 +138,8 @@ func (asker) Run(ctx context.Context, c host.Command) error {
 	return host.Exec(ctx, "host", c.Args, c, func(cmd *exec.Cmd) { cmd.Stdin = os.Stdin })
 }
 
-// generated returns a secret that was made once, at random, and is kept with the state of this machine.
+// generated returns a generated secret from the state directory of this machine. If it is not
+// stored, generated creates it.
 func (k *Keyring) generated(s *site.Secret) (string, error) {
 	kept := Kept{k.dirs.Secrets(k.sites[0].Key())}
 	value, err := kept.Read(s.Name)
@@ -146,9 +150,9 @@ func (k *Keyring) generated(s *site.Secret) (string, error) {
 	return value, err
 }
 
-// Redact replaces the values of all secrets fetched so far by their names. Of a value of several
-// lines it replaces each, because what is printed passes by in single lines, and the end of an
-// output may begin in the middle of a value.
+// Redact replaces the values of all secrets fetched so far by their names. It replaces each line of
+// a multi-line value separately, because output is processed line by line and may end in the middle
+// of a value.
 func (k *Keyring) Redact(text string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -162,7 +166,8 @@ func (k *Keyring) Redact(text string) string {
 			}
 		}
 	}
-	slices.SortFunc(hidden, func(a, b string) int { // a value may be part of another
+	// the longest first, because a value may be part of another
+	slices.SortFunc(hidden, func(a, b string) int {
 		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
 	})
 	var pairs []string
@@ -172,7 +177,7 @@ func (k *Keyring) Redact(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// maxLen returns the length of the longest value that Redact looks for.
+// maxLen returns the length of the longest value that Redact replaces.
 func (k *Keyring) maxLen() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -183,5 +188,6 @@ func (k *Keyring) maxLen() int {
 	return most
 }
 
-// shortest is the length below which a value is not looked for: it would blot out ordinary words.
+// shortest is the minimum length of a line that Redact replaces. Shorter ones would hide ordinary
+// words.
 const shortest = 4

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site"
 )
 
-// keyring returns a keyring whose secrets come from files, and have been fetched.
+// keyring returns a keyring whose secrets come from files and have been fetched.
 func keyring(t *testing.T, values map[string]string) *Keyring {
 	t.Helper()
 	s := &site.Site{Name: "s"}

@@ -7,23 +7,24 @@ import (
 	"sync"
 )
 
-// A Writer passes whole lines on with the values of secrets replaced by their names.
+// A Writer writes whole lines to another writer, with the values of secrets replaced by their
+// names.
 type Writer struct {
 	keyring *Keyring
 	to      io.Writer
 	mu      sync.Mutex
-	line    bytes.Buffer // begun and not yet ended
-	lost    int          // how much of a line was left out that is too long, and has not yet ended
+	line    bytes.Buffer // incomplete line
+	lost    int          // bytes left out of the current line because it is too long, or 0
 }
 
-// longestLine is how much of a line is passed on. It has to be held until it is whole, and what a
-// node prints may never be.
+// longestLine is the maximum number of bytes of a line that are written. A Writer buffers a line
+// until it is complete, and a node may print a line that never ends.
 const longestLine = 1 << 20
 
-// NewWriter returns a Writer in front of to.
+// NewWriter returns a Writer that writes to to.
 func (k *Keyring) NewWriter(to io.Writer) *Writer { return &Writer{keyring: k, to: to} }
 
-// Write keeps what does not end a line until the line is whole, so that no secret slips through in two halves.
+// Write buffers an incomplete line, so that no secret is missed because it arrives in two parts.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,8 +53,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// cut passes on the beginning of a line, and leaves the rest of it out. What may be the beginning
-// of a secret goes with the rest.
+// cut writes the beginning of a line and leaves out the rest. It also leaves out the end of the
+// beginning, which may contain the start of a secret.
 func (w *Writer) cut() error {
 	text := w.keyring.Redact(w.line.String())
 	w.line.Reset()
@@ -73,7 +74,7 @@ func (w *Writer) pass(text string) error {
 	return err
 }
 
-// Flush passes on a line that was not ended.
+// Flush writes an incomplete line.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,12 +6,13 @@ import (
 	"strconv"
 )
 
-// DeriveAddress returns the address that a node has on a network unless it says one itself: the
-// network's base + id. Ids that do not fit in the subnet start again at its first address. Where
-// this gives the gateway's address, a hash of the names is tried until it gives another. It depends
-// on nothing but its arguments, so that a node keeps its address whatever other nodes come and go;
-// that two nodes get the same is for Check to find. It returns the zero Addr if the subnet has no
-// room.
+// DeriveAddress returns the default address of a node on a network: the network's base address plus
+// the id. Ids beyond the end of the subnet continue at its first address. If the result is the
+// gateway's address, DeriveAddress takes addresses from a hash of the names until one differs.
+//
+// The result depends only on the arguments, so a node keeps its address when other nodes come and
+// go. Package check reports two nodes with the same address. DeriveAddress returns the zero Addr if
+// the subnet has no room.
 func DeriveAddress(site, node string, id int, n Network) netip.Addr {
 	room := Room(n.Subnet)
 	if room <= 0 || id <= 0 || room == 1 && n.Subnet.Contains(n.Gateway) {
@@ -25,8 +26,8 @@ func DeriveAddress(site, node string, id int, n Network) netip.Addr {
 	return address
 }
 
-// Room returns the number of addresses that nodes and gateway of a subnet can have: all but the
-// network's own and the broadcast address. It is 0 for what is no IPv4 subnet.
+// Room returns the number of addresses available for the nodes and the gateway of a subnet. The
+// network and broadcast addresses do not count. It returns 0 if subnet is not an IPv4 subnet.
 func Room(subnet netip.Prefix) int {
 	if !subnet.IsValid() || !subnet.Addr().Is4() || subnet.Bits() > 30 || subnet.Bits() < 1 {
 		return 0
@@ -39,7 +40,7 @@ func Broadcast(subnet netip.Prefix) netip.Addr {
 	return AddressAfter(subnet.Masked().Addr(), Room(subnet)+1)
 }
 
-// AddressAfter returns the i-th IPv4 address after one, or the zero Addr if there is none.
+// AddressAfter returns the i-th IPv4 address after a, or the zero Addr if there is none.
 func AddressAfter(a netip.Addr, i int) netip.Addr {
 	if !a.Is4() {
 		return netip.Addr{}
@@ -53,12 +54,13 @@ func AddressAfter(a netip.Addr, i int) netip.Addr {
 	return netip.AddrFrom4(octets)
 }
 
-// SixesAfter returns the i-th IPv6 address after each of some, within its 64 bits for interfaces.
+// SixesAfter returns, for each address in all, the i-th IPv6 address after it. Only the 64 bits of
+// the interface identifier change.
 func SixesAfter(all []netip.Addr, i int) []netip.Addr {
 	var after []netip.Addr
 	for _, a := range all {
 		if !a.Is6() {
-			after = append(after, a) // check tells that it is none
+			after = append(after, a) // package check reports it
 			continue
 		}
 		b := a.As16()

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// A Batch bounds how many of some nodes are disturbed at once: a number of them, or a share. The
-// zero Batch is no bound.
+// A Batch limits how many nodes of a set are disturbed at once. It is a number or a percentage. The
+// zero Batch is no limit.
 type Batch struct {
 	Nodes   int
 	Percent int
 }
 
-// ParseBatch reads "2" or "25%".
+// ParseBatch parses a number or a percentage, such as "2" or "25%".
 func ParseBatch(text string) (Batch, bool) {
 	digits, share := strings.CutSuffix(text, "%")
 	n, err := strconv.Atoi(digits)
@@ -26,10 +26,11 @@ func ParseBatch(text string) (Batch, bool) {
 	return Batch{Nodes: n}, true
 }
 
-// Bounds reports whether it is a bound at all.
+// Bounds reports whether the batch is a limit at all.
 func (b Batch) Bounds() bool { return b.Nodes > 0 || b.Percent > 0 && b.Percent < 100 }
 
-// Of returns how many of so many nodes a batch has at most; a share is rounded down, but to one at least.
+// Of returns the maximum number of nodes in a batch out of nodes. A percentage is rounded down, but
+// to at least 1.
 func (b Batch) Of(nodes int) int {
 	switch {
 	case !b.Bounds():

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// A Disk is how a virtual machine has a disk image that others have made. The zero Disk: its root
-// stands on layers.
+// A Disk describes how a virtual machine uses a disk image from another vendor. The zero Disk means
+// that its root file system consists of layers.
 type Disk struct {
 	Firmware string `json:"firmware,omitempty"` // one of Firmwares
 	Guest    string `json:"guest,omitempty"`    // one of Guests
-	Login    string `json:"login,omitempty"`    // as whom the host logs in
+	Login    string `json:"login,omitempty"`    // user that the host logs in as
 	Bus      string `json:"bus,omitempty"`      // one of Buses
 }
 
@@ -22,35 +22,35 @@ const (
 	UEFI = "uefi"
 )
 
-// Firmwares are all of them, that of images which name none first: nearly every image boots by it,
-// it needs nothing but QEMU, and takes the least time.
+// Firmwares lists all firmware. The first is the default, because nearly every image boots with it.
+// BIOS is also the fastest, and needs only QEMU.
 var Firmwares = []string{BIOS, UEFI}
 
-// What is known of the system on a disk.
+// What Orrery knows about the system on a disk.
 const (
-	CloudInit = "cloud-init" // it sets itself up by a NoCloud seed and has an SSH server
-	NoGuest   = "none"       // nothing: it is switched on and off
+	CloudInit = "cloud-init" // it configures itself from a NoCloud seed and runs an SSH server
+	NoGuest   = "none"       // nothing; Orrery only switches it on and off
 )
 
-// Guests are all of them, that of images which name none first.
+// Guests lists all values of Disk.Guest. The first is the default.
 var Guests = []string{CloudInit, NoGuest}
 
-// SATA is the bus of disks for guests without drivers for Virtio.
+// SATA is the disk bus for guests without Virtio drivers.
 const SATA = "sata"
 
-// Buses are those on which a disk can be, that of images which name none first.
+// Buses lists the disk buses. The first is the default.
 var Buses = []string{Virtio, SATA}
 
-// DefaultLogin is as whom the host logs in at a guest whose image names nobody.
+// DefaultLogin is the user that the host logs in as if the image names none.
 const DefaultLogin = "orrery"
 
-// diskNames are the endings of names of files that are disk images and no archives.
+// diskNames are the file name suffixes of disk images, as opposed to archives.
 var diskNames = []string{".qcow2", ".raw", ".img"}
 
-// IsDisk reports whether the image is that of a disk and not of a root file system.
+// IsDisk reports whether the image is a disk image and not a root file system.
 func (i *Image) IsDisk() bool { return slices.Contains(diskNames, strings.ToLower(path.Ext(i.Import))) }
 
-// Disk returns how virtual machines have the image; the zero Disk, if it is that of a root file system.
+// Disk returns how virtual machines use the image, or the zero Disk for a root file system.
 func (i *Image) Disk() Disk {
 	if !i.IsDisk() {
 		return Disk{}

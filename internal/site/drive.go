@@ -8,47 +8,49 @@ import (
 	"strings"
 )
 
-// A Drive is a disk that a virtual machine has beside that of its image.
+// A Drive is an additional disk of a virtual machine, next to the one of its image.
 type Drive struct {
 	Name string `toml:"name" json:"name"` // the guest sees it as /dev/disk/by-id/virtio-NAME
-	// QCow2 or RawFile: a file on the host; else the path of a device of the host
+	// Disk is QCow2 or RawFile for a file on the host, or the path of a device of the host.
 	Disk string `toml:"disk" json:"disk"`
-	Size int64  `toml:"size" unit:"size" json:"size,omitzero"` // bytes of a file, as the guest sees it; 0: a device
+	// size of a file in bytes, as the guest sees it, or 0 for a device
+	Size int64 `toml:"size" unit:"size" json:"size,omitzero"`
 
 	Manner
 }
 
-// A Manner is how a disk is used: what a disk does not say of itself, its machine says of all.
+// A Manner has the settings for the use of a disk. The machine's Manner holds the defaults for its
+// disks.
 type Manner struct {
-	// one of Caches; "": writeback, by which all works everywhere
+	// Cache is one of Caches, or "" for writeback, which works everywhere.
 	Cache string `toml:"cache" json:"cache,omitempty"`
-	AIO   string `toml:"aio" json:"aio,omitempty"`                 // one of AIOs; "": threads
-	Read  int64  `toml:"read" unit:"size" json:"read,omitempty"`   // bytes a second; 0: no limit
-	Write int64  `toml:"write" unit:"size" json:"write,omitempty"` // bytes a second
-	IOPS  int64  `toml:"iops" json:"iops,omitempty"`               // requests a second
+	AIO   string `toml:"aio" json:"aio,omitempty"`                 // one of AIOs, or "" for threads
+	Read  int64  `toml:"read" unit:"size" json:"read,omitempty"`   // bytes per second, or 0 for no limit
+	Write int64  `toml:"write" unit:"size" json:"write,omitempty"` // bytes per second, or 0 for no limit
+	IOPS  int64  `toml:"iops" json:"iops,omitempty"`               // requests per second, or 0 for no limit
 }
 
-// What a disk is on the host, beside the path of a device.
+// Values of Drive.Disk, other than the path of a device.
 const (
 	QCow2   = "qcow2"
 	RawFile = "raw"
 )
 
-// Caches are the ways in which a host keeps what a disk has, and AIOs those in which QEMU reads and
-// writes it, as QEMU calls them.
+// Caches are the cache modes of a disk on the host. AIOs are the modes of asynchronous I/O. Both
+// have QEMU's names.
 var (
 	Caches = []string{"none", "writeback", "writethrough", "directsync", "unsafe"}
 	AIOs   = []string{"threads", "native", "io_uring"}
 )
 
-// RootDisk is what the guest sees of the disk on which its machine keeps what it writes, if that has one.
+// RootDisk is the guest's name for the disk that stores what its machine writes (VM.Disk).
 const RootDisk = "orrery-root"
 
-// IsDevice reports whether it is a device of the host, and no file.
+// IsDevice reports whether the disk is a device of the host and not a file.
 func (d *Drive) IsDevice() bool { return strings.HasPrefix(d.Disk, "/") }
 
-// Smaller returns the first disk in a file that a machine would have with less room than before,
-// and how many bytes it had.
+// Smaller returns the first disk file that would be smaller in machine wanted than in v, and its
+// old size in bytes.
 func (v VM) Smaller(wanted VM) (d Drive, oldSize int64, found bool) {
 	sizes := map[string]int64{}
 	for _, d := range v.Drives() {
@@ -62,14 +64,14 @@ func (v VM) Smaller(wanted VM) (d Drive, oldSize int64, found bool) {
 	return d, 0, false
 }
 
-// NoSmaller says that a disk of a node cannot become smaller than the bytes that it has, and what
-// can be done about it.
+// NoSmaller returns an error message and its cure: a disk of a node cannot become smaller than
+// current bytes.
 func (d *Drive) NoSmaller(node string, current int64) (what, cure string) {
 	return fmt.Sprintf("node %s: disk %s has %s, and is to have %s", node, d.Name, sizeText(current), sizeText(d.Size)),
 		fmt.Sprintf("a disk does not become smaller: write size = %q or more, or make node %s anew", sizeText(current), node)
 }
 
-// sizeText returns a size as a site file has it, in whole MiB that are no less.
+// sizeText returns a size as a site file writes it, rounded up to whole MiB.
 func sizeText(bytes int64) string {
 	if bytes%(1<<30) == 0 {
 		return strconv.FormatInt(bytes>>30, 10) + "GiB"
@@ -77,10 +79,10 @@ func sizeText(bytes int64) string {
 	return strconv.FormatInt((bytes+1<<20-1)>>20, 10) + "MiB"
 }
 
-// Direct reports whether it is read and written past what the host remembers of it.
+// Direct reports whether reads and writes bypass the host's page cache.
 func (m Manner) Direct() bool { return m.Cache == "none" || m.Cache == "directsync" }
 
-// filled is a manner with what another says where it says nothing.
+// filled returns m with defaults from by for the fields that are unset.
 func (m Manner) filled(by Manner) Manner {
 	return Manner{
 		Cache: cmp.Or(m.Cache, by.Cache), AIO: cmp.Or(m.AIO, by.AIO), Read: cmp.Or(m.Read, by.Read),
@@ -88,8 +90,8 @@ func (m Manner) filled(by Manner) Manner {
 	}
 }
 
-// Drives returns the disks of a machine, each with all that holds for it: that of its root comes
-// first, if it has one.
+// Drives returns the disks of a machine with all defaults filled in. The disk of VM.Disk comes
+// first, if the machine has one.
 func (v VM) Drives() (all []Drive) {
 	if v.Disk != "" {
 		all = append(all, Drive{Name: RootDisk, Disk: v.Disk, Size: v.Size})
@@ -101,14 +103,15 @@ func (v VM) Drives() (all []Drive) {
 	return all
 }
 
-// A Replug is how the disks of a machine that runs change.
+// A Replug is the change of the disks of a running machine.
 type Replug struct {
-	In, Out []Drive // come and go
-	Bound   []Drive // get other bounds
+	In, Out []Drive // plugged and unplugged
+	Bound   []Drive // given new limits
 	Larger  []Drive
 }
 
-// Replug says how the disks of a running machine become those of another; it cannot be if not live.
+// Replug returns how to change the disks of a running machine into those of wanted. It returns
+// false for live if the change needs a restart.
 func (v VM) Replug(wanted VM) (r Replug, live bool) {
 	drives := map[string]Drive{}
 	for _, d := range v.Drives() {
@@ -141,13 +144,14 @@ func (v VM) Replug(wanted VM) (r Replug, live bool) {
 	return r, !slices.ContainsFunc(r.In, root) && !slices.ContainsFunc(r.Out, root)
 }
 
-// Fixed is what of a machine cannot change while it runs, whatever becomes of its disks.
+// Fixed returns the part of the settings that cannot change while the machine runs, whatever
+// happens to its disks.
 func (v VM) Fixed() VM {
 	v.Size, v.Disks, v.Manner = 0, nil, Manner{}
 	return v
 }
 
-// String says what is done.
+// String returns the steps of the change.
 func (r Replug) String() string {
 	var all []string
 	for _, part := range []struct {

@@ -2,7 +2,8 @@ package site
 
 import "testing"
 
-// TestDrives: the disk of the root comes first, and what a disk does not say of itself, its machine says.
+// TestDrives: the disk of the root comes first, and a disk inherits settings that it lacks from its
+// machine.
 func TestDrives(t *testing.T) {
 	v := VM{Disk: QCow2, Size: 1 << 30, Manner: Manner{Cache: "none", IOPS: 100},
 		Disks: []Drive{{Name: "data", Disk: "/dev/vg/lv", Manner: Manner{Cache: "unsafe"}}}}
@@ -18,13 +19,13 @@ func TestDrives(t *testing.T) {
 	}
 }
 
-// TestReplug: what becomes of the disks of a machine that runs, and what cannot.
+// TestReplug: which changes of a running machine's disks are possible.
 func TestReplug(t *testing.T) {
 	before := VM{Disk: QCow2, Size: 1 << 30, Disks: []Drive{{Name: "a", Disk: RawFile, Size: 1 << 26},
 		{Name: "b", Disk: RawFile, Size: 1 << 26}}}
 	for _, try := range []struct {
 		change func(*VM)
-		want   string // "-": it cannot be done while it runs
+		want   string // "-" if it is impossible while the machine runs
 	}{
 		{func(*VM) {}, ""},
 		{func(v *VM) { v.Disks = v.Disks[1:] }, "unplugs disk a"},

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Identity survives re-creation: all of it follows from names, so a node that is made again is the
-// same to its peers.
+// A node's identity survives re-creation. It follows entirely from names, so a recreated node looks
+// the same to its peers.
 
-// digest returns a hash of words that no other sequence of words has.
+// digest returns a hash that is unique for the sequence of words.
 func digest(words ...string) [32]byte {
 	return sha256.Sum256([]byte(strings.Join(words, "\x00")))
 }
 
-// FullID puts the number of a release before the id of a node, which is given three digits at
-// least. Two pairs of them may give the same number only if check lets them pass, and it does not.
+// FullID puts the number of a release in front of a node's id, which gets at least three digits.
+// Different pairs could give the same number, but package check refuses such sites.
 func FullID(release, id int) int {
 	if release == 0 {
 		return id
@@ -30,7 +30,7 @@ func FullID(release, id int) int {
 	return release*digits + id
 }
 
-// ReleaseName returns the number of a release for people; 0 is that of none.
+// ReleaseName returns a release number for display, or "none" for 0.
 func ReleaseName(release int) string {
 	if release == 0 {
 		return "none"
@@ -38,17 +38,17 @@ func ReleaseName(release int) string {
 	return strconv.Itoa(release)
 }
 
-// Quarantine is what the networks of a site's quarantine for a release are kept under, in place of Site.Key.
+// Quarantine returns the key of the networks of a release's quarantine, which replaces Site.Key.
 func Quarantine(key string, release int) string { return key + "." + strconv.Itoa(release) }
 
-// IsQuarantine reports whether networks are kept under a quarantine of a site.
+// IsQuarantine reports whether networks is the key of a quarantine of the site with this key.
 func IsQuarantine(key, networks string) bool {
 	release, ok := strings.CutPrefix(networks, key+".")
 	_, err := strconv.Atoi(release)
 	return ok && err == nil
 }
 
-// MAC returns the hardware address of a node on a network: locally administered, unicast (IEEE 802,
+// MAC returns the MAC address of a node on a network: locally administered and unicast (IEEE 802,
 // bit 1 of the first octet set, bit 0 clear).
 func MAC(site, node, network string) string {
 	d := digest("mac", site, node, network)
@@ -66,8 +66,8 @@ func MachineID(site, node string) string {
 // BridgeName returns the name of a network's bridge on a host. It is a digest, because an interface
 // name has at most 15 characters (IFNAMSIZ) and two sites may both call a network "cam".
 //
-// That of a veth pair is digested as "cable.NAME", as it was called before: so the links that hosts
-// have are found.
+// The name of a veth pair is digested as "cable.NAME", its former name, so that existing links on
+// hosts are found.
 func BridgeName(site, network string) string {
 	if name, ok := strings.CutPrefix(network, "vethpair."); ok {
 		network = "cable." + name
@@ -82,14 +82,14 @@ func VethName(site, node, network string) string {
 	return "orv" + hex.EncodeToString(d[:5])
 }
 
-// VXLANName returns the name of the device that joins a network's bridge on a host with those on others.
+// VXLANName returns the name of the device that joins a network's bridge with those on other hosts.
 func VXLANName(site, network string) string {
 	d := digest("vxlan", site, network)
 	return "orx" + hex.EncodeToString(d[:5])
 }
 
-// Inner returns the address that a host has within an encrypted network, where the others reach it
-// at an address of its own: a unique local one of IPv6 (RFC 4193).
+// Inner returns the address of a host inside an encrypted network. Other hosts reach the host there
+// at a unique local IPv6 address (RFC 4193). Argument at is the host's outer address.
 func Inner(site, network string, at netip.Addr) netip.Addr {
 	net, host := digest("wireguard", site, network), digest("wireguard host", at.String())
 	a := [16]byte{0: 0xfd}
@@ -98,9 +98,9 @@ func Inner(site, network string, at netip.Addr) netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// VNI returns the number by which hosts tell what is of a network from what is of others: 1 to
-// 2^24-1 (RFC 7348). Those of two networks may happen to be the same, which whoever makes the
-// second one notices.
+// VNI returns the number by which hosts distinguish a network's packets from others: 1 to 2^24-1
+// (RFC 7348). Two networks may get the same number. The host notices this when it creates the
+// second one.
 func VNI(site, network string) int {
 	d := digest("vni", site, network)
 	return max(1, int(d[0])<<16|int(d[1])<<8|int(d[2]))

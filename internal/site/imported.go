@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// byContent begins the stamp of an image that is known by what is in its file: on sites with other
-// hosts, whoever has a copy of the file has the same image.
+// byContent is the prefix of the stamp of an image that is identified by the content of its file.
+// On sites with several hosts, every host with a copy of the file then has the same image.
 const byContent = "sha256:"
 
-// ContentStamp makes a stamp of the digest of a file, in hexadecimal.
+// ContentStamp returns a stamp from the hexadecimal digest of a file.
 func ContentStamp(digest string) string { return byContent + digest }
 
-// Content returns the digest of the file from which the image is imported; "": it is known by its
-// path and its time of change, or is not imported.
+// Content returns the digest of the imported file. It returns "" if the image is not imported, or
+// if its path and modification time identify it.
 func (i *Image) Content() string {
 	digest, ok := strings.CutPrefix(i.Stamp, byContent)
 	if b, err := hex.DecodeString(digest); !ok || err != nil || len(b) != 32 || strings.ToLower(digest) != digest {
@@ -23,10 +23,10 @@ func (i *Image) Content() string {
 	return digest
 }
 
-// File returns the file from which the image is imported; "": it is not.
+// File returns the file from which the image is imported, or "".
 func (i *Image) File() string { return cmp.Or(i.From, i.Import) }
 
-// Recipe says what is imported, so that something else is another image.
+// Recipe returns a text that identifies what is imported. It changes when the image changes.
 func (i *Image) Recipe() string {
 	if i.Content() != "" {
 		return i.Stamp

@@ -9,39 +9,42 @@ import (
 
 // The kinds of networks.
 const (
-	Bridge    = "bridge"    // a bridge of the host's, with a veth pair for each node: what "" means, too
-	Routed    = "routed"    // a veth pair for each node and no bridge: the host routes from one to the other
-	Macvlan   = "macvlan"   // interfaces on top of one of the host's
-	Exclusive = "exclusive" // each node takes an interface of the host's
+	Bridge    = "bridge"    // the default: a bridge of the host, and a veth pair for each node
+	Routed    = "routed"    // a veth pair for each node and no bridge; the host routes between them
+	Macvlan   = "macvlan"   // an interface for each node on top of one of the host's
+	Exclusive = "exclusive" // each node takes an interface of the host
 )
 
-// A NetworkKind is what networks of one kind have in common. Rules and plans ask for that, and not
-// for the name of a kind; package network/kind knows how a host makes a network of each kind.
+// A NetworkKind has the properties common to all networks of one kind. Rules and plans use these
+// properties, not the name of a kind. Package network/kind implements how a host creates a network
+// of each kind.
 type NetworkKind struct {
 	Name string
-	// Bridged: the links of nodes are ports of a bridge of the network's own. So each port can be held
-	// to what its node may send, a switch moves it to another bridge while the node runs, and what
-	// Orrery makes joins the bridges of several hosts.
+	// Bridged means that the links of nodes are ports of the network's own bridge. Each port can
+	// therefore filter what its node sends. A switch of releases moves a port to another bridge
+	// while the node runs, and Orrery can join the bridges of several hosts.
 	Bridged bool
-	// Routed: the link to each node stands by itself, and the host routes from one to the other, for
-	// which it needs the gateway. Nothing joins such a network with that of another host.
+	// Routed means that each node has a link of its own, and the host routes between the links. It
+	// needs the gateway for that. Nothing joins such a network with one of another host.
 	Routed bool
-	// OnInterface: the network is on an interface of the host, which no other network has.
+	// OnInterface means that the network uses an interface of the host, which no other network may
+	// use.
 	OnInterface bool
-	// TakesInterfaces: each node takes an interface of the host, which nothing else has meanwhile.
+	// TakesInterfaces means that each node takes an interface of the host for its exclusive use.
 	TakesInterfaces bool
-	// WithoutHost: the host has no address on it, and passes on nothing for its nodes.
+	// WithoutHost means that the host has no address on the network and forwards nothing for its
+	// nodes.
 	WithoutHost bool
 }
 
-// Wired reports whether what hosts have joins the nodes of several hosts.
+// Wired reports whether the hosts' own interfaces connect the nodes of several hosts.
 func (k NetworkKind) Wired() bool { return k.OnInterface || k.TakesInterfaces }
 
-// HasHostEnds reports whether the host has an end of the link to each node. Virtual machines have
-// no other links.
+// HasHostEnds reports whether the host has an end of the link to each node. Virtual machines
+// support no other links.
 func (k NetworkKind) HasHostEnds() bool { return k.Bridged || k.Routed }
 
-// Kinds are the kinds of networks that a site file may name, the usual one first.
+// Kinds are the kinds of networks that a site file may name. The default is first.
 var Kinds = []NetworkKind{
 	{Name: Bridge, Bridged: true},
 	{Name: Routed, Routed: true},
@@ -49,7 +52,7 @@ var Kinds = []NetworkKind{
 	{Name: Exclusive, TakesInterfaces: true, WithoutHost: true},
 }
 
-// KindNames returns the names of all kinds.
+// KindNames returns the names of Kinds.
 func KindNames() []string {
 	var names []string
 	for _, k := range Kinds {
@@ -58,7 +61,8 @@ func KindNames() []string {
 	return names
 }
 
-// KindOf returns the kind with a name, where "" is the usual one. A kind that does not exist has no property.
+// KindOf returns the kind called name, or the default for "". A kind that does not exist has no
+// properties.
 func KindOf(name string) NetworkKind {
 	for _, k := range Kinds {
 		if k.Name == cmp.Or(name, Bridge) {
@@ -68,36 +72,36 @@ func KindOf(name string) NetworkKind {
 	return NetworkKind{Name: name}
 }
 
-// A VethPair is a veth pair of a host whose ends stand in for network interfaces of the machine.
+// A VethPair is a veth pair on a host. Its ends replace physical network interfaces of the machine.
 type VethPair struct {
 	Name string
-	Ends [2]string // names of interfaces
-	MTU  int       `toml:"mtu" default:"1500"` // bytes; 0: 1500
+	Ends [2]string // names of the interfaces
+	MTU  int       `toml:"mtu" default:"1500"` // bytes; 0 means 1500
 }
 
-// routedPrefix begins the names of the host's ends of links on routed networks. No bridge has such
-// a name, for the rest of that is hexadecimal; but the rules of every site take what begins as the
-// name of a bridge does for a network that is not theirs.
+// routedPrefix is the prefix of the host's link ends on routed networks. No bridge has such a name,
+// because the rest of a bridge name is hexadecimal. The prefix also begins like a bridge name. The
+// firewall rules of every site therefore treat these links as a network of another site.
 const routedPrefix = "orbr"
 
-// RoutedPrefix begins the names of the host's ends of all links on a routed network: rules tell by
-// it what is of the network.
+// RoutedPrefix returns the prefix of the host's link ends on one routed network. Firewall rules
+// match the network's links by it.
 func RoutedPrefix(site, network string) string {
 	return routedPrefix + short(digest("routed", site, network), 4)
 }
 
-// RoutedName returns the name of the host's end of the link that joins a node to a routed network.
-// For key and network see RoutedPrefix; release is Site.Key or Quarantine, as for VethName.
+// RoutedName returns the name of the host's end of a node's link on a routed network. For key and
+// network see RoutedPrefix. Argument release is Site.Key or Quarantine, as for VethName.
 func RoutedName(key, release, node, network string) string {
 	return RoutedPrefix(key, network) + short(digest("routed", release, node, network), 7)
 }
 
-// IsRouted reports whether the name of an interface is that of the host's end of a link on a routed network.
+// IsRouted reports whether an interface name is that of a host's link end on a routed network.
 func IsRouted(name string) bool {
 	return strings.HasPrefix(name, routedPrefix) && len(name) == len(routedPrefix)+11
 }
 
-// short returns so many characters for a digest, each of which stands for five of its bits.
+// short returns n characters of a digest in base32. Each character stands for five bits.
 func short(d [sha256.Size]byte, n int) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(d[:])[:n])
 }

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Node returns a node by name.
+// Node returns the node called name, or false.
 func (s *Site) Node(name string) (*Node, bool) {
 	return find(s.Nodes, name, func(n *Node) string { return n.Name })
 }
 
-// ByName returns the nodes by their names, for those that look up many.
+// ByName returns the nodes by name, for callers with many lookups.
 func (s *Site) ByName() map[string]*Node {
 	nodes := make(map[string]*Node, len(s.Nodes))
 	for i := range s.Nodes {
@@ -20,27 +20,28 @@ func (s *Site) ByName() map[string]*Node {
 	return nodes
 }
 
-// Role returns a role by name.
+// Role returns the role called name, or false.
 func (s *Site) Role(name string) (*Role, bool) {
 	return find(s.Roles, name, func(r *Role) string { return r.Name })
 }
 
-// Network returns a network by name.
+// Network returns the network called name, or false.
 func (s *Site) Network(name string) (*Network, bool) {
 	return find(s.Networks, name, func(n *Network) string { return n.Name })
 }
 
-// Image returns an image by name.
+// Image returns the image called name, or false.
 func (s *Site) Image(name string) (*Image, bool) {
 	return find(s.Images, name, func(i *Image) string { return i.Name })
 }
 
-// Host returns a host by name.
+// Host returns the host called name, or false.
 func (s *Site) Host(name string) (*Host, bool) {
 	return find(s.Hosts, name, func(h *Host) string { return h.Name })
 }
 
-// Volume returns a volume by name; one that is not declared is kept with the host's state.
+// Volume returns the volume called name. If the site does not declare it, Volume returns one that
+// is stored with the host's state.
 func (s *Site) Volume(name string) Volume {
 	if v, ok := find(s.Volumes, name, func(v *Volume) string { return v.Name }); ok {
 		return *v
@@ -48,7 +49,7 @@ func (s *Site) Volume(name string) Volume {
 	return Volume{Name: name}
 }
 
-// Secret returns a secret by name.
+// Secret returns the secret called name, or false.
 func (s *Site) Secret(name string) (*Secret, bool) {
 	return find(s.Secrets, name, func(x *Secret) string { return x.Name })
 }
@@ -62,11 +63,12 @@ func find[T any](list []T, name string, nameOf func(*T) string) (*T, bool) {
 	return nil, false
 }
 
-// RolesOf returns the roles of a node and all that they need, each after what it needs.
-// Unknown names and cycles, which Check reports, are passed over.
+// RolesOf returns the roles of a node and all roles that they need. Each role comes after the roles
+// it needs. RolesOf skips unknown names and cycles, which package check reports.
 func (s *Site) RolesOf(n *Node) []*Role { return Closure(n.Roles, s.Role) }
 
-// FoundBy returns the roles by which others find a node: its own, and those in whose place its simulator is.
+// FoundBy returns the roles under which other nodes find a node: its own roles, and those that its
+// simulator replaces.
 func (s *Site) FoundBy(n *Node) []*Role {
 	if len(n.StandsFor) == 0 {
 		return s.RolesOf(n)
@@ -74,7 +76,8 @@ func (s *Site) FoundBy(n *Node) []*Role {
 	return Closure(slices.Concat(n.Roles, n.StandsFor), s.Role)
 }
 
-// Closure returns roles and all that they need, as RolesOf, of those that can be looked up.
+// Closure returns roles and all roles that they need, in the order of RolesOf. It skips names that
+// lookUp does not find.
 func Closure(roles []string, lookUp func(name string) (*Role, bool)) []*Role {
 	var ordered []*Role
 	seen := map[string]bool{}
@@ -99,17 +102,18 @@ func Closure(roles []string, lookUp func(name string) (*Role, bool)) []*Role {
 	return ordered
 }
 
-// Exclusive reports whether a role has volumes that are not for the nodes of two releases at once.
+// Exclusive reports whether a role has a volume that the nodes of two releases must not use at
+// once.
 func (r *Role) Exclusive() bool {
 	return slices.ContainsFunc(r.Volumes, func(v VolumeUse) bool { return v.Exclusive })
 }
 
-// LiveOnly reports whether a role does something on live nodes only.
+// LiveOnly reports whether a role has services or steps that run only on live nodes.
 func (r *Role) LiveOnly() bool {
 	return len(r.Active) > 0 || slices.ContainsFunc(r.Steps, func(s Step) bool { return s.When == Active })
 }
 
-// ServicesOf returns the services of roles, those that run only on a live node among them.
+// ServicesOf returns the services of roles, including those that run only on live nodes.
 func ServicesOf(roles []*Role) []string {
 	var all []string
 	for _, r := range roles {
@@ -118,9 +122,9 @@ func ServicesOf(roles []*Role) []string {
 	return all
 }
 
-// SelfStarting reports whether roles have all that they need once their files are there: no step is
-// done on the node, no other node is waited for, and the units of their services are in the layer,
-// so that these may start when the node boots.
+// SelfStarting reports whether roles are ready as soon as their files are installed. No step runs
+// on the node, the node waits for no other node, and the layer contains the units of all services.
+// The services may then start when the node boots.
 func SelfStarting(roles []*Role) bool {
 	for _, r := range roles {
 		if len(r.NeedsHealthy) > 0 || slices.ContainsFunc(r.Steps, func(s Step) bool { return s.When != Build }) ||
@@ -131,8 +135,8 @@ func SelfStarting(roles []*Role) bool {
 	return true
 }
 
-// rendersUnit reports whether the unit of a service is made by a template: the layer, which all
-// nodes share, does not have it, so it can only be enabled on the node.
+// rendersUnit reports whether a template produces the unit of a service. The layer, which all nodes
+// share, does not contain such a unit, so it can only be enabled on the node.
 func (r *Role) rendersUnit() bool {
 	return slices.ContainsFunc(r.Files, func(f File) bool {
 		return f.Rendered() && slices.ContainsFunc(r.Services,
@@ -140,8 +144,8 @@ func (r *Role) rendersUnit() bool {
 	})
 }
 
-// unitFile returns the name of the file in which systemd finds a unit: that of an instance is the
-// one of its template (systemd.unit(5)).
+// unitFile returns the name of the file that contains a unit. For an instance it is the file of its
+// template (systemd.unit(5)).
 func unitFile(unit string) string {
 	if !strings.Contains(unit, ".") {
 		unit += ".service"

@@ -2,7 +2,7 @@ package site
 
 import "testing"
 
-// TestSelfStarting: a service whose unit only the node gets cannot be enabled in the layer.
+// TestSelfStarting: a service cannot be enabled in the layer if only the node has its unit.
 func TestSelfStarting(t *testing.T) {
 	unit := func(path, template string) File { return File{Path: path, Template: template} }
 	for _, c := range []struct {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// An Opening is what of the host the nodes of a network may use: ports of a protocol.
+// An Opening is a range of ports on the host that the nodes of a network may use.
 type Opening struct {
 	Proto       string // "tcp" or "udp"
 	First, Last uint16
 }
 
-// String returns the opening as a site file says it.
+// String returns the opening in the form of a site file.
 func (o Opening) String() string {
 	if o.First == o.Last {
 		return fmt.Sprintf("%s/%d", o.Proto, o.First)
@@ -22,14 +22,14 @@ func (o Opening) String() string {
 	return fmt.Sprintf("%s/%d-%d", o.Proto, o.First, o.Last)
 }
 
-// Openings that have names.
+// namedOpenings are the openings that have names.
 var namedOpenings = map[string][]Opening{
 	"dns": {{"tcp", 53, 53}, {"udp", 53, 53}},
 	"all": {{"tcp", 1, 65535}, {"udp", 1, 65535}},
 }
 
-// ParseOpenings reads what [network.NAME] says of the host: "dns", "all", "tcp/22",
-// "udp/6000-6007". They are given sorted, each once.
+// ParseOpenings parses the key "host" of [network.NAME], such as "dns", "all", "tcp/22" or
+// "udp/6000-6007". It returns the openings sorted and without duplicates.
 func ParseOpenings(words []string) ([]Opening, error) {
 	var all []Opening
 	for _, word := range words {
@@ -61,6 +61,6 @@ func parseOpening(word string) (Opening, bool) {
 	first, err1 := strconv.ParseUint(from, 10, 16)
 	last, err2 := strconv.ParseUint(to, 10, 16)
 	o := Opening{proto, uint16(first), uint16(last)}
-	plain := o.String() == word // no signs, no zeros before it
+	plain := o.String() == word // no signs and no leading zeros
 	return o, err1 == nil && err2 == nil && first > 0 && first <= last && plain
 }

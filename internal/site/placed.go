@@ -2,7 +2,7 @@ package site
 
 import "slices"
 
-// Homes returns the hosts of nodes by their names, of those that have one.
+// Homes returns the host of each placed node, keyed by node name.
 func (s *Site) Homes() map[string]string {
 	homes := map[string]string{}
 	for i := range s.Nodes {
@@ -13,9 +13,9 @@ func (s *Site) Homes() map[string]string {
 	return homes
 }
 
-// Placed returns the site with a host for each node that has none, by the names of nodes. Templates
-// are rendered from such a site, so what is planned of a node, what it gets and what it is compared
-// with are the same.
+// Placed returns the site with a host for each node that has none. Argument homes has the hosts by
+// node name. Templates are rendered from such a site. The plan of a node, its files and the
+// comparison with them are therefore consistent.
 func (s *Site) Placed(homes map[string]string) *Site {
 	lacks := func(n Node) bool { return n.Host == "" && homes[n.Name] != "" }
 	if !slices.ContainsFunc(s.Nodes, lacks) {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxProcessors is how many processors a machine has at most.
+// maxProcessors is the maximum number of processors of a machine.
 const maxProcessors = 1024
 
-// Processors returns a list of processors, as in "8,0-2,3" (cpuset(7)), in the one form in which
-// the kernel prints it: "0-3,8". Two lists mean the same if their forms are equal.
+// Processors returns a list of processors, such as "8,0-2,3" (cpuset(7)), in the form in which the
+// kernel prints it: "0-3,8". Two lists are equivalent if their forms are equal.
 func Processors(list string) (string, error) {
 	in, err := processorsIn(list)
 	if err != nil {
@@ -19,7 +19,7 @@ func Processors(list string) (string, error) {
 	return in.String(), nil
 }
 
-// EachOf returns the processors of a list, in order; none, if it is no list.
+// EachOf returns the processors of a list, in order, or nil if the list is invalid.
 func EachOf(list string) (all []int) {
 	in, err := processorsIn(list)
 	if err != nil {
@@ -33,8 +33,8 @@ func EachOf(list string) (all []int) {
 	return all
 }
 
-// Beyond returns those of a list of processors that another one has not; "" if it has all of them,
-// or either is no list.
+// Beyond returns the processors in list that other lacks. It returns "" if there are none, or if
+// either list is invalid.
 func Beyond(list, other string) string {
 	in, err := processorsIn(list)
 	covered, err2 := processorsIn(other)
@@ -47,7 +47,8 @@ func Beyond(list, other string) string {
 	return in.String()
 }
 
-// A processorSet says of each processor whether it is in it. The last is none, and ends the last range.
+// A processorSet records for each processor whether the set contains it. The last entry is always
+// false and ends the last range.
 type processorSet [maxProcessors + 1]bool
 
 func processorsIn(list string) (in processorSet, err error) {
@@ -83,7 +84,7 @@ func (in *processorSet) String() string {
 	return strings.Join(ranges, ",")
 }
 
-// processors reads one part of a list, a number or a range.
+// processors parses one part of a list: a number or a range.
 func processors(part string) (from, to uint64, err error) {
 	first, last, isRange := strings.Cut(part, "-")
 	if !isRange {
@@ -104,7 +105,7 @@ func processors(part string) (from, to uint64, err error) {
 	return from, to, nil
 }
 
-// SamePin reports whether two lists mean the same processors.
+// SamePin reports whether two lists contain the same processors.
 func SamePin(a, b string) bool {
 	x, err := processorsIn(a)
 	y, err2 := processorsIn(b)

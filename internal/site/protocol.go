@@ -7,23 +7,24 @@ import (
 	"strings"
 )
 
-// namedProtocols are EtherTypes that have names.
+// namedProtocols are the EtherTypes that have names.
 var namedProtocols = map[string]uint16{
 	"ptp": 0x88f7, // IEEE 1588 over Ethernet
 }
 
-// judgedProtocols are those of which the guard of a port looks at what is inside, or which would
-// hide that from it: only spoof = true opens them.
+// judgedProtocols are the protocols that a port's filter inspects, or that would hide these from
+// the filter. Only spoof = true allows them.
 var judgedProtocols = []uint16{
 	0x0800, 0x0806, 0x86dd, // IPv4, ARP, IPv6
 	0x8100, 0x88a8, 0x9100, 0x9200, 0x9300, // VLAN tags
 }
 
-// minEtherType is the least one. What is below it is the length of a frame of IEEE 802.2.
+// minEtherType is the lowest EtherType. A smaller number is the length of an IEEE 802.2 frame.
 const minEtherType = 0x600
 
-// ParseProtocols reads which protocols nodes of a network may send besides IP and ARP, "ptp" or an
-// EtherType such as "0x88a4", and returns the EtherTypes sorted, each once.
+// ParseProtocols parses the protocols that nodes of a network may send, other than IP and ARP. Each
+// is "ptp" or an EtherType such as "0x88a4". It returns the EtherTypes sorted and without
+// duplicates.
 func ParseProtocols(words []string) ([]uint16, error) {
 	var all []uint16
 	for _, word := range words {
@@ -46,7 +47,7 @@ func ParseProtocols(words []string) ([]uint16, error) {
 	return slices.Compact(all), nil
 }
 
-// FormatProtocols returns EtherTypes as ParseProtocols reads them, with commas between them.
+// FormatProtocols returns EtherTypes in the form that ParseProtocols reads, separated by commas.
 func FormatProtocols(all []uint16) string {
 	var words []string
 	for _, p := range all {

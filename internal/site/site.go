@@ -6,18 +6,21 @@ import (
 	"time"
 )
 
-// A Site is all that is declared.
+// A Site is everything that a site directory declares.
 type Site struct {
-	Name     string `toml:"name"`
-	ID       string `toml:"id"` // tells it from other sites of that name, on any host; "": nothing does
-	Twin     string // name of the twin that this is; "": the site itself
-	Original *Site  // of which it is a twin: what is known there is not misspelt here, although it may be left out
-	Stage    int    // number of the release of which this is the quarantine; 0: none
+	Name string `toml:"name"`
+	ID   string `toml:"id"` // distinguishes sites with the same name on any host, or ""
+	Twin string // name of the twin, or "" for the site itself
+	// Original is the site that a twin was derived from, or nil. A name that Original knows is not
+	// reported as misspelt, even if the twin leaves it out.
+	Original *Site
+	Stage    int    // number of the release in quarantine, or 0
 	Owner    string `toml:"owner"`
-	// people who may change it without being root: names of users and, behind "@", of their groups
+	// Owners are the people who may change the site without being root. They are user names and,
+	// with "@" in front, group names.
 	Owners     []string `toml:"owners"`
 	Twins      TwinRules
-	Production bool           `toml:"production"` // destructive verbs ask for the site's name
+	Production bool           `toml:"production"` // destructive commands ask for the site's name
 	Vars       map[string]any `toml:"vars"`       // free values for templates
 
 	Hosts     []Host
@@ -35,8 +38,9 @@ type Site struct {
 	Mirror    Mirror
 }
 
-// Key is what a host keeps the site under, as apart from what its nodes call it: twins have the
-// same names and addresses, but directories, control groups, bridges and tables of their own.
+// Key returns the name under which a host stores the site. It differs from Name for twins. A twin
+// has the same node names and addresses as its original, but its own directories, control groups,
+// bridges and nftables tables.
 func (s *Site) Key() string {
 	if s.Twin == "" {
 		return s.Name
@@ -44,16 +48,16 @@ func (s *Site) Key() string {
 	return s.Name + "." + s.Twin
 }
 
-// TwinRules say what twins may be made of a site by people who are not root.
+// TwinRules limit which twins users other than root may create of a site.
 type TwinRules struct {
-	Members []string      `toml:"members"`               // who may; as Owners
-	Most    int           `toml:"most" default:"1"`      // twins that one of them has at a time
-	Expires time.Duration `toml:"expires" default:"24h"` // after which a twin ends at the latest
-	NAT     bool          `toml:"nat"`                   // its nodes may reach the outside
-	Data    bool          `toml:"data"`                  // its volumes may begin with the site's data
+	Members []string      `toml:"members"`               // who may create twins; same form as Owners
+	Most    int           `toml:"most" default:"1"`      // twins that one member may have at a time
+	Expires time.Duration `toml:"expires" default:"24h"` // maximum lifetime of a twin
+	NAT     bool          `toml:"nat"`                   // nodes of the twin may reach external networks
+	Data    bool          `toml:"data"`                  // volumes of the twin may start with the site's data
 }
 
-// Events are what hooks can be told of.
+// Events that hooks can receive.
 const (
 	TrialEnded   = "trial-ended"
 	SwitchFailed = "switch-failed"
@@ -61,36 +65,39 @@ const (
 	BackupDone   = "backup-done"
 )
 
-// Events lists them all.
+// Events lists all events.
 var Events = []string{TrialEnded, SwitchFailed, MirrorFailed, BackupDone}
 
-// A Hook is who is told when something happens to the site: a program of the host, or a server.
+// A Hook is notified when an event happens on the site. It is a program on the host, or a server.
 type Hook struct {
 	Name    string
-	On      []string      `toml:"on"`                    // of Events
-	Command []string      `toml:"command"`               // that gets the event as its input
-	User    string        `toml:"user" default:"nobody"` // of the host, as whom it is run
-	URL     string        `toml:"url"`                   // to which the event is posted, instead of Command
+	On      []string      `toml:"on"`                    // subset of Events
+	Command []string      `toml:"command"`               // receives the event on standard input
+	User    string        `toml:"user" default:"nobody"` // user on the host that runs Command
+	URL     string        `toml:"url"`                   // the event is posted here, instead of Command
 	Timeout time.Duration `toml:"timeout" default:"10s"`
 }
 
 // A Host is a machine that runs nodes.
 type Host struct {
 	Name    string
-	Address string  `toml:"address" default:"local"` // "local", or user@address reached over SSH
-	Cpus    float64 `toml:"cpus"`                    // processors; 0: asked of the host
-	Memory  int64   `toml:"memory" unit:"size"`      // bytes; 0: asked of the host
-	// Oversubscribe is how many times its processors are given to nodes that have no host of their own; 0: once.
+	Address string  `toml:"address" default:"local"` // "local", or user@address for SSH
+	Cpus    float64 `toml:"cpus"`                    // processors, or 0 to ask the host
+	Memory  int64   `toml:"memory" unit:"size"`      // bytes, or 0 to ask the host
+	// Oversubscribe is the factor by which the host's processors may be assigned to nodes that name
+	// no host. 0 means 1.
 	Oversubscribe float64 `toml:"oversubscribe" json:",omitzero"`
-	// Underlay is by which of its addresses the other hosts reach it with what nodes send; the zero
-	// Addr: that of Address or, if that is none, the one on a subnet with others.
+	// Underlay is the address at which other hosts reach this host for traffic between nodes. If it
+	// is the zero Addr, the address in Address is used. If that is not an IP address, the host's
+	// address on a subnet shared with the other hosts is used.
 	Underlay netip.Addr `toml:"underlay" json:",omitzero"`
 }
 
-// Local reports whether the host is the machine on which Orrery runs.
+// Local reports whether Orrery itself runs on the host.
 func (h Host) Local() bool { return h.Address == "" || h.Address == "local" }
 
-// Reached returns the address by which other hosts reach it, as far as the site says so; else the zero one.
+// Reached returns the address at which other hosts reach this host, or the zero Addr if the site
+// does not declare one.
 func (h Host) Reached() netip.Addr {
 	if h.Underlay.IsValid() {
 		return h.Underlay
@@ -103,116 +110,128 @@ func (h Host) Reached() netip.Addr {
 	return at
 }
 
-// A Network is what gives nodes their addresses: a segment of layer 2 or, if it is Routed, of layer 3.
+// A Network connects nodes and gives them addresses. It is a layer 2 segment or, if its kind is
+// Routed, a layer 3 one.
 type Network struct {
-	Name    string
-	Subnet  netip.Prefix `toml:"subnet"`
-	Gateway netip.Addr   `toml:"gateway"` // address of the host; the zero Addr: no way out
-	NAT     bool         `toml:"nat"`     // masquerade what leaves through the gateway
-	// what of the host its nodes may use (ParseOpenings), besides asking its gateway whether it is
-	// there
+	Name   string
+	Subnet netip.Prefix `toml:"subnet"`
+	// Gateway is the host's address, or the zero Addr if the network has no gateway.
+	Gateway netip.Addr `toml:"gateway"`
+	NAT     bool       `toml:"nat"` // masquerade traffic that leaves through the gateway
+	// Host lists the ports of the host that nodes may use (ParseOpenings). Nodes may always ping
+	// the gateway.
 	Host     []string `toml:"host"`
-	Spoof    bool     `toml:"spoof"`    // its nodes may send as others than themselves
-	Metadata bool     `toml:"metadata"` // with NAT, its nodes reach what the host has at link-local addresses
-	// Protocols are those that its nodes may send besides IP and ARP (ParseProtocols).
+	Spoof    bool     `toml:"spoof"`    // nodes may use source addresses of others
+	Metadata bool     `toml:"metadata"` // with NAT, nodes reach a cloud's link-local metadata service
+	// Protocols are the protocols that nodes may send, other than IP and ARP (ParseProtocols).
 	Protocols []string `toml:"protocols"`
-	Encrypt   bool     `toml:"encrypt"` // what goes between hosts is encrypted
-	// bytes; 0: 1500, or less if its nodes are on several hosts and what joins those takes less
+	Encrypt   bool     `toml:"encrypt"` // traffic between hosts is encrypted
+	// MTU is in bytes. 0 means 1500, or less if the nodes are on several hosts and the link between
+	// the hosts allows only a smaller MTU.
 	MTU  int    `toml:"mtu"`
-	Kind string `toml:"kind"` // one of Kinds; "": Bridge
-	// Interface is that of the host on which a Macvlan network is, or by whose VLAN a Bridge is joined
-	// with a wire.
+	Kind string `toml:"kind"` // one of Kinds, or "" for Bridge
+	// Interface is the host's interface that carries a Macvlan network. For a Bridge network it is
+	// the interface whose VLAN joins the network with a physical one.
 	Interface string `toml:"interface"`
-	VLAN      int    `toml:"vlan"`   // number of that VLAN; 0: none
-	Bridge    string `toml:"bridge"` // a bridge that the host has, with which the network's own is joined
-	// Isolated: of a twin. Nodes have the gateway as ever, but the host does not answer there, because
-	// it does so for the original; only with NAT does a way lead out.
+	VLAN      int    `toml:"vlan"` // VLAN ID on Interface, or 0
+	// Bridge is an existing bridge of the host that is joined with the network's own bridge.
+	Bridge string `toml:"bridge"`
+	// Isolated is set for networks of a twin. Nodes keep their gateway address, but the host does
+	// not answer there, because it already answers for the original. Traffic leaves the network
+	// only with NAT.
 	Isolated bool
 }
 
-// Wired reports whether a network that is live is on what hosts have: a wire joins it then, and
-// whoever else is on that.
+// Wired reports whether a live network is connected to existing interfaces or bridges of the hosts.
+// Such a network reaches other hosts, and anyone else on the same wire.
 func (n *Network) Wired() bool {
 	return KindOf(n.Kind).Wired() || n.Uplinked()
 }
 
-// Uplinked reports whether the bridges of the network are joined with something that the hosts have.
+// Uplinked reports whether the network's bridges are joined with a VLAN or a bridge of the hosts.
 func (n *Network) Uplinked() bool { return n.VLAN != 0 || n.Bridge != "" }
 
-// An Image is what a node's root file system starts from.
+// An Image is the root file system, or the disk, from which a node starts.
 type Image struct {
 	Name string
-	// Distribution is that of which it is; "": that which has the suite.
+	// Distribution is the name of the distribution, or "" for the one that has the suite.
 	Distribution string   `toml:"distribution" json:",omitempty"`
-	Suite        string   `toml:"suite"`      // from which it is built
-	Components   []string `toml:"components"` // of the suite; none: main
-	Packages     []string `toml:"packages"`   // besides those that every node needs
-	// absolute path of a root file system tarball, OCI archive, OCI layout or disk image, instead of
-	// Suite
+	Suite        string   `toml:"suite"`      // suite from which the image is built
+	Components   []string `toml:"components"` // components of the suite, or none for main
+	Packages     []string `toml:"packages"`   // in addition to the packages that every node needs
+	// Import is the absolute path of a root file system tarball, OCI archive, OCI layout or disk
+	// image. It replaces Suite.
 	Import string `toml:"import"`
-	From   string // where that is read, if it is in the copy of a site directory that a release keeps; else empty
-	// of the imported file, so that a new file is a new image: size and time of change, or see
-	// ContentStamp
+	// From is the path to read Import from if a release's copy of a site directory contains the
+	// file, or "".
+	From string
+	// Stamp identifies the content of the imported file, so that a new file is a new image. It
+	// consists of the size and modification time, or see ContentStamp.
 	Stamp string
-	// another host says what is imported: no file of this machine is meant, whatever Import says
+	// Told is set if another host describes the image. Import is then not a file of this machine.
 	Told bool `json:"-"`
-	// Of a disk image; see Image.Disk.
+	// Settings of a disk image; see Image.Disk.
 	Firmware string `toml:"firmware" json:",omitempty"`
 	Guest    string `toml:"guest" json:",omitempty"`
 	Login    string `toml:"login" json:",omitempty"`
 	Bus      string `toml:"bus" json:",omitempty"`
 }
 
-// A Mirror says where packages come from; empty fields mean: where the host gets its own.
+// A Mirror holds the package sources. Where a field is empty, the host's own source is used.
 type Mirror struct {
 	Apt      string   `toml:"apt"`
 	Security string   `toml:"security"`
 	PyPI     string   `toml:"pypi"`
 	Proxy    string   `toml:"proxy"`
-	Hosts    []string `toml:"hosts" json:",omitempty"` // HOST or HOST:PORT, which builds may reach besides
+	Hosts    []string `toml:"hosts" json:",omitempty"` // HOST or HOST:PORT that builds may reach in addition
 	CA       []byte   // PEM
-	Key      []byte   `json:",omitempty"` // that Apt and Security are signed with, armoured; nil: that of the distribution
+	// Key is the armoured key that signs Apt and Security, or nil for the distribution's key.
+	Key []byte `json:",omitempty"`
 }
 
 // A Node is a logical machine.
 type Node struct {
 	Name         string
 	ID           int
-	Release      int // that it is of; 0: none
+	Release      int // release that the node belongs to, or 0
 	Image        string
-	Roles        []string // as declared; Site.RolesOf adds those that they need
-	Groups       []string // all groups that it is in, sorted
-	Host         string   // "": not placed
+	Roles        []string // as declared; Site.RolesOf adds the roles that they need
+	Groups       []string // all groups that contain the node, sorted
+	Host         string   // "" until the node is placed
 	Engine       string
 	Privileged   bool
-	Syscalls     []string // of NodeSyscalls, that its programs may use; sorted
+	Syscalls     []string // subset of NodeSyscalls that its programs may use; sorted
 	Autostart    bool
 	Limits       Limits
-	VM           VM // of a virtual machine; see Virtual
+	VM           VM // settings of a virtual machine; see Virtual
 	Xen          XenGuest
-	NICs         []NIC // the first is the primary one
+	NICs         []NIC // the first is the primary interface
 	Vars         map[string]any
 	Requirements Requirements
-	SimulatedBy  string   // role that a twin gives the node instead of its own; "": none
-	StandsFor    []string // roles in whose place its simulator is, in a twin: it is found by them as if it had them
-	Aliases      []string // names of nodes for which it stands in a collapsed twin
+	SimulatedBy  string // role that a twin uses instead of the node's own, or ""
+	// StandsFor lists, in a twin, the roles that the simulator replaces. Other nodes find the
+	// simulator under these roles.
+	StandsFor []string
+	Aliases   []string // names of the nodes that it represents in a collapsed twin
 }
 
-// NodeSyscalls are the system calls that containers are refused unless they name them.
+// NodeSyscalls are the system calls that a container may use only if it names them.
 var NodeSyscalls = []string{IOUring, Socketcall}
 
-// System calls that a container can ask for: io_uring, by which programs get sockets and more past
-// any filter of calls, and the call by which 32-bit programs get sockets of all kinds.
+// System calls that a container can request. With io_uring, programs open sockets (among other
+// things) without passing any system call filter. With socketcall, 32-bit programs open sockets of
+// all kinds.
 const (
 	IOUring    = "io_uring"
 	Socketcall = "socketcall"
 )
 
-// FullID is the number of the node on its host: its id, behind the number of its release if it is
-// of one. So 101 of release 700 is 700101, as the containers of KAT-7 were numbered.
+// FullID returns the number of the node on its host. It is the id, with the release number in front
+// if the node belongs to a release. For example, node 101 of release 700 has number 700101. The
+// containers of KAT-7 were numbered in this way.
 func (n *Node) FullID() int { return FullID(n.Release, n.ID) }
 
-// Networks returns the names of the networks that the node is on, in order.
+// Networks returns the names of the node's networks in the order of its interfaces.
 func (n *Node) Networks() []string {
 	names := make([]string, len(n.NICs))
 	for i, nic := range n.NICs {
@@ -221,36 +240,36 @@ func (n *Node) Networks() []string {
 	return names
 }
 
-// Limits bound what a node may use. Zero values mean: no limit.
+// Limits are the resource limits of a node. A zero value means no limit.
 type Limits struct {
 	Cpus float64 `toml:"cpus" json:"cpus,omitempty"` // processors
-	// processors it may run on, as in "0-3,8" (cpuset(7))
+	// Pin lists the processors that the node may run on, such as "0-3,8" (cpuset(7)).
 	Pin    string `toml:"pin" json:"pin,omitempty"`
 	Memory int64  `toml:"memory" unit:"size" json:"memory,omitempty"` // bytes
-	Swap   *int64 `toml:"swap" unit:"size" json:"swap,omitempty"`     // bytes; nil: as much as there is
+	Swap   *int64 `toml:"swap" unit:"size" json:"swap,omitempty"`     // bytes, or nil for no limit
 	Pids   int    `toml:"pids" json:"pids,omitempty"`                 // processes and threads
 }
 
-// DefaultPids is how many processes and threads a node may have if nothing is said: many more than
-// any ordinary system has, and few enough that no node takes all that the kernel has for its host.
+// DefaultPids is the default limit of processes and threads of a node. It is far above what an
+// ordinary system uses, and low enough that no node exhausts the kernel's process table.
 const DefaultPids = 8192
 
-// MaxPids is how many the kernel can count (PID_MAX_LIMIT of linux/threads.h).
+// MaxPids is the kernel's own limit (PID_MAX_LIMIT in linux/threads.h).
 const MaxPids = 4 << 20
 
-// A NIC is a node's place on a network.
+// A NIC is a node's interface on a network.
 type NIC struct {
 	Network string
 	Address netip.Addr
-	// Interface is that of the host which the node takes on an Exclusive network. No other node need
-	// know of it (spec.Names).
+	// Interface is the interface of the host that the node takes on an Exclusive network. Other
+	// nodes do not need it (spec.Names).
 	Interface string `json:"-"`
-	// IPv6 are addresses from which the node may send besides the link-local one that follows from its
-	// MAC. Whoever runs the node configures them.
+	// IPv6 are the addresses that the node may use as source, in addition to the link-local address
+	// derived from its MAC. The node's user configures them inside the node.
 	IPv6 []netip.Addr `json:"-"`
 }
 
-// Requirements are pinned Python packages: pip's requirements file format, comments and all.
+// Requirements are pinned Python packages in pip's requirements file format, including comments.
 type Requirements struct {
 	File string // for messages
 	Text string
@@ -259,31 +278,31 @@ type Requirements struct {
 // A Group is a named set of nodes.
 type Group struct {
 	Name  string
-	Nodes []string // names of all nodes in it, in order of id
-	Batch Batch    // so many of them Up disturbs at once
-	// Spread is over what they are placed as evenly as may be: OverHosts, or "".
+	Nodes []string // names of all its nodes, in order of id
+	Batch Batch    // how many of its nodes the command up disturbs at once
+	// Spread is OverHosts if placement distributes the nodes evenly, or "".
 	Spread string `json:",omitempty"`
 }
 
-// OverHosts spreads the nodes of a group over hosts.
+// OverHosts distributes the nodes of a group evenly over the hosts.
 const OverHosts = "host"
 
-// A Volume says where the persistent data of that name is kept.
+// A Volume declares where a host stores the persistent data with that name.
 type Volume struct {
 	Name   string
-	Path   string        `toml:"path"` // directory of the host; "": with the host's state
-	Remote               // instead of Path
-	Shared bool          `toml:"shared"` // one directory for all nodes, instead of one for each
-	Mirror string        `toml:"mirror"` // where it is copied to by rsync(1) over SSH: user@host:/path; "": nowhere
+	Path   string        `toml:"path"` // directory on the host, or "" for the host's state directory
+	Remote               // alternative to Path
+	Shared bool          `toml:"shared"` // one directory shared by all nodes, instead of one for each
+	Mirror string        `toml:"mirror"` // target for copies by rsync(1) over SSH: user@host:/path, or ""
 	Every  time.Duration `toml:"every"`
 }
 
-// A Secret says where a secret comes from; one of the fields is set.
+// A Secret declares the source of a secret. Exactly one of the source fields is set.
 type Secret struct {
 	Name     string
 	File     string   `toml:"file"`
 	Command  []string `toml:"command"`
-	Generate int      `toml:"generate"` // characters
+	Generate int      `toml:"generate"` // number of characters to generate
 }
 
 // A Release is a numbered build of a set of nodes.
@@ -291,11 +310,11 @@ type Release struct {
 	Number       int
 	Requirements Requirements
 	Image        string            `toml:"image"`
-	Roles        map[string]string `toml:"roles"` // role that is used instead, by the name of the one that nodes declare
+	Roles        map[string]string `toml:"roles"` // replacement roles, keyed by the role that nodes declare
 	Notes        string            `toml:"notes"`
 }
 
-// A Test is a command that proves a whole site from inside one of its nodes (orrery ci).
+// A Test is a command that checks a whole site from inside one of its nodes (orrery ci).
 type Test struct {
 	Name    string
 	Node    string        `toml:"node"`
@@ -306,15 +325,16 @@ type Test struct {
 
 // A Role is a unit of functionality; see docs/roles.md.
 type Role struct {
-	Name         string
-	Dir          string   // for messages: "roles/NAME"
-	Description  string   `toml:"description"`
-	Apt          []string `toml:"apt"`
-	Pip          []string `toml:"pip"`
-	Services     []string `toml:"services"` // systemd units that run wherever the node does
-	Active       []string // systemd units that run only on a node that is live, not in quarantine
-	SimulatedBy  string   `toml:"simulated_by"` // role that twins have instead; "": none
-	Changes      []string `toml:"changes"`      // paths, with all below them, that nodes change by themselves: no drift
+	Name        string
+	Dir         string   // "roles/NAME", for messages
+	Description string   `toml:"description"`
+	Apt         []string `toml:"apt"`
+	Pip         []string `toml:"pip"`
+	Services    []string `toml:"services"` // systemd units that run whenever the node runs
+	Active      []string // systemd units that run only on a live node, not in quarantine
+	SimulatedBy string   `toml:"simulated_by"` // role that twins use instead, or ""
+	// Changes lists paths, including everything below, that nodes may change without drift.
+	Changes      []string `toml:"changes"`
 	NeedsRoles   []string
 	NeedsHealthy []string          // selectors
 	Env          map[string]string `toml:"env"`
@@ -323,37 +343,37 @@ type Role struct {
 	Steps        []Step
 	Volumes      []VolumeUse       `toml:"volume"`
 	Health       []HealthCheck     `toml:"health"`
-	Beside       map[string][]byte // every other file of the role's directory, by its path in it
+	Beside       map[string][]byte // all other files in the role's directory, by relative path
 }
 
-// When a step of a role is done.
+// Values of Step.When, the time at which a step runs.
 const (
-	Build   = "build"   // into the layer
+	Build   = "build"   // while the layer is built
 	Boot    = "boot"    // on the node, before the services of its roles start
-	Started = "started" // on the node, once they have started
-	Active  = "active"  // on the node, each time that it becomes live
+	Started = "started" // on the node, after the services of its roles started
+	Active  = "active"  // on the node, each time it becomes live
 )
 
-// A File is put on the node by a role.
+// A File is a file that a role installs on the node.
 type File struct {
-	Line     int    // in role.toml
+	Line     int    // line in role.toml
 	Path     string `toml:"path"`
 	Owner    string `toml:"owner" default:"root:root"`
 	Mode     uint32 `toml:"mode" default:"0644" unit:"mode"`
-	Unsaid   bool   // the role does not say the mode
-	Template string // name, beside role.toml, of the template it is rendered from
-	Source   string // name, beside role.toml, of the file it is
-	Content  []byte // of Template, Source, or as given
-	// Restarts are the services that restart when nothing but this file has changed, of whatever role of the node,
-	// or nil: those of its role and of the roles that need it.
+	Unsaid   bool   // the role does not declare the mode
+	Template string // name of the template in the role's directory, or ""
+	Source   string // name of the source file in the role's directory, or ""
+	Content  []byte // content of Template or Source, or the inline content
+	// Restarts are the services, of any role of the node, that restart when only this file has
+	// changed. If it is nil, the services of the file's role and of the roles that need it restart.
 	Restarts []string `toml:"restarts"`
 }
 
-// Rendered reports whether the file differs from node to node and so is not part of the layer.
+// Rendered reports whether the file differs between nodes and so is not part of the layer.
 func (f File) Rendered() bool { return f.Template != "" }
 
-// ModeFor returns the mode of the file. One that has the value of a secret in it is its owner's
-// alone, unless the role says otherwise.
+// ModeFor returns the mode of the file. A file that contains a secret is accessible only to its
+// owner, unless the role declares a mode.
 func (f File) ModeFor(secret bool) uint32 {
 	if secret && f.Unsaid {
 		return 0o600
@@ -366,7 +386,7 @@ type Step struct {
 	Line        int
 	Name        string `toml:"name"`
 	When        string `toml:"when"` // Build, Boot, Started or Active
-	Run         string // name, beside role.toml, of the script; "": given inline
+	Run         string // name of the script in the role's directory, or "" if it is inline
 	Script      []byte
 	Interpreter []string      `toml:"interpreter"`
 	User        string        `toml:"user" default:"root"`
@@ -388,24 +408,25 @@ type VolumeUse struct {
 	Path  string `toml:"path"`
 	Owner string `toml:"owner" default:"root:root"`
 	Mode  uint32 `toml:"mode" default:"0755" unit:"mode"`
-	// Exclusive: never used by the nodes of two releases at once. In quarantine there is a copy instead.
+	// Exclusive means that the nodes of two releases never use the volume at once. A quarantine
+	// uses a copy instead.
 	Exclusive  bool   `toml:"exclusive" default:"true"`
-	Quarantine string `toml:"quarantine"` // Empty or Snapshot: what the copy begins with
+	Quarantine string `toml:"quarantine"` // initial content of the copy: Empty or Snapshot
 }
 
-// What the copy of a volume begins with.
+// Values of VolumeUse.Quarantine, the initial content of a volume's copy.
 const (
 	Empty    = "empty"
 	Snapshot = "snapshot"
 )
 
-// A HealthCheck says when a node is healthy. One of TCP, HTTP and Command is set.
+// A HealthCheck defines when a node is healthy. Exactly one of TCP, HTTP and Command is set.
 type HealthCheck struct {
 	Line     int
 	TCP      int           `toml:"tcp"`
 	HTTP     string        `toml:"http"`
 	Command  []string      `toml:"command"`
-	Timeout  time.Duration `toml:"timeout" default:"5s"`     // of one try
-	Interval time.Duration `toml:"interval" default:"500ms"` // between tries
-	Within   time.Duration `toml:"within" default:"1m"`      // until which it must have succeeded once
+	Timeout  time.Duration `toml:"timeout" default:"5s"`     // of one attempt
+	Interval time.Duration `toml:"interval" default:"500ms"` // between attempts
+	Within   time.Duration `toml:"within" default:"1m"`      // time limit for the first success
 }

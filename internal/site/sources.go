@@ -2,35 +2,36 @@ package site
 
 import "orrery/internal/text/pattern"
 
-// A Remote says where the data of a volume is that no host has for itself; the zero Remote: a host
-// has it. It has a field for each such source.
+// A Remote is the address of a volume's data that is not stored on a host. The zero Remote means
+// that a host stores it. Each kind of remote source has one field.
 type Remote struct {
 	NFS string `toml:"nfs" json:"nfs,omitempty"` // server:/export
 }
 
-// A VolumeSource is what volumes have in common whose data is kept in one way. Rules and plans ask
-// for that, and not for the name of a source; package volume knows how a host gets at the data.
+// A VolumeSource has the properties common to all volumes whose data is stored in one way. Rules
+// and plans use these properties, not the name of a source. Package volume implements how a host
+// accesses the data.
 type VolumeSource struct {
-	Key string // of a volume in a site file, which says where its data is; "": no key does
-	// WithState: it is kept with the state of its host, counts as what the node uses, and moves to
-	// other hosts with the node.
+	Key string // key of a volume in a site file that selects this source, or ""
+	// WithState means that the data is stored with the host's state, counts towards the node's disk
+	// use, and moves to other hosts with the node.
 	WithState bool
-	// Everywhere: all hosts reach the same data. So nodes on several of them can share it, and a node
-	// can move without it.
+	// Everywhere means that all hosts reach the same data. Nodes on several hosts can share it, and
+	// a node can move without copying it.
 	Everywhere bool
-	// Copyable: a copy for a quarantine or a twin can begin with it.
+	// Copyable means that a quarantine or a twin can start with a copy of the data.
 	Copyable bool
-	// Left says why no backup and no snapshot has it; "": they have it.
+	// Left is the reason why backups and snapshots leave out the data, or "" if they contain it.
 	Left string
 
-	Address func(Remote) string       // of the data, as Key says it; nil: it is on the host
-	Valid   func(address string) bool // reports whether that is one
-	Example string                    // of one
-	What    string                    // that one is
+	Address func(Remote) string       // value of Key, or nil if the data is on the host
+	Valid   func(address string) bool // reports whether address is valid
+	Example string                    // example of an address
+	What    string                    // what an address is called in messages
 }
 
-// Sources are all sources of volumes. Of a volume, it is the first that has an address; the last
-// two have none, and are those of a volume with a path and of one without.
+// Sources are all volume sources. A volume has the first source for which it has an address. The
+// last two sources have no address. They are the sources of volumes with a path and without one.
 var Sources = []VolumeSource{
 	{
 		Key: "nfs", Everywhere: true, Left: "it is on an NFS server",
@@ -41,11 +42,11 @@ var Sources = []VolumeSource{
 	{WithState: true, Copyable: true},
 }
 
-// nfsExport is server:/export, of which the server may be an IPv6 address in brackets.
+// nfsExport matches server:/export. The server may be an IPv6 address in brackets.
 var nfsExport = pattern.New(`^([A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):/[^\s,]*$`)
 
-// SourceOf returns the source of a volume, of which a host may have a directory, and the address of
-// its data there; "": it has none.
+// SourceOf returns the source of a volume and the address of its data, or "" if the source has no
+// address. Argument path is the volume's directory on the host, or "".
 func SourceOf(r Remote, path string) (from VolumeSource, address string) {
 	for _, s := range Sources {
 		switch {
@@ -58,7 +59,7 @@ func SourceOf(r Remote, path string) (from VolumeSource, address string) {
 	return VolumeSource{}, ""
 }
 
-// From returns the source of the volume.
+// From returns the volume's source.
 func (v *Volume) From() VolumeSource {
 	from, _ := SourceOf(v.Remote, v.Path)
 	return from

@@ -2,22 +2,22 @@ package site
 
 import "cmp"
 
-// A XenGuest is what a guest of Xen is to Xen. Empty fields mean the usual.
+// A XenGuest has the settings of a Xen guest. An empty field means the default.
 type XenGuest struct {
-	Type string `toml:"type" json:"type,omitempty"` // one of XenTypes; "": PVH
+	Type string `toml:"type" json:"type,omitempty"` // one of XenTypes, or "" for PVH
 }
 
 // The types of guests of Xen.
 const (
-	PV  = "pv"  // its kernel knows that it runs on Xen, and asks it for all that processors would do for it
-	PVH = "pvh" // it runs on virtual processors, and has devices of Xen's only
-	HVM = "hvm" // it has an emulated machine, too
+	PV  = "pv"  // the kernel knows that it runs on Xen and makes hypercalls instead of using the hardware
+	PVH = "pvh" // it runs on virtual processors and has only Xen devices
+	HVM = "hvm" // it has an emulated machine as well
 )
 
-// XenTypes are all of them, the usual one first.
+// XenTypes lists all types. The first is the default.
 var XenTypes = []string{PVH, PV, HVM}
 
-// Vif is the network card that guests of Xen have.
+// Vif is the network card of Xen guests.
 const Vif = "vif"
 
 // Kind returns the type of the guest.

@@ -12,38 +12,46 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Text is a value with a form of its own, such as "512MiB". What Parse says is wrong needs no place.
+// A Text parses a value with its own syntax, such as "512MiB". The decoder adds the position to
+// problems from Parse.
 type Text interface {
 	Parse(value any) *problem.Problem
 }
 
-// Wrong takes a mistake and the value that it is of.
+// Wrong receives a mistake and the value that it concerns.
 type Wrong func(at *Node, p *problem.Problem)
 
-// A Decoder puts what a file says into structures. Fields have a tag toml:"key", and may have
-// default:"value", which is what they are given where the key is not written, and unit:"size" or
-// unit:"mode", which is how a number is written. A *Node is given what stands there. Without a tag,
-// one called At is given the table itself, one called Line its line, and one called Name the name
-// of a table of Tables. go-toml could decode too, but it stops at the first value of a wrong type,
-// and every mistake is to be told at once.
+// A Decoder decodes a file into structures. A field has a tag toml:"key". It may have a tag
+// default:"value" for a missing key, and a tag unit:"size" or unit:"mode" for the format of a
+// number. A field of type *Node receives the undecoded value.
+//
+// Some fields without a tag are also set: At to the table itself, Line to its line, and Name to the
+// name of a table of Tables.
+//
+// go-toml can decode as well, but it stops at the first value of a wrong type. A Decoder reports
+// every mistake at once.
 type Decoder struct {
-	Wrong    Wrong
-	Misspelt func(table *Node, key string) // an unknown key of a table was probably meant as this one; may be nil
-	Longest  int                           // string, in bytes; 0: any
-	Name     int                           // longest name of a table of Tables, in bytes; 0: any
-	Enough   func() bool                   // so many mistakes have been told that no more are sought; may be nil
+	Wrong Wrong
+	// Misspelt reports the known key that an unknown key of a table probably meant. It may be nil.
+	Misspelt func(table *Node, key string)
+	Longest  int // maximum length of a string in bytes, or 0 for any
+	Name     int // maximum length of a name in Tables in bytes, or 0 for any
+	// Enough reports whether to stop decoding, because enough mistakes were reported. It may be
+	// nil.
+	Enough func() bool
 
-	shapes map[reflect.Type]*shape // see shapeOf
+	shapes map[reflect.Type]*shape // cache of shapeOf
 }
 
-// Table decodes a table, which is called name in messages, into structures: pointers. Each key must
-// be of one of them; the first that has it gets it.
+// Table decodes a table into pointers to structures. Argument name is the table's name in messages.
+// Each key must belong to one of the structures. If several have it, the first one receives the
+// value.
 func Table(at *Node, name string, wrong Wrong, into ...any) {
 	d := Decoder{Wrong: wrong}
 	d.Table(at, name, into...)
 }
 
-// Table is as the function of this name.
+// Table is the method form of the function Table.
 func (d *Decoder) Table(at *Node, name string, into ...any) {
 	structs := make([]reflect.Value, len(into))
 	for i, s := range into {
@@ -52,7 +60,7 @@ func (d *Decoder) Table(at *Node, name string, into ...any) {
 	d.table(name, at, structs...)
 }
 
-// Keys are the keys of structures as Table has them, in the order of their names.
+// Keys returns the sorted keys of structures as Table accepts them.
 func Keys(into ...any) []string {
 	var all []string
 	for _, s := range into {
@@ -107,7 +115,7 @@ func (d *Decoder) tell(name string, at *Node, p *problem.Problem) {
 	}
 }
 
-// text decodes into what reads itself from text; of a number it gets the digits.
+// text decodes into a value that parses text. A number is passed as its digits.
 func (d *Decoder) text(name string, at *Node, to encoding.TextUnmarshaler) {
 	var text string
 	switch v := at.Value.(type) {
@@ -192,7 +200,7 @@ func (d *Decoder) list(name string, at *Node, into reflect.Value) {
 	}
 }
 
-// free decodes a table whose keys are the user's.
+// free decodes a table with keys chosen by the user.
 func (d *Decoder) free(name string, at *Node, into reflect.Value) {
 	if _, ok := at.Value.(map[string]any); !ok || into.Type().Key().Kind() != reflect.String {
 		d.mismatch(name, "a table", at)

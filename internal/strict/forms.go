@@ -8,11 +8,11 @@ import (
 )
 
 type (
-	mode   uint32 // of a file
+	mode   uint32 // file mode
 	subnet netip.Prefix
 )
 
-// An Address is one of a node, and has no prefix.
+// An Address is an IP address without a prefix length.
 type Address netip.Addr
 
 func (m *mode) Parse(value any) *problem.Problem {
@@ -47,7 +47,7 @@ func (s *subnet) Parse(value any) *problem.Problem {
 	return nil
 }
 
-// Parse takes a string such as "10.8.67.1".
+// Parse parses a string such as "10.8.67.1".
 func (a *Address) Parse(value any) *problem.Problem {
 	text, ok := value.(string)
 	if !ok {

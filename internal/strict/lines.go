@@ -6,7 +6,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// lines tells where everything stands in a file that is valid TOML, but may have the same header in two parts.
+// lines returns the positions of all keys and values. The file must be valid TOML, except that it
+// may have the same header in two parts.
 func lines(content []byte) (*Node, *SyntaxError) {
 	root := &Node{Line: 1}
 	current := root
@@ -28,7 +29,7 @@ func lines(content []byte) (*Node, *SyntaxError) {
 	return root, nil
 }
 
-// A counter turns offsets into lines, going forward only.
+// A counter converts increasing offsets to line numbers.
 type counter struct {
 	content      []byte
 	offset, line int
@@ -42,7 +43,7 @@ func (c *counter) at(n *unstable.Node) int {
 	return c.line
 }
 
-// header returns the table that begins with a header.
+// header returns the table that begins at a header.
 func (c *counter) header(root *Node, e *unstable.Node) (*Node, *SyntaxError) {
 	current := root
 	for it := e.Key(); it.Next(); {
@@ -60,7 +61,7 @@ func (c *counter) header(root *Node, e *unstable.Node) (*Node, *SyntaxError) {
 		if current.head {
 			return nil, &SyntaxError{line, "table " + string(it.Node().Data) + " already exists"}
 		}
-		current.head, current.Line = true, line // and not that of a [table.within] before
+		current.head, current.Line = true, line // not the line of an earlier [table.within]
 	}
 	return current, nil
 }

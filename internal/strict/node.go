@@ -1,4 +1,4 @@
-// Package strict reads TOML into structures: it reports every mistake at once, with its line, where
+// Package strict decodes TOML into structures. It reports every mistake with its line, whereas
 // go-toml stops at the first value of a wrong type.
 package strict
 
@@ -10,18 +10,18 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A Node is a value of a file, where it stands, and all that is within it.
+// A Node is a value of a file with its position and everything inside it.
 type Node struct {
 	Line  int
-	Value any              // as go-toml gives it
+	Value any              // as returned by go-toml
 	Keys  map[string]*Node // of a table
-	Order []string         // the keys as they were written
+	Order []string         // keys in the order of the file
 	Items []*Node          // of a list
 
-	head bool // a table with a header of its own
+	head bool // a table with its own header
 }
 
-// A SyntaxError says why a file is not TOML.
+// A SyntaxError is the reason why a file is not TOML.
 type SyntaxError struct {
 	Line int
 	What string
@@ -30,7 +30,7 @@ type SyntaxError struct {
 // Error returns the reason.
 func (e *SyntaxError) Error() string { return e.What }
 
-// Parse reads a file.
+// Parse parses a file.
 func Parse(content []byte) (*Node, *SyntaxError) {
 	content, encoded := sanitize.Unmarked(content)
 	if encoded != nil {
@@ -48,7 +48,7 @@ func Parse(content []byte) (*Node, *SyntaxError) {
 	return root, nil
 }
 
-// fill puts values where they stand. What has no place of its own stands where the value around it does.
+// fill sets the values of nodes. A value without a position gets that of the value around it.
 func (n *Node) fill(value any) {
 	n.Value = value
 	switch value := value.(type) {
@@ -77,7 +77,7 @@ func (n *Node) fill(value any) {
 	}
 }
 
-// key returns the node of a key in a table, which is made if it is new.
+// key returns the node of a key in a table. It creates the node if necessary.
 func (n *Node) key(name string, line int) *Node {
 	child, ok := n.Keys[name]
 	if !ok {
@@ -91,7 +91,7 @@ func (n *Node) key(name string, line int) *Node {
 	return child
 }
 
-// At returns the node of a key, or the table itself if the key is not written.
+// At returns the node of a key, or the table itself if it does not have the key.
 func (n *Node) At(key string) *Node {
 	if child := n.Keys[key]; child != nil {
 		return child
@@ -99,7 +99,8 @@ func (n *Node) At(key string) *Node {
 	return n
 }
 
-// Find follows keys, and numbers of items, as far as they are written. It also gives how many it followed.
+// Find follows keys and item numbers as far as they exist. It returns the last node and the number
+// of parts it followed.
 func (n *Node) Find(path ...string) (*Node, int) {
 	for i, part := range path {
 		next, ok := n.Keys[part]
@@ -114,7 +115,7 @@ func (n *Node) Find(path ...string) (*Node, int) {
 	return n, len(path)
 }
 
-// Rename moves the value of a key to another one.
+// Rename renames a key.
 func (n *Node) Rename(from, to string) {
 	n.Keys[to] = n.Keys[from]
 	delete(n.Keys, from)
@@ -122,7 +123,7 @@ func (n *Node) Rename(from, to string) {
 	n.Order[slices.Index(n.Order, from)] = to
 }
 
-// Only returns a table with none but some keys.
+// Only returns a copy of a table that has only some keys.
 func (n *Node) Only(keys ...string) *Node {
 	part := &Node{Line: n.Line, Value: n.Value, Keys: map[string]*Node{}}
 	for _, key := range n.Order {
@@ -134,7 +135,7 @@ func (n *Node) Only(keys ...string) *Node {
 	return part
 }
 
-// Within returns all nodes that are within this one.
+// Within returns all nodes below this one.
 func (n *Node) Within() map[*Node]bool {
 	all := map[*Node]bool{}
 	n.within(all)

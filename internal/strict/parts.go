@@ -9,12 +9,12 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// partSize is how much of a file is given to go-toml at once, in bytes. It looks for every key
-// among all keys before it, so that ten thousand nodes at once would take half a second. In parts
-// they take a tenth of that.
+// partSize is the number of bytes of a file that go-toml parses at once. go-toml searches for every
+// key among all previous keys. Ten thousand nodes in one part would take half a second, and take a
+// tenth of that in several parts.
 const partSize = 32 << 10
 
-// unmarshal is toml.Unmarshal, in a time proportional to the size of the file.
+// unmarshal is toml.Unmarshal with a running time proportional to the size of the file.
 func unmarshal(content []byte) (map[string]any, *SyntaxError) {
 	values := map[string]any{}
 	line := 1
@@ -36,8 +36,8 @@ func unmarshal(content []byte) (map[string]any, *SyntaxError) {
 	return values, nil
 }
 
-// parts cuts a file at the headers of tables. One with arrays of tables stays whole: a part would not know the
-// array that it continues; and so does one that is no TOML.
+// parts splits a file at table headers. A file with arrays of tables stays whole, because a part
+// would not know the array that it continues. An invalid file also stays whole.
 func parts(content []byte) [][]byte {
 	var parts [][]byte
 	var parser unstable.Parser
@@ -62,7 +62,8 @@ func parts(content []byte) [][]byte {
 	return append(parts, content[start:])
 }
 
-// merge adds the keys of one table to another. It returns the first key that both have and that is not a table.
+// merge adds the keys of one table to another. If both tables have a key that is not a table in
+// both, merge returns that key and false.
 func merge(to, from map[string]any) (key string, ok bool) {
 	for key, value := range from {
 		existing, both := to[key]

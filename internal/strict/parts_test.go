@@ -9,7 +9,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// TestParts: a large file is read in parts, and has the values of the whole.
+// TestParts: a large file is parsed in parts, with the same values as the whole file.
 func TestParts(t *testing.T) {
 	var b strings.Builder
 	for i := range 3000 {

@@ -71,7 +71,7 @@ func (d *Decoder) mismatch(name, want string, at *Node) {
 	d.Wrong(at, p)
 }
 
-// Say names a value of a TOML file in a message.
+// Say returns a value of a TOML file in a form for messages.
 func Say(value any) string {
 	switch v := value.(type) {
 	case string:
@@ -86,7 +86,7 @@ func Say(value any) string {
 	return fmt.Sprint(value)
 }
 
-// plain reports whether text, without its quotation marks, would be what is wanted.
+// plain reports whether text would be a valid value without its quotation marks.
 func plain(text, want string) bool {
 	switch want {
 	case "true or false":

@@ -9,43 +9,44 @@ import (
 	"time"
 )
 
-// A shape is what there is to know of a type of structures.
+// A shape describes a structure type for decoding.
 type shape struct {
 	fields map[string]field // by key
-	preset []field          // those with a default
-	within [][]int          // structures in it, which may have defaults
-	at     []int            // where it stands: a *Node,
-	line   []int            // or only its line; nil: it does not want to know
-	name   []int            // what it is called, as one of Tables
+	preset []field          // fields with a default
+	within [][]int          // indexes of nested structures, which may have defaults
+	at     []int            // index of the field At of type *Node, or nil
+	line   []int            // index of the field Line, or nil
+	name   []int            // index of the field Name for its name in Tables, or nil
 }
 
-// A field is one that a key is for.
+// A field is a field with a key.
 type field struct {
-	index  []int
-	form   reflect.Type // that reads it: a Text of the same structure; nil: any value of its type is as it is written
-	preset any          // what it is where the key is not written
+	index []int
+	// form is the type that parses the value: a Text with the same structure. It is nil if values
+	// of the field's own type are decoded directly.
+	form   reflect.Type
+	preset any // default value if the key is not in the file
 }
 
-// forms are those of types that cannot read themselves.
+// forms are the parsing types for types that have no Parse method.
 var forms = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[time.Duration](): reflect.TypeFor[duration](),
 	reflect.TypeFor[netip.Prefix]():  reflect.TypeFor[subnet](),
 	reflect.TypeFor[netip.Addr]():    reflect.TypeFor[Address](),
 }
 
-// units are the forms of numbers, by the tag unit:"…" of their field.
+// units are the parsing types for numbers, by the field's tag unit:"…".
 var units = map[string]reflect.Type{"size": reflect.TypeFor[Size](), "mode": reflect.TypeFor[mode]()}
 
-// shapeOf returns the shape of a type, and of what is embedded in it.
+// shapeOf returns the shape of a type, including the fields of embedded structures.
 func shapeOf(t reflect.Type) *shape {
 	s := &shape{fields: map[string]field{}}
 	s.add(t, nil)
 	return s
 }
 
-// add adds the fields of a structure at an index. No two have one key, so that
-// reflect.VisibleFields need not choose, which took a sixth of the time in which a small site file
-// is read.
+// add adds the fields of a structure at an index. All keys are unique, so it does not need
+// reflect.VisibleFields. That function took a sixth of the time for reading a small site file.
 func (s *shape) add(t reflect.Type, at []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -74,7 +75,7 @@ func (s *shape) add(t reflect.Type, at []int) {
 	}
 }
 
-// nearer returns that of two fields which is embedded less deeply; nil is none.
+// nearer returns the index of the field that is embedded less deeply. A nil index means no field.
 func nearer(a, b []int) []int {
 	if a != nil && len(a) <= len(b) {
 		return a
@@ -82,7 +83,7 @@ func nearer(a, b []int) []int {
 	return b
 }
 
-// preset returns a default as it would be written.
+// preset returns a default as go-toml would return it from a file.
 func preset(f reflect.StructField, text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && f.Tag.Get("unit") != "mode" {
 		return n
@@ -93,7 +94,7 @@ func preset(f reflect.StructField, text string) any {
 	return text
 }
 
-// shapeOf is the function of this name, of each type once.
+// shapeOf returns the shape of a type. It computes each shape once.
 func (d *Decoder) shapeOf(t reflect.Type) *shape {
 	if d.shapes == nil {
 		d.shapes = map[reflect.Type]*shape{}
@@ -104,7 +105,7 @@ func (d *Decoder) shapeOf(t reflect.Type) *shape {
 	return d.shapes[t]
 }
 
-// begin sets the defaults of a structure, and the position of its table.
+// begin sets the defaults of a structure and the position of its table.
 func (d *Decoder) begin(s reflect.Value, at *Node) {
 	shape := d.shapeOf(s.Type())
 	if shape.at != nil {
@@ -121,7 +122,7 @@ func (d *Decoder) begin(s reflect.Value, at *Node) {
 	}
 }
 
-// of returns the field of a structure, in its form.
+// of returns the field of a structure, converted to its form.
 func (f field) of(s reflect.Value) reflect.Value {
 	value := s.FieldByIndex(f.index)
 	if f.form == nil {

@@ -56,7 +56,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestAgrees shows that the tree has the values that go-toml gives, whatever is written.
+// TestAgrees checks that the tree has the values that go-toml returns, for any file.
 func TestAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := ""
@@ -80,7 +80,7 @@ func TestAgrees(t *testing.T) {
 	})
 }
 
-// again makes values of the tree alone.
+// again rebuilds the values from the tree alone.
 func again(n *Node, lines int, t *rapid.T) any {
 	if n.Line < 1 || n.Line > lines {
 		t.Fatalf("line %d of %d", n.Line, lines)
@@ -138,7 +138,7 @@ func TestTwoStructures(t *testing.T) {
 	}
 }
 
-// TestTags: fields have their defaults, forms and places by their tags and types.
+// TestTags: tags and types determine defaults, forms and positions of fields.
 func TestTags(t *testing.T) {
 	type inner struct {
 		Name string
@@ -207,7 +207,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestParseMark: a mark of the encoding is no part of the text.
+// TestParseMark: a byte order mark is not part of the text.
 func TestParseMark(t *testing.T) {
 	root, err := Parse([]byte("\xef\xbb\xbfkey = 1\nother = 2\n"))
 	if err != nil || root.Keys["other"].Line != 2 || root.Order[0] != "key" {

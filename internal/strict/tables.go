@@ -6,17 +6,17 @@ import (
 	"orrery/internal/problem"
 )
 
-// Tables are tables with names of the user's, such as [node.portal], in the order in which they are written.
+// Tables are tables with names chosen by the user, such as [node.portal], in the order of the file.
 type Tables[T any] []Named[T]
 
-// A Named is one of Tables.
+// A Named is one table of Tables.
 type Named[T any] struct {
 	Name  string
 	At    *Node
 	Value T
 }
 
-// Values returns the tables, those of structures with their names.
+// Values returns the tables. Structures have their names set.
 func (t Tables[T]) Values() []T {
 	var all []T
 	for _, one := range t {
@@ -25,7 +25,7 @@ func (t Tables[T]) Values() []T {
 	return all
 }
 
-// add returns where the table of that name is to be decoded into.
+// add adds a table with a name and returns a pointer to its value, for decoding.
 func (t *Tables[T]) add(name string, at *Node) any {
 	*t = append(*t, Named[T]{Name: name, At: at})
 	return &(*t)[len(*t)-1].Value

@@ -18,7 +18,7 @@ func mistake(format string, args ...any) *problem.Problem {
 	return problem.New(problem.Mistake, format, args...)
 }
 
-// units of sizes, in bytes.
+// unit returns the number of bytes of a unit, or 1 for an unknown unit.
 func unit(name string) float64 {
 	switch name {
 	case "KiB":
@@ -33,7 +33,7 @@ func unit(name string) float64 {
 	return 1
 }
 
-// Parse takes a string or a number.
+// Parse parses a string or a number.
 func (s *Size) Parse(value any) *problem.Problem {
 	if n, ok := value.(int64); ok {
 		if n < 0 {
@@ -66,7 +66,7 @@ func (s *Size) Parse(value any) *problem.Problem {
 	return nil
 }
 
-// Parse takes a string such as "500ms".
+// Parse parses a string such as "500ms".
 func (d *duration) Parse(value any) *problem.Problem {
 	text, ok := value.(string)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/site"
 )
 
-// ill tells what is wrong with an address in a network, or returns "".
+// ill returns what is wrong with an address on a network, or "".
 func ill(n *site.Network, a netip.Addr) string {
 	switch {
 	case !n.Subnet.Contains(a):
@@ -20,14 +20,14 @@ func ill(n *site.Network, a netip.Addr) string {
 	return ""
 }
 
-// A segment is a network while its addresses are being given out.
+// A segment is a network with the addresses that nodes have taken.
 type segment struct {
 	*site.Network
 	taken map[netip.Addr]*site.Node
-	next  netip.Addr // from where to look for a free address
+	next  netip.Addr // start of the search for a free address
 }
 
-// free proposes an address; to everyone another.
+// free returns text that proposes a free address. Every call proposes a different one.
 func (s *segment) free() string {
 	for ; s.Subnet.Contains(s.next) && s.next != site.Broadcast(s.Subnet); s.next = s.next.Next() {
 		if _, taken := s.taken[s.next]; !taken && s.next != s.Gateway {
@@ -44,7 +44,7 @@ func checkAddresses(ix *index, found *findings) {
 	for n := range each(ix.Networks) {
 		segments[n.Name] = &segment{Network: n, taken: map[netip.Addr]*site.Node{}, next: n.Subnet.Addr().Next()}
 	}
-	for pass := range 2 { // who has an address, before what is wrong with it and which others are free
+	for pass := range 2 { // first collect the addresses, then report problems and propose free ones
 		for n := range each(ix.Nodes) {
 			seen := map[string]bool{}
 			for _, nic := range n.NICs {
@@ -70,7 +70,7 @@ func checkAddresses(ix *index, found *findings) {
 func checkAddress(found *findings, n *site.Node, nic site.NIC, s *segment) {
 	wrong := ill(s.Network, nic.Address)
 	if wrong == "" && s.taken[nic.Address] == n && nic.Address != s.Gateway {
-		return // as nearly all are: no words for them
+		return // return early without formatting text, because nearly all addresses are correct
 	}
 	key := atNode(n, "net", nic.Network)
 	what := fmt.Sprintf("address %s of node %s", nic.Address, n.Name)

@@ -1,6 +1,6 @@
-// Package check has the rules that a site must keep. It does no I/O and knows no file: a mistake
-// says by its key what it is about, and whoever has read the site from somewhere knows where that
-// is written.
+// Package check has the rules that every site must follow. It does no I/O and knows no files. A
+// Mistake names its subject by a key, and the caller that read the site knows where the key is
+// written.
 package check
 
 import (
@@ -11,22 +11,25 @@ import (
 	"orrery/internal/site"
 )
 
-// A Mistake is one thing that is wrong with a site.
+// A Mistake is one error in a site.
 type Mistake struct {
-	Key   []string // what is wrong: "node", NAME, "cpus"; "role", NAME, "file", "2", "path"; "requirements", FILE, LINE
-	What  string   // with the offending value
+	// Key is the subject: "node", NAME, "cpus"; "role", NAME, "file", "2", "path"; or
+	// "requirements", FILE, LINE.
+	Key   []string
+	What  string // includes the offending value
 	Cure  string
-	Other []string // the key of another thing that has to do with it, if any
-	// Written is told in place of What where the key itself is written; "": What is.
+	Other []string // the key of a second subject of the mistake, or nil
+	// Written replaces What if the key itself is written in a file. It is "" if What applies in
+	// either case.
 	Written string
 }
 
-// A check finds the mistakes of one subject.
+// A check reports the mistakes of one subject.
 type check func(*index, *findings)
 
-// checks are all checks of a site, in the order in which their mistakes are told. A new check goes
-// into the file of its subject and is named here. What holds for each role by itself is in
-// checkRoles, for each node in checkNodes.
+// checks are all checks of a site, in the order in which they report mistakes. A new check goes
+// into the file of its subject and is listed here. Rules for a single role are in checkRoles, rules
+// for a single node in checkNodes.
 var checks = []check{
 	checkSiteName, checkPeople, checkHooks, checkHosts, checkNetworks, checkOverlaps, checkVethPairs, checkImages,
 	checkMirror,
@@ -37,7 +40,7 @@ var checks = []check{
 	checkPips, checkWaits, checkSimulators, checkTests, checkVariants,
 }
 
-// Check returns every mistake in a site. It takes a time that is proportional to the size of the site.
+// Check returns every mistake in a site. Its running time is proportional to the size of the site.
 func Check(s *site.Site) []Mistake {
 	ix, found := newIndex(s), newFindings()
 	for _, check := range checks {
@@ -46,7 +49,7 @@ func Check(s *site.Site) []Mistake {
 	return found.mistakes
 }
 
-// at makes a key.
+// at returns the key that consists of parts.
 func at(parts ...any) []string {
 	key := make([]string, len(parts))
 	for i, part := range parts {
@@ -55,12 +58,12 @@ func at(parts ...any) []string {
 	return key
 }
 
-// atNode makes the key of something that a node says.
+// atNode returns the key of a setting of a node.
 func atNode(n *site.Node, parts ...any) []string {
 	return append([]string{"node", n.Name}, at(parts...)...)
 }
 
-// each returns the elements of a list by their addresses.
+// each iterates over pointers to the elements of list.
 func each[T any](list []T) iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		for i := range list {
@@ -87,7 +90,7 @@ func set(names []string) map[string]bool {
 	return set
 }
 
-// count returns how many of some things are so.
+// count returns how many of its arguments are true.
 func count(all ...bool) (n int) {
 	for _, one := range all {
 		if one {
@@ -97,7 +100,7 @@ func count(all ...bool) (n int) {
 	return n
 }
 
-// sentence returns "a, b or c".
+// sentence returns the words in the form "a, b or c".
 func sentence(words []string) string {
 	text := ""
 	for i, word := range words {

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site"
 )
 
-// large returns a site without mistakes: nodes on hosts, with roles that wait for one another.
+// large returns a site without mistakes, with nodes on hosts and roles that wait for each other.
 func large(nodes int) *site.Site {
 	s := &site.Site{
 		Name: "large", Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
@@ -50,7 +50,9 @@ func TestCheckIsFast(t *testing.T) {
 	for _, m := range mistakes[:min(len(mistakes), 5)] {
 		t.Errorf("%+v", m)
 	}
-	if took > 2*time.Second { // it takes about 40 ms; the rest is for a busy machine, and still none for squares
+	// It takes about 40 ms. The margin is for a busy machine, but too small for a quadratic
+	// algorithm.
+	if took > 2*time.Second {
 		t.Errorf("took %v", took)
 	}
 }
@@ -111,7 +113,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestPips: what roles have pip install is pinned for nodes, and not only for other systems.
+// TestPips: packages that pip installs for roles are pinned for the nodes, and not only for other
+// systems.
 func TestPips(t *testing.T) {
 	for text, want := range map[string]string{
 		"Requests==2.31.0":                                                "",

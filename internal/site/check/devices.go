@@ -7,14 +7,14 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// maxQueues is how many queues a network card may have: as many as guests make use of, for each of
-// which the host has a thread.
+// maxQueues is the maximum number of queues of a network card. Guests do not use more, and the host
+// has a thread for each queue.
 const maxQueues = 64
 
-// pciAddress is the whole address of a function: domain, bus, device and function, as /sys has them.
+// pciAddress matches the full address of a function: domain, bus, device and function, as in /sys.
 var pciAddress = pattern.New(`^[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
 
-// checkDevices checks what a virtual machine has of the host's hardware.
+// checkDevices checks the host hardware that a virtual machine uses.
 func checkDevices(ix *index, found *findings, taken holders, n *site.Node) {
 	v := &n.VM
 	if v.Queues < 0 || v.Queues > maxQueues {
@@ -47,7 +47,7 @@ func checkDevices(ix *index, found *findings, taken holders, n *site.Node) {
 	checkFunctions(ix, found, taken, n)
 }
 
-// checkFunctions checks those of the PCI bus. Each is one node's.
+// checkFunctions checks the PCI functions of a node. Only one node may use a function.
 func checkFunctions(ix *index, found *findings, taken holders, n *site.Node) {
 	for i, address := range n.VM.PCI {
 		if !pciAddress().MatchString(address) {
@@ -66,10 +66,11 @@ func checkFunctions(ix *index, found *findings, taken holders, n *site.Node) {
 	}
 }
 
-// holders are the nodes that have devices of hosts, by host and device. Each device is one node's.
+// holders are the nodes that use devices of hosts, by host and device. Only one node may use a
+// device.
 type holders map[[2]string]*site.Node
 
-// claim returns the node that has a device already, or nil if it is this node's from now on.
+// claim returns the node that already uses a device, or nil after it recorded n as its user.
 func (h holders) claim(n *site.Node, device string) (other *site.Node) {
 	on := [2]string{n.Host, device}
 	if other = h[on]; other == nil {

@@ -9,12 +9,12 @@ import (
 	"orrery/internal/site"
 )
 
-// Bounds of disks.
+// Limits of disks.
 const (
 	minDisk   = 64 << 20
 	maxDisk   = 1 << 46 // more than any host has
 	maxDrives = 16
-	maxSerial = 20 // a guest sees no more of the name (virtio_blk.h of Linux)
+	maxSerial = 20 // a guest sees no more characters of the name (virtio_blk.h of Linux)
 )
 
 // checkDrives checks the disks of a virtual machine.
@@ -61,7 +61,7 @@ func checkDrives(ix *index, found *findings, taken holders, n *site.Node) {
 	}
 }
 
-// checkDrive checks one disk, with what holds for it of what its machine says.
+// checkDrive checks one disk after the machine's defaults are filled in.
 func checkDrive(found *findings, taken holders, n *site.Node, d site.Drive, at func(string) []string) {
 	switch {
 	case d.IsDevice():
@@ -82,7 +82,7 @@ func checkDrive(found *findings, taken holders, n *site.Node, d site.Drive, at f
 	}
 }
 
-// checkDevice checks that a device of the host is one node's alone.
+// checkDevice checks that only one node uses a device of the host.
 func checkDevice(found *findings, taken holders, n *site.Node, d site.Drive, at func(string) []string) {
 	if d.Size != 0 {
 		found.wrong(at("size"), "take it out", "disk %s of node %s is a device, which is as large as it is", d.Name, n.Name)
@@ -97,7 +97,7 @@ func checkDevice(found *findings, taken holders, n *site.Node, d site.Drive, at 
 	}
 }
 
-// checkManner checks how a disk is used.
+// checkManner checks the settings for the use of a disk.
 func checkManner(found *findings, m site.Manner, at func(string) []string) {
 	if m.Cache != "" && !slices.Contains(site.Caches, m.Cache) {
 		found.wrong(at("cache"), "use "+sentence(site.Caches), "cache = %q is not known", m.Cache)

@@ -9,13 +9,13 @@ import (
 	"orrery/internal/site"
 )
 
-// kernels are directories of the kernel: nothing that is put there stays.
+// kernels are directories of the kernel. Files there do not persist.
 var kernels = []string{"/proc", "/sys", "/dev"}
 
-// ours are files of Orrery's, which puts them on every node.
+// ours are the files that Orrery itself installs on every node.
 var ours = []string{"/etc/orrery", "/etc/hosts", "/etc/hostname", "/etc/machine-id", "/opt/orrery/venv"}
 
-// checkTarget checks where on a node something is put.
+// checkTarget checks the path on a node where something is installed.
 func checkTarget(found *findings, key []string, kind, p string) {
 	inside := func(dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
 	switch {

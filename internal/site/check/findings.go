@@ -14,7 +14,7 @@ type findings struct {
 
 func newFindings() *findings { return &findings{nearby: map[[2]string]string{}} }
 
-// maxMistakes bounds what is found: of ten thousand nodes each may have the same.
+// maxMistakes limits the number of mistakes, because ten thousand nodes may all have the same one.
 const maxMistakes = 10_000
 
 func (f *findings) add(m Mistake) {
@@ -24,7 +24,7 @@ func (f *findings) add(m Mistake) {
 	}
 }
 
-// wrong adds a mistake. What is the format of args.
+// wrong adds a mistake. Argument what is the format for args.
 func (f *findings) wrong(key []string, cure, what string, args ...any) {
 	if len(f.mistakes) >= maxMistakes {
 		return
@@ -37,16 +37,17 @@ func (f *findings) wrong(key []string, cure, what string, args ...any) {
 	f.add(Mistake{Key: key, What: fmt.Sprintf(what, args...), Cure: cure})
 }
 
-// clash adds the mistake of two things that cannot both be.
+// clash adds the mistake that two subjects exclude each other.
 func (f *findings) clash(key, other []string, cure, what string, args ...any) {
 	f.add(Mistake{Key: key, What: fmt.Sprintf(what, args...), Cure: cure, Other: other})
 }
 
-// maxSought bounds for how many names the nearest is sought, which takes a while among many.
+// maxSought limits the number of names whose nearest name is searched, because a search among many
+// names is slow.
 const maxSought = 50
 
-// nearest is problem.Nearest, computed once for each name of a kind: ten thousand nodes may have
-// the same mistake.
+// nearest returns the result of problem.Nearest. It computes the result once for each name of a
+// kind, because ten thousand nodes may have the same mistake.
 func (f *findings) nearest(kind, name string, known []string) string {
 	key := [2]string{kind, name}
 	nearest, ok := f.nearby[key]
@@ -57,7 +58,7 @@ func (f *findings) nearest(kind, name string, known []string) string {
 	return nearest
 }
 
-// unknown adds the mistake of a name that is declared nowhere.
+// unknown adds the mistake that a name is not declared anywhere.
 func (f *findings) unknown(key []string, kind, name string, known []string) {
 	if len(f.mistakes) >= maxMistakes {
 		return

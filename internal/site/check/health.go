@@ -36,7 +36,7 @@ func isHTTP(text string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// isLookedUp reports whether the host of a URL can be told without asking a resolver.
+// isLookedUp reports whether the host in a URL can be resolved without a DNS server.
 func isLookedUp(ix *index, text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site"
 )
 
-// maxHook is how long a hook may take: others wait behind it.
+// maxHook is the maximum timeout of a hook. Other hooks wait for it.
 const maxHook = 5 * time.Minute
 
 func checkHooks(ix *index, found *findings) {

@@ -8,7 +8,8 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// sshAddress is user@host:port, of which user and port may be left out. It cannot be taken for an option.
+// sshAddress matches user@host:port. The user and the port are optional. A match cannot be mistaken
+// for an option of ssh.
 var sshAddress = pattern.New(`^([A-Za-z_][A-Za-z0-9_.-]*@)?([A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$`)
 
 func checkHosts(ix *index, found *findings) {
@@ -42,7 +43,7 @@ func checkHosts(ix *index, found *findings) {
 	}
 }
 
-// checkUnderlay checks the address of a host that is for what its nodes send to those of others.
+// checkUnderlay checks the address of a host for traffic between nodes on different hosts.
 func checkUnderlay(found *findings, h site.Host, first map[string]string) {
 	if h.Underlay == (netip.Addr{}) {
 		return
@@ -60,5 +61,5 @@ func checkUnderlay(found *findings, h site.Host, first map[string]string) {
 	first[text] = h.Name
 }
 
-// sane reports whether a number of processors can be one.
+// sane reports whether cpus is a possible number of processors.
 func sane(cpus float64) bool { return cpus >= 0 && !math.IsInf(cpus, 0) }

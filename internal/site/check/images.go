@@ -8,7 +8,7 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// suite also covers "stable" and "bookworm-backports".
+// suite also matches "stable" and "bookworm-backports".
 var suite = pattern.New(`^[a-z][a-z0-9-]*$`)
 
 var component = pattern.New(`^[a-z][a-z0-9/-]*$`)
@@ -38,8 +38,8 @@ func checkImages(ix *index, found *findings) {
 	}
 }
 
-// checkDistribution checks that an image is of one that is known, and of a suite that it has. An
-// image that names none may be of a suite that only its mirror has.
+// checkDistribution checks that an image's distribution is known and has the image's suite. An
+// image without a distribution may have a suite that only its mirror has.
 func checkDistribution(found *findings, i *site.Image) {
 	if i.Distribution == "" {
 		return

@@ -6,7 +6,8 @@ import (
 	"orrery/internal/site"
 )
 
-// checkDiskImage checks what an image says of a disk: that it is one, and how a virtual machine is to have it.
+// checkDiskImage checks the disk settings of an image: that the image is a disk, and how a virtual
+// machine uses it.
 func checkDiskImage(found *findings, i *site.Image) {
 	key := func(name string) []string { return at("image", i.Name, name) }
 	if !i.IsDisk() {
@@ -39,7 +40,7 @@ func checkDiskImage(found *findings, i *site.Image) {
 	}
 }
 
-// checkImported checks what a node with a disk image cannot have.
+// checkImported checks for settings that a node with a disk image cannot have.
 func checkImported(ix *index, found *findings, n *site.Node) {
 	i, ok := ix.Image(n.Image)
 	if !ok || !i.IsDisk() {
@@ -75,8 +76,8 @@ func checkImported(ix *index, found *findings, n *site.Node) {
 	}
 }
 
-// checkImportedOnXen checks what a guest of Xen can have of a disk image: there is no way to it but
-// its network, and no emulated machine that could be of several kinds.
+// checkImportedOnXen checks the disk image of a Xen guest. The host can reach such a guest only
+// over its network, and the guest has no choice of emulated hardware.
 func checkImportedOnXen(found *findings, n *site.Node, i *site.Image) {
 	for _, of := range []struct {
 		wrong      bool

@@ -6,13 +6,14 @@ import (
 	"orrery/internal/site"
 )
 
-// An index is a site with what checks look up in it, worked out once. Checks only read it.
+// An index is a site with the lookup tables for the checks, which are computed once. Checks only
+// read it.
 type index struct {
 	*site.Site
 	roleByName map[string]*site.Role
-	kindByName map[string]site.NetworkKind // of networks
-	closures   map[string][]*site.Role     // see rolesOf
-	used       map[string]bool             // roles that some node has
+	kindByName map[string]site.NetworkKind // kinds of networks, by the network's name
+	closures   map[string][]*site.Role     // cache of rolesOf
+	used       map[string]bool             // roles that at least one node has
 }
 
 func newIndex(s *site.Site) *index {
@@ -34,7 +35,7 @@ func newIndex(s *site.Site) *index {
 	return ix
 }
 
-// rolesOf is Site.RolesOf, computed once for each list of roles.
+// rolesOf returns the same as Site.RolesOf. It computes the result once for each list of roles.
 func (ix *index) rolesOf(declared []string) []*site.Role {
 	key := strings.Join(declared, "\x00")
 	roles, done := ix.closures[key]

@@ -7,8 +7,8 @@ import (
 	"orrery/internal/site"
 )
 
-// illInterface tells what is wrong with the name of an interface of a host (netdevice(7): at most
-// 15 characters), or returns "".
+// illInterface returns what is wrong with the name of a host interface, or "". A name has at most
+// 15 characters (netdevice(7)).
 func illInterface(name string) string {
 	switch {
 	case name == "":
@@ -50,14 +50,14 @@ func checkVethPairs(ix *index, found *findings) {
 	}
 }
 
-// A use is one user of an interface of a host.
+// A use is one user of a host interface.
 type use struct {
 	who  string
-	host string // "": of any
+	host string // "" for any host
 	key  []string
 }
 
-// checkInterfaces checks who takes what of the hosts: whatever it is, only one can have it.
+// checkInterfaces checks that every interface of the hosts has only one user.
 func checkInterfaces(ix *index, found *findings) {
 	checkVethEnds(ix, found)
 	taken := map[string][]use{}
@@ -104,7 +104,7 @@ func checkInterfaces(ix *index, found *findings) {
 	}
 }
 
-// checkVethEnds checks that no two veth pairs have ends of one name.
+// checkVethEnds checks that no two veth pairs have an end with the same name.
 func checkVethEnds(ix *index, found *findings) {
 	ends := map[string]string{}
 	for _, veth := range ix.VethPairs {

@@ -4,10 +4,11 @@ import (
 	"net/netip"
 )
 
-// maxSixes is how many addresses of IPv6 a node may say that it has on a network.
+// maxSixes is the maximum number of IPv6 addresses that a node may declare on a network.
 const maxSixes = 8
 
-// checkIPv6 checks the addresses of IPv6 that nodes say that they have: no two nodes of a network have one.
+// checkIPv6 checks the IPv6 addresses that nodes declare. No two nodes of a network may have the
+// same address.
 func checkIPv6(ix *index, found *findings) {
 	type holder struct{ network, address string }
 	taken := map[holder]string{}
@@ -44,7 +45,7 @@ func checkIPv6(ix *index, found *findings) {
 	}
 }
 
-// unicast6 reports whether an address can be that of one node.
+// unicast6 reports whether an address can belong to one node.
 func unicast6(a netip.Addr) bool {
 	return a.Is6() && !a.Is4In6() && a.Zone() == "" && !a.IsUnspecified() && !a.IsLoopback() && !a.IsMulticast()
 }

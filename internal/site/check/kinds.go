@@ -7,7 +7,7 @@ import (
 	"orrery/internal/site"
 )
 
-// checkKind checks what a network is, and what can be said of one that is so.
+// checkKind checks the kind of a network and the settings that the kind allows.
 func checkKind(ix *index, found *findings, n *site.Network) {
 	key := func(name string) []string { return at("network", n.Name, name) }
 	if known := site.KindNames(); n.Kind != "" && !slices.Contains(known, n.Kind) {
@@ -46,7 +46,8 @@ func checkKind(ix *index, found *findings, n *site.Network) {
 	}
 }
 
-// checkUplink checks what joins the bridges of a network with what hosts have.
+// checkUplink checks the settings that join a network's bridges with interfaces or bridges of the
+// hosts.
 func checkUplink(ix *index, found *findings, n *site.Network) {
 	key := func(name string) []string { return at("network", n.Name, name) }
 	switch {

@@ -7,16 +7,17 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// Bounds of a virtual machine.
+// Limits of a virtual machine.
 const (
-	maxVCPUs = 255 // more takes an interrupt controller that not every guest knows
-	maxCards = 8   // the guest is told of each on the command line of its kernel, which has 2 KiB
+	maxVCPUs = 255 // more need an interrupt controller that not every guest supports
+	maxCards = 8   // each is passed to the guest on its kernel command line, which has 2 KiB
 )
 
-// cpuModel is the name of a processor as QEMU has them: "max", "host", "qemu64", "Skylake-Server-v4".
+// cpuModel matches the name of a processor model in QEMU: "max", "host", "qemu64",
+// "Skylake-Server-v4".
 var cpuModel = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// checkMachine checks what only containers, or only virtual machines, can have.
+// checkMachine checks settings that are only for containers, or only for virtual machines.
 func checkMachine(ix *index, found *findings, taken holders, n *site.Node) {
 	checkXen(found, n)
 	checkSyscalls(found, n)
@@ -45,7 +46,7 @@ func checkMachine(ix *index, found *findings, taken holders, n *site.Node) {
 	checkDrives(ix, found, taken, n)
 }
 
-// checkSyscalls checks the system calls that a container asks for.
+// checkSyscalls checks the system calls that a container requests.
 func checkSyscalls(found *findings, n *site.Node) {
 	if n.Virtual() && len(n.Syscalls) > 0 {
 		found.wrong(atNode(n, "syscalls"), "take it out",
@@ -62,8 +63,8 @@ func checkSyscalls(found *findings, n *site.Node) {
 	}
 }
 
-// checkMachineLimits checks what bounds a virtual machine: the processors and the memory that it
-// shows to its guest.
+// checkMachineLimits checks the resource limits of a virtual machine: the processors and the memory
+// that it shows to its guest.
 func checkMachineLimits(found *findings, n *site.Node) {
 	const inside = "take it out: the guest's own kernel sees to it"
 	l := &n.Limits
@@ -86,7 +87,8 @@ func checkMachineLimits(found *findings, n *site.Node) {
 	}
 }
 
-// checkMachineLinks checks that a virtual machine is on networks only for whose links the host has an end.
+// checkMachineLinks checks that a virtual machine is only on networks where the host has an end of
+// each link.
 func checkMachineLinks(ix *index, found *findings, n *site.Node) {
 	for _, nic := range n.NICs {
 		if kind := ix.kindByName[nic.Network]; kind.Wired() {

@@ -7,7 +7,8 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// checkMirror refuses what is no URL; an apt mirror may be given as apt understands it.
+// checkMirror reports settings that are not URLs. An apt mirror may have any scheme that apt
+// understands.
 func checkMirror(ix *index, found *findings) {
 	checkReachable(ix, found)
 	m := &ix.Mirror
@@ -30,10 +31,10 @@ func checkMirror(ix *index, found *findings) {
 	}
 }
 
-// reachable is a name or address of a machine, and perhaps a port.
+// reachable matches the name or address of a machine with an optional port.
 var reachable = pattern.New(`^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[1-9][0-9]{0,4})?$`)
 
-// checkReachable checks what builds may reach besides the mirrors.
+// checkReachable checks the hosts that builds may reach in addition to the mirrors.
 func checkReachable(ix *index, found *findings) {
 	for i, h := range ix.Mirror.Hosts {
 		if !reachable().MatchString(h) {

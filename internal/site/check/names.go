@@ -9,10 +9,10 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// word is the name of what becomes the name of a file, such as a secret.
+// word matches names that are also file names, such as those of secrets.
 var word = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 
-// reserved names would be read as something else: by resolvers, in selectors or in site files.
+// reserved are names that resolvers, selectors or site files would interpret differently.
 var reserved = []string{"all", "and", "auto", "ip6-localhost", "ip6-loopback", "localhost", "not", "or"}
 
 func checkLabel(found *findings, key []string, kind, name string) bool {
@@ -83,7 +83,7 @@ func checkNodeNames(ix *index, found *findings) {
 
 const (
 	minID = 1
-	maxID = 999_999 // a release number before it gives the number of a guest
+	maxID = 999_999 // a release number in front of it gives a guest's number
 )
 
 func checkIDs(ix *index, found *findings) {
@@ -93,7 +93,7 @@ func checkIDs(ix *index, found *findings) {
 			first[n.ID] = n
 		}
 	}
-	// What has been proposed to one is not free for another.
+	// An id that was proposed for one node is not free for another.
 	proposed := map[int]bool{}
 	next := minID
 	free := func(from int) int {
@@ -123,9 +123,9 @@ func checkIDs(ix *index, found *findings) {
 	}
 }
 
-// Label reports whether a name may be that of a site or node: a host name of one label (RFC 1123).
-// Capital letters are refused, because names of hosts are the same with and without. Every verb
-// asks this, so it is no regular expression, which each would compile.
+// Label reports whether a name is a legal name for a site or node: a host name of one label (RFC
+// 1123). Capital letters are not allowed, because host names are case-insensitive. Label uses no
+// regular expression, because every command calls it and would have to compile the expression.
 func Label(name string) bool {
 	if len(name) < 1 || len(name) > 63 || name[0] == '-' || name[len(name)-1] == '-' {
 		return false
@@ -135,5 +135,6 @@ func Label(name string) bool {
 	}) < 0
 }
 
-// Word reports whether a name may be that of a file or directory: of a secret, a volume.
+// Word reports whether a name is a legal name for a file or directory, such as that of a secret or
+// volume.
 func Word(name string) bool { return word().MatchString(name) }

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLabel: a label is what the regular expression of RFC 1123 says, in lower case.
+// TestLabel: Label accepts the same names as the regular expression of RFC 1123, in lower case.
 func TestLabel(t *testing.T) {
 	legal := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	agree := func(t interface{ Errorf(string, ...any) }, name string) {

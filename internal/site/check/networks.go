@@ -7,8 +7,8 @@ import (
 	"orrery/internal/site"
 )
 
-// Bounds of an MTU. IPv4 allows 68, but 576 is what every host must be able to receive (RFC 791), and below it
-// resolvers and path MTU discovery do not work in practice.
+// Limits of an MTU. IPv4 allows 68, but every host must be able to receive 576 (RFC 791). Below
+// that, resolvers and path MTU discovery fail in practice.
 const (
 	minMTU = 576
 	maxMTU = 65535
@@ -49,11 +49,11 @@ func checkNetworks(ix *index, found *findings) {
 	}
 }
 
-// maxOpenings is how many ports and ranges of the host a network may open: they stand in the mark
-// of its link, which has little room.
+// maxOpenings is the maximum number of ports and port ranges of the host that a network may open.
+// They are stored in the mark of the network's link, which has little space.
 const maxOpenings = 6
 
-// checkOpenings checks what a network says of the host.
+// checkOpenings checks the ports of the host that a network opens.
 func checkOpenings(found *findings, n *site.Network) {
 	key := func(i ...any) []string { return at(append([]any{"network", n.Name, "host"}, i...)...) }
 	for i, word := range n.Host {
@@ -67,7 +67,7 @@ func checkOpenings(found *findings, n *site.Network) {
 	case len(all) > maxOpenings:
 		found.wrong(key(), "write ranges", "network %s opens %d ports and ranges of the host; %d are possible", n.Name,
 			len(all), maxOpenings)
-	case len(all) > 0 && n.Bridge != "": // the host has addresses on that
+	case len(all) > 0 && n.Bridge != "": // the host has addresses on its own bridge
 	case len(all) > 0 && (!n.Gateway.IsValid() || site.KindOf(n.Kind).WithoutHost):
 		found.wrong(key(), "give a gateway, or take it out", "network %s opens ports of the host, which is not on it", n.Name)
 	}
@@ -77,11 +77,11 @@ func checkOpenings(found *findings, n *site.Network) {
 	}
 }
 
-// maxProtocols is how many protocols a network may allow besides IP and ARP: they stand in the mark
-// of its link as well.
+// maxProtocols is the maximum number of protocols that a network may allow in addition to IP and
+// ARP. They are also stored in the mark of its link.
 const maxProtocols = 4
 
-// checkProtocols checks which protocols a network allows its nodes.
+// checkProtocols checks the protocols that a network allows its nodes to send.
 func checkProtocols(found *findings, n *site.Network) {
 	key := at("network", n.Name, "protocols")
 	all, err := site.ParseProtocols(n.Protocols)
@@ -106,7 +106,7 @@ func checkOverlaps(ix *index, found *findings) {
 	narrow := func(n *site.Network) bool { return site.Room(n.Subnet) == 0 }
 	sorted := slices.DeleteFunc(slices.Collect(each(ix.Networks)), narrow)
 	slices.SortStableFunc(sorted, func(a, b *site.Network) int { return a.Subnet.Addr().Compare(b.Subnet.Addr()) })
-	var widest *site.Network // of those before, the one that ends last
+	var widest *site.Network // of the previous networks, the one that ends last
 	for _, n := range sorted {
 		if widest != nil && widest.Subnet.Overlaps(n.Subnet) {
 			found.clash(at("network", n.Name, "subnet"), at("network", widest.Name, "subnet"), "give each its own",

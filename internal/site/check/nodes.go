@@ -7,14 +7,14 @@ import (
 	"orrery/internal/site"
 )
 
-// Bounds of what a node needs to start at all.
+// Minimum resources with which a node can start.
 const (
 	minMemory = 16 << 20
 	minPids   = 8
-	minCpus   = 0.01 // a millisecond in a tenth of a second, the least that the kernel accepts
+	minCpus   = 0.01 // 1 ms per period of 100 ms, the kernel's minimum
 )
 
-// checkNodes checks each node by itself, but for its name, id and addresses.
+// checkNodes checks each node separately, except for its name, id and addresses.
 func checkNodes(ix *index, found *findings) {
 	taken := holders{}
 	images := set(names(ix.Images, func(i *site.Image) string { return i.Name }))

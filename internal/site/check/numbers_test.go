@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNumbers holds the search for equal numbers against one that looks at all pairs.
+// TestNumbers compares the search for equal numbers with a search over all pairs.
 func TestNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &site.Site{}

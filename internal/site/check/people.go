@@ -6,10 +6,11 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// person is the name of a user or, behind "@", of a group, as useradd(8) and directories of people take them.
+// person matches the name of a user or, with "@" in front, of a group, as useradd(8) and directory
+// services accept them.
 var person = pattern.New(`^@?[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
-// checkPeople checks the names of those who may do things to the site without being root.
+// checkPeople checks the names of the people who may change the site without being root.
 func checkPeople(ix *index, found *findings) {
 	for _, list := range []struct {
 		table, key string

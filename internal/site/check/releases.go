@@ -8,7 +8,9 @@ import (
 	"orrery/internal/site"
 )
 
-const maxRelease = 9999 // before an id it makes the number of a guest, which has at most nine digits (Proxmox)
+// maxRelease is limited because the number of a guest, a release number and an id, has at most nine
+// digits (Proxmox).
+const maxRelease = 9999
 
 func checkReleases(ix *index, found *findings) {
 	for _, r := range ix.Releases {
@@ -23,9 +25,9 @@ func checkReleases(ix *index, found *findings) {
 	}
 }
 
-// checkSubstitutes checks the roles that a release uses instead of others. One that takes a place
-// does not give its own away: what a release is of must not depend on the order in which they are
-// taken.
+// checkSubstitutes checks the roles that a release uses instead of others. A replacement role must
+// not be replaced itself. Otherwise the content of the release would depend on the order of the
+// replacements.
 func checkSubstitutes(ix *index, found *findings, r site.Release) {
 	for _, old := range slices.Sorted(maps.Keys(r.Roles)) {
 		key, other := at("release", r.Number, "roles", old), r.Roles[old]
@@ -45,12 +47,12 @@ func checkSubstitutes(ix *index, found *findings, r site.Release) {
 	}
 }
 
-// checkNumbers finds nodes that would have the same number on their host, where releases stand
-// beside one another. It does not look at all pairs of nodes and releases: as long as ids have no
-// more than three digits, numbers tell them apart.
+// checkNumbers finds nodes that would have the same number on a host that runs several releases. It
+// does not compare all pairs of nodes and releases. As long as ids have at most three digits, all
+// numbers differ.
 func checkNumbers(ix *index, found *findings) {
 	nodes := make(map[int]*site.Node, len(ix.Nodes))
-	leading := map[span][]*site.Node{} // nodes with more digits, by so many leading ones
+	leading := map[span][]*site.Node{} // nodes with longer ids, by their leading digits
 	for n := range each(ix.Nodes) {
 		if n.ID < minID || n.ID > maxID || nodes[n.ID] != nil {
 			continue
@@ -82,13 +84,13 @@ func checkNumbers(ix *index, found *findings) {
 	}
 }
 
-// A span is a number of so many digits, with leading zeros.
+// A span is a number with a fixed count of digits, including leading zeros.
 type span struct{ digits, number int }
 
-// ends returns the first number that has more digits than an id, and more than three.
+// ends returns the smallest power of ten that is greater than id, but at least 1000.
 func ends(id int) int { return site.FullID(1, id) - id }
 
-// checkPlainNumber finds a node of a release whose number is the id of a node of none.
+// checkPlainNumber reports a node without a release whose id is the number of a node of a release.
 func checkPlainNumber(found *findings, n *site.Node, releases map[int]bool, nodes map[int]*site.Node) {
 	for rest := 1000; n.ID/rest > 0; rest *= 10 {
 		if other := nodes[n.ID%rest]; other != nil && releases[n.ID/rest] && site.FullID(n.ID/rest, other.ID) == n.ID {

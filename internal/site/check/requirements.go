@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site/pins"
 )
 
-// options may stand on a line of their own: they choose among files of the same version.
+// options may have a line of their own. They choose among files of the same version.
 var options = []string{"--require-hashes", "--only-binary", "--no-binary", "--prefer-binary"}
 
 // checkRequirements checks each requirements file once.
@@ -99,7 +99,7 @@ func addUnpinned(found *findings, key []string, l pins.Line) {
 	found.wrong(key, cure, "%q is not pinned to one version", text)
 }
 
-// checkPips checks that the requirements of a node pin what its roles have pip install.
+// checkPips checks that a node's requirements pin the packages that pip installs for its roles.
 func checkPips(ix *index, found *findings) {
 	files := map[string]map[string]*pins.Pin{}
 	done := map[string]bool{}

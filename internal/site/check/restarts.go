@@ -8,8 +8,8 @@ import (
 	"orrery/internal/site"
 )
 
-// checkRestarts checks which services files of roles restart: services that roles have, when a file
-// changes on a node that runs.
+// checkRestarts checks the services that a changed file of a role restarts. They must be services
+// of roles, and only rendered files can change on a running node.
 func checkRestarts(ix *index, found *findings) {
 	services := site.ServicesOf(slices.Collect(each(ix.Roles)))
 	known := set(services)

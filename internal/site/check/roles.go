@@ -11,7 +11,7 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// addUnknownRole adds the mistake of a role that nobody has written.
+// addUnknownRole adds the mistake that a role does not exist.
 func addUnknownRole(ix *index, found *findings, key []string, name string) {
 	known := names(ix.Roles, func(r *site.Role) string { return r.Name })
 	cure := fmt.Sprintf("write roles/%s/role.toml", name)
@@ -21,7 +21,7 @@ func addUnknownRole(ix *index, found *findings, key []string, name string) {
 	found.wrong(key, cure, "there is no role %q", name)
 }
 
-// checkRoles checks each role by itself.
+// checkRoles checks each role separately.
 func checkRoles(ix *index, found *findings) {
 	for r := range each(ix.Roles) {
 		checkRoleWords(found, r)
@@ -34,9 +34,10 @@ func checkRoles(ix *index, found *findings) {
 	}
 }
 
-// Forms of the words in a role.
+// Patterns for values in a role.
 var (
-	// debianPackage is a package as apt-get takes it, with architecture and version (Debian policy 5.6.1).
+	// debianPackage matches an argument of apt-get install: a package with optional architecture
+	// and version (Debian policy 5.6.1).
 	debianPackage = pattern.New(`^[a-z0-9][a-z0-9+.-]*[a-z0-9+.](:[a-z0-9-]+)?(=[A-Za-z0-9.+:~-]+)?$`)
 	unit          = pattern.New(`^[A-Za-z0-9:_.@\\-]+\.(service|socket|timer|path|target|mount)$`)
 	variable      = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)

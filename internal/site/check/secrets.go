@@ -7,7 +7,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Bounds of a secret that is generated.
+// Limits for the length of a generated secret.
 const (
 	minSecret = 8
 	maxSecret = 4096

@@ -2,7 +2,8 @@ package check
 
 import "orrery/internal/site"
 
-// checkSimulators checks what stands in twins for nodes and roles, and that it does so nowhere else.
+// checkSimulators checks the roles that simulate nodes and roles in twins, and that only twins use
+// them.
 func checkSimulators(ix *index, found *findings) {
 	simulators := map[string]bool{}
 	for n := range each(ix.Nodes) {
@@ -40,7 +41,8 @@ func checkSimulator(ix *index, found *findings, key []string, what, name string)
 	}
 }
 
-// checkOnlyInTwins finds nodes of production that have a simulator, be it by need.
+// checkOnlyInTwins reports production nodes that have a simulator, even if only because a role
+// needs it.
 func checkOnlyInTwins(ix *index, found *findings, simulators map[string]bool) {
 	const cure = "use the role that it simulates: simulators are for twins"
 	for n := range each(ix.Nodes) {

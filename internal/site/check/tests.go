@@ -7,7 +7,7 @@ import (
 	"orrery/internal/site"
 )
 
-// maxTest is how long a test may take: it is for one night.
+// maxTest is the maximum timeout of a test. Tests are meant to run overnight.
 const maxTest = 24 * time.Hour
 
 func checkTests(ix *index, found *findings) {

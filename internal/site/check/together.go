@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site"
 )
 
-// checkRolesTogether checks roles that meet on a node, once for each set of roles that some node has.
+// checkRolesTogether checks roles that are on the same node. It checks each set of roles once.
 func checkRolesTogether(ix *index, found *findings) {
 	told := map[string]bool{}
 	done := map[string]bool{}
@@ -21,11 +21,11 @@ func checkRolesTogether(ix *index, found *findings) {
 	}
 }
 
-// A claim is what one role puts on a node, where no other may put another.
+// A claim is something that one role puts on a node and that no other role may put there.
 type claim struct {
 	key   []string
 	role  string
-	value string // two claims of the same value do not quarrel
+	value string // two claims with the same value do not conflict
 }
 
 func checkMeeting(found *findings, roles []*site.Role, node string, told map[string]bool) {

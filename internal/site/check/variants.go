@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// checkVariants checks what roles do together where others are in their places: in releases and in
-// twins. What is wrong anyhow is not told again.
+// checkVariants checks combinations of roles in releases and in twins, where other roles replace
+// some. It does not repeat mistakes that the site itself has.
 func checkVariants(ix *index, found *findings) {
 	for _, r := range ix.Releases {
 		if len(r.Roles) == 0 && r.Requirements.File == "" {
@@ -57,8 +57,8 @@ func checkVariant(found *findings, made *site.Site, what string, otherRoles bool
 
 func (m Mistake) text() string { return strings.Join(m.Key, "\x00") + "\x00" + m.What }
 
-// written returns the key of a role as it is written: one that has taken the place of another
-// stands under its own name.
+// written returns the key of a role as it is written in files. A role that replaces another is
+// written under its own name.
 func (ix *index) written(key []string) []string {
 	if len(key) < 2 || key[0] != "role" || ix.roleByName[key[1]] == nil {
 		return key

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// checkVars refuses numbers that JSON, in which the inventory is, cannot have.
+// checkVars reports numbers that JSON cannot represent, because the inventory is JSON.
 func checkVars(ix *index, found *findings) {
 	checkFinite(found, at("site", "vars"), ix.Vars)
 	for n := range each(ix.Nodes) {

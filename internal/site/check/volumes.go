@@ -24,7 +24,7 @@ func checkVolumes(ix *index, found *findings) {
 	for _, v := range ix.Volumes {
 		key := at("volume", v.Name)
 		if !used[v.Name] {
-			// A misspelt name would keep the data elsewhere without a word.
+			// A misspelt name would silently store the data in the default place.
 			found.wrong(key, problem.NearestOr(v.Name, known, "take it out, or declare it in a role"),
 				"no role has a volume %q", v.Name)
 		}
@@ -46,11 +46,12 @@ func checkVolumes(ix *index, found *findings) {
 	}
 }
 
-// rsyncTarget is what a volume can be mirrored to: a directory, of another machine by SSH or of this one.
+// rsyncTarget matches the target of a volume's mirror: a directory on this machine, or on another
+// one over SSH.
 var rsyncTarget = pattern.New(
 	`^(?:(?:[A-Za-z_][A-Za-z0-9_.-]*@)?(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):)?(/[A-Za-z0-9._/+@%=,~-]*)$`)
 
-const minEvery = time.Minute // as often as cron can
+const minEvery = time.Minute // cron's shortest interval
 
 func checkMirrored(found *findings, v site.Volume) {
 	target := rsyncTarget().FindStringSubmatch(v.Mirror)
@@ -73,7 +74,7 @@ func checkMirrored(found *findings, v site.Volume) {
 	}
 }
 
-// overlap reports whether one of two directories is the other or in it.
+// overlap reports whether two directories are the same or one contains the other.
 func overlap(a, b string) bool {
 	a, b = path.Clean(a)+"/", path.Clean(b)+"/"
 	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// checkWaits checks the selectors of needs.healthy, and that no nodes wait for one another. A node
+// checkWaits checks the selectors of needs.healthy, and that no nodes wait for each other. A node
 // does not wait for itself.
 func checkWaits(ix *index, found *findings) {
 	g := &waitGraph{nodes: len(ix.Nodes)}
@@ -19,8 +19,8 @@ func checkWaits(ix *index, found *findings) {
 	for i := range ix.Nodes {
 		index[&ix.Nodes[i]] = i
 	}
-	// Every role that waits is a vertex between the nodes that have it and those that it waits for: an edge for
-	// every pair of nodes would be far too many.
+	// Every role that waits is a vertex between the nodes that have it and the nodes that it waits
+	// for. One edge for every pair of nodes would be far too many.
 	g.edges = make([][]int, len(ix.Nodes))
 	vertex := map[string]int{}
 	view := selector.NewView(ix.Site)
@@ -103,14 +103,14 @@ func addKnot(ix *index, found *findings, g *waitGraph, knot []int) {
 		"nodes wait for one another to be healthy: %s", fmt.Sprint(strings.Join(words, " → ")))
 }
 
-// A waitGraph has a vertex for each node and, after these, one for each role that waits.
+// A waitGraph has a vertex for each node, followed by one for each role that waits.
 type waitGraph struct {
 	nodes int
 	edges [][]int
 	roles []*site.Role
 }
 
-// path returns a shortest way from one vertex to another within some.
+// path returns a shortest path between two vertices that uses only the vertices of within.
 func (g *waitGraph) path(from, to int, within map[int]bool) []int {
 	before := map[int]int{from: -1}
 	for todo := []int{from}; len(todo) > 0; todo = todo[1:] {

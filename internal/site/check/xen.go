@@ -6,7 +6,7 @@ import (
 	"orrery/internal/site"
 )
 
-// checkXen checks what only guests of Xen can have, and what they cannot.
+// checkXen checks settings that are only for Xen guests, and settings that these cannot have.
 func checkXen(found *findings, n *site.Node) {
 	if n.Engine != site.Xen {
 		if n.Xen != (site.XenGuest{}) {
@@ -38,8 +38,8 @@ func checkXen(found *findings, n *site.Node) {
 	}
 }
 
-// checkMannerOnXen checks that nothing is said of how a guest of Xen uses its disks: its toolstack
-// has no words for that.
+// checkMannerOnXen checks that a Xen guest has no settings for the use of its disks, because Xen's
+// toolstack does not support them.
 func checkMannerOnXen(found *findings, n *site.Node, m site.Manner, at func(string) []string) {
 	for _, of := range []struct {
 		key  string

@@ -3,11 +3,12 @@ package cycles
 
 import "slices"
 
-// Each passes to each the knots of a graph that are reached from some of its vertices, which are numbered
-// from 0: vertices that lead to one another, mostly a single one that does not. Each knot comes after all
-// those that it leads to, and has the vertex first by which it was reached (Tarjan's algorithm).
+// Each calls each for every knot (strongly connected component) that is reachable from some
+// vertices of a graph. Vertices have the numbers from 0 to vertices-1, and leads returns the
+// successors of one. Most knots are a single vertex. A knot comes after all knots that it leads to.
+// Its first vertex is the one that was reached first (Tarjan's algorithm).
 func Each(vertices int, from []int, leads func(vertex int) []int, each func(knot []int)) {
-	number, lowest := make([]int, vertices), make([]int, vertices) // 0: not yet reached
+	number, lowest := make([]int, vertices), make([]int, vertices) // 0 means not yet reached
 	closed := make([]bool, vertices)
 	var open []int
 	reached := 0

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEach: every vertex that is reached is in one knot, with those alone that it reaches and that
-// reach it, and after those that it leads to.
+// TestEach: every reachable vertex is in exactly one knot. The knot contains the vertices that it
+// reaches and that reach it, and comes after the knots that it leads to.
 func TestEach(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(t, "vertices")
@@ -62,7 +62,7 @@ func TestEach(t *testing.T) {
 	})
 }
 
-// TestDeep: a long way does not exhaust the stack.
+// TestDeep: a long path does not exhaust the stack.
 func TestDeep(t *testing.T) {
 	const n = 300_000
 	count := 0

@@ -14,10 +14,10 @@ import (
 	"orrery/internal/tree"
 )
 
-// Option writes a setting of apt.
+// Option returns a line of apt configuration that sets key to value.
 func Option(key, value string) string { return fmt.Sprintf("%s %q;", key, value) }
 
-// apt is apt(8) upon dpkg(1), with mmdebstrap(1) to make bases.
+// apt uses apt(8) with dpkg(1), and mmdebstrap(1) to create bases.
 var apt = &Packages{
 	Name: "apt", Tool: "usr/bin/apt-get", Needs: "dpkg and apt",
 	Maker: "mmdebstrap", GetMaker: "apt-get install mmdebstrap",
@@ -31,8 +31,8 @@ var apt = &Packages{
 		lists := room + "/lists/" + key
 		return []string{
 			"apt-get", "-qq", "-o", "Dir::State::Lists=" + lists, "-o", "Dir::Cache::Archives=" + room + "/archives",
-			// The parsed lists are shared as well; the cache that is merged from them and the container's
-			// own state is not worth writing.
+			// Parsed lists are shared between builds as well. The cache that apt merges from them,
+			// and the container's own state, are not worth writing.
 			"-o", "Dir::Cache::srcpkgcache=" + lists + "/srcpkgcache.bin", "-o", "Dir::Cache::pkgcache=",
 		}
 	},
@@ -40,7 +40,8 @@ var apt = &Packages{
 	Fetch:   []string{"-y", "--download-only", "install"},
 	Install: []string{"-y", "--no-download", "-o", "Debug::NoLocking=1", "install"},
 	InPlace: func(names []string) [][]string {
-		wait := []string{"apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"} // the system may be at work by itself
+		// A running system may hold the lock, for example during an automatic upgrade.
+		wait := []string{"apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"}
 		return [][]string{
 			slices.Concat(wait, []string{"update"}),
 			slices.Concat(wait, []string{"-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confdef", "-o",
@@ -48,7 +49,7 @@ var apt = &Packages{
 		}
 	},
 	Offered: func(program, names []string) []string {
-		// It also fails if one of many names is unknown, which is for the caller to see.
+		// The command fails if one of many names is unknown. The caller checks the output instead.
 		shell := []string{"/bin/sh", "-c", `apt-cache "$@" || true`, "apt-cache"}
 		return slices.Concat(shell, program[2:], []string{"show", "--all-versions"}, names)
 	},
@@ -60,11 +61,13 @@ var apt = &Packages{
 		shell := []string{"/bin/sh", "-c", `apt-cache "$@" || true`, "apt-cache"}
 		return slices.Concat(shell, program[2:], []string{"show", "--no-all-versions"}, names)
 	},
-	Has:      []string{"cat", "/var/lib/dpkg/status"},
-	Machine:  []string{"kmod", "mount"}, // systemd mounts by the program, and what it has not mounted it cannot unmount
+	Has: []string{"cat", "/var/lib/dpkg/status"},
+	// systemd calls the mount program, and it cannot unmount what it did not mount.
+	Machine:  []string{"kmod", "mount"},
 	OfKernel: partOfKernel().MatchString,
 	File: func(p map[string]string) string {
-		return strings.ReplaceAll(p["package"]+"_"+p["version"]+"_"+p["architecture"]+".deb", ":", "%3a") // as apt writes it
+		// apt's naming scheme
+		return strings.ReplaceAll(p["package"]+"_"+p["version"]+"_"+p["architecture"]+".deb", ":", "%3a")
 	},
 	Unpack: func(files []string) []string {
 		return slices.Concat([]string{"bash", "-euo", "pipefail", "-c", unpack, "bash"}, files)
@@ -99,21 +102,21 @@ var apt = &Packages{
 		{Path: "/etc/dpkg/dpkg.cfg.d/90orrery", Text: strings.Join(excludes, "\n") + "\n"},
 	},
 	Volatile: []string{"var/lib/apt/lists", "var/cache/apt"},
-	// Its logs, and dpkg's copies of what was there before.
+	// Logs, and dpkg's backups of its files.
 	Leavings:   []string{"var/log/apt/*", "var/lib/dpkg/*-old", "var/cache/debconf/*-old"},
 	FromMaking: []string{"etc/apt/apt.conf.d/99mmdebstrap", "etc/dpkg/dpkg.cfg.d/99mmdebstrap"},
 }
 
-// partOfKernel tells the packages of a kernel from what they need besides, such as initramfs-tools
-// and linux-base.
+// partOfKernel matches the packages of a kernel, as opposed to their dependencies such as
+// initramfs-tools and linux-base.
 var partOfKernel = pattern.New("^linux-(image|binary|modules)-")
 
-// notInstalled has the packages that were unpacked and not installed, each with a file of what dpkg
-// would say of it. Scanners of images know the place.
+// notInstalled is the directory that lists packages that were unpacked but not installed. It has
+// one file per package, in the form of dpkg's status file. Image scanners know this directory.
 const notInstalled = "var/lib/dpkg/status.d"
 
-// unpack lays packages down. Tar goes through links to directories, as of /lib, where dpkg-deb --extract
-// would replace them.
+// unpack extracts packages. It uses tar, which follows symbolic links to directories such as /lib.
+// Command dpkg-deb --extract would replace these links.
 const unpack = `mkdir -p /` + notInstalled + `
 for f; do
 	name=$(dpkg-deb -f "$f" Package)
@@ -123,7 +126,7 @@ for f; do
 done
 for modules in /lib/modules/*/; do depmod "$(basename "$modules")"; done`
 
-// unpacked reads the packages of a system that were unpacked and not installed.
+// unpacked returns the packages of a system that were unpacked but not installed.
 func unpacked(system *tree.Root) ([]string, error) {
 	names, err := system.Names(notInstalled, 1<<12)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,8 +149,9 @@ func unpacked(system *tree.Root) ([]string, error) {
 	return all, nil
 }
 
-// Relations reads which packages one asks for, or stands for: of each group one is enough, and the
-// first is preferred. Versions are left to the archive, in which all fit together.
+// Relations parses a package's dependency field or its Provides field. Of each group, one package
+// is sufficient, and the first is preferred. Relations ignores versions, because all packages of
+// one archive fit together.
 func Relations(field string) [][]string {
 	var all [][]string
 	for group := range strings.SplitSeq(field, ",") {
@@ -166,7 +170,7 @@ func Relations(field string) [][]string {
 	return all
 }
 
-// always is what apt is told in every scratch.
+// always is apt's configuration in every scratch container.
 const always = `APT::Sandbox::User "root";
 APT::Install-Recommends "0";
 APT::Keep-Downloaded-Packages "1";
@@ -175,21 +179,21 @@ DPkg::Use-Pty "0";
 DPkg::Options { "--force-confdef"; "--force-confold"; "--force-unsafe-io"; };
 `
 
-// excludes keep out of trees what nobody reads on a node: it is more than a tenth of a small
-// system. Licences stay.
+// excludes are files that nobody reads on a node. They are more than a tenth of a small system.
+// Licences are kept.
 var excludes = []string{
 	"path-exclude=/usr/share/doc/*", "path-include=/usr/share/doc/*/copyright",
 	"path-exclude=/usr/share/man/*", "path-exclude=/usr/share/info/*", "path-exclude=/usr/share/lintian/*",
 	"path-exclude=/usr/share/locale/*", "path-include=/usr/share/locale/locale.alias",
 }
 
-// mmdebstrap returns the command that makes a base, and the files that it reads. It runs as root of
-// a user namespace.
+// mmdebstrap returns the command that creates a base, and the files that the command reads. The
+// command runs as root of a user namespace.
 func mmdebstrap(b *Bootstrap) (files map[string]string, args []string) {
 	args = []string{
 		"mmdebstrap", "--mode=root", "--format=directory", "--variant=minbase",
 		"--include=" + strings.Join(b.Packages, ","),
-		// fetched by root: no mode of a directory above is in the way
+		// fetched by root, so that the modes of parent directories do not matter
 		`--aptopt=Acquire::Languages "none"`, `--aptopt=APT::Sandbox::User "root"`,
 	}
 	for _, o := range b.Access {
@@ -206,11 +210,13 @@ func mmdebstrap(b *Bootstrap) (files map[string]string, args []string) {
 	return map[string]string{"gather": gather, "sources.list": b.Sources}, args
 }
 
-// gather brings the packages of a base to where they are set up from, before anything of theirs
-// runs: out of the directory that all builds share and, if they are not there, from the archives.
-// Other builds can have written anything into that directory, and apt takes a file of the right
-// size for the one that it wants. So what comes out of it is compared with the signed lists, and it
-// is unmounted before the packages run. What cannot be gathered, mmdebstrap fetches later.
+// gather provides the packages of a base before any of their programs runs. It takes them from the
+// directory that all builds share and downloads the rest from the archives.
+//
+// Other builds may have written anything to the shared directory, and apt accepts a file with the
+// right size without further checks. Therefore gather verifies the files against the signed lists.
+// It unmounts the directory before programs of the packages run. mmdebstrap downloads later what
+// gather could not provide.
 const gather = `tree=$1 shared=$2
 shift 2
 export APT_CONFIG="${MMDEBSTRAP_APT_CONFIG:-$APT_CONFIG}"
@@ -240,10 +246,10 @@ fi
 umount "$shared"
 `
 
-// maxStatusBytes bounds what dpkg knows of the packages of a system; of four thousand it is 5 MiB.
+// maxStatusBytes limits the size of dpkg's status file. Four thousand packages take 5 MiB.
 const maxStatusBytes = 128 << 20
 
-// installed reads the packages of a system from dpkg's own file: no program of the system is run.
+// installed reads the installed packages from dpkg's status file. It runs no program of the system.
 func installed(system *tree.Root) ([]string, error) {
 	text, err := system.ReadFile("var/lib/dpkg/status", maxStatusBytes)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {

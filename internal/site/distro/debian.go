@@ -6,7 +6,7 @@ import (
 	"orrery/internal/site"
 )
 
-// Debian is what images are of unless they say otherwise.
+// Debian is the default distribution of images.
 var Debian = &Distribution{
 	Name: "debian", Title: "Debian",
 	Suites: []string{"squeeze", "wheezy", "jessie", "stretch", "buster", "bullseye", "bookworm", "trixie", "forky",
@@ -22,7 +22,7 @@ var Debian = &Distribution{
 	},
 	Venv:       "python3-venv",
 	SSH:        "ssh.service",
-	Kernel:     "linux-image-cloud-" + runtime.GOARCH, // which has no drivers but those of virtual machines
+	Kernel:     "linux-image-cloud-" + runtime.GOARCH, // has only drivers for virtual machines
 	FullKernel: "linux-image-" + runtime.GOARCH,
 	Packages:   apt,
 	Services:   systemd,

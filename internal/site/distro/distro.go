@@ -1,11 +1,12 @@
-// Package distro describes the Linux distributions that nodes can use: how a base is made and from
-// which archives, what is in it, how packages are installed, and what runs its services.
+// Package distro describes the Linux distributions that nodes can use.
+// It covers their archives, how a base is created and what is in it, how packages are installed,
+// and the init system that runs the services.
 //
-// A Distribution is a file of this package with nothing in it but what differs (debian.go,
-// ubuntu.go). It names its Packages and its Services, which it may share with others: those of apt
-// (apt.go, with its archives in sources.go) and those of systemd (systemd.go). They do nothing
-// themselves but in a tree that they are given: they have the words of commands, and read what
-// those print. Who builds layers or configures nodes runs them.
+// Each Distribution has a file of its own with the settings that are specific to it (debian.go,
+// ubuntu.go). It refers to Packages and Services, which several distributions may share: those of
+// apt (apt.go, with its archives in sources.go) and those of systemd (systemd.go). These only
+// contain commands and parsers for their output, and change nothing but a tree that the caller
+// passes. The packages that build layers and configure nodes run the commands.
 package distro
 
 import (
@@ -16,29 +17,29 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Distribution is one on which nodes can stand.
+// A Distribution is a Linux distribution for nodes.
 type Distribution struct {
-	Name       string   // in site files
-	Title      string   // in messages
-	Suites     []string // its releases, by the names that its archives have
-	Moving     []string // suites that are another release from time to time
+	Name       string   // as in site files
+	Title      string   // for messages
+	Suites     []string // names of its releases in its archives
+	Moving     []string // suites that point to another release from time to time
 	Unsettled  []string // suites without pockets
-	Components []string // of a suite, where an image names none
-	Keyring    string   // on a host that has it: what its archives are signed with
+	Components []string // default components of an image
+	Keyring    string   // on a host that has it, the file with the keys that sign its archives
 	Archive    site.Mirror
-	Base       []string // packages in every base: what a node needs to boot, to be reached and to be looked at
-	Venv       string   // the package by which Python makes virtual environments
-	SSH        string   // the service of sshd
-	Kernel     string   // the package with the kernel that virtual machines boot,
-	FullKernel string   // and that with drivers of real hardware, which QEMU emulates
+	Base       []string // packages in every base, which a node needs to boot, for access and for inspection
+	Venv       string   // package that Python needs to create virtual environments
+	SSH        string   // service of sshd
+	Kernel     string   // package of the kernel that virtual machines boot
+	FullKernel string   // package of the kernel with drivers for real hardware, which QEMU emulates
 	Packages   *Packages
 	Services   *Services
 }
 
-// All are the distributions that are known; the first is that of whatever does not say what it is.
+// All lists the supported distributions. The first is the default.
 var All = []*Distribution{Debian, Ubuntu}
 
-// Named returns the distribution with a name; nil: there is none.
+// Named returns the distribution called name, or nil.
 func Named(name string) *Distribution {
 	if i := slices.IndexFunc(All, func(d *Distribution) bool { return d.Name == name }); i >= 0 {
 		return All[i]
@@ -46,8 +47,8 @@ func Named(name string) *Distribution {
 	return nil
 }
 
-// Of returns the distribution of an image: the one that it names or, if it names none, the one that
-// has its suite.
+// Of returns the distribution of an image: the one that it names or, if it names none, the one with
+// its suite.
 func Of(i site.Image) *Distribution {
 	if d := Named(i.Distribution); d != nil {
 		return d
@@ -60,7 +61,8 @@ func Of(i site.Image) *Distribution {
 	return All[0]
 }
 
-// Or returns the distribution with a name that is on record; records of former versions have none.
+// Or returns the distribution with a recorded name. Records of earlier versions have none and get
+// the default.
 func Or(name string) *Distribution { return Of(site.Image{Distribution: name}) }
 
 // Has reports whether a suite is one of the distribution's, or a pocket of one.
@@ -69,145 +71,153 @@ func (d *Distribution) Has(suite string) bool {
 	return slices.Contains(d.Suites, base) || slices.Contains(d.Moving, base)
 }
 
-// A File is one that a system gets to be fit for being a node.
+// A File is a file that a system needs to run as a node.
 type File struct {
 	Path string
-	Text string // content; of a link: where it points
+	Text string // content of a file, or target of a symbolic link
 	Link bool
 }
 
-// Packages is how packages come into a system. Commands are run in the scratch container in which a
-// layer is built. That which makes a base is a program of the host.
+// Packages describes how packages are installed in a system. Commands run in the scratch container
+// in which a layer is built. The program that creates a base is one of the host.
 type Packages struct {
-	Name  string // of the program
-	Tool  string // the program, in a system
-	Needs string // what of this a system must have
+	Name  string // name of the package manager
+	Tool  string // path of its program in a system
+	Needs string // what a system must have, for messages
 
-	Maker     string // the program of the host that makes a base
-	GetMaker  string // cure, where the host has none
-	Unreached string // cure, where archives are not reached
+	Maker     string // program of the host that creates a base
+	GetMaker  string // cure if the host lacks Maker
+	Unreached string // cure if archives are unreachable
 
-	// Make returns the command that makes a base, and files of the room for building that it reads.
+	// Make returns the command that creates a base, and the files in the build directory that it
+	// reads.
 	Make func(b *Bootstrap) (files map[string]string, args []string)
-	// Told is a command that prints all on which package lists depend.
+	// Told returns a command that prints everything that package lists depend on.
 	Told func(room string) []string
-	// Program begins each of the commands below: it has the lists with this key, in the directory of
-	// the scratch that is for building only.
+	// Program returns the first words of each command below. The command uses the package lists
+	// with this key in the container's build directory.
 	Program                func(room, key string) []string
 	Update, Fetch, Install []string
-	// InPlace returns the commands that install packages in a running system, from its own package sources.
+	// InPlace returns the commands that install packages in a running system from its own package
+	// sources.
 	InPlace func(names []string) [][]string
-	// Offered returns a command that prints what the archives have of packages, Download one that puts packages
-	// into a directory.
+	// Offered returns a command that prints the versions of packages in the archives. Download
+	// returns a command that downloads packages to a directory.
 	Offered  func(program, names []string) []string
 	Download func(program []string, directory string, names []string) []string
-	// Candidate returns a command that prints what would be installed of packages. Has is one that prints what
-	// is installed. See Relations.
+	// Candidate returns a command that prints the versions of packages that would be installed. Has
+	// is a command that prints the installed packages. See Relations.
 	Candidate func(program, names []string) []string
 	Has       []string
-	// Machine are the packages that a system with a kernel of its own needs besides, and a container
-	// does not; OfKernel tells the names of packages that are parts of a kernel.
+	// Machine lists the packages that a system with its own kernel needs and a container does not.
+	// OfKernel reports whether a package is part of a kernel.
 	Machine  []string
 	OfKernel func(name string) bool
-	// File returns the name of the file that Download makes of a package. Unpack returns a command that unpacks
-	// such files without running anything in them, and prepares the modules of the kernel among them. Unpacked
-	// reads which packages came that way, NAME=VERSION.
+	// File returns the name of the file that Download creates for a package. Unpack returns a
+	// command that extracts such files without running any of their programs. It also prepares the
+	// kernel's modules. Unpacked returns the packages that were installed in this way, as
+	// NAME=VERSION.
 	File     func(p map[string]string) string
 	Unpack   func(files []string) []string
 	Unpacked func(system *tree.Root) ([]string, error)
-	// In returns the files by which packages are fetched in a scratch, and the variables that point to
-	// these files.
+	// In returns the files that configure downloads in a scratch container, and the environment
+	// variables that point to them.
 	In func(s *Scratch) (files map[string]string, environ []string)
-	// Outdated tells from what a command printed that fresh lists may help, Unknown that there is no such package.
+	// ^ Outdated are outputs of a failed command for which fresh package lists may help. Unknown
+	// are outputs that mean that a package does not exist.
 	Outdated, Unknown []string
-	// Installed reads the packages of a system, NAME=VERSION.
+	// Installed returns the installed packages of a system, as NAME=VERSION.
 	Installed func(system *tree.Root) ([]string, error)
 
-	Sources    string   // file of a system that says where its packages come from
-	More       string   // directory with more of these
-	Keys       string   // directory for what archives are signed with
-	Trusted    string   // files of the host with keys that it trusts for all archives, as a pattern
-	Guard      File     // which keeps services from starting while their packages are installed
+	Sources    string   // file of a system with its package sources
+	More       string   // directory with more such files
+	Keys       string   // directory for keys that sign archives
+	Trusted    string   // pattern for files of the host with keys that it trusts for all archives
+	Guard      File     // keeps services from starting while their packages are installed
 	Fittings   []File   // in every base
-	Volatile   []string // directories of which nothing is kept
-	Leavings   []string // files that are of the moment, as patterns
-	FromMaking []string // files that the making of a base leaves
+	Volatile   []string // directories whose content is removed
+	Leavings   []string // patterns for temporary files
+	FromMaking []string // files that the creation of a base leaves behind
 }
 
-// A Bootstrap is a base to be made, in a scratch container with programs of the host.
+// A Bootstrap describes a base to create, in a scratch container with programs of the host.
 type Bootstrap struct {
 	Suite    string
 	Packages []string
-	Room     string   // directory of the container that is for building only
-	Access   []string // settings of the program that installs packages, for proxies and the like
-	Sources  string   // lines of sources
-	Tree     string   // directory of the container where it is to be; it is empty
+	Room     string   // directory of the container only for the build
+	Access   []string // settings of the package manager, such as proxies
+	Sources  string   // lines of package sources
+	Tree     string   // target directory in the container, empty
 }
 
 // A Scratch is a container in which a layer is built.
 type Scratch struct {
-	Room    string   // its directory that is for building only
-	Access  []string // settings of the program, for proxies and the like
-	Sources string   // lines of sources; "": those of the system itself
-	Alone   bool     // whatever else the system says of sources
+	Room    string   // directory only for the build
+	Access  []string // settings of the package manager, such as proxies
+	Sources string   // lines of package sources, or "" for the system's own
+	Alone   bool     // ignore all other sources of the system
 }
 
-// Services is who runs the services of a node: systemd, so far. Commands are run in the node, or in
-// the scratch container; names of services are to be added to those that are for services.
+// Services describes the init system that runs the services of a node. So far there is only
+// systemd. Commands run in the node or in the scratch container. The names of services are appended
+// to commands that act on services.
 type Services struct {
 	Name  string
-	Init  []string // where it is in a system; one of these
-	Users []string // a command that makes the users that packages and roles declare
+	Init  []string // possible paths of its program in a system
+	Users []string // command that creates the users declared by packages and roles
 
-	// a command that waits until all that starts by itself has started, says how that went, and fails
-	// unless it went well
+	// Awaited is a command that waits until the system has booted. It prints the result, and fails
+	// if a service failed.
 	Awaited []string
-	Partly  string   // what it says if some of it failed
-	Deaf    []string // what it says while it takes no orders
-	Broken  []string // a command that prints what failed
-	Pending []string // a command that prints what is under way
-	OnBoot  []string // for services in a layer: to start when a node boots
-	NotOn   []string // not to start then
+	Partly  string   // output of Awaited if some services failed
+	Deaf    []string // outputs of Awaited before it accepts commands
+	Broken  []string // command that prints the failed services
+	Pending []string // command that prints the pending jobs
+	OnBoot  []string // command that enables services of a layer at boot
+	NotOn   []string // command that disables them at boot
 
 	Start, Stop, Restart []string
-	Enable, Begin, End   []string // to start at each boot; the same and now; not any more, and to stop
-	Unmask, Forgive      []string // to be startable again; how often they have failed is forgotten
+	// Enable starts services at each boot, Begin also at once; End disables and stops them
+	Enable, Begin, End []string
+	// Unmask allows services to start again; Forgive resets their failure counts
+	Unmask, Forgive []string
 
-	Renew   []string // Enable and Restart; what does not start is told of
-	Failed  []string // prints GivenUp for each that will not be started again
+	Renew   []string // Enable and Restart; reports services that do not start
+	Failed  []string // prints GivenUp for each service that will not be restarted
 	GivenUp string
-	Show    []string // prints what Conditions reads
+	Show    []string // prints the input of Conditions
 
-	// LastSaid returns a command that prints the last lines that a service has printed.
+	// LastSaid returns a command that prints the last output lines of a service.
 	LastSaid func(service string) []string
-	// Conditions reads how services are; one that is as it is to be has no Fault.
+	// Conditions parses the states of services. A service in the desired state has no Fault.
 	Conditions func(said string) []Condition
-	// Launches reads from the same how services were started; those of which nothing is said are left out.
+	// Launches parses the same output for how services were started. It skips services without this
+	// information.
 	Launches func(said string) []Launch
-	// Disable lets a service not start when a node boots that does not run now.
+	// Disable removes a service from those that start at boot, in a node that is not running.
 	Disable func(system *tree.Root, service string) error
-	// StartsWith returns the file that makes a service start when a node boots.
+	// StartsWith returns the file that makes a service start at boot.
 	StartsWith func(service string) File
 
 	Fittings []File // in every base
 }
 
-// A Condition is how a service is that is to run and to be enabled.
+// A Condition is the state of a service that should be running and enabled.
 type Condition struct {
 	Fault Fault
-	Found string // in words
+	Found string // description
 }
 
-// A Launch is how a service was started.
+// A Launch describes how a service was started.
 type Launch struct {
 	Unproven bool // it counts as started before it has shown that it works
-	Restarts int  // how often it was started again because it ended
+	Restarts int  // how often it was restarted because it exited
 }
 
 // A Fault is what is wrong with a service.
 type Fault string
 
-// The faults. A service without one runs, is about to, or has done what it is for.
+// The faults. A service without a fault is running, is about to start, or has finished its work.
 const (
 	Missing  Fault = "missing"
 	Halted   Fault = "halted"

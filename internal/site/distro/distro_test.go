@@ -7,8 +7,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestOf: an image is of the distribution that it names or, as site files said it before there was
-// a key for it, of that which has its suite.
+// TestOf: an image has the distribution that it names. If it names none, as in older site files, it
+// has the distribution with its suite.
 func TestOf(t *testing.T) {
 	for _, c := range []struct {
 		image site.Image
@@ -29,7 +29,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestWhole: a distribution has all that others ask of it, and shares no suite with another.
+// TestWhole: a distribution sets all required fields and shares no suite with another.
 func TestWhole(t *testing.T) {
 	whole := func(of string, v reflect.Value, but ...string) {
 		for i := range v.NumField() {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Paragraphs reads deb822(5), the form in which apt and dpkg keep what they know: paragraphs of
-// fields, by name in lower case. Lines of a field after its first are below that. Each paragraph
-// comes with its text.
+// Paragraphs parses deb822(5), the format of the files of apt and dpkg. It yields each paragraph as
+// fields by lower-case name, together with the paragraph's text. Continuation lines of a field are
+// appended to its first line.
 func Paragraphs(text string) iter.Seq2[map[string]string, string] {
 	return func(yield func(map[string]string, string) bool) {
 		fields, last, begin, at := map[string]string{}, "", 0, 0
@@ -32,7 +32,7 @@ func Paragraphs(text string) iter.Seq2[map[string]string, string] {
 			case line[0] == ' ' || line[0] == '\t':
 				continued := strings.TrimSpace(line)
 				if continued == "." {
-					continued = "" // how the form writes an empty line
+					continued = "" // how the format writes an empty line
 				}
 				value.WriteString("\n" + continued)
 			default:

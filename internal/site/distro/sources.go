@@ -16,15 +16,17 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Source is an archive of packages that apt is to use.
+// A Source is an archive for apt.
 type Source struct {
 	URI        string
 	Suite      string
 	Components []string
-	Key        string // file with the keys that it may be signed with, or an armoured key itself; "": any that apt trusts
+	// Key is the file with the keys that may sign the archive, or an armoured key itself. If it is
+	// "", apt accepts any key that it trusts.
+	Key string
 }
 
-// line writes the source as in sources.list.
+// line returns the source as a line of sources.list.
 func (s Source) line() string {
 	signed := ""
 	if s.Key != "" {
@@ -33,7 +35,7 @@ func (s Source) line() string {
 	return fmt.Sprintf("deb %s%s %s %s", signed, s.URI, s.Suite, strings.Join(s.Components, " "))
 }
 
-// ListOf writes sources as apt reads them, one on each line.
+// ListOf returns sources in the form of sources.list, one per line.
 func ListOf(sources []Source) string {
 	var b strings.Builder
 	for _, s := range sources {
@@ -42,11 +44,12 @@ func ListOf(sources []Source) string {
 	return b.String()
 }
 
-// An archive's suite is a release with or without one of these; others (-backports, -proposed) are
-// for those who ask.
+// pockets are the suffixes of a release's suites that are used by default. Other suites
+// (-backports, -proposed) must be requested.
 var pockets = []string{"", "-updates", "-security"}
 
-// mirrored are the sources of a suite where the host has none that fit: those of the site's mirrors.
+// mirrored returns the sources of a suite on the site's mirrors, for hosts without a suitable
+// source.
 func (d *Distribution) mirrored(root, suite string, m site.Mirror) ([]Source, error) {
 	if m.Apt == "" {
 		return nil, problem.New(problem.Mistake, "this host has no package sources of %s for the suite %s", d.Title, suite).
@@ -55,7 +58,7 @@ func (d *Distribution) mirrored(root, suite string, m site.Mirror) ([]Source, er
 	}
 	key := d.Keyring
 	if _, err := os.Stat(filepath.Join(root, key)); err != nil {
-		key = "" // apt's own trust decides, and says so
+		key = "" // apt uses the keys that it trusts, and reports an error if none fits
 	}
 	all := []Source{{URI: m.Apt, Suite: suite, Key: key}, {URI: m.Apt, Suite: suite + "-updates", Key: key}}
 	if m.Security != "" {
@@ -64,9 +67,9 @@ func (d *Distribution) mirrored(root, suite string, m site.Mirror) ([]Source, er
 	return all, nil
 }
 
-// Sources returns where an image's packages come from: the host's own archives, with the image's
-// suite in place of the host's release, and the site's mirrors instead of those that it declares.
-// Root is "/" but for tests.
+// Sources returns the package sources of an image. They are the host's own archives with the
+// image's suite instead of the host's release. Mirrors of the site replace those archives. Argument
+// root is "/" except in tests.
 func Sources(root string, img site.Image, m site.Mirror) ([]Source, error) {
 	d, suite := Of(img), img.Suite
 	own, err := HostSources(root)
@@ -78,8 +81,8 @@ func Sources(root string, img site.Image, m site.Mirror) ([]Source, error) {
 	if Of(site.Image{Suite: release}) == d {
 		for _, s := range own {
 			base, pocket := splitSuite(s.Suite)
-			// Components tell the distribution's archives from others that use its suite's name
-			// (download.docker.com: "stable").
+			// The component "main" distinguishes the distribution's archives from others with the
+			// same suite name (download.docker.com: "stable").
 			if (base == release || slices.Contains(d.Moving, base)) && slices.Contains(s.Components, "main") &&
 				slices.Contains(pockets, pocket) {
 				s.Suite = suite + pocket
@@ -118,7 +121,8 @@ func Sources(root string, img site.Image, m site.Mirror) ([]Source, error) {
 	return compact(found), nil
 }
 
-// compact drops sources that say the same twice (a host may list several mirrors, of which one mirror is made).
+// compact removes duplicate sources. They arise if a host lists several mirrors and the site
+// replaces all by one.
 func compact(all []Source) []Source {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(s Source) bool {
@@ -133,7 +137,7 @@ func compact(all []Source) []Source {
 func splitSuite(suite string) (base, pocket string) {
 	base, after, ok := strings.Cut(suite, "-")
 	if !ok {
-		base, after, ok = strings.Cut(suite, "/") // buster/updates: security, until Debian 11
+		base, after, ok = strings.Cut(suite, "/") // buster/updates: the security suite until Debian 11
 		if !ok {
 			return suite, ""
 		}
@@ -144,7 +148,7 @@ func splitSuite(suite string) (base, pocket string) {
 	return base, "-" + after
 }
 
-// OsRelease reads the name and version of the system in a tree.
+// OsRelease returns the fields of os-release(5) of the system in a tree.
 func OsRelease(root string) map[string]string {
 	values := map[string]string{}
 	in, err := tree.Open(root)
@@ -167,10 +171,12 @@ func OsRelease(root string) map[string]string {
 	return values
 }
 
-// maxSettingsBytes bounds a file of settings. It may lie in an image that a stranger made.
+// maxSettingsBytes limits the size of a configuration file, because an image may come from a
+// stranger.
 const maxSettingsBytes = 1 << 20
 
-// HostSources reads what apt uses on a machine, or in an image: sources.list and sources.list.d, in both forms.
+// HostSources returns apt's sources on a machine or in an image, from sources.list and
+// sources.list.d in both formats.
 func HostSources(root string) ([]Source, error) {
 	in, err := tree.Open(root)
 	if err != nil {
@@ -210,7 +216,7 @@ func HostSources(root string) ([]Source, error) {
 
 var oneLine = pattern.New(`^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s*(.*)$`)
 
-// parseLines reads sources in the one-line form.
+// parseLines parses sources in the one-line format.
 func parseLines(text string) []Source {
 	var all []Source
 	for line := range strings.Lines(text) {
@@ -230,7 +236,7 @@ func parseLines(text string) []Source {
 	return all
 }
 
-// parseStanzas reads sources in the deb822 form.
+// parseStanzas parses sources in the deb822 format.
 func parseStanzas(text string) []Source {
 	var all []Source
 	for fields := range Paragraphs(text) {
@@ -242,7 +248,7 @@ func parseStanzas(text string) []Source {
 		if !strings.Contains(key, "BEGIN PGP") {
 			key, _, _ = strings.Cut(key, "\n")
 			if !strings.HasPrefix(key, "/") {
-				key = "" // a fingerprint: of a key that apt trusts anyway
+				key = "" // a fingerprint of a key that apt trusts anyway
 			}
 		}
 		for _, uri := range strings.Fields(fields["uris"]) {

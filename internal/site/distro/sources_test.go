@@ -126,7 +126,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestParagraphs: each comes with all of its fields and its text, whatever stands between them.
+// TestParagraphs: each paragraph has all of its fields and its text, whatever is between
+// paragraphs.
 func TestParagraphs(t *testing.T) {
 	const text = "# of the installer\nPackage: a\nDescription: first\n second\n .\n third\n\n \n\nPACKAGE: b\nEmpty:\n astray\n\n continued from nothing\nPackage: c"
 	var all []string

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// systemd is systemd(1), asked by systemctl(1).
+// systemd is systemd(1), controlled by systemctl(1).
 var systemd = &Services{
 	Name:  "systemd",
 	Init:  []string{"usr/lib/systemd/systemd", "lib/systemd/systemd"},
@@ -30,13 +30,13 @@ var systemd = &Services{
 	Enable:  []string{"systemctl", "enable", "--quiet"},
 	Begin:   []string{"systemctl", "enable", "--now", "--quiet"},
 	End:     []string{"systemctl", "disable", "--now", "--quiet"},
-	// To enable is to reload, too: what has just been written is known to systemd.
+	// Enabling also reloads systemd, so that it sees unit files that have just been written.
 	Renew: []string{"/bin/sh", "-c", "systemctl enable --quiet \"$@\" && systemctl restart \"$@\" && exit 0\n" +
 		`code=$?; for s; do systemctl is-active --quiet "$s" || systemctl status --no-pager --lines=15 "$s"; done; exit $code`,
 		"services"},
 	Unmask:  []string{"systemctl", "unmask", "--quiet"},
 	Forgive: []string{"systemctl", "reset-failed", "--quiet"},
-	// What is started again, however often, is "activating" meanwhile.
+	// A service that is being restarted is "activating", however often it fails.
 	Failed:  []string{"systemctl", "is-failed", "--"},
 	GivenUp: "failed",
 	Show:    []string{"systemctl", "show", "--property=" + strings.Join(properties, ","), "--"},
@@ -66,11 +66,11 @@ var systemd = &Services{
 	Fittings: fittings(),
 }
 
-// notInContainers are units that systemd is not to start in a container, which has the host's
-// kernel, devices and clock: there they fail or waste time. In a virtual machine made of the same
-// image they start.
+// notInContainers are units that systemd does not start in a container. A container uses the host's
+// kernel, devices and clock, so these units fail or waste time there. They do start in a virtual
+// machine from the same image.
 var notInContainers = []string{
-	// Kernel file systems that belong to the host.
+	// Kernel file systems of the host.
 	"sys-kernel-debug.mount", "sys-kernel-tracing.mount", "sys-kernel-config.mount", "sys-fs-fuse-connections.mount",
 	"dev-hugepages.mount", "dev-mqueue.mount", "proc-sys-fs-binfmt_misc.automount", "systemd-binfmt.service",
 	// Kernel modules, devices and firmware.
@@ -79,50 +79,51 @@ var notInContainers = []string{
 	"systemd-tmpfiles-setup-dev.service", "systemd-tmpfiles-setup-dev-early.service",
 	"systemd-pcrphase-sysinit.service", "systemd-pcrphase.service", "systemd-pstore.service",
 	"systemd-network-generator.service",
-	// Disks, random numbers, audit: the host's.
+	// Disks, random numbers and audit, which the host handles.
 	"systemd-remount-fs.service", "systemd-random-seed.service", "systemd-journald-audit.socket", "e2scrub_reap.service",
-	// Terminals: what a container prints on its console is recorded, and nobody can log in there. The
-	// terminal of an unprivileged container belongs to the host, and systemd 258 cannot open it:
-	// console-getty would fail, and each node would be degraded (systemd issue 39036).
-	// systemd-getty-generator(8) pulls both of these in, so that they cannot just be disabled.
+	// Terminals. The console output of a container is recorded, and nobody can log in there. The
+	// terminal of an unprivileged container belongs to the host, and systemd 258 cannot open it.
+	// Unit console-getty would fail, and each node would be degraded (systemd issue 39036).
+	// systemd-getty-generator(8) pulls in both of these units, so disabling them is not enough.
 	"console-getty.service", "container-getty@.service",
 	"getty-static.service", "getty@.service", "serial-getty@.service",
 	"systemd-ask-password-console.path", "systemd-ask-password-wall.path",
 }
 
-// masked are units that no node is to have.
+// masked are units that no node starts.
 var masked = []string{
-	// What a machine that is administered by hand does daily: on 64 nodes it would wake at once, and
-	// nodes are renewed by a new layer, not by an upgrade.
+	// Daily maintenance for machines that are administered by hand. On 64 nodes it would run at the
+	// same time. Nodes get updates through a new layer, not through an upgrade.
 	"apt-daily.timer", "apt-daily-upgrade.timer", "apt-daily.service", "apt-daily-upgrade.service",
 	"e2scrub_all.timer", "man-db.timer", "dpkg-db-backup.timer", "fstrim.timer",
-	// What the image builder has done already, for all nodes.
+	// Work that the image builder has already done for all nodes.
 	"systemd-sysusers.service", "systemd-firstboot.service", "ldconfig.service", "systemd-journal-catalog-update.service",
 	"systemd-update-done.service",
 	// utmp's record of boots, which nobody reads.
 	"systemd-update-utmp.service", "systemd-update-utmp-runlevel.service",
-	// sshd runs as ssh.service from the start, and so tells when it is ready.
+	// sshd runs as ssh.service from the start, which shows when it is ready.
 	"ssh.socket",
 }
 
-// onDemand are services that systemd starts when something asks for them over D-Bus. To start them
-// at every boot takes a sixth of it, and few nodes ever ask.
+// onDemand are services that systemd starts on a D-Bus request. Starting them at every boot takes a
+// sixth of the boot time, and few nodes ever need them.
 var onDemand = []string{"dbus.service", "systemd-logind.service"}
 
-// noGenerators are programs that systemd runs at the beginning of every boot to look for what a
-// node never has: encrypted, verified or unnamed disks, a suspended image, a kernel command line of
-// its own. They are a fifth of the work of a boot.
+// noGenerators are programs that systemd runs at the start of every boot to detect features that a
+// node never has. Such features are encrypted, verified or unnamed disks, a suspended image, or a
+// kernel command line of its own. The programs are a fifth of the work of a boot.
 var noGenerators = []string{
 	"bless-boot", "cryptsetup", "debug", "gpt-auto", "hibernate-resume", "integritysetup", "rc-local", "run",
 	"system-update",
 	"ssh", "tpm2", "veritysetup",
 }
 
-// fittings are the files by which a system with systemd is fit for being a node. Changing any of
-// them needs a new version: constant fit in package spec.
+// fittings returns the files that a system with systemd needs to run as a node. After any change,
+// increase constant fit in package spec.
 func fittings() []File {
 	all := []File{
-		// The journal preallocates 8 MiB for each of its files by default: more than all else that a node writes.
+		// The journal preallocates 8 MiB for each of its files by default, more than everything
+		// else that a node writes.
 		{Path: "/etc/systemd/journald.conf.d/orrery.conf", Text: `[Journal]
 SystemMaxFileSize=512K
 SystemMaxFiles=100
@@ -130,9 +131,11 @@ RuntimeMaxFileSize=512K
 Audit=no
 ReadKMsg=no
 `},
-		// The boot's goal is what services are for; there is no screen.
+		// The target multi-user.target starts the services. There is no display for
+		// graphical.target.
 		{Path: unitsDir + "/default.target", Text: "/lib/systemd/system/multi-user.target", Link: true},
-		// sshd checks its configuration as it starts; a run before that only to check it doubles the time.
+		// sshd checks its configuration at startup. A separate check before that would double the
+		// time.
 		{Path: unitsDir + "/ssh.service.d/orrery.conf", Text: "[Service]\nExecStartPre=\n"},
 	}
 	for _, unit := range notInContainers {
@@ -152,17 +155,18 @@ ReadKMsg=no
 	return all
 }
 
-// properties are what is asked of each unit (systemctl(1), org.freedesktop.systemd1(5)).
+// properties are the queried properties of each unit (systemctl(1), org.freedesktop.systemd1(5)).
 var properties = []string{
 	"LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "Type", "RemainAfterExit", "ConditionResult",
 	"ConditionTimestampMonotonic", "Job",
 	"NRestarts",
 }
 
-// A state is what systemd says of a unit, by property.
+// A state has the properties of a unit.
 type state map[string]string
 
-// parse reads what systemctl show prints: a block of lines for each unit, with an empty line between two.
+// parse parses the output of systemctl show: a block of lines for each unit, separated by empty
+// lines.
 func parse(text string) []state {
 	var all []state
 	for block := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
@@ -179,13 +183,14 @@ func parse(text string) []state {
 	return all
 }
 
-// results are the words for why a unit has failed (systemd.exec(5)); what a node says besides is not repeated.
+// results are the possible values of property Result of a failed unit (systemd.exec(5)). Other text
+// from a node is not repeated.
 var results = []string{
 	"exit-code", "signal", "core-dump", "watchdog", "start-limit-hit", "timeout", "oom-kill", "resources", "protocol",
 	"exec-condition", "condition",
 }
 
-// condition says how a unit is not as it is to be.
+// condition returns how a unit differs from its desired state.
 func (s state) condition() Condition {
 	because := ""
 	if slices.Contains(results, s["Result"]) {
@@ -210,34 +215,35 @@ func (s state) condition() Condition {
 	return Condition{}
 }
 
-// launch says how a unit was started (systemd.service(5), Type= and NRestarts). A simple service
-// counts as started once it is forked, one of type exec once its program runs.
+// launch returns how a unit was started (systemd.service(5), Type= and NRestarts). A simple service
+// counts as started after the fork, one of type exec after its program was executed.
 func (s state) launch() Launch {
-	restarts, _ := strconv.Atoi(s["NRestarts"]) // other units than services have none
+	restarts, _ := strconv.Atoi(s["NRestarts"]) // only services have this property
 	return Launch{slices.Contains([]string{"simple", "exec", "idle"}, s["Type"]), restarts}
 }
 
-// awaited reports whether a unit that does not run is about to be started, because the node boots.
+// awaited reports whether a unit that is not running will start soon as part of the boot.
 func (s state) awaited() bool { return s["Job"] != "" && s["Job"] != "0" }
 
-// done reports whether a unit that does not run has done what it is for: a service that ends by
-// itself, or one whose conditions do not hold.
+// done reports whether a unit that is not running has finished its work. This is a one-shot service
+// that succeeded, or a unit whose conditions do not hold.
 func (s state) done() bool {
 	once := s["Type"] == "oneshot" && s["Result"] == "success" && s["RemainAfterExit"] != "yes"
 	tried := s["ConditionTimestampMonotonic"] != "" && s["ConditionTimestampMonotonic"] != "0"
 	return tried && (once || s["ConditionResult"] == "no")
 }
 
-// unitsDir is where systemctl enable makes links.
+// unitsDir is the directory where systemctl enable creates links.
 const unitsDir = "/etc/systemd/system"
 
-// maxUnits bounds what is looked through in unitsDir: a node writes there.
+// maxUnits limits the number of entries read from unitsDir, because nodes write there.
 const maxUnits = 4096
 
-// disable removes the links that pull a unit in (systemd.unit(5): .wants, .requires and .upholds directories).
+// disable removes the links that pull in a unit (systemd.unit(5): .wants, .requires and .upholds
+// directories).
 func disable(system *tree.Root, unit string) error {
 	if path.Ext(unit) == "" {
-		unit += ".service" // as systemctl takes it
+		unit += ".service" // the same default as systemctl
 	}
 	pullers, err := system.Names(unitsDir, maxUnits)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -249,7 +255,7 @@ func disable(system *tree.Root, unit string) error {
 		}
 		link := path.Join(unitsDir, dir, unit)
 		if _, err := system.Readlink(link); err != nil {
-			continue // it is not there, or nothing that systemd heeds
+			continue // it does not exist, or systemd ignores it
 		}
 		if err := system.Remove(link); err != nil {
 			return err

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// TestDisable: the links that pull a unit in are removed, wherever they are, and nothing else is,
-// neither in the node nor outside.
+// TestDisable: the links that pull in a unit are removed from all directories. Nothing else is
+// removed, neither in the node nor outside.
 func TestDisable(t *testing.T) {
 	node, outside := t.TempDir(), t.TempDir()
 	at := func(name string) string { return filepath.Join(node, unitsDir, name) }
@@ -24,7 +24,7 @@ func TestDisable(t *testing.T) {
 	for _, name := range append(gone, stay...) {
 		must(t, os.Symlink("/usr/lib/systemd/system/x", at(name)))
 	}
-	must(t, os.Mkdir(at("sly.wants/feed.service"), 0o755)) // which no unlink removes
+	must(t, os.Mkdir(at("sly.wants/feed.service"), 0o755)) // unlink cannot remove a directory
 	must(t, os.Symlink("/usr/lib/systemd/system/x", filepath.Join(outside, "feed.service")))
 	must(t, os.Symlink(outside, at("out.wants")))
 	root, err := tree.Open(node)
@@ -50,8 +50,9 @@ func TestDisable(t *testing.T) {
 	must(t, systemd.Disable(bare, "feed"))
 }
 
-// TestNoGettyInContainers: whatever systemd-getty-generator(8) pulls in is started in machines and
-// not in containers, whose terminals nobody uses and some versions of systemd cannot open.
+// TestNoGettyInContainers: units that systemd-getty-generator(8) pulls in start in virtual
+// machines. They do not start in containers, where nobody uses terminals and some versions of
+// systemd cannot open them.
 func TestNoGettyInContainers(t *testing.T) {
 	for _, unit := range []string{"console-getty.service", "container-getty@.service", "serial-getty@.service",
 		"getty@.service"} {

@@ -7,14 +7,14 @@ import (
 	"orrery/internal/site"
 )
 
-// Ubuntu is much as Debian is.
+// Ubuntu differs little from Debian.
 var Ubuntu = &Distribution{
 	Name: "ubuntu", Title: "Ubuntu",
 	Suites:     []string{"trusty", "xenial", "bionic", "focal", "jammy", "noble", "oracular", "plucky", "questing"},
-	Components: []string{"main", "universe"}, // python3-venv is in the second
+	Components: []string{"main", "universe"}, // python3-venv is in universe
 	Keyring:    "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
 	Archive:    ubuntuArchive(),
-	Base:       append(slices.Clone(Debian.Base), "apt"), // which is not "required" there
+	Base:       append(slices.Clone(Debian.Base), "apt"), // not "required" in Ubuntu
 	Venv:       Debian.Venv,
 	SSH:        Debian.SSH,
 	Kernel:     "linux-image-virtual",
@@ -23,8 +23,8 @@ var Ubuntu = &Distribution{
 	Services:   systemd,
 }
 
-// ubuntuArchive returns where the packages for this machine are: those of the first processors are
-// apart from all others.
+// ubuntuArchive returns the archives for this machine. Those for amd64 are on other servers than
+// all others.
 func ubuntuArchive() site.Mirror {
 	if runtime.GOARCH == "amd64" {
 		return site.Mirror{Apt: "http://archive.ubuntu.com/ubuntu", Security: "http://security.ubuntu.com/ubuntu"}

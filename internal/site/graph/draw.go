@@ -10,15 +10,15 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// Colours of networks and of roles are not the same. With more of them, colours come again: every
-// one has its name beside it.
+// Networks and roles have different colours. Colours repeat if there are too many networks or
+// roles, but each is labelled with its name.
 const (
 	netColours  = 6
 	roleColours = 10
 )
 
-// style is for light backgrounds and, where the reader wants that, for dark ones. It names
-// everything twice rather than use variables, which not every program that shows SVG knows.
+// style supports light and dark backgrounds, depending on the reader's preference. It repeats
+// colours instead of using variables, which some SVG viewers do not support.
 const style = `
 text { font-family: system-ui, "Segoe UI", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif; fill: #1f2328 }
 .paper { fill: #ffffff }
@@ -56,8 +56,8 @@ text { fill: #e6edf3 }
 }
 `
 
-// marks are what health looks like besides its colour: a tick, an exclamation mark, a cross, a bar,
-// an empty ring. They are 10 by 10.
+// marks show health by shape in addition to colour: a tick, an exclamation mark, a cross, a bar, an
+// empty ring. They are 10 by 10.
 var marks = map[Health]string{
 	Good:     "M1 5l3 4 5-8",
 	Doubtful: "M5 1v5M5 9v0",
@@ -69,7 +69,7 @@ var marks = map[Health]string{
 var classes = map[Health]string{Declared: "declared", Good: "good", Doubtful: "doubtful", Bad: "bad", Off: "off",
 	Absent: "absent"}
 
-// A drawing writes a layout down as SVG.
+// A drawing writes a layout as SVG.
 type drawing struct {
 	*bytes.Buffer
 	picture *Picture
@@ -101,7 +101,7 @@ func (d *drawing) heading(l *layout) {
 	}
 }
 
-// network says what there is to say of a network in a line.
+// network returns a one-line description of a network.
 func network(n *site.Network) string {
 	var parts []string
 	if n.Subnet.IsValid() {
@@ -130,7 +130,8 @@ func (d *drawing) host(h *hostBox) {
 		fit(h.title+": "+humanize.Count(h.nodes, "node"), 12, float64(h.w-2*padding)))
 }
 
-// network draws a trunk and its branches: dots are where lines meet, and where there is none they only cross.
+// network draws the trunk and branches of a network. Lines meet where there is a dot, and otherwise
+// only cross.
 func (d *drawing) network(n *line) {
 	if len(n.branches) == 0 {
 		return
@@ -146,7 +147,7 @@ func (d *drawing) network(n *line) {
 	d.put(`</g>`)
 }
 
-// card draws a node. It is an inner svg, which lets nothing out of its frame.
+// card draws a node. The card is an inner svg element, which clips everything to its frame.
 func (d *drawing) card(c *card) {
 	n, seen := c.node, d.picture.look(c.node)
 	d.put(`<svg class="%s" x="%d" y="%d" width="%d" height="%d"><title>%s</title>`, classes[seen.Health], c.x, c.y, c.w,
@@ -164,7 +165,7 @@ func (d *drawing) card(c *card) {
 	d.put(`</svg>`)
 }
 
-// state draws the last line of a card: how the node is, or its address if nobody has looked.
+// state draws the last line of a card: the node's state, or its address if no state is known.
 func (d *drawing) state(c *card, seen Look, room float64) {
 	where := ""
 	if nics := c.node.NICs; len(nics) > 0 {
@@ -181,7 +182,7 @@ func (d *drawing) state(c *card, seen Look, room float64) {
 	}
 	room -= 15
 	aside := wide(where, 11)
-	if wide(word, 11)+aside+6 > room { // how it is matters more than where
+	if wide(word, 11)+aside+6 > room { // the state is more important than the address
 		where, aside = "", 0
 	}
 	d.put(`<text class="small word" x="31" y="54">%s</text>`, fit(word, 11, room-aside))
@@ -190,7 +191,7 @@ func (d *drawing) state(c *card, seen Look, room float64) {
 	}
 }
 
-// legendWide is the room that each role has in the legend.
+// legendWide is the width of one role in the legend.
 const legendWide = cardWide + cardGap
 
 func perLine(l *layout) int { return max(1, (l.width-2*margin)/legendWide) }
@@ -202,7 +203,8 @@ func legendHeight(l *layout) int {
 	return (len(l.roles) + perLine(l) - 1) / perLine(l) * labelRow
 }
 
-// legend names the roles with their colours, and says how many nodes have each as their first.
+// legend lists the roles with their colours and with the number of nodes that have each as their
+// first role.
 func (d *drawing) legend(l *layout) {
 	for i, role := range l.roles {
 		x, y := margin+i%perLine(l)*legendWide, l.legend+i/perLine(l)*labelRow

@@ -1,12 +1,13 @@
-// Package graph draws a site as SVG: a box for each host, a card for each node in it, a line for each network.
+// Package graph draws a site as SVG: a box per host, a card per node and a line per network.
 //
-// A network is one coloured line. It comes down at the left from its name, turns into each row of
-// cards that has a node of it, and a short line leads from there up to each of these. So no line
-// ever crosses a card, however many nodes there are. Layout comes first and knows nothing of SVG;
-// drawing only writes down what the layout says. The same site gives the same bytes.
+// A network is one coloured line. It runs down the left side from its name and turns into each row
+// of cards that contains one of its nodes. A short line leads from there up to each of these nodes.
+// Therefore no line crosses a card, however many nodes there are. The layout is computed first and
+// does not depend on SVG. The drawing only writes the layout. The same site results in the same
+// bytes.
 //
-// What is drawn of a node comes from the node in part, and is strange speech: it is made visible,
-// escaped and cut, and a card lets nothing out of its frame.
+// Part of a card's text comes from the node itself and is not trusted. It is sanitized, escaped and
+// truncated, and a card clips everything to its frame.
 package graph
 
 import (
@@ -19,34 +20,34 @@ import (
 	"orrery/internal/text/humanize"
 )
 
-// A Health is how a node is, as far as a picture can show it.
+// A Health is the state of a node, as far as a picture can show it.
 type Health int
 
-// How a node can be.
+// The states of a node.
 const (
-	Declared Health = iota // nobody has looked
-	Good                   // as declared: healthy, or running with nothing to prove
-	Doubtful               // running, but drifted or not proven
-	Bad                    // unhealthy, broken, or stopped though it should run
-	Off                    // stopped, and so declared
-	Absent                 // not there
+	Declared Health = iota // state not queried
+	Good                   // as declared: healthy, or running without a health check
+	Doubtful               // running, but drifted or without a known result of its health checks
+	Bad                    // unhealthy, broken, or stopped although it should run
+	Off                    // stopped, as declared
+	Absent                 // does not exist
 )
 
-// A Look is what a look at a node has found.
+// A Look is the observed state of a node.
 type Look struct {
 	Health Health
-	Word   string   // how it is, in a word or two: "healthy", "stopped"
-	Detail string   // what is wrong; may be empty
-	Beside []string // other instances of it, in quarantine: "701 (quarantine), running"
+	Word   string   // state in a word or two: "healthy", "stopped"
+	Detail string   // what is wrong, or ""
+	Beside []string // other instances of the node in quarantine: "701 (quarantine), running"
 }
 
-// A Picture is what is to be drawn.
+// A Picture is the input of Draw.
 type Picture struct {
 	Site   *site.Site
-	Nodes  []*site.Node    // of the site, in the order in which they are drawn
-	Host   string          // of nodes that are not placed; "": they are drawn as not placed
-	Seen   map[string]Look // by node; nil: only what is declared is drawn
-	Silent []string        // hosts of which nothing is known
+	Nodes  []*site.Node    // of the site, in drawing order
+	Host   string          // host of nodes that are not placed, or "" to draw them as not placed
+	Seen   map[string]Look // by node, or nil to draw only what is declared
+	Silent []string        // hosts that did not answer
 }
 
 // Draw returns the picture as SVG.
@@ -70,7 +71,7 @@ func Draw(p Picture) []byte {
 	return b.Bytes()
 }
 
-// look returns what is known of a node.
+// look returns the observed state of a node.
 func (p *Picture) look(n *site.Node) Look {
 	if p.Seen == nil {
 		return Look{}
@@ -81,7 +82,7 @@ func (p *Picture) look(n *site.Node) Look {
 	return Look{Health: Absent, Word: "absent"}
 }
 
-// title names the site.
+// title returns the name of the site, with its twin or release.
 func (p *Picture) title() string {
 	switch {
 	case p.Site.Twin != "":
@@ -92,7 +93,7 @@ func (p *Picture) title() string {
 	return p.Site.Name
 }
 
-// summary says in a line what is drawn.
+// summary returns a one-line summary of the picture.
 func (p *Picture) summary() string {
 	text := humanize.Count(len(p.Nodes), "node")
 	if p.Seen == nil {
@@ -112,7 +113,7 @@ func (p *Picture) summary() string {
 	return text + ": " + strings.Join(words, ", ")
 }
 
-// description says in sentences what the picture shows, for people who cannot see it.
+// description returns the content of the picture in sentences, for people who cannot see it.
 func (p *Picture) description(l *layout) string {
 	text := p.summary() + "."
 	for _, h := range l.hosts {
@@ -129,7 +130,7 @@ func (p *Picture) description(l *layout) string {
 	return text
 }
 
-// about says all that is known of a node, a line for each thing.
+// about returns everything that is known about a node, one item per line.
 func (p *Picture) about(n *site.Node) string {
 	lines := []string{fmt.Sprintf("%s, %d", n.Name, n.FullID())}
 	if len(n.Roles) > 0 {

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the pictures anew")
 
-// fleet returns a site of so many nodes, on so many hosts and networks; every third node is on all networks.
+// fleet returns a site with some nodes, hosts and networks. Every third node is on all networks.
 func fleet(nodes, hosts, networks int) *site.Site {
 	s := &site.Site{Name: "fleet"}
 	for i := range hosts {
@@ -53,7 +53,7 @@ func picture(s *site.Site) Picture {
 	return p
 }
 
-// all holds every way in which a node can be.
+// all contains every state of a node.
 var all = []Look{
 	{Health: Good, Word: "healthy"}, {Health: Doubtful, Word: "drifted", Detail: "file /etc/x is gone"},
 	{Health: Bad, Word: "unhealthy", Detail: "no answer"},
@@ -61,8 +61,8 @@ var all = []Look{
 	{Health: Good, Word: "running", Beside: []string{"release 701 in quarantine, running"}},
 }
 
-// TestGolden: pictures are as they were looked at in a browser. With -update they are written anew:
-// look at them again.
+// TestGolden compares pictures with those that were checked in a browser. Flag -update writes new
+// ones, which must be checked again.
 func TestGolden(t *testing.T) {
 	three := picture(fleet(3, 0, 1))
 	three.Host = "local"
@@ -93,7 +93,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// wellFormed sees that a picture is XML that has no element and no attribute besides those that are drawn.
+// wellFormed checks that a picture is XML with only the elements and attributes that this package
+// draws.
 func wellFormed(t interface{ Fatalf(string, ...any) }, svg []byte) {
 	known := map[string]bool{}
 	for _, name := range strings.Fields("svg title desc style rect text tspan path circle g") {
@@ -121,8 +122,8 @@ func wellFormed(t interface{ Fatalf(string, ...any) }, svg []byte) {
 	}
 }
 
-// TestDisjoint: whatever a site is like, no card lies on another or outside of its host, and no
-// line runs over a card.
+// TestDisjoint: on any site, no card overlaps another or leaves its host's box, and no line crosses
+// a card.
 func TestDisjoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := picture(fleet(rapid.IntRange(0, 80).Draw(t, "nodes"), rapid.IntRange(0, 4).Draw(t, "hosts"),
@@ -181,7 +182,7 @@ var hostile = []string{
 	strings.Repeat("W", 5000), strings.Repeat("字", 300), "\ufffe\U000e0041", `onload='x'`,
 }
 
-// TestHostile: nothing that a node says becomes markup, leaves its card, or is kept from the reader.
+// TestHostile: text from a node cannot become markup, leave its card, or be invisible.
 func TestHostile(t *testing.T) {
 	for _, text := range hostile {
 		drawHostile(t, text)

@@ -10,11 +10,11 @@ import (
 // Sizes, in pixels.
 const (
 	margin    = 20
-	lineGap   = 9 // between two networks that run side by side
+	lineGap   = 9 // between two parallel networks
 	labelRow  = 20
 	headRow   = 56 // title and summary
 	hostHead  = 30
-	padding   = 14 // within the box of a host
+	padding   = 14 // inside the box of a host
 	cardWide  = 176
 	cardHigh  = 66
 	cardGap   = 14
@@ -22,38 +22,39 @@ const (
 	maxCols   = 16
 )
 
-// A box is a place in the picture.
+// A box is a rectangle in the picture.
 type box struct{ x, y, w, h int }
 
-// A layout says where everything is.
+// A layout has the positions of everything.
 type layout struct {
 	width, height int
 	hosts         []*hostBox
 	networks      []*line
 	cards         []*card
-	roles         []string // by which cards are coloured
-	legend        int      // where the legend begins, from above
+	roles         []string // determine the colours of cards
+	legend        int      // top of the legend
 }
 
-// A hostBox is a host with its nodes.
+// A hostBox is the box of a host with its nodes.
 type hostBox struct {
 	box
 	title string
 	nodes int
 }
 
-// A card is a node.
+// A card is the rectangle of a node.
 type card struct {
 	box
 	node *site.Node
-	role int // of layout.roles; -1: it has none
+	role int // index in layout.roles, or -1 if the node has no role
 }
 
-// A line is a network: a trunk at the left and a branch into each row of cards that has nodes of it.
+// A line is a network: a trunk on the left and a branch into each row of cards with one of its
+// nodes.
 type line struct {
 	network  *site.Network
 	colour   int
-	x, y     int // where the trunk begins, beside its name
+	x, y     int // top of the trunk, next to the network's name
 	nodes    int
 	branches []branch
 }
@@ -67,7 +68,7 @@ type branch struct {
 // A stub leads from a branch up to a card.
 type stub struct{ x, top int }
 
-// layout places all that is drawn.
+// layout computes the positions of everything in the picture.
 func (p *Picture) layout() *layout {
 	l := &layout{}
 	for _, n := range p.Nodes {
@@ -105,8 +106,8 @@ func (p *Picture) layout() *layout {
 	return l
 }
 
-// columnsFor returns how many cards stand side by side: a few in one row, more in about as many
-// rows as columns.
+// columnsFor returns the number of cards per row. A few cards have one row. More cards have about
+// as many rows as columns.
 func columnsFor(nodes int) int {
 	if nodes <= 4 {
 		return nodes
@@ -114,7 +115,7 @@ func columnsFor(nodes int) int {
 	return min(maxCols, int(math.Ceil(math.Sqrt(float64(nodes)))))
 }
 
-// row places a row of cards and the branches below it, and returns where the next begins.
+// row places a row of cards and the branches below it. It returns the top of the next row.
 func (l *layout) row(nodes []*site.Node, x, y int) int {
 	below := map[string]*branch{}
 	var used []*line
@@ -137,7 +138,7 @@ func (l *layout) row(nodes []*site.Node, x, y int) int {
 				on = append(on, each)
 			}
 		}
-		for i, each := range on { // spread over the width of the card
+		for i, each := range on { // distribute the stubs over the width of the card
 			b := below[each.network.Name]
 			b.stubs = append(b.stubs, stub{x: x + cardWide*(i+1)/(len(on)+1), top: y + cardHigh})
 			each.nodes++
@@ -154,14 +155,14 @@ func joins(n *site.Node, network string) bool {
 	return slices.ContainsFunc(n.NICs, func(nic site.NIC) bool { return nic.Network == network })
 }
 
-// A group is the nodes of a host.
+// A group has the nodes of one host.
 type group struct {
 	title string
 	nodes []*site.Node
 }
 
-// byHost returns hosts in the order in which they are declared, each with its nodes. Those that are not
-// placed come last.
+// byHost returns the hosts in the order of their declaration, each with its nodes. Nodes that are
+// not placed come last.
 func (p *Picture) byHost() []group {
 	var all []group
 	rest := group{title: "not placed yet"}

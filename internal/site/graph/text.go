@@ -8,15 +8,15 @@ import (
 
 var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;")
 
-// shown returns text as it may stand in the file: what a reader could not see is spelt out, and
-// nothing of it is markup.
+// shown returns text that is safe in the SVG file. Invisible characters are spelt out, and markup
+// is escaped.
 func shown(text string) string { return markup.Replace(sanitize.Line(text)) }
 
-// lines is shown for text of several lines.
+// lines is the variant of shown for text with several lines.
 func lines(text string) string { return markup.Replace(sanitize.Text(text)) }
 
-// wide estimates how wide a line of text is in a sans-serif face of some size, rather too wide than
-// too narrow: there are no metrics here.
+// wide estimates the width of a line of text in a sans-serif font of some size. It rather
+// overestimates, because font metrics are not available.
 func wide(text string, size float64) float64 {
 	var em float64
 	for _, r := range text {
@@ -39,7 +39,7 @@ func advance(r rune) float64 {
 	return 1.05
 }
 
-// fit returns as much of a line as is so wide at most, ready for the file.
+// fit returns the line, escaped and truncated to a width.
 func fit(text string, size, width float64) string {
 	text = sanitize.Line(text)
 	if wide(text, size) <= width {

@@ -8,16 +8,17 @@ import (
 	"orrery/internal/site"
 )
 
-// An ansibleGroup is as Ansible's dynamic inventory has it.
+// An ansibleGroup is a group in the format of Ansible's dynamic inventory.
 type ansibleGroup struct {
 	Hosts    []string       `json:"hosts,omitempty"`
 	Children []string       `json:"children,omitempty"`
 	Vars     map[string]any `json:"vars,omitempty"`
 }
 
-// Inventory returns what Ansible's dynamic inventory expects of --list, ready for JSON: the site's
-// groups by their names, a group role_NAME for each role and host_NAME for each host, and the
-// variables of all nodes in _meta. Ansible allows no "-" in names of groups; it becomes "_".
+// Inventory returns the response to --list of Ansible's dynamic inventory, to be encoded as JSON.
+// It has the site's groups by name, a group role_NAME for each role and host_NAME for each host,
+// and the variables of all nodes in _meta. A "-" in a group's name becomes "_", because Ansible
+// does not allow it.
 func Inventory(s *site.Site) any {
 	groups := map[string]*ansibleGroup{}
 	add := func(name, node string) {
@@ -60,8 +61,8 @@ func Inventory(s *site.Site) any {
 	return list
 }
 
-// HostVars returns what Ansible's dynamic inventory expects of --host, ready for JSON: the node's
-// own vars and what Orrery knows of it.
+// HostVars returns the response to --host of Ansible's dynamic inventory, to be encoded as JSON. It
+// has the node's own vars and variables with its settings.
 func HostVars(s *site.Site, n *site.Node) map[string]any {
 	return hostVars(s, n, entryOf(n, roleNames(s)))
 }
@@ -97,7 +98,7 @@ func hostVars(s *site.Site, n *site.Node, e entry) map[string]any {
 	return vars
 }
 
-// groupName also keeps clear of the names that Ansible has for itself.
+// groupName converts a name to a legal group name that Ansible does not reserve.
 func groupName(prefix, name string) string {
 	name = prefix + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {

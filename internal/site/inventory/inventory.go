@@ -1,5 +1,5 @@
-// Package inventory describes a site to other programs: Ansible, ssh, and the programs on its
-// nodes. It does no I/O, and says the same of the same site, byte for byte.
+// Package inventory describes a site to other programs: Ansible, ssh, and programs on nodes. It
+// does no I/O. The same site results in the same output, byte for byte.
 package inventory
 
 import (
@@ -9,28 +9,32 @@ import (
 	"orrery/internal/site"
 )
 
-// A listing is what stands in /etc/orrery/inventory.json of every node.
+// A listing is the content of /etc/orrery/inventory.json on every node.
 type listing struct {
-	Site   about               `json:"site"`
-	Nodes  []entry             `json:"nodes"` // in order of id
-	Roles  map[string][]string `json:"roles"` // names of the nodes that have the role, be it by need, in order of id
+	Site  about   `json:"site"`
+	Nodes []entry `json:"nodes"` // in order of id
+	// Roles has the names of the nodes with a role, even if another role needs it, in order of id.
+	Roles  map[string][]string `json:"roles"`
 	Groups map[string][]string `json:"groups"`
 }
 
 type about struct {
-	Name       string         `json:"name"`
-	Twin       string         `json:"twin,omitempty"` // that the site is; names and addresses are those of the original
+	Name string `json:"name"`
+	// Twin is the name of the twin. Names and addresses are those of the original.
+	Twin       string         `json:"twin,omitempty"`
 	Owner      string         `json:"owner,omitempty"`
 	Production bool           `json:"production"`
 	Vars       map[string]any `json:"vars,omitempty"`
 }
 
 type entry struct {
-	Name      string            `json:"name"`
-	ID        int               `json:"id"`
-	Release   int               `json:"release,omitempty"` // that the node is of; its number on its host is both together
-	Aliases   []string          `json:"aliases,omitempty"` // nodes for which it stands
-	Roles     []string          `json:"roles"`             // with those that they need, each after what it needs
+	Name string `json:"name"`
+	ID   int    `json:"id"`
+	// release of the node; its number on the host combines both
+	Release int      `json:"release,omitempty"`
+	Aliases []string `json:"aliases,omitempty"` // nodes that it replaces
+	// Roles include those that they need, each after those that it needs.
+	Roles     []string          `json:"roles"`
 	Groups    []string          `json:"groups"`
 	Host      string            `json:"host,omitempty"`
 	Image     string            `json:"image"`
@@ -40,7 +44,7 @@ type entry struct {
 	Vars      map[string]any    `json:"vars,omitempty"`
 }
 
-// JSON returns the whole inventory as the nodes of the site have it.
+// JSON returns the content of inventory.json for the nodes of the site.
 func JSON(s *site.Site) []byte {
 	all := listing{
 		Site:  about{s.Name, s.Twin, s.Owner, s.Production, s.Vars},
@@ -59,7 +63,7 @@ func JSON(s *site.Site) []byte {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
 	if err := e.Encode(all); err != nil {
-		panic(err) // what a site can hold can be written as JSON: Check refuses numbers that cannot
+		panic(err) // every value of a site can be encoded, because package check rejects numbers that cannot
 	}
 	return b.Bytes()
 }
@@ -88,7 +92,7 @@ func entryOf(n *site.Node, roles func(*site.Node) []string) entry {
 	return e
 }
 
-// orEmpty lets a list be [] and not null in JSON.
+// orEmpty returns a list that is encoded as [] and not as null.
 func orEmpty(list []string) []string {
 	if list == nil {
 		return []string{}

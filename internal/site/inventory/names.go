@@ -7,30 +7,31 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Names are what nodes of a host are told of all nodes of their site, as it is put into
-// /etc/orrery. What is missing are the SSH host keys, which the host has.
+// Names has the data about all nodes of a site that the nodes of a host get in /etc/orrery. The
+// host adds the SSH host keys.
 type Names struct {
-	Peers     []Peer            `json:"peers"`     // all nodes of the site
-	Hosts     map[string][]byte `json:"hosts"`     // hosts(5), by the networks of who reads it
+	Peers []Peer `json:"peers"` // all nodes of the site
+	// Hosts are hosts(5) files, by the networks of the nodes that read them.
+	Hosts     map[string][]byte `json:"hosts"`
 	Inventory []byte            `json:"inventory"` // inventory.json
-	Told      []Told            `json:"told"`      // those who are told
+	Told      []Told            `json:"told"`      // the nodes that get the data
 }
 
-// A Peer is a node with the names by which others know it.
+// A Peer is a node with all names by which others know it.
 type Peer struct {
 	Node  string   `json:"node"`
 	Known []string `json:"known"`
 }
 
-// Told is a node that is told of its peers.
+// Told is a node that gets data about its peers.
 type Told struct {
 	Site  string `json:"site"` // the key
 	ID    int    `json:"id"`
-	Hosts string `json:"hosts"` // which of Names.Hosts
+	Hosts string `json:"hosts"` // key in Names.Hosts
 }
 
-// A Teller makes Names of a site. What nodes have in common it makes once: for many nodes, each
-// would take as long as they are many.
+// A Teller creates the Names of a site. It computes the common part once, because computing it for
+// each node would take quadratic time.
 type Teller struct {
 	site  *site.Site
 	names Names
@@ -45,7 +46,7 @@ func NewTeller(s *site.Site) *Teller {
 	return t
 }
 
-// Tell returns what some nodes of the site are told.
+// Tell returns the Names for some nodes of the site.
 func (t *Teller) Tell(nodes ...*site.Node) *Names {
 	n := &Names{Peers: t.names.Peers, Hosts: map[string][]byte{}, Inventory: t.names.Inventory}
 	for _, node := range nodes {
@@ -60,7 +61,7 @@ func (t *Teller) Tell(nodes ...*site.Node) *Names {
 	return n
 }
 
-// knownAs returns all names and addresses of a node by which its SSH host key is found.
+// knownAs returns all names and addresses by which clients look up a node's SSH host key.
 func knownAs(name string, n *site.Node) []string {
 	names := []string{n.Name, n.Name + "." + name}
 	for _, nic := range n.NICs {

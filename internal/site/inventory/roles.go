@@ -6,8 +6,8 @@ import (
 	"orrery/internal/site"
 )
 
-// foundBy returns the roles by which a node is found, of which it need not have all: a simulator
-// stands for others.
+// foundBy returns the roles under which others find a node. They include roles that the node
+// replaces as a simulator.
 func foundBy(s *site.Site, n *site.Node, its []string) []string {
 	if len(n.StandsFor) == 0 {
 		return its
@@ -19,8 +19,8 @@ func foundBy(s *site.Site, n *site.Node, its []string) []string {
 	return names
 }
 
-// roleNames returns a function that tells all roles of a node. Nodes that are declared alike are
-// alike: it looks only once for each list of roles.
+// roleNames returns a function that returns all roles of a node. It computes the result once for
+// each list of declared roles.
 func roleNames(s *site.Site) func(*site.Node) []string {
 	known := map[string][]string{}
 	return func(n *site.Node) []string {

@@ -8,10 +8,12 @@ import (
 	"orrery/internal/site"
 )
 
-// SSHConfig returns an ssh_config(5) with which ssh reaches every node by its name or address
-// (Ansible goes by address) and trusts exactly the keys in a known_hosts file, where they stand as
-// NAME.SITE. Nodes of another host are reached by way of it; those of a twin, to whose addresses
-// the host has no way because they are the original's, through the host itself.
+// SSHConfig returns an ssh_config(5) for access to every node by its name or address (Ansible uses
+// addresses). ssh trusts only the keys in the file knownHosts, which lists them as NAME.SITE.
+//
+// The nodes of a remote host are reached with that host as jump host. The addresses of a twin's
+// nodes belong to the original, so the host cannot connect to them. Instead, a command on the host
+// connects to these nodes from inside.
 func SSHConfig(s *site.Site, knownHosts string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Site %s, by orrery ssh-config\n", s.Key())
@@ -38,8 +40,7 @@ func SSHConfig(s *site.Site, knownHosts string) []byte {
 	return b.Bytes()
 }
 
-// names returns those by which a node is called, with those of the nodes for which it stands, and
-// its addresses.
+// names returns a node's names and aliases, and its addresses.
 func names(s *site.Site, n *site.Node) []string {
 	var all []string
 	for _, name := range append([]string{n.Name}, n.Aliases...) {
@@ -51,14 +52,14 @@ func names(s *site.Site, n *site.Node) []string {
 	return all
 }
 
-// throughHost is a command that joins its standard input and output to the SSH server of a node,
-// from within. Bash is all that this takes of the node.
+// throughHost returns a command that connects standard input and output to a node's SSH server from
+// inside the node. It needs only Bash in the node.
 func throughHost(s *site.Site, n *site.Node) string {
 	return fmt.Sprintf("orrery --twin %s shell %s -- bash -c 'exec 3<>/dev/tcp/127.0.0.1/22; cat <&3 & exec cat >&3'",
 		s.Twin, n.Name)
 }
 
-// jump returns the address of a host that has to be gone through to reach its nodes.
+// jump returns the address of a node's host if it is a remote host, or "".
 func jump(s *site.Site, host string) string {
 	if h, ok := s.Host(host); ok && !h.Local() {
 		return h.Address
@@ -66,7 +67,7 @@ func jump(s *site.Site, host string) string {
 	return ""
 }
 
-// quote also doubles "%", which ssh would expand.
+// quote returns path as an argument in ssh_config(5). It also doubles "%", which ssh would expand.
 func quote(path string) string {
 	path = strings.ReplaceAll(path, "%", "%%")
 	if strings.ContainsAny(path, " \t") {

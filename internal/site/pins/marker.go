@@ -8,7 +8,8 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// An answer is whether a marker holds where less is known of the system than the marker may ask.
+// An answer is whether a marker holds. It is unknown if that depends on properties of the system
+// that are not known.
 type answer int
 
 const (
@@ -27,40 +28,42 @@ func (a answer) not() answer {
 	return unknown
 }
 
-// node are the variables of markers (PEP 508, "Environment Markers") that are the same in all nodes.
+// node has the variables of markers (PEP 508, "Environment Markers") with the same value in all
+// nodes.
 var node = map[string]string{
 	"os_name": "posix", "sys_platform": "linux", "platform_system": "Linux",
 	"platform_python_implementation": "CPython", "implementation_name": "cpython",
-	"extra": "", // those belong to what a package needs, and not to what is asked for
+	"extra": "", // extras belong to the dependencies of a package, not to a requirements file
 }
 
-// differing are the others. Versions of Python and of the kernel, and the processor, are those of
-// the image and of the host.
+// differing are the other variables. Their values depend on the image (Python's version) and the
+// host (kernel and processor).
 var differing = []string{
 	"platform_machine", "platform_release", "platform_version", "python_version", "python_full_version",
 	"implementation_version",
 }
 
-// former are names that some variables had before PEP 508, which pip still reads.
+// former maps names of variables from before PEP 508, which pip still accepts, to the present
+// names.
 var former = map[string]string{
 	"os.name": "os_name", "sys.platform": "sys_platform", "platform.version": "platform_version",
 	"platform.machine": "platform_machine", "platform.python_implementation": "platform_python_implementation",
 	"python_implementation": "platform_python_implementation",
 }
 
-// Never reports whether the marker keeps pip from installing the package in any node.
+// Never reports whether the marker excludes the package in all nodes.
 func (p *Pin) Never() bool {
 	holds, _ := p.holds()
 	return holds == no
 }
 
-// Always reports whether the marker lets pip install the package in all nodes.
+// Always reports whether the marker includes the package in all nodes.
 func (p *Pin) Always() bool {
 	holds, _ := p.holds()
 	return holds == yes
 }
 
-// holds reports whether the marker holds in nodes, and whether pip can read it.
+// holds returns whether the marker holds in nodes, and whether pip can parse it.
 func (p *Pin) holds() (holds answer, legible bool) {
 	if p.Marker == "" {
 		return yes, true
@@ -74,17 +77,17 @@ func (p *Pin) holds() (holds answer, legible bool) {
 
 var tokens = pattern.New(`"[^"]*"|'[^']*'|\(|\)|[<>=!~]+|[A-Za-z_.]+|\S`)
 
-// A marker is what is left of one to be read.
+// A marker is the unparsed rest of a marker.
 type marker struct {
 	words []string
 	depth int
 	wrong bool
 }
 
-// maxDepth is how many parentheses may stand in one another.
+// maxDepth is the maximum depth of nested parentheses.
 const maxDepth = 50
 
-// next takes the next word, or returns "".
+// next consumes and returns the next word, or "" at the end.
 func (m *marker) next() string {
 	if len(m.words) == 0 {
 		return ""
@@ -94,7 +97,7 @@ func (m *marker) next() string {
 	return word
 }
 
-// takes takes the next word if it is the one given.
+// takes consumes the next word if it equals word. It reports whether it did.
 func (m *marker) takes(word string) bool {
 	if len(m.words) == 0 || m.words[0] != word {
 		return false
@@ -103,7 +106,7 @@ func (m *marker) takes(word string) bool {
 	return true
 }
 
-// any reads terms joined by "or".
+// any parses terms joined by "or".
 func (m *marker) any() answer {
 	holds := m.all()
 	for m.takes("or") {
@@ -112,7 +115,7 @@ func (m *marker) any() answer {
 	return holds
 }
 
-// all reads terms joined by "and".
+// all parses terms joined by "and".
 func (m *marker) all() answer {
 	holds := m.one()
 	for m.takes("and") {
@@ -131,7 +134,7 @@ func (a answer) and(b answer) answer {
 	return unknown
 }
 
-// one reads a comparison, or what is in parentheses.
+// one parses a comparison or a parenthesized expression.
 func (m *marker) one() answer {
 	if m.takes("(") {
 		if m.depth++; m.depth > maxDepth {
@@ -165,7 +168,7 @@ func (m *marker) one() answer {
 		holds = strings.Contains(b, a)
 	case "not in":
 		holds = !strings.Contains(b, a)
-	default: // versions and texts are compared by different rules
+	default: // versions and text have different rules for comparison
 		return unknown
 	}
 	if holds {
@@ -174,11 +177,11 @@ func (m *marker) one() answer {
 	return no
 }
 
-// operators are those of markers.
+// operators are the comparison operators of markers.
 var operators = []string{"==", "!=", "<", "<=", ">", ">=", "~=", "===", "in", "not in"}
 
-// value returns that of a text in quotes or of a variable. Not known: it differs from node to node,
-// or the word is neither.
+// value returns the value of a quoted string or a variable. It returns false if the value differs
+// between nodes, or if word is neither.
 func (m *marker) value(word string) (value string, known bool) {
 	if len(word) > 1 && (word[0] == '"' || word[0] == '\'') {
 		return word[1 : len(word)-1], true

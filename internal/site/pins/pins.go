@@ -1,6 +1,6 @@
-// Package pins reads requirements files of pip: which Python packages they pin, to which versions,
-// and for which systems. It knows the lines that Orrery takes, which are those that pin one version
-// (pip's "Requirements File Format", PEP 440, PEP 508).
+// Package pins parses requirements files of pip. It returns which Python packages they pin, to
+// which versions, and for which systems. It understands only lines that pin one version, because
+// Orrery accepts no others (pip's "Requirements File Format", PEP 440, PEP 508).
 package pins
 
 import (
@@ -10,31 +10,32 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// A Line is one of a requirements file, continued lines joined.
+// A Line is a line of a requirements file, with continuation lines joined.
 type Line struct {
-	Number int    // the first in the file
+	Number int    // number of its first line in the file
 	Text   string // without comment and hashes
-	Hashed bool   // whether it says digests of files
-	Hashes string // as they are written, with --hash=
-	Pin    *Pin   // nil: the line does not pin a package to one version
-	Wrong  string // Extras or Marker, if that alone keeps pip from reading the line as one that pins a package
+	Hashed bool   // it has digests of files
+	Hashes string // as written, with --hash=
+	Pin    *Pin   // nil if the line does not pin a package to one version
+	// Wrong is Extras or Marker if only that part keeps pip from parsing the line as a pin, or "".
+	Wrong string
 }
 
-// What pip may be unable to read of a line, in words for messages.
+// Parts of a line that pip may be unable to parse, as words for messages.
 const (
 	Extras = "extras"
 	Marker = "a marker"
 )
 
-// A Pin says which version of a package is wanted.
+// A Pin is the pinned version of a package.
 type Pin struct {
-	Name    string // as it is written
-	Extras  string // with brackets, as they are written; "": none
+	Name    string // as written
+	Extras  string // as written, with brackets, or ""
 	Version string
-	Marker  string // on which systems, "": on all
+	Marker  string // condition on the system, or "" for all systems
 }
 
-// Lines returns the lines of a requirements file that are not empty.
+// Lines returns the non-empty lines of a requirements file.
 func Lines(text string) []Line {
 	var all []Line
 	var joined strings.Builder
@@ -61,7 +62,8 @@ func Lines(text string) []Line {
 	return all
 }
 
-// comment begins at a "#" with nothing or white space before it, as for pip: "six==1.16.0#c" has none.
+// comment matches a comment. As in pip, "#" must be at the start or after white space:
+// "six==1.16.0#c" has no comment.
 var comment = pattern.New(`(^|\s)#.*$`)
 
 func lineOf(whole string) Line {
@@ -87,38 +89,38 @@ func lineOf(whole string) Line {
 	return l
 }
 
-// pin is the whole of a line: NAME, extras, operator, version, marker.
+// pin matches a whole line: NAME, extras, operator, version, marker.
 var pin = pattern.New(`^(` + name + `)\s*(\[[A-Za-z0-9._,\s-]*\])?\s*(={2,3})\s*([^\s;,]+)\s*(?:;(.*))?$`)
 
 const (
-	// name is that of a package or of an extra (PEP 508).
+	// name matches the name of a package or of an extra (PEP 508).
 	name = `[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?`
-	// inBrackets are extras: names with commas between them.
+	// inBrackets matches extras: names separated by commas.
 	inBrackets = `\[\s*(?:` + name + `(?:\s*,\s*` + name + `)*)?\s*\]`
 )
 
 var extras = pattern.New(`^` + inBrackets + `$`)
 
-// Package is the name of a package, which may have extras, without a version. Its first group is
-// the name alone.
+// Package matches the name of a package with optional extras and without a version. Its first group
+// is the name alone.
 var Package = pattern.New(`^(` + name + `)(` + inBrackets + `)?$`)
 
-// versions are those that each operator takes: "==" one of PEP 440 (its appendix B, without what
-// pip takes besides and no index has), "===" any text at all.
+// versions match the version after each operator. "==" accepts the versions of PEP 440 (its
+// appendix B, without other forms that pip accepts but no index uses). "===" accepts any text.
 var versions = map[string]func() *regexp.Regexp{
 	"==": pattern.New(`(?i)^v?(?:[0-9]+!)?[0-9]+(?:\.[0-9]+)*(?:[-_.]?(?:a|b|c|rc|alpha|beta|pre|preview)[-_.]?[0-9]*)?` +
 		`(?:-[0-9]+|[-_.]?(?:post|rev|r)[-_.]?[0-9]*)?(?:[-_.]?dev[-_.]?[0-9]*)?(?:\+[a-z0-9]+(?:[-_.][a-z0-9]+)*)?$`),
 	"===": pattern.New(`.`),
 }
 
-// Normal returns the name of a package as an index has it (PEP 503): "typing_extensions" and
-// "Typing.Extensions" are one.
+// Normal returns the name of a package as in an index (PEP 503): "typing_extensions" and
+// "Typing.Extensions" are the same package.
 func Normal(name string) string { return strings.ToLower(separators().ReplaceAllString(name, "-")) }
 
 var separators = pattern.New(`[-_.]+`)
 
-// Hashed reports whether pip wants digests of all that it installs by a requirements file, because
-// one is in it.
+// Hashed reports whether pip requires digests of all packages in a requirements file, because one
+// line has a digest.
 func Hashed(lines []Line) bool {
 	for _, l := range lines {
 		if l.Hashed {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestLines: what pins a package, by lines as people write them.
+// TestLines: which lines pin a package, in the forms that people write.
 func TestLines(t *testing.T) {
 	for text, want := range map[string]string{
 		"six==1.16.0":                      "six 1.16.0",
@@ -73,7 +73,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestNever: a marker keeps a package out of every node only if that is sure.
+// TestNever: Never is true only if the marker certainly excludes the package in every node.
 func TestNever(t *testing.T) {
 	for marker, want := range map[string]bool{
 		"":                         false,
@@ -105,7 +105,7 @@ func TestNever(t *testing.T) {
 	}
 }
 
-// TestAlways: a marker lets a package into every node only if that is sure.
+// TestAlways: Always is true only if the marker certainly includes the package in every node.
 func TestAlways(t *testing.T) {
 	for marker, want := range map[string]bool{
 		"":                              true,
@@ -122,7 +122,7 @@ func TestAlways(t *testing.T) {
 	}
 }
 
-// TestNormal: names that an index takes for one.
+// TestNormal: names that an index considers equal.
 func TestNormal(t *testing.T) {
 	for name, want := range map[string]string{"typing_extensions": "typing-extensions",
 		"Typing.Extensions": "typing-extensions", "a-_.b": "a-b"} {
@@ -132,7 +132,7 @@ func TestNormal(t *testing.T) {
 	}
 }
 
-// TestPackage: names that a role may give to pip.
+// TestPackage: names that a role may pass to pip.
 func TestPackage(t *testing.T) {
 	for text, want := range map[string]string{
 		"requests": "requests", "requests[socks]": "requests", "a.b-c_d[x, y]": "a.b-c_d", "x[]": "x",

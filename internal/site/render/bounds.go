@@ -10,29 +10,29 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// A template may be a stranger's, and filling it must end: a range in a range in a range writes
-// nothing and takes hours, and a text that is doubled again and again takes all memory.
+// A template may come from a stranger, but rendering it must terminate. Nested ranges can take
+// hours without writing anything. Repeated doubling of a string can use all memory.
 const (
 	maxSource = 1 << 20  // bytes of a template
-	maxText   = 16 << 20 // bytes of a file that it makes, and of any text on the way
-	// parts of the template that are gone through to fill it once, and sixteenths of the bytes of
-	// texts made on the way
+	maxText   = 16 << 20 // bytes of a rendered file, and of any intermediate text
+	// maxWork limits the work of rendering a template once. Each visited part of the template, and
+	// each 16 bytes of intermediate text, cost 1.
 	maxWork = 4 << 20
 )
 
-// An exhausted template has done as much as it may.
+// An exhausted is the error of a template that exceeded a limit.
 type exhausted struct {
-	line int // of the range or definition that came to it; 0: none did
+	line int // line of the range or definition that exceeded it, or 0 if unknown
 	what string
 }
 
 func (e *exhausted) Error() string { return e.what }
 
-// count is the function that counts what a template does, put into every range and definition.
-// Nobody would call it so by chance.
+// count is the name of a function that counts the work of a template. It is inserted into every
+// range and definition. No template uses this name by accident.
 const count = "orreryCount"
 
-// spend takes a part of the work that may yet be done.
+// spend adds work and returns an error if that exceeds the limit.
 func (p *parsed) spend(work, line int) error {
 	if p.work += work; p.work > maxWork {
 		return &exhausted{line, "the template does not come to an end: it is a range in a range, or calls itself"}
@@ -40,7 +40,7 @@ func (p *parsed) spend(work, line int) error {
 	return nil
 }
 
-// counted puts the counting into all parts of a template that can be gone through more than once.
+// counted inserts the counting function into all parts of a template that can run repeatedly.
 func counted(t *template.Template) error {
 	for _, part := range t.Templates() {
 		if part.Tree != nil && part.Root != nil {
@@ -52,12 +52,13 @@ func counted(t *template.Template) error {
 	return nil
 }
 
-// enter counts a list that is gone into, by its length, and puts the counting into the ranges in it.
+// enter inserts the counting function into a list, with the length of the list as cost. It does the
+// same for the ranges inside the list.
 func enter(list *parse.ListNode, line int) error {
 	if err := within(list); err != nil {
 		return err
 	}
-	cost := 4 + size(list) // to count takes as long as four parts
+	cost := 4 + size(list) // counting itself takes as long as four parts
 	trees, err := parse.Parse(count, fmt.Sprintf("{{%s %d %d}}", count, cost, line), "", "", map[string]any{count: true})
 	if err != nil {
 		return err
@@ -91,7 +92,7 @@ func within(lists ...*parse.ListNode) error {
 	return nil
 }
 
-// size is of how many parts a list is, less those in ranges, which count for themselves.
+// size returns the number of parts of a list. It leaves out ranges, which are counted separately.
 func size(list *parse.ListNode) int {
 	if list == nil {
 		return 0
@@ -115,7 +116,7 @@ func size(list *parse.ListNode) int {
 	return n
 }
 
-// pipe is how many words an expression has.
+// pipe returns the number of words in an expression.
 func pipe(p *parse.PipeNode) int {
 	if p == nil {
 		return 0
@@ -132,7 +133,7 @@ func pipe(p *parse.PipeNode) int {
 	return n
 }
 
-// A bounded keeps what a template writes, up to a bound.
+// A bounded buffers the output of a template up to maxText bytes.
 type bounded struct{ text []byte }
 
 func (b *bounded) Write(more []byte) (int, error) {
@@ -148,7 +149,7 @@ func tooLong() error {
 		maxText>>20)}
 }
 
-// made accounts for a text that a function has made.
+// made counts the length of a text that a function has returned.
 func (p *parsed) made(text string) (string, error) {
 	if len(text) > maxText || p.spend(1+len(text)/16, 0) != nil {
 		return "", tooLong()
@@ -156,7 +157,7 @@ func (p *parsed) made(text string) (string, error) {
 	return text, nil
 }
 
-// length is how long the longest of some values is as text, at most.
+// length returns an upper bound for the length of the longest value as text.
 func (p *parsed) length(args []any) (longest int, err error) {
 	all := 0
 	for _, arg := range args {
@@ -181,7 +182,7 @@ func (p *parsed) length(args []any) (longest int, err error) {
 	return longest, err
 }
 
-// plain makes a function of text/template that prints its arguments one that has a bound.
+// plain adds the limits to a function of text/template that prints its arguments.
 func (p *parsed) plain(print func(...any) string) func(...any) (string, error) {
 	return func(args ...any) (string, error) {
 		if _, err := p.length(args); err != nil {
@@ -196,7 +197,7 @@ var (
 	wide = pattern.New(`[0-9]{4}|\*`)
 )
 
-// printf is fmt.Sprintf for texts and widths that have a bound.
+// printf is fmt.Sprintf with limits for text and widths.
 func (p *parsed) printf(format string, args ...any) (string, error) {
 	longest, err := p.length(args)
 	if err != nil {
@@ -215,7 +216,7 @@ func (p *parsed) printf(format string, args ...any) (string, error) {
 	return p.made(fmt.Sprintf(format, args...))
 }
 
-// join is strings.Join of whatever a list is of.
+// join is strings.Join for a list of any type, with limits.
 func (p *parsed) join(sep string, list any) (string, error) {
 	words := texts(list)
 	all := 0
@@ -228,7 +229,7 @@ func (p *parsed) join(sep string, list any) (string, error) {
 	return p.made(strings.Join(words, sep))
 }
 
-// quote is strconv.Quote of whatever it is given.
+// quote is strconv.Quote for a value of any type, with limits.
 func (p *parsed) quote(x any) (string, error) {
 	if _, err := p.length([]any{x}); err != nil {
 		return "", err

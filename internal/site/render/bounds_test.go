@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site"
 )
 
-// thousand is a site of a thousand nodes.
+// thousand returns a site with a thousand nodes.
 func thousand() *site.Site {
 	s := observatory()
 	s.Nodes = nil
@@ -23,7 +23,7 @@ func thousand() *site.Site {
 	return s
 }
 
-// TestTemplatesEnd: whatever a template says, filling it ends, in a time and memory that are bounded.
+// TestTemplatesEnd: any template terminates with limited time and memory.
 func TestTemplatesEnd(t *testing.T) {
 	v := New(thousand())
 	const end = "does not come to an end"
@@ -31,7 +31,7 @@ func TestTemplatesEnd(t *testing.T) {
 		"a\n{{range .Nodes}}{{range $.Nodes}}\n{{range $.Nodes}}{{end}}{{end}}{{end}}": "roles/portal/x.tmpl:3: the template " + end,
 		`{{range 1000000000000}}{{end}}`:                                               "roles/portal/x.tmpl:1: the template " + end,
 		`{{range 1000000000000}}{{continue}}x{{end}}`:                                  end,
-		// its own bound is of the depth
+		// text/template itself limits the recursion depth
 		`{{define "a"}}{{template "a"}}{{template "a"}}{{end}}{{template "a"}}`:                                                           "template",
 		`{{define "a"}}{{if lt (len .) 60}}{{template "a" (print . "x")}}{{template "a" (print . "y")}}{{end}}{{end}}{{template "a" ""}}`: end,
 		`{{if true}}{{with 1}}{{range $.Nodes}}{{range $.Nodes}}{{range $.Nodes}}{{.}}{{else}}{{end}}{{end}}{{end}}{{end}}{{end}}`:        "makes more than 16 MiB",
@@ -73,7 +73,7 @@ func TestTemplatesEnd(t *testing.T) {
 	}
 }
 
-// TestOrdinaryTemplates: what honest templates do of a large site is within the bounds.
+// TestOrdinaryTemplates: ordinary templates on a large site stay within the limits.
 func TestOrdinaryTemplates(t *testing.T) {
 	v := New(thousand())
 	for template, want := range map[string]string{

@@ -14,28 +14,29 @@ import (
 	"orrery/internal/site/selector"
 )
 
-// Secrets returns the value of a secret by name.
+// Secrets returns the value of the secret called name.
 type Secrets func(name string) (string, error)
 
-// Named stands for the values of secrets where only their names may be known: in digests and plans.
+// Named is a Secrets for digests and plans, which must not contain values. It returns a
+// placeholder.
 func Named(name string) (string, error) { return "<secret " + name + ">", nil }
 
 // A Text is a rendered file.
 type Text struct {
 	Content []byte
-	Secret  bool // it holds the value of a secret, so it must reach no disk
+	Secret  bool // contains the value of a secret, so it must never be written to a disk
 }
 
-// parsed is a template made once and executed for many nodes. Its functions look at the
-// node at hand through this struct, because text/template binds functions when it parses.
+// parsed is a template that is parsed once and executed for many nodes. Its functions read the
+// current node's state from this struct, because text/template binds functions when it parses.
 type parsed struct {
 	template *template.Template
 	secrets  Secrets
 	secret   bool
-	work     int // that filling it has taken, see maxWork
+	work     int // work of the current execution, see maxWork
 }
 
-// File renders a file of a role for a node. A wrong template gives a Mistake at its line.
+// File renders a file of a role for a node. An invalid template results in a Mistake with its line.
 func (v *View) File(role *site.Role, f *site.File, node string, secrets Secrets) (Text, error) {
 	p, err := v.parse(role, f)
 	if err != nil {
@@ -127,7 +128,8 @@ func (v *View) functions(role *site.Role, p *parsed) template.FuncMap {
 	}
 }
 
-// choose is Select for a template, which may ask for many selectors, none of them twice.
+// choose is the variant of Select for templates. It charges the work for each new selector, because
+// a template may use many.
 func (v *View) choose(p *parsed, text string) ([]*NodeView, error) {
 	if _, before := v.chosen[text]; !before {
 		if err := p.spend((1+len(text)/8)*len(v.nodes), 0); err != nil {
@@ -137,7 +139,7 @@ func (v *View) choose(p *parsed, text string) ([]*NodeView, error) {
 	return v.Select(text)
 }
 
-// Select returns the nodes that a selector chooses, in order of id.
+// Select returns the nodes that match a selector, in order of id.
 func (v *View) Select(text string) ([]*NodeView, error) {
 	if views, ok := v.chosen[text]; ok {
 		return views, nil
@@ -175,7 +177,8 @@ func texts(list any) []string {
 	return out
 }
 
-// mistake turns an error of text/template ("template: NAME:LINE:COLUMN: …") into a problem at that line.
+// mistake converts an error of text/template ("template: NAME:LINE:COLUMN: …") to a problem at that
+// line.
 func mistake(role *site.Role, f *site.File, err error) error {
 	where, what := role.Dir+"/"+f.Template, err.Error()
 	if end := (*exhausted)(nil); errors.As(err, &end) {

@@ -75,8 +75,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestTwin: templates find what stands for a node by the names of that, and tell what is not in the
-// twin from what is nowhere.
+// TestTwin: templates find the substitute of a node by the node's name. An error distinguishes
+// nodes that the twin leaves out from nodes that do not exist.
 func TestTwin(t *testing.T) {
 	s := observatory()
 	s.Roles = append(s.Roles, site.Role{Name: "receptor-sim"})
@@ -158,7 +158,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestModeOfSecrets: whoever does not say that others may read a file with a secret in it does not mean it.
+// TestModeOfSecrets: a file that contains a secret is private unless the role declares a mode.
 func TestModeOfSecrets(t *testing.T) {
 	for _, c := range []struct {
 		unsaid, secret bool
@@ -170,8 +170,8 @@ func TestModeOfSecrets(t *testing.T) {
 	}
 }
 
-// A template is parsed once for all nodes and all callers: neither the value nor the flag of one
-// may reach the next.
+// TestSecretsOfOneReachNoOther: a template is parsed once for all nodes and callers, but neither
+// the values of secrets nor the flag may leak from one execution to the next.
 func TestSecretsOfOneReachNoOther(t *testing.T) {
 	v := New(observatory())
 	f := &site.File{Template: "x.tmpl", Content: []byte(`{{if eq .Node.Name "db"}}{{secret "db_password"}}{{end}}`)}

@@ -1,5 +1,5 @@
-// Package render fills the templates of roles for a node: pure text from a site, so that a plan can
-// tell exactly which nodes a changed template affects.
+// Package render renders the templates of roles for a node. The result depends only on the site, so
+// a plan can tell exactly which nodes a changed template affects.
 package render
 
 import (
@@ -8,14 +8,14 @@ import (
 	"orrery/internal/site"
 )
 
-// A View is a site as templates see it: made once, used for all nodes.
+// A View is a site as templates see it. It is created once and used for all nodes.
 type View struct {
 	site   *site.Site
 	nodes  []*NodeView
 	byName map[string]*NodeView
 	byRole map[string][]*NodeView
 	parsed map[string]*parsed
-	chosen map[string][]*NodeView // by selector
+	chosen map[string][]*NodeView // cache of Select, by selector
 
 	networks map[string]NetworkView
 }
@@ -24,12 +24,12 @@ type View struct {
 type NodeView struct {
 	Name      string
 	ID        int
-	Release   int      // that it is of; 0: none
-	Roles     []string // with those that they need, in order
+	Release   int      // release that the node belongs to, or 0
+	Roles     []string // including those that they need, in order
 	Groups    []string
 	Host      string
 	Addresses map[string]netip.Addr // by network
-	Address   netip.Addr            // on the first network; the zero Addr without one
+	Address   netip.Addr            // on the first network, or the zero Addr
 	Cpus      float64
 	Memory    int64 // bytes
 	Vars      map[string]any
@@ -39,7 +39,7 @@ type NodeView struct {
 // A SiteView is the site itself as templates see it.
 type SiteView struct {
 	Name       string
-	Twin       string // that it is; "": the site itself
+	Twin       string // name of the twin, or "" for the site itself
 	Owner      string
 	Production bool
 	Vars       map[string]any
@@ -49,10 +49,10 @@ type SiteView struct {
 type NetworkView struct {
 	Name    string
 	Subnet  netip.Prefix
-	Gateway netip.Addr // the zero Addr without one
+	Gateway netip.Addr // the zero Addr if there is none
 }
 
-// New makes the view of a site.
+// New returns the view of a site.
 func New(s *site.Site) *View {
 	v := &View{
 		site:   s,
@@ -80,10 +80,10 @@ func New(s *site.Site) *View {
 	return v
 }
 
-// Peers returns the nodes that have a role, in order of id.
+// Peers returns the nodes with a role, in order of id.
 func (v *View) Peers(role string) []*NodeView { return v.byRole[role] }
 
-// Node returns the view of a node, which must be one of the site, or of that which stands for it.
+// Node returns the view of a node of the site, by its name or by an alias.
 func (v *View) Node(name string) *NodeView { return v.byName[name] }
 
 func viewNode(s *site.Site, n *site.Node) *NodeView {

@@ -2,13 +2,13 @@ package selector
 
 import "orrery/internal/site"
 
-// A test tells whether a node is chosen.
+// A test reports whether a node is selected.
 type test func(*site.Node) bool
 
-// An expr is a part of a selector.
+// An expr is a node of a selector's syntax tree.
 type expr interface {
-	bind(*View) test     // to the site of the view: what can be computed once, is
-	terms([]term) []term // adds the terms that it is made of
+	bind(*View) test     // returns the test for the view's site, with everything precomputed that is possible
+	terms([]term) []term // adds the terms that the expression consists of
 }
 
 type (

@@ -17,14 +17,14 @@ const (
 	orWord
 )
 
-// A token is a word or sign of the text.
+// A token is a word or an operator.
 type token struct {
 	kind kind
 	text string
 	at   int // column, from 1
 }
 
-// lex cuts the text into tokens, of which the last is the end.
+// lex splits the text into tokens. The last token is the end.
 func lex(text string) []token {
 	var tokens []token
 	column := 1
@@ -67,7 +67,7 @@ func lex(text string) []token {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// wordSize returns the number of bytes to the next sign or space.
+// wordSize returns the number of bytes before the next operator or space.
 func wordSize(text string) int {
 	for i := range len(text) {
 		switch c := text[i]; {

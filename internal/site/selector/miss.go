@@ -10,7 +10,8 @@ import (
 	"orrery/internal/site"
 )
 
-// miss tells, with the nearest value that some node has, if the term matches no node of the site.
+// miss returns a problem if the term matches no node of the site. The problem names the nearest
+// value that a node has.
 func (t term) miss(v *View, text string) *problem.Problem {
 	if yesNo(t.property) {
 		return nil
@@ -39,7 +40,7 @@ func (t term) miss(v *View, text string) *problem.Problem {
 	return p.Try("known: %s", list(known))
 }
 
-// known returns the values of the term's property that some node has, sorted.
+// known returns all values of the term's property that nodes have, sorted.
 func (t term) known(v *View) []string {
 	seen := map[string]bool{}
 	for i := range v.site.Nodes {
@@ -52,13 +53,13 @@ func (t term) known(v *View) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// of returns the values of the term's property that a node has.
+// of returns the values of the term's property for a node.
 func (t term) of(v *View, n *site.Node) []string {
 	switch t.property {
 	case "name":
 		return slices.Concat([]string{n.Name}, n.Aliases)
 	case "host":
-		if n.Host == "" { // not placed: no pattern is meant for that
+		if n.Host == "" { // a node that is not placed matches no pattern
 			return nil
 		}
 		return []string{n.Host}
@@ -80,10 +81,10 @@ func (t term) of(v *View, n *site.Node) []string {
 		}
 		return roles
 	}
-	return nil // ids are no words, of which one could be near another
+	return nil // ids are numbers, for which there is no nearest word
 }
 
-// list returns the first few of many.
+// list returns the first words, separated by commas.
 func list(words []string) string {
 	const most = 8
 	if len(words) > most {

@@ -7,13 +7,13 @@ import (
 	"orrery/internal/problem"
 )
 
-// maxDepth bounds parentheses and nots, so that no text exhausts the stack.
+// maxDepth limits the nesting of parentheses and nots, so that no text exhausts the stack.
 const maxDepth = 100
 
-// maxLength bounds a selector, in bytes: what it takes to look for nodes grows with it.
+// maxLength limits the bytes of a selector, because the time to evaluate it grows with its length.
 const maxLength = 64 << 10
 
-// Parse reads a selector:
+// Parse parses a selector:
 //
 //	or      = and { "or" and }
 //	and     = unary { "and" unary }
@@ -21,7 +21,8 @@ const maxLength = 64 << 10
 //	list    = item { "," item }
 //	item    = [ property ( "=" | "!=" ) ] value
 //
-// A value without a property in a list has the property of the item before it; at its beginning, it is a name.
+// In a list, a value without a property has the property of the previous item. The first value
+// without a property is a name.
 func Parse(text string) (Selector, error) {
 	if len(text) > maxLength {
 		return Selector{}, problem.New(problem.Usage, "a selector of %d bytes: more than %d", len(text), maxLength).
@@ -46,7 +47,7 @@ type parser struct {
 
 func (p *parser) peek() token { return p.tokens[p.next] }
 
-// take goes past the next token if it is of this kind.
+// take consumes the next token if it is of kind k. It reports whether it did.
 func (p *parser) take(k kind) bool {
 	if p.peek().kind != k {
 		return false
@@ -123,7 +124,7 @@ func (p *parser) list() (expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		// "role!=a,b" is neither a nor b, where "role=a,b" is one of them.
+		// "role!=a,b" means neither a nor b, whereas "role=a,b" means a or b.
 		if negated {
 			unequal = join(unequal, not{y}, func(x, y expr) expr { return and{x, y} })
 		} else {

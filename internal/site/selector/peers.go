@@ -2,16 +2,16 @@ package selector
 
 import "orrery/internal/site"
 
-// Peers finds out which nodes must be healthy before others. It keeps what each selector means.
+// Peers determines which nodes must be healthy before others. It caches the nodes of each selector.
 type Peers struct{ meant map[meaning][]*site.Node }
 
-// A meaning is the nodes that a selector means in one site.
+// A meaning is the key of the cache: a selector in a site.
 type meaning struct {
 	site *site.Site
 	text string
 }
 
-// Of returns the other nodes of a site that must be healthy before a node that has some roles.
+// Of returns the other nodes of a site that must be healthy before a node with some roles.
 func (p *Peers) Of(s *site.Site, n *site.Node, roles []*site.Role) ([]*site.Node, error) {
 	if p.meant == nil {
 		p.meant = map[meaning][]*site.Node{}

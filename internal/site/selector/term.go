@@ -14,15 +14,16 @@ type term struct {
 	property string
 	value    string
 	at       int // column of the value, from 1
-	from, to int // of an id
+	from, to int // range of ids
 }
 
-// properties are those that can stand before "=".
+// properties are the names that may be in front of "=".
 var properties = []string{
 	"name", "role", "group", "host", "image", "network", "engine", "id", "production", "privileged",
 }
 
-// yesNo tells the properties that are true or false: that no node has one is no sign of a misspelt value.
+// yesNo reports whether a property is a boolean. If no node matches a boolean, the value is not
+// misspelt.
 func yesNo(property string) bool { return property == "production" || property == "privileged" }
 
 func (t term) terms(to []term) []term { return append(to, t) }
@@ -52,7 +53,7 @@ func (t term) bind(v *View) test {
 	return func(n *site.Node) bool { return slices.ContainsFunc(t.of(v, n), matches) }
 }
 
-// glob returns the test for a name or pattern; Parse has seen to it that the pattern is well formed.
+// glob returns the test for a name or pattern. Parse has checked that the pattern is well-formed.
 func glob(pattern string) func(string) bool {
 	if !strings.ContainsAny(pattern, `*?[\`) {
 		return func(name string) bool { return name == pattern }
@@ -63,7 +64,7 @@ func glob(pattern string) func(string) bool {
 	}
 }
 
-// span reads "101" or "200..231".
+// span parses "101" or "200..231".
 func span(text string) (from, to int, ok bool) {
 	first, last, isRange := strings.Cut(text, "..")
 	if !isRange {

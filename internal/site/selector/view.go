@@ -6,15 +6,16 @@ import (
 	"orrery/internal/site"
 )
 
-// A View is a site as selectors see it, with what is worth computing once for all nodes.
+// A View is a site with the data that selectors need to compute only once.
 type View struct {
 	site *site.Site
-	// role as declared by nodes → itself and all roles that it needs; made when first asked for
+	// closure maps each role that nodes declare to itself and all roles that it needs. It is
+	// computed when first used.
 	closure map[string][]string
-	twinned *View // of the site of which this one is a twin; nil: it is none
+	twinned *View // view of the original if the site is a twin, or nil
 }
 
-// NewView makes a view of a site, for whoever has many selectors to try on it.
+// NewView returns a view of a site, for callers that evaluate many selectors.
 func NewView(s *site.Site) *View {
 	v := &View{site: s}
 	if s.Original != nil {
@@ -23,16 +24,17 @@ func NewView(s *site.Site) *View {
 	return v
 }
 
-// Select returns the nodes that a selector chooses, in order of id.
+// Select returns the nodes that a selector selects, in order of id.
 func (v *View) Select(q Selector) []*site.Node { return v.selectAny([]Selector{q}) }
 
-// Check tells what in a selector matches no node of the site at all: a misspelt name, most likely.
+// Check returns an error for the first term that matches no node of the site, probably because of a
+// misspelt name.
 func (v *View) Check(q Selector) error {
 	if q.expr == nil {
 		return nil
 	}
 	if v.twinned != nil && v.twinned.Check(q) == nil {
-		return nil // a twin need not have all nodes
+		return nil // a twin may leave out nodes
 	}
 	for _, t := range q.expr.terms(nil) {
 		if p := t.miss(v, q.text); p != nil {
@@ -51,7 +53,7 @@ func (v *View) selectAny(queries []Selector) []*site.Node {
 		}
 	}
 	var chosen []*site.Node
-	for i := range v.site.Nodes { // they are in order of id
+	for i := range v.site.Nodes { // in order of id
 		n := &v.site.Nodes[i]
 		for _, t := range tests {
 			if t(n) {
@@ -63,11 +65,12 @@ func (v *View) selectAny(queries []Selector) []*site.Node {
 	return chosen
 }
 
-// called returns the test for nodes of a name; where none has it, for those of a group of that name.
+// called returns the test for nodes with a matching name. If no node has one, it returns the test
+// for nodes in a group with a matching name.
 func (v *View) called(matches func(string) bool) test {
 	named := func(n *site.Node) bool { return matches(n.Name) || slices.ContainsFunc(n.Aliases, matches) }
 	all := v
-	if v.twinned != nil { // what a twin leaves out has its name nevertheless
+	if v.twinned != nil { // a node that the twin leaves out still has its name
 		all = v.twinned
 	}
 	if !all.any(named) && all.any(grouped(matches)) {
@@ -89,7 +92,7 @@ func (v *View) any(t test) bool {
 	return false
 }
 
-// bearers returns the declared roles with which a node has, directly or by need, a role that matches.
+// bearers returns the declared roles that match, or that need a role that matches.
 func (v *View) bearers(matches func(string) bool) map[string]bool {
 	if v.closure == nil {
 		v.closure = closures(v.site)
@@ -103,7 +106,8 @@ func (v *View) bearers(matches func(string) bool) map[string]bool {
 	return bearers
 }
 
-// closures also covers roles that nodes name but nobody has written: a mistake, but not of the selector.
+// closures also covers roles that do not exist. They are a mistake of the site, not of the
+// selector.
 func closures(s *site.Site) map[string][]string {
 	byName := make(map[string]*site.Role, len(s.Roles))
 	for i := range s.Roles {

@@ -32,7 +32,7 @@ func (p *parser) missing(at token) *problem.Problem {
 	return p.wrong(at, "a name or property=value belongs here, not %q", at.text)
 }
 
-// surplus tells what stands where and, or or the end should be.
+// surplus returns a problem for a token where only and, or or the end is possible.
 func (p *parser) surplus() *problem.Problem {
 	at := p.peek()
 	switch {

@@ -7,17 +7,17 @@ import (
 	"orrery/internal/strict"
 )
 
-// What go-toml takes of a file costs it time and memory that no file of an honest site needs: its
-// time grows with the square of the keys of one table, and what is one in another it reads by
-// recursion. So more than the following is refused before it sees the file.
+// go-toml needs time that grows with the square of the number of keys of a table, and it parses
+// nested values by recursion. A malicious file could therefore use excessive time and memory. Files
+// that exceed these limits are rejected before go-toml parses them.
 const (
-	maxNesting = 64       // lists, tables and dotted keys one in another
-	maxKeys    = 20_000   // in one table; in all of a file with arrays of tables
-	maxString  = 16 << 10 // bytes of a string of site.toml
-	maxValues  = 2 << 20  // keys, values and tables of a file, a part of a dotted key counting for four
+	maxNesting = 64       // nested lists, tables and parts of a dotted key
+	maxKeys    = 20_000   // in one table, or in a whole file with arrays of tables
+	maxString  = 16 << 10 // bytes of a string in site.toml
+	maxValues  = 2 << 20  // keys, values and tables of a file; each dot of a dotted key counts as four
 )
 
-// measure tells what is too much in a file, whether it is TOML or not.
+// measure returns an error if the content exceeds a limit. The content need not be valid TOML.
 func measure(content []byte) *strict.SyntaxError {
 	m := meter{line: 1, fresh: true}
 	for len(content) > 0 {
@@ -31,18 +31,18 @@ func measure(content []byte) *strict.SyntaxError {
 	return nil
 }
 
-// A meter goes over a file token by token. What is within strings and comments it passes over.
+// A meter scans a file token by token. It skips the content of strings and comments.
 type meter struct {
 	line         int
-	lists        int // that are open, and tables in braces
-	dots         int // in the key at hand
+	lists        int // open lists and inline tables
+	dots         int // in the current key
 	keys, values int
-	arrays       bool // there are arrays of tables
-	fresh        bool // nothing has been on the line yet but blanks
+	arrays       bool // the file has arrays of tables
+	fresh        bool // only blanks so far on this line
 	wrong        string
 }
 
-// token takes in what the text begins with, and gives its length.
+// token processes the first token of text and returns its length.
 func (m *meter) token(text []byte) int {
 	first := m.fresh
 	m.fresh = first && (text[0] == ' ' || text[0] == '\t')
@@ -102,7 +102,7 @@ func (m *meter) count(n int) {
 	}
 }
 
-// until returns how far it is to a byte, or to the end.
+// until returns the number of bytes before the next end byte, or the length of text.
 func until(text []byte, end byte) int {
 	if i := bytes.IndexByte(text, end); i >= 0 {
 		return i
@@ -110,8 +110,8 @@ func until(text []byte, end byte) int {
 	return len(text)
 }
 
-// quoted returns the length of a string, with its quotation marks. One of a single line that does
-// not end there ends with the line.
+// quoted returns the length of a string including its quotation marks. An unterminated single-line
+// string ends at the end of the line.
 func quoted(text []byte) int {
 	mark := text[0]
 	if triple := bytes.Repeat([]byte{mark}, 3); bytes.HasPrefix(text, triple) {
@@ -120,7 +120,8 @@ func quoted(text []byte) int {
 			case text[i] == '\\' && mark == '"':
 				i++
 			case bytes.HasPrefix(text[i:], triple):
-				for i += 3; i < len(text) && text[i] == mark; i++ { // two more may belong to the text
+				// up to two more quotation marks may belong to the string
+				for i += 3; i < len(text) && text[i] == mark; i++ {
 				}
 				return i
 			}

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/site/sitefile"
 )
 
-// lines returns the lines of a text that are not blank.
+// lines returns the non-blank lines of a text.
 func lines(text string) (all []string) {
 	for line := range strings.Lines(text) {
 		if said := strings.TrimSpace(line); said != "" {
@@ -20,8 +20,8 @@ func lines(text string) (all []string) {
 	return all
 }
 
-// TestRemoveHostCutsOnlyTheHost: whatever stands around a host in a site file, removing it removes
-// its table and its keys and no other line; of blank lines at most one goes.
+// TestRemoveHostCutsOnlyTheHost: RemoveHost removes the host's table and keys, and at most one
+// blank line, whatever is around them. It removes no other line.
 func TestRemoveHostCutsOnlyTheHost(t *testing.T) {
 	dirs := t
 	rapid.Check(t, func(t *rapid.T) {

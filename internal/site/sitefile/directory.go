@@ -13,34 +13,37 @@ import (
 	"orrery/internal/tree"
 )
 
-// A site directory may be a stranger's, such as the one of a pull request that is to be checked. So
-// nothing is read but regular files that are in it, and no more than any honest site has.
+// A site directory may come from a stranger, such as one in a pull request. Only regular files
+// inside the directory are read, and their sizes and number are limited.
 const (
-	maxFile  = 16 << 20  // bytes of a file that is read into the model: what is greater belongs elsewhere
-	maxAll   = 128 << 20 // bytes of all of them
+	maxFile  = 16 << 20  // bytes of a file that is read into the model; larger files belong elsewhere
+	maxAll   = 128 << 20 // bytes of all files
 	maxRole  = 1 << 20   // bytes of a role.toml
-	maxNamed = 1 << 20   // bytes of requirements, and of keys and certificates
+	maxNamed = 1 << 20   // bytes of a requirements, key or certificate file
 	maxRoles = 2000
 )
 
-// roleBounds are how much a role's directory may hold.
+// roleBounds are the limits for the content of a role's directory.
 var roleBounds = tree.Bounds{Depth: 32, Names: 10_000, All: 10_000}
 
 // A directory is a site directory that is being read.
 type directory struct {
 	path  string // where it is read
-	home  string // where it stood when the site file was written, from where the paths in it are said
+	home  string // original location, which relative paths in the site file refer to
 	tree  *tree.Root
-	left  int64             // bytes that may yet be read
-	files map[string][]byte // all that were read, by their paths in it
-	// images are files, and directories in OCI's layout, that are imported from it: too large to be read here.
+	left  int64             // bytes that may still be read
+	files map[string][]byte // content of all files that were read, by relative path
+	// images lists the image files and OCI layout directories inside the site directory that are
+	// imported. They are too large to be read here.
 	images []string
-	stamps map[string]string // of images whose files are not looked at, by name
+	stamps map[string]string // known stamps by image name; the files of these images are not accessed
 }
 
-// openDirectory opens a site directory that is read in one place and was written in another, or the same.
+// openDirectory opens the site directory in dir. Its files were written for the location home,
+// which may be the same.
 func openDirectory(dir, home string) (*directory, error) {
-	// The last part of the path may be a link: whoever names the directory is trusted, but not what is in it.
+	// The last component of the path may be a symbolic link. The caller trusts the path, but not
+	// the content of the directory.
 	root, err := tree.OpenBeneath(dir + "/.")
 	if err != nil {
 		return nil, err
@@ -50,7 +53,8 @@ func openDirectory(dir, home string) (*directory, error) {
 
 func (d *directory) close() { d.tree.Close() }
 
-// outward makes a path of the site file absolute that may lead out of the site directory.
+// outward returns the absolute path of name in the site file. The result may be outside of the site
+// directory.
 func (d *directory) outward(name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
@@ -58,13 +62,13 @@ func (d *directory) outward(name string) string {
 	return filepath.Join(d.home, name)
 }
 
-// inward returns what a path of the site file is within the site directory, if it is in there.
+// inward returns the path of name relative to the site directory, or false if it is outside.
 func (d *directory) inward(name string) (string, bool) {
 	inside, err := filepath.Rel(d.home, d.outward(name))
 	return inside, err == nil && filepath.IsLocal(inside)
 }
 
-// named reads a file that the site file names. What it says is wrong needs no place.
+// named reads a file that the site file names. The caller adds the position to the problem.
 func (d *directory) named(name string) ([]byte, *problem.Problem) {
 	inside, ok := d.inward(name)
 	if !ok {
@@ -78,12 +82,12 @@ func (d *directory) named(name string) ([]byte, *problem.Problem) {
 	return content, wrong(filepath.Join(d.path, inside), err)
 }
 
-// A tooLarge is the error of a file that has more bytes than it may have.
+// A tooLarge is the error for a file that exceeds its size limit.
 type tooLarge struct{ most int64 }
 
 func (e tooLarge) Error() string { return fmt.Sprintf("more than %d MiB", e.most>>20) }
 
-// errAll is of a file that by itself is not too large.
+// errAll is the error for a file that is not too large itself, but exceeds the limit for all files.
 var errAll = errors.New("the whole is too large")
 
 // read reads a file of the site directory.
@@ -105,7 +109,7 @@ func (d *directory) read(name string, most int64) ([]byte, error) {
 	return content, nil
 }
 
-// wrong says why something in a site directory is not read; nil if there is no reason.
+// wrong returns the problem for an error of reading part of a site directory, or nil if err is nil.
 func wrong(what string, err error) *problem.Problem {
 	var large tooLarge
 	switch {
@@ -128,19 +132,20 @@ func wrong(what string, err error) *problem.Problem {
 	return mistake("%s cannot be read", what).Because(problem.Reason(err)).Try("make it readable")
 }
 
-// missing tells what is near a file that is not there.
+// missing returns the problem for a file that does not exist, with the nearest existing name.
 func (d *directory) missing(name string) *problem.Problem {
 	p := mistake("there is no file %s", filepath.Join(d.path, name))
-	beside, _ := d.tree.Names(path.Dir(name), roleBounds.Names) // none are near in a directory that is not there
+	// if the directory is missing, there is no nearest name
+	beside, _ := d.tree.Names(path.Dir(name), roleBounds.Names)
 	if nearest := problem.Nearest(path.Base(name), beside); nearest != "" {
 		return p.Try("did you mean %s?", filepath.Join(d.path, path.Dir(name), nearest))
 	}
 	return p.Try("create it or correct the path")
 }
 
-// image returns the path of an imported image, from where it is to be read if that is another, and
-// what tells one state of it from another without reading it. It may be outside: images are large,
-// and often shared by sites.
+// image returns the path of an imported image, the path to read it from if that differs, and a
+// stamp that changes with the image. The stamp needs no read of the image. The image may be outside
+// of the site directory, because images are large and often shared by sites.
 func (d *directory) image(name string) (at, from, stamp string, p *problem.Problem) {
 	at = d.outward(name)
 	inside, ok := d.inward(name)
@@ -178,7 +183,8 @@ func (d *directory) stampInside(name string) (string, *problem.Problem) {
 	return stampOf(info), nil
 }
 
-// stampOutside looks at a file that is somewhere on this machine. It tells nothing of what else is there.
+// stampOutside returns the stamp of a file anywhere on this machine. Its problems do not reveal
+// what else exists there.
 func stampOutside(at string) (string, *problem.Problem) {
 	var info unix.Stat_t
 	err := unix.Stat(at, &info)
@@ -194,7 +200,7 @@ func stampOutside(at string) (string, *problem.Problem) {
 	return stampOf(&info), nil
 }
 
-// ociIndex is in a directory in OCI's layout; every change of that is a change of it.
+// ociIndex is the file in an OCI layout directory that changes with every change of the image.
 const ociIndex = "index.json"
 
 func stampOf(info *unix.Stat_t) string {

@@ -5,9 +5,9 @@ import (
 	"orrery/internal/strict"
 )
 
-// The types of this file are format 1 of site.toml: what may be written, under which key. What the
-// model has as it is written is decoded into that. Pointers are nil where nothing was written and
-// something else then holds.
+// The types in this file are format 1 of site.toml: its keys and their values. Where the model has
+// the same form as the file, the types use those of the model. A nil pointer means that the file
+// does not contain the key, and a default applies.
 
 type siteFile struct {
 	Format    *int                         `toml:"format"`
@@ -17,15 +17,16 @@ type siteFile struct {
 	VethPairs strict.Tables[vethPairTable] `toml:"vethpair"`
 	Images    strict.Tables[site.Image]    `toml:"image"`
 	Mirror    mirrorTable                  `toml:"mirror"`
-	Nodes     strict.Tables[*strict.Node]  `toml:"node"` // nodeTables, which begin with the defaults
-	Groups    strict.Tables[groupTable]    `toml:"group"`
-	Volumes   strict.Tables[site.Volume]   `toml:"volume"`
-	Secrets   strict.Tables[site.Secret]   `toml:"secret"`
-	Defaults  defaultsTable                `toml:"defaults"`
-	Twin      site.TwinRules               `toml:"twin"`
-	Releases  strict.Tables[releaseTable]  `toml:"release"`
-	Tests     strict.Tables[site.Test]     `toml:"test"`
-	Hooks     strict.Tables[site.Hook]     `toml:"hook"`
+	// Nodes are nodeTables, which are decoded on top of the defaults.
+	Nodes    strict.Tables[*strict.Node] `toml:"node"`
+	Groups   strict.Tables[groupTable]   `toml:"group"`
+	Volumes  strict.Tables[site.Volume]  `toml:"volume"`
+	Secrets  strict.Tables[site.Secret]  `toml:"secret"`
+	Defaults defaultsTable               `toml:"defaults"`
+	Twin     site.TwinRules              `toml:"twin"`
+	Releases strict.Tables[releaseTable] `toml:"release"`
+	Tests    strict.Tables[site.Test]    `toml:"test"`
+	Hooks    strict.Tables[site.Hook]    `toml:"hook"`
 }
 
 type vethPairTable struct {
@@ -39,7 +40,7 @@ type mirrorTable struct {
 	Key *string `toml:"key"`
 }
 
-// choices are what a node says of itself or [defaults] says of all.
+// choices are the settings that a node or [defaults] may contain.
 type choices struct {
 	Image        string        `toml:"image"`
 	Host         string        `toml:"host"`
@@ -53,7 +54,7 @@ type choices struct {
 	site.Limits
 }
 
-// usual is what holds of a node of which neither says anything.
+// usual holds the defaults for settings in neither the node nor [defaults].
 var usual = choices{Engine: site.LXC, Autostart: true, Limits: site.Limits{Pids: site.DefaultPids}}
 
 type nodeTable struct {

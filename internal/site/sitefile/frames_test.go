@@ -6,8 +6,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestFrames: what nodes may send is spelt out for hosts, in quarantine as well. The addresses of a
-// range count up.
+// TestFrames: specs contain what nodes may send, in quarantine as well. The addresses of a range
+// count up.
 func TestFrames(t *testing.T) {
 	s := mustLoad(t, `
 site.name = "x"

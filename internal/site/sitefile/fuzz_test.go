@@ -15,8 +15,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// FuzzLoad shows that no site.toml and no role.toml makes Load panic, and that a site without
-// mistakes can be used.
+// FuzzLoad checks that no site.toml and no role.toml makes Load panic, and that a site without
+// mistakes is usable.
 func FuzzLoad(f *testing.F) {
 	paths, _ := filepath.Glob("testdata/*valid-*.toml")
 	for _, path := range paths {
@@ -31,7 +31,7 @@ func FuzzLoad(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, siteToml, roleToml []byte) {
-		// The fuzzer takes no notice of a loop without end.
+		// The fuzzer does not detect an endless loop.
 		defer time.AfterFunc(10*time.Second, func() { panic(fmt.Sprintf("no end with %q %q", siteToml, roleToml)) }).Stop()
 		l := newLoader(nowhere())
 		var role roleFile
@@ -53,7 +53,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// FuzzImportINI shows that what is imported is a site file that only lacks roles.
+// FuzzImportINI checks that the result of an import is a valid site file that lacks only roles.
 func FuzzImportINI(f *testing.F) {
 	content, err := os.ReadFile("testdata/karoo.ini")
 	if err != nil {
@@ -62,7 +62,7 @@ func FuzzImportINI(f *testing.F) {
 	f.Add(string(content))
 	f.Add("[a]\nip=10.0.0.1/8, 10.0.0.2\nip_x = 10.0.0.1\nnetmask=255.0.255.0\ngateway=10.0.0.1\nctid=5\nhost_server=b\n[b]\n[B.c]\nroles=A_b\nram=1e5\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		// The fuzzer takes no notice of a loop without end.
+		// The fuzzer does not detect an endless loop.
 		defer time.AfterFunc(10*time.Second, func() { panic("no end with " + strconv.Quote(text)) }).Stop()
 		made, err := ImportINI(strings.NewReader(text), "hosts.ini", "")
 		if err != nil {
@@ -78,7 +78,7 @@ func FuzzImportINI(f *testing.F) {
 	})
 }
 
-// someDirectory is a site directory with a few files in it.
+// someDirectory is a site directory with a few files.
 var someDirectory = sync.OnceValue(func() *tree.Root {
 	root, err := tree.OpenBeneath("testdata")
 	if err != nil {

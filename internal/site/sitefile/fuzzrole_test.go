@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// FuzzRole shows that no role.toml, template or requirements file makes Load or the spelling out of
-// nodes panic or go on for good.
+// FuzzRole checks that no role.toml, template or requirements file makes Load or spec.Maker panic
+// or loop endlessly.
 func FuzzRole(f *testing.F) {
 	paths, _ := filepath.Glob("testdata/*valid-role-*.toml")
 	for _, path := range paths {
@@ -29,7 +29,7 @@ func FuzzRole(f *testing.F) {
 		`{{$x := "x"}}{{range 99}}{{range $.Nodes}}{{$x = print $x (json .)}}{{break}}{{end}}{{end}}{{quote $x}}{{html $x}}`,
 		"a==1\na==2\n\\")
 	f.Fuzz(func(t *testing.T, roleToml []byte, template, pins string) {
-		// The fuzzer takes no notice of a loop without end.
+		// The fuzzer does not detect an endless loop.
 		defer time.AfterFunc(20*time.Second, func() {
 			panic(fmt.Sprintf("no end with %q %q %q", roleToml, template, pins))
 		}).Stop()

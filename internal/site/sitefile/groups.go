@@ -11,8 +11,8 @@ import (
 	"orrery/internal/strict"
 )
 
-// groups finds out which nodes are in which group. The model knows only that; so what may be wrong with the
-// words that say so is found here.
+// groups determines the nodes of each group. The model contains only the result, so mistakes in the
+// declarations of groups are reported here.
 func (l *loader) groups() {
 	m := membership{loader: l, tables: map[string]*strict.Named[groupTable]{}, members: map[string]map[string]bool{},
 		nodes: map[string]bool{}}
@@ -55,19 +55,19 @@ type membership struct {
 	loader  *loader
 	names   []string // of the nodes, in order of id
 	nodes   map[string]bool
-	groups  []string // names, as written
+	groups  []string // in the order of the file
 	tables  map[string]*strict.Named[groupTable]
-	members map[string]map[string]bool // group → nodes, as far as found out
-	sought  int                        // names for which the nearest was sought, which takes a while among many
-	looked  int                        // how many names were looked at, see maxLooked
-	deep    bool                       // it took too long
+	members map[string]map[string]bool // group → nodes, filled in on demand
+	sought  int                        // number of slow searches for the nearest name
+	looked  int                        // number of names compared, see maxLooked
+	deep    bool                       // exceeded maxLooked
 }
 
-// maxLooked bounds the time that is taken to find out who is in which group: it is enough for 200
-// groups of all nodes of the largest site.
+// maxLooked limits the time to determine the members of all groups. It is enough for 200 groups of
+// all nodes of the largest site.
 const maxLooked = 200 * maxNodes
 
-// look reports whether so many names may yet be looked at for a group.
+// look counts names as comparisons for a group and reports whether the limit allows them.
 func (m *membership) look(names int, t *strict.Named[groupTable]) bool {
 	if m.looked += names; m.looked > maxLooked && !m.deep {
 		m.deep = true
@@ -77,7 +77,7 @@ func (m *membership) look(names int, t *strict.Named[groupTable]) bool {
 	return !m.deep
 }
 
-// of returns the nodes of a group. The path is that of the groups which led here.
+// of returns the nodes of a group. Argument path has the groups that led to it.
 func (m *membership) of(group string, path []string) map[string]bool {
 	if members, done := m.members[group]; done {
 		return members
@@ -118,7 +118,7 @@ func (m *membership) of(group string, path []string) map[string]bool {
 	return members
 }
 
-// match adds the nodes that a name or glob stands for and reports whether there are any.
+// match adds the nodes that match a name or glob to a set. It reports whether there are any.
 func (m *membership) match(pattern string, to map[string]bool) bool {
 	if m.nodes[pattern] {
 		to[pattern] = true

@@ -19,13 +19,13 @@ import (
 
 const shadow = "root:$6$salt$hash:19000:0:99999:7:::\n"
 
-// TestHostile: whatever is in a stranger's site directory, what is outside of it is not read, and
+// TestHostile: whatever a stranger's site directory contains, nothing outside of it is read, and
 // reading it ends with a mistake.
 func TestHostile(t *testing.T) {
 	const head = "site.name = \"x\"\nimage.debian.suite = \"bookworm\"\n"
 	const node = "node.one = { id = 1, roles = [\"x\"], requirements = \"pins.txt\" }\n"
 	for name, c := range map[string]struct {
-		files map[string]string // those that begin with "->" are links, those that are "fifo" named pipes
+		files map[string]string // the prefix "->" makes a link, the content "fifo" a named pipe
 		want  string
 	}{
 		"absolute requirements": {map[string]string{"site.toml": head + strings.Replace(node, "pins.txt", "OUTSIDE", 1)},
@@ -104,7 +104,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// soon loads a site directory, which must not take long.
+// soon loads a site directory and checks that this does not take long.
 func soon(t *testing.T, dir string) error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -118,7 +118,7 @@ func soon(t *testing.T, dir string) error {
 	}
 }
 
-// TestBombs: small files that mean much are refused, in little memory and time.
+// TestBombs: small files that expand to a large site are rejected with little memory and time.
 func TestBombs(t *testing.T) {
 	const head = "site.name = \"x\"\nimage.debian.suite = \"bookworm\"\n"
 	many := func(n int, format string) string {
@@ -206,9 +206,9 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// watch returns the most that the heap comes to from now on.
+// watch starts measuring the heap and returns a function that returns its maximum size.
 func watch() (peak func() uint64) {
-	runtime.GC() // what was before does not count
+	runtime.GC() // do not count earlier allocations
 	var most atomic.Uint64
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

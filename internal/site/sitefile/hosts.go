@@ -19,39 +19,41 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// An Edit is a site file with a host more or less, which has not been written yet.
+// An Edit is a site file with one host added or removed, not yet written.
 type Edit struct {
-	Site  *site.Site // as the file then says
-	Block string     // what comes, or what goes
+	Site  *site.Site // the site after the edit
+	Block string     // text that is added or removed
 
 	dir      string
 	was, now []byte
-	by       string // why the file cannot be changed in its place; "": it can
+	by       string // why the file cannot be changed automatically, or ""
 }
 
-// local is the block of the host that a site has without a word.
+// local declares the host that a site has by default.
 const local = "[host.local]\naddress = \"local\"\n"
 
-// AddHost returns the site file of a directory with one host more. All else stays byte for byte as
-// it is. Where that cannot be done, Write says so, and the block is for the user to put in.
+// AddHost returns the site file of a directory with one host added. All other text stays unchanged,
+// byte for byte. If that is impossible, Write returns an error, and the user can insert Block by
+// hand.
 func AddHost(dir, name, address string) (*Edit, error) {
 	e, old, err := edit(dir)
 	if err != nil {
 		return nil, err
 	}
 	e.Block = fmt.Sprintf("[host.%s]\naddress = %q\n", name, address)
-	if !hostWord().MatchString(name) { // else it is a mistake that check tells
+	if !hostWord().MatchString(name) { // otherwise package check reports a mistake
 		e.Block = fmt.Sprintf("[host.%q]\naddress = %q\n", name, address)
 	}
 	want := append(slices.Clone(old.Hosts), site.Host{Name: name, Address: address})
 	if !bytes.Contains(e.was, []byte("host")) || !declares(e.was) {
-		e.Block = local + "\n" + e.Block // without a word, this machine is the only host; it is to stay one
+		// a site that declares no host has this machine, so it must now be declared
+		e.Block = local + "\n" + e.Block
 	}
 	e.now = inserted(e.was, e.Block)
 	return e, e.prove(old, want)
 }
 
-// RemoveHost returns the site file of a directory without one of its hosts.
+// RemoveHost returns the site file of a directory with one host removed.
 func RemoveHost(dir, name string) (*Edit, error) {
 	e, old, err := edit(dir)
 	if err != nil {
@@ -64,7 +66,7 @@ func RemoveHost(dir, name string) (*Edit, error) {
 
 var hostWord = pattern.New(`^[A-Za-z0-9_-]+$`)
 
-// declares reports whether a site file says which hosts there are.
+// declares reports whether a site file declares hosts.
 func declares(text []byte) bool {
 	l := newLoader(&directory{files: map[string][]byte{}})
 	return !l.decode(Name, text, &l.file) || len(l.file.Hosts) > 0
@@ -83,8 +85,8 @@ func edit(dir string) (*Edit, *site.Site, error) {
 	return &Edit{dir: at, was: d.files[Name]}, s, nil
 }
 
-// prove reads the site as it would be. It must be as it is, but for its hosts: else the text of the
-// file is not what it seems, and is left alone.
+// prove loads the site with the edited file. Only its hosts may differ from the old site. Otherwise
+// the edit misunderstood the file, and Write will not change it.
 func (e *Edit) prove(old *site.Site, hosts []site.Host) error {
 	d, err := openDirectory(e.dir, e.dir)
 	if err != nil {
@@ -108,8 +110,8 @@ func (e *Edit) prove(old *site.Site, hosts []site.Host) error {
 	return nil
 }
 
-// hostless returns a site without its hosts. A node that does not say where it is, is on the only host if
-// there is one: that is no difference to another site.
+// hostless returns a site without its hosts, to compare it with other. A node without a declared
+// host is on the only host if there is exactly one. hostless ignores this difference.
 func hostless(s, other *site.Site) site.Site {
 	rest := *s
 	rest.Hosts, rest.Nodes = nil, slices.Clone(s.Nodes)
@@ -121,8 +123,8 @@ func hostless(s, other *site.Site) site.Site {
 	return rest
 }
 
-// Write writes the file in the place of the former one, whole or not at all, with the same owner
-// and mode. Its error says why it cannot, and the file is as it was.
+// Write replaces the site file atomically and keeps its owner and mode. If it returns an error, the
+// file is unchanged.
 func (e *Edit) Write() error {
 	cannot := func(err error) error {
 		return problem.New(problem.Unable, "the site file cannot be changed in its place").At(filepath.Join(e.dir, Name)).
@@ -153,11 +155,12 @@ func (e *Edit) Write() error {
 	return nil
 }
 
-// replace writes a file of a site directory whole, with an owner and a mode, in the place of a
-// former one. Nothing that somebody has put there is written to.
+// replace atomically replaces a file of a site directory, with the given owner and mode. It never
+// writes to a file that another user created.
 func replace(dir int, name string, st *unix.Stat_t, text []byte) error {
 	fresh := "." + name + ".new"
-	if err := unix.Unlinkat(dir, fresh, 0); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that was killed
+	// left by a killed process
+	if err := unix.Unlinkat(dir, fresh, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	fd, err := unix.Openat(dir, fresh, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
@@ -184,14 +187,14 @@ func replace(dir int, name string, st *unix.Stat_t, text []byte) error {
 	return err
 }
 
-// Headers of tables, and keys of hosts outside of any.
+// Patterns for table headers, and for keys of hosts outside of a host's table.
 var (
 	anyHeader  = pattern.New(`^\s*\[`)
 	hostHeader = pattern.New(`^\s*\[\s*host\s*\.\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*\]\s*(?:#.*)?\r?\n?$`)
 	hostKey    = pattern.New(`^\s*host\s*\.\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*\.`)
 )
 
-// hostOf returns the host that a line is about; "": it is not about one.
+// hostOf returns the host that a line declares, or "" if it declares none.
 func hostOf(line []byte, by *regexp.Regexp) string {
 	m := by.FindSubmatch(line)
 	if m == nil {
@@ -200,8 +203,8 @@ func hostOf(line []byte, by *regexp.Regexp) string {
 	return string(bytes.Join(m[1:], nil))
 }
 
-// sections returns the lines of a file, and of each table of a host from where to where it goes,
-// without blank lines and remarks at its end.
+// sections returns the lines of a file. For each host's table it also returns the range of its
+// lines, without trailing blank lines and comments.
 func sections(text []byte) (lines [][]byte, all map[string][2]int) {
 	lines, all = bytes.SplitAfter(text, []byte("\n")), map[string][2]int{}
 	for i, line := range lines {
@@ -220,7 +223,7 @@ func sections(text []byte) (lines [][]byte, all map[string][2]int) {
 	return lines, all
 }
 
-// inserted returns a file with a block behind the tables of its hosts, or at its end.
+// inserted returns the file with the block inserted after the tables of its hosts, or at its end.
 func inserted(text []byte, block string) []byte {
 	lines, all := sections(text)
 	at := 0
@@ -245,7 +248,7 @@ func inserted(text []byte, block string) []byte {
 	return slices.Concat(before, []byte(block), after)
 }
 
-// without returns a file without what it says of a host, and what it says.
+// without returns the file with everything about a host removed, and the removed text.
 func without(text []byte, name string) ([]byte, string) {
 	lines, all := sections(text)
 	var rest [][]byte
@@ -257,7 +260,7 @@ func without(text []byte, name string) ([]byte, string) {
 			gone += string(line)
 		case ok && i == section[1] && len(bytes.TrimSpace(line)) == 0 &&
 			(section[0] == 0 || len(bytes.TrimSpace(lines[section[0]-1])) == 0):
-			// one of the two blank lines around it
+			// remove one of the two blank lines around the table
 		case hostOf(line, hostKey()) == name:
 			gone += string(line)
 		default:

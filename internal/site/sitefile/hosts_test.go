@@ -41,7 +41,8 @@ func textOf(t *testing.T, dir string) string {
 	return string(text)
 }
 
-// TestEditHosts: a host comes to a site file and goes from it, and all else stays as it is, byte for byte.
+// TestEditHosts: a host can be added to a site file and removed again, and all other text stays
+// unchanged, byte for byte.
 func TestEditHosts(t *testing.T) {
 	rest := strings.ReplaceAll(restOfSite, "[host.sv9]\naddress = \"no host at all\"\n[other]\n", "text\n")
 	const head = "\ufeffsite.name = \"x\"\n"
@@ -100,8 +101,8 @@ func TestEditHosts(t *testing.T) {
 	}
 }
 
-// TestEditHostsNot: what cannot be changed in its place is left as it is, and the block is there to
-// be put in by hand.
+// TestEditHostsNot: a file that cannot be changed automatically stays unchanged, and the user can
+// insert the block by hand.
 func TestEditHostsNot(t *testing.T) {
 	for what, text := range map[string]string{
 		"a table in one line": "site.name = \"x\"\n[host]\nsv1 = { address = \"local\" }\nsv2 = { address = \"10.8.1.2\" }\n[image.debian]\nsuite = \"bookworm\"\n",

@@ -15,10 +15,10 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// ImportINI reads a host database in the INI style of KAT-7, where a section describes the machine
-// it is named after, and returns the site file that says the same. The site is called siteName or,
-// if that is "", as the database. What it could not place, and what is left to do, it tells in
-// lines that begin with the name and line of the database.
+// ImportINI reads an INI host database in the style of KAT-7 and returns the equivalent site file.
+// Each section describes the machine that it is named after. The site is called siteName, or if
+// that is "", after the database. The result also lists what could not be converted and what the
+// user still has to do. Each item begins with the name and line of the database.
 func ImportINI(r io.Reader, name, siteName string) (i *Imported, err error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
@@ -34,10 +34,10 @@ func ImportINI(r io.Reader, name, siteName string) (i *Imported, err error) {
 		return nil, p
 	}
 	file, err := ini.LoadSources(ini.LoadOptions{
-		AllowNonUniqueSections: true, // otherwise the library compares each section with all others
+		AllowNonUniqueSections: true, // the default compares each section with all others
 		InsensitiveKeys:        true, AllowBooleanKeys: true, SpaceBeforeInlineComment: true,
 		AllowPythonMultilineValues: true,
-		ChildSectionDelimiter:      "\x00", // a dot in a section's name is one of a host name
+		ChildSectionDelimiter:      "\x00", // a dot in a section's name is part of a host name
 	}, text)
 	if err != nil {
 		return nil, mistake("this is not INI").At(name).Because(err)
@@ -62,40 +62,40 @@ func ImportINI(r io.Reader, name, siteName string) (i *Imported, err error) {
 	return &m.Imported, nil
 }
 
-// Imported is what became of a database.
+// Imported is the result of ImportINI.
 type Imported struct {
-	Site    string   // its name
+	Site    string   // name of the site
 	Content []byte   // the site file
-	Lost    []string // what the database says and the site file does not
-	ToDo    []string // what the database leaves open
-	Roles   []string // roles to write
+	Lost    []string // settings of the database that the site file lacks
+	ToDo    []string // what the database does not specify
+	Roles   []string // roles that the user has to write
 }
 
-// An iniImport is what has been found out about a database.
+// An iniImport is the state of an import.
 type iniImport struct {
 	Imported
 	name     string
 	lines    map[string]int
-	sections []*iniNode          // nodes and hosts, as written
-	nodes    map[string]*iniNode // by section
+	sections []*iniNode          // nodes and hosts, in the order of the database
+	nodes    map[string]*iniNode // by section name
 	hosts    []*iniNode
 	networks []*iniNetwork
 	releases []int
-	taken    names // of nodes and hosts
+	taken    names // names of nodes and hosts
 	bySubnet map[netip.Prefix]*iniNetwork
 	lengths  [33]bool // prefix lengths in bySubnet
 }
 
-// Limits of a database. The library takes quadratic time for a long section, and [DEFAULT] adds its values to
-// each section.
+// Limits of a database. The library takes quadratic time for a long section. The values of
+// [DEFAULT] are added to every section.
 const (
 	maxSectionLines   = 1000
 	maxDatabaseValues = 1 << 20
 )
 
-// headed refuses a section that is too long, or whose name another one has: that is about another
-// machine, or two people have written about one. It refuses a key that a section has twice, too:
-// only one of the values can be right.
+// headed rejects a section that is too long or has the same name as another. Such a section is
+// probably about another machine, or two people have written about the same one. headed also
+// rejects a duplicate key in a section, because only one of the values can be correct.
 func headed(text, name string) *problem.Problem {
 	section, lines, number := ini.DefaultSection, 0, 0
 	first, keys := map[string]int{}, map[string]int{}
@@ -125,13 +125,13 @@ func headed(text, name string) *problem.Problem {
 	return nil
 }
 
-// An iniNode is a section.
+// An iniNode is a section of the database.
 type iniNode struct {
 	section string
-	name    string            // legal
-	keys    map[string]string // as written, but in lower case
+	name    string            // a legal node name
+	keys    map[string]string // values as written, by the key in lower case
 	order   []string
-	places  map[[2]string]string // see placeKey
+	places  map[[2]string]string // cache of placeKey
 	nics    []iniNIC
 	id      int
 	note    string // about the id
@@ -145,7 +145,8 @@ var (
 	iniKey      = pattern.New(`^([^\s=:#;\[][^=:]*?)\s*([=:]|$)`)
 )
 
-// iniLines tells where each key stands, which the library does not: "section\x00key" → line.
+// iniLines returns the line of each key, as "section\x00key" → line, because the library does not
+// record it.
 func iniLines(text string) map[string]int {
 	lines := map[string]int{}
 	section, number := "", 0
@@ -161,7 +162,7 @@ func iniLines(text string) map[string]int {
 	return lines
 }
 
-// iniKeyOf returns the key that a line has, in lower case.
+// iniKeyOf returns the key on a line in lower case, or false if the line has none.
 func iniKeyOf(line string) (key string, ok bool) {
 	m := iniKey().FindStringSubmatch(strings.TrimRight(line, "\r\n"))
 	if m == nil {
@@ -171,7 +172,7 @@ func iniKeyOf(line string) (key string, ok bool) {
 }
 
 func (m *iniImport) read(file *ini.File) *problem.Problem {
-	defaults := file.Section(ini.DefaultSection) // what comes before all sections
+	defaults := file.Section(ini.DefaultSection) // the part before all sections
 	for _, s := range file.Sections() {
 		if s.Name() != ini.DefaultSection || s == defaults {
 			continue
@@ -192,7 +193,8 @@ func (m *iniImport) read(file *ini.File) *problem.Problem {
 		}
 		n := &iniNode{section: s.Name(), keys: map[string]string{}}
 		n.name = legalName(shortName(s.Name()), m.taken)
-		for _, from := range []*ini.Section{s, defaults} { // as Python's ConfigParser: what [DEFAULT] says holds for all
+		// as in Python's ConfigParser, [DEFAULT] applies to all sections
+		for _, from := range []*ini.Section{s, defaults} {
 			for _, k := range from.Keys() {
 				if _, said := n.keys[k.Name()]; !said {
 					value, ok := iniValue(from, defaults, k)
@@ -215,7 +217,7 @@ func (m *iniImport) read(file *ini.File) *problem.Problem {
 	return nil
 }
 
-// shortName returns a host's name without its domain; an address is no name with a domain.
+// shortName returns a host name without its domain. An IP address stays complete.
 func shortName(name string) string {
 	short, _, _ := strings.Cut(name, ".")
 	if strings.Trim(short, "0123456789") == "" {
@@ -224,7 +226,7 @@ func shortName(name string) string {
 	return short
 }
 
-// legalName returns the nearest legal name that is not yet taken.
+// legalName returns the nearest legal name that is not taken, and takes it.
 func legalName(name string, taken names) string {
 	legal := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -240,10 +242,10 @@ func legalName(name string, taken names) string {
 	return taken.add(legal)
 }
 
-// names are taken names, each with the suffix to try next if it is wanted once more.
+// names are the names in use, each with the suffix to try for its next duplicate.
 type names map[string]int
 
-// add adds a name, with the first free suffix if the name is taken, and returns it.
+// add adds a name and returns it. If the name is taken, add appends the first free suffix.
 func (t names) add(name string) string {
 	unique := name
 	for t.has(unique) {
@@ -256,10 +258,10 @@ func (t names) add(name string) string {
 
 func (t names) has(name string) bool { return t[name] != 0 }
 
-// bareName is a name as legalName gives it, taken or not.
+// bareName returns the result of legalName without regard to names in use.
 func bareName(name string) string { return legalName(shortName(name), names{}) }
 
-// lose tells that a key has no place in the site file.
+// lose records that the site file has no place for a key.
 func (m *iniImport) lose(n *iniNode, key, why string) {
 	line := m.lineOf(n, key)
 	text := fmt.Sprintf("%s = %s", key, oneLine(n.keys[key]))
@@ -267,7 +269,7 @@ func (m *iniImport) lose(n *iniNode, key, why string) {
 	n.lost = append(n.lost, fmt.Sprintf("%s (line %d: %s)", text, line, why))
 }
 
-// lineOf returns the line that says a key of a section.
+// lineOf returns the line with a key of a section.
 func (m *iniImport) lineOf(n *iniNode, key string) int {
 	if line := m.lines[n.section+"\x00"+key]; line != 0 {
 		return line
@@ -275,7 +277,7 @@ func (m *iniImport) lineOf(n *iniNode, key string) int {
 	return m.lines["DEFAULT\x00"+key]
 }
 
-// tell tells what a section says that the site file does not, and is no single key.
+// tell records a loss that concerns a section and not a single key.
 func (m *iniImport) tell(section, format string, args ...any) {
 	m.Lost = append(m.Lost, m.at(section)+fmt.Sprintf(format, args...))
 }
@@ -284,7 +286,7 @@ func (m *iniImport) at(section string) string {
 	return fmt.Sprintf("%s:%d: [%s] ", m.name, m.lines[section+"\x00"], oneLine(section))
 }
 
-// roleNotes tells which roles the user has to write.
+// roleNotes records which roles the user has to write.
 func (m *iniImport) roleNotes() {
 	m.Roles, _ = m.rolesUsed()
 	for _, role := range m.Roles {
@@ -292,12 +294,12 @@ func (m *iniImport) roleNotes() {
 	}
 }
 
-// words cuts a value that may be a list in any of the usual ways.
+// words splits a value that may be a list with any usual separator.
 func words(value string) []string {
 	return strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(", \t\r\n;[]'\"", r) })
 }
 
-// oneLine makes text fit for a comment or a message.
+// oneLine makes text safe for a comment or message on one line.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

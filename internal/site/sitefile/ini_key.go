@@ -8,7 +8,7 @@ import (
 func (w *iniWriter) writeKey(n *iniNode, key string, vars map[string]string) {
 	value, placed := n.keys[key], false
 	if isPlace(key) {
-		return // has been seen to
+		return // already converted
 	}
 	switch key {
 	case "roles", "role", "groups", "group", "production", "ctid", "os/template", "ostemplate", "template", "os":
@@ -46,7 +46,7 @@ func (w *iniWriter) cpus(n *iniNode, key string) bool {
 	return true
 }
 
-// hasMemory reports whether a section says how much memory its node has.
+// hasMemory reports whether a section has a usable memory size.
 func (n *iniNode) hasMemory() bool {
 	return slices.ContainsFunc([]string{"ram", "memory"}, func(key string) bool {
 		text, ok := sizeOf(n.keys[key])
@@ -54,7 +54,8 @@ func (n *iniNode) hasMemory() bool {
 	})
 }
 
-// size writes an amount of memory under a name of the site file.
+// size writes the memory size of a key, under its name in the site file. It reports whether it
+// could.
 func (w *iniWriter) size(n *iniNode, key, as string) bool {
 	text, ok := sizeOf(n.keys[key])
 	if !ok || !enough(text) && as != "swap" {

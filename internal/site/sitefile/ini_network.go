@@ -11,13 +11,13 @@ import (
 	"orrery/internal/site"
 )
 
-// An iniNetwork is a subnet that some section has an address in.
+// An iniNetwork is a subnet with an address of at least one section.
 type iniNetwork struct {
 	name    string
 	subnet  netip.Prefix
 	gateway netip.Addr
-	guessed bool       // no netmask was given
-	next    netip.Addr // the first that may be free
+	guessed bool       // the database has no netmask
+	next    netip.Addr // first address that may be free
 }
 
 type iniNIC struct {
@@ -25,7 +25,7 @@ type iniNIC struct {
 	address netip.Addr
 }
 
-// An iniAddress is an address as a section says it, with a suffix that names the network: ip_data.
+// An iniAddress is an address in a section. The suffix of its key names the network, as in ip_data.
 type iniAddress struct {
 	node    *iniNode
 	key     string
@@ -35,7 +35,7 @@ type iniAddress struct {
 	guessed bool
 }
 
-// networksOf guesses the networks from addresses, netmasks and gateways.
+// networksOf derives the networks from addresses, netmasks and gateways.
 func (m *iniImport) networksOf() {
 	var all []iniAddress
 	for _, n := range m.sections {
@@ -44,7 +44,7 @@ func (m *iniImport) networksOf() {
 		}
 	}
 	m.subnets(all)
-	taken := map[netip.Addr]string{} // by whom
+	taken := map[netip.Addr]string{} // by user
 	for _, n := range m.networks {
 		taken[n.subnet.Addr()], taken[site.Broadcast(n.subnet)] = "the network itself", "broadcasts"
 		taken[n.gateway] = "the gateway of network " + n.name
@@ -69,7 +69,7 @@ func (m *iniImport) networksOf() {
 	}
 }
 
-// free returns the first address that is not taken, or the zero Addr.
+// free returns the first address that is not taken, or the zero Addr if there is none.
 func (n *iniNetwork) free(taken map[netip.Addr]string) netip.Addr {
 	if !n.next.IsValid() {
 		n.next = n.subnet.Addr()
@@ -109,7 +109,8 @@ func (m *iniImport) addressesOf(n *iniNode) []iniAddress {
 	return all
 }
 
-// maskOf returns the prefix length that a section says for its addresses of a suffix.
+// maskOf returns the prefix length in a section for addresses with a suffix. If the section has
+// none, it returns 24 and false.
 func maskOf(n *iniNode, suffix string) (bits int, given bool) {
 	for _, key := range []string{n.placeKey("netmask", suffix), "netmask"} {
 		if bits, ok := prefixLength(n.keys[key]); ok {
@@ -119,7 +120,7 @@ func maskOf(n *iniNode, suffix string) (bits int, given bool) {
 	return 24, false
 }
 
-// prefixLength returns that of a netmask.
+// prefixLength returns the prefix length of a netmask.
 func prefixLength(mask string) (bits int, ok bool) {
 	a, err := netip.ParseAddr(mask)
 	if err != nil || !a.Is4() {
@@ -129,7 +130,8 @@ func prefixLength(mask string) (bits int, ok bool) {
 	return bits, size != 0
 }
 
-// masks refuses a section with a netmask that is none: another one would make another network of it.
+// masks rejects a section with an invalid netmask, because a guessed netmask would result in a
+// different network.
 func (m *iniImport) masks(n *iniNode) *problem.Problem {
 	for _, key := range n.order {
 		_, netmask := suffixOf(key, "netmask")
@@ -141,7 +143,7 @@ func (m *iniImport) masks(n *iniNode) *problem.Problem {
 	return nil
 }
 
-// subnets makes networks that do not overlap: a subnet within a wider one is the wider one.
+// subnets creates networks that do not overlap. A subnet inside a wider one becomes part of it.
 func (m *iniImport) subnets(all []iniAddress) {
 	widest := slices.Clone(all)
 	slices.SortStableFunc(widest, func(a, b iniAddress) int { return a.prefix.Bits() - b.prefix.Bits() })
@@ -154,7 +156,7 @@ func (m *iniImport) subnets(all []iniAddress) {
 	}
 	taken := names{}
 	m.networks = m.inOrder(all)
-	for _, a := range all { // names by whoever is first in the database
+	for _, a := range all { // the first address in the database determines the name
 		n := m.networkOf(a.address)
 		n.guessed = n.guessed || a.guessed && a.prefix == n.subnet
 		if n.name == "" {
@@ -169,12 +171,12 @@ func (m *iniImport) subnets(all []iniAddress) {
 	m.strayPlaces(all)
 }
 
-// leadsOut reports whether a network can have an address for its gateway.
+// leadsOut reports whether address g can be the gateway of a network.
 func (n *iniNetwork) leadsOut(g netip.Addr) bool {
 	return n.subnet.Contains(g) && g != n.subnet.Addr() && g != site.Broadcast(n.subnet)
 }
 
-// inOrder returns the networks as they come in the database.
+// inOrder returns the networks in the order of the database.
 func (m *iniImport) inOrder(all []iniAddress) []*iniNetwork {
 	var ordered []*iniNetwork
 	known := map[*iniNetwork]bool{}
@@ -201,7 +203,7 @@ func (m *iniImport) gateway(n *iniNetwork, a iniAddress) {
 	}
 }
 
-// networkOf returns the network of an address, or nil. Networks do not overlap.
+// networkOf returns the network that contains an address, or nil. Networks do not overlap.
 func (m *iniImport) networkOf(a netip.Addr) *iniNetwork {
 	for bits, used := range m.lengths {
 		if !used {

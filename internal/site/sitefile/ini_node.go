@@ -9,10 +9,11 @@ import (
 	"orrery/internal/strict"
 )
 
-// hostsOf tells hosts from nodes: a host is what some host_server names.
+// hostsOf separates hosts from nodes. A section is a host if the host_server of another section
+// names it.
 func (m *iniImport) hostsOf() {
 	named := map[string]bool{}
-	hosts, sections := map[string]*iniNode{}, map[string]*iniNode{} // by bare names, the first of each
+	hosts, sections := map[string]*iniNode{}, map[string]*iniNode{} // by bare name, the first section of each
 	for _, n := range slices.Backward(m.sections) {
 		sections[bareName(n.section)] = n
 	}
@@ -44,7 +45,8 @@ func (m *iniImport) hostsOf() {
 	}
 }
 
-// idsOf takes a node's id from its ctid, which is a release number and the id, and finds ids for the others.
+// idsOf extracts the ids of nodes from their ctid, which is a release number followed by the id. It
+// assigns free ids to the other nodes.
 func (m *iniImport) idsOf() {
 	taken, released := map[int]*iniNode{}, map[int]bool{}
 	var without []*iniNode
@@ -85,7 +87,7 @@ func (m *iniImport) idsOf() {
 	}
 }
 
-// rolesUsed returns all roles, sorted, and those of each section.
+// rolesUsed returns all roles, sorted, and the roles of each section.
 func (m *iniImport) rolesUsed() (all []string, of map[*iniNode][]string) {
 	return m.named("roles", "role")
 }
@@ -118,7 +120,7 @@ func (m *iniImport) named(keys ...string) (all []string, of map[*iniNode][]strin
 	return all, of
 }
 
-// sizeOf reads an amount of memory, which without a unit is in MiB.
+// sizeOf converts an amount of memory. Without a unit it is in MiB.
 func sizeOf(text string) (string, bool) {
 	digits := strings.TrimRight(strings.ToUpper(strings.TrimSpace(text)), "KMGTIB ")
 	unit := strings.TrimSpace(strings.ToUpper(strings.TrimSpace(text))[len(digits):])
@@ -134,7 +136,7 @@ func sizeOf(text string) (string, bool) {
 	return written, new(strict.Size).Parse(written) == nil
 }
 
-// truth reads yes and no as Python's ConfigParser does.
+// truth parses a boolean as Python's ConfigParser does.
 func truth(text string) (yes, ok bool) {
 	switch strings.ToLower(text) {
 	case "1", "yes", "true", "on":
@@ -145,7 +147,7 @@ func truth(text string) (yes, ok bool) {
 	return false, false
 }
 
-// suites tells the Debian suite that a container template was of.
+// suites maps parts of container template names to Debian suites.
 var suites = []struct{ part, suite string }{
 	{"debian-13", "trixie"}, {"debian-12", "bookworm"}, {"debian-11", "bullseye"}, {"debian-10", "buster"},
 	{"debian-9", "stretch"}, {"debian-8", "jessie"}, {"debian-7", "wheezy"}, {"debian-6", "squeeze"},
@@ -162,7 +164,7 @@ func suiteOf(template string) (suite string, known bool) {
 	return usualSuite, false
 }
 
-// templateOf returns a section's os/template.
+// templateOf returns the container template of a section, or "".
 func templateOf(n *iniNode) string {
 	for _, key := range []string{"os/template", "ostemplate", "template", "os"} {
 		if n.keys[key] != "" {
@@ -172,7 +174,7 @@ func templateOf(n *iniNode) string {
 	return ""
 }
 
-// enough tells whether a size is one that a node can start with.
+// enough reports whether a node can start with a memory size.
 func enough(text string) bool {
 	var s strict.Size
 	return s.Parse(text) == nil && (s == 0 || s >= 16<<20)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// isPlace tells whether a key says where a section is on a network.
+// isPlace reports whether a key sets an address, gateway or netmask.
 func isPlace(key string) bool {
 	for _, kind := range []string{"ip", "gateway", "netmask"} {
 		if _, ok := suffixOf(key, kind); ok {
@@ -16,7 +16,8 @@ func isPlace(key string) bool {
 	return false
 }
 
-// suffixOf tells whether a key is of a kind, as "ip" or "ip_data" are of "ip", and returns the suffix.
+// suffixOf reports whether a key is of a kind, as "ip" and "ip_data" are of kind "ip". It also
+// returns the suffix.
 func suffixOf(key, kind string) (string, bool) {
 	rest, ok := strings.CutPrefix(key, kind)
 	if !ok || rest != "" && !strings.ContainsAny(rest[:1], "_-./0123456789") {
@@ -25,12 +26,12 @@ func suffixOf(key, kind string) (string, bool) {
 	return strings.Trim(rest, "_-./"), true
 }
 
-// placeKey returns the key of a kind by which a section speaks of its addresses of a suffix alone,
-// or "" if it has none: netmask_data or netmask-data for ip_data.
+// placeKey returns the key of a kind, such as "netmask", for the addresses with one suffix:
+// netmask_data or netmask-data for ip_data. It returns "" if the section has no such key.
 func (n *iniNode) placeKey(kind, suffix string) string {
 	if n.places == nil {
 		n.places = map[[2]string]string{}
-		for _, key := range slices.Backward(n.order) { // the first of several is taken
+		for _, key := range slices.Backward(n.order) { // the first of several wins
 			for _, kind := range []string{"netmask", "gateway"} {
 				if of, ok := suffixOf(key, kind); ok {
 					n.places[[2]string{kind, of}] = key
@@ -41,8 +42,8 @@ func (n *iniNode) placeKey(kind, suffix string) string {
 	return n.places[[2]string{kind, suffix}]
 }
 
-// strayPlaces tells of gateways and netmasks that are those of no network of their section. What
-// [DEFAULT] says need not hold for all networks.
+// strayPlaces records gateways and netmasks that belong to no network of their section. It ignores
+// the values of [DEFAULT], which need not apply to all networks.
 func (m *iniImport) strayPlaces(all []iniAddress) {
 	type place struct {
 		of      *iniNode
@@ -76,7 +77,7 @@ func (m *iniImport) strayPlaces(all []iniAddress) {
 	}
 }
 
-// outBy returns the network that can have a gateway, or nil.
+// outBy returns the network to which a gateway can belong, or nil.
 func (m *iniImport) outBy(gateway string) *iniNetwork {
 	g, err := netip.ParseAddr(gateway)
 	if err != nil {

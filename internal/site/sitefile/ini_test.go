@@ -60,7 +60,7 @@ func TestImportINI(t *testing.T) {
 	}
 }
 
-// TestImportedValues: values may name others, but neither in circles nor without measure.
+// TestImportedValues: values may refer to others, but neither in a cycle nor without a size limit.
 func TestImportedValues(t *testing.T) {
 	doubled := "[a]\nip = 10.0.0.1\n"
 	for i := range 60 {
@@ -83,7 +83,7 @@ func TestImportedValues(t *testing.T) {
 	}
 }
 
-// TestImportTaken: of an id, an address or a name that is taken it is said by whom.
+// TestImportTaken: if an id, address or name is taken, the message names its user.
 func TestImportTaken(t *testing.T) {
 	text := "[one.karoo]\nctid = 700101\nip = 10.0.0.1\n[two]\nctid = 701101\nip = 10.0.0.1\n[three]\nctid = many\ngateway = 10.0.0.254\nip = 10.0.0.254\n"
 	made, err := ImportINI(strings.NewReader(text), "hosts.ini", "")

@@ -8,14 +8,16 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// maxValue bounds a value of a host database, in bytes: values may name others, and those others.
+// maxValue limits the bytes of a value after substitution, because values may refer to others
+// recursively.
 const maxValue = 64 << 10
 
 var iniReference = pattern.New(`%\(([^)]+)\)s`)
 
-// iniValue returns the value of a key as Python's ConfigParser does: %(other)s in it is the value
-// of another key of the section, or of [DEFAULT]. The library goes in circles where values name one
-// another, and makes texts of any length.
+// iniValue returns the value of a key with references substituted, as Python's ConfigParser does. A
+// reference %(other)s is the value of another key in the section or in [DEFAULT]. iniValue returns
+// false if the values refer to each other endlessly or the result is too long. The library's own
+// substitution checks neither.
 func iniValue(s, defaults *ini.Section, k *ini.Key) (string, bool) {
 	text := k.Value()
 	for range 99 {

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// An iniWriter writes the site file that says what a database does.
+// An iniWriter writes the site file that corresponds to a database.
 type iniWriter struct {
 	*iniImport
 	text      bytes.Buffer
-	images    map[string]string // names, by template
+	images    map[string]string // image names, by template
 	addresses names             // of hosts
 }
 
@@ -111,7 +111,7 @@ func (w *iniWriter) writeHost(h *iniNode) {
 	for _, key := range h.order {
 		switch {
 		case isPlace(key) || key == "production" || key == "host_server" || w.lines[h.section+"\x00"+key] == 0:
-			// has been seen to, or is said for all nodes
+			// already converted, or from [DEFAULT]
 		case key == "cpus" && w.cpus(h, key), key == "ram" && w.size(h, key, "memory"):
 		default:
 			w.lose(h, key, "no place for it in a host")

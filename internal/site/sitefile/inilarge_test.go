@@ -12,7 +12,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// largeDatabases are sections by number, which have a property in common or have one each.
+// largeDatabases return the section with a number. The sections have one property in common, or
+// each has its own.
 var largeDatabases = map[string]func(i int) string{
 	"names": func(i int) string {
 		return fmt.Sprintf("[h%d]\nip = 10.0.%d.%d\nnetmask = 255.255.0.0\n", i, i>>8&255, i&255)
@@ -29,15 +30,15 @@ var largeDatabases = map[string]func(i int) string{
 	"templates": func(i int) string { return fmt.Sprintf("[h%d]\ntemplate = t%d\n", i, i) },
 }
 
-// TestImportIsLinear: eight times as many sections take about eight times as long, whatever they have in
-// common. A quadratic import takes 64 times as long.
+// TestImportIsLinear: eight times as many sections take about eight times as long, whatever they
+// have in common. A quadratic import would take 64 times as long.
 func TestImportIsLinear(t *testing.T) {
 	const few, many, maxRatio = 2500, 20_000, 24
 	for name, section := range largeDatabases {
 		t.Run(name, func(t *testing.T) {
 			least := max(time.Millisecond, min(importTime(t, few, section), importTime(t, few, section)))
 			var took time.Duration
-			for range 2 { // the second time because of other load on the machine
+			for range 2 { // a second attempt, in case the machine is busy
 				if took = importTime(t, many, section); took <= maxRatio*least {
 					return
 				}
@@ -47,7 +48,7 @@ func TestImportIsLinear(t *testing.T) {
 	}
 }
 
-// importTime returns the processor time that the import of a database takes.
+// importTime returns the CPU time of the import of a database.
 func importTime(t *testing.T, sections int, section func(int) string) time.Duration {
 	t.Helper()
 	var b strings.Builder
@@ -61,7 +62,7 @@ func importTime(t *testing.T, sections int, section func(int) string) time.Durat
 	return processor(t) - began
 }
 
-// processor returns the processor time of this process.
+// processor returns the CPU time of this process.
 func processor(t *testing.T) time.Duration {
 	t.Helper()
 	var u unix.Rusage
@@ -71,7 +72,7 @@ func processor(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// TestImportIsBounded: sections and databases larger than any real one are refused early.
+// TestImportIsBounded: sections and databases that are larger than any real one are rejected early.
 func TestImportIsBounded(t *testing.T) {
 	keys := func(key string, n int) (text string) {
 		for i := range n {
@@ -100,7 +101,8 @@ func TestImportIsBounded(t *testing.T) {
 	}
 }
 
-// TestImportRefuses: what would lose a machine, or put one into another network, is refused with its line.
+// TestImportRefuses: a database whose import would lose a machine, or move one into another
+// network, is rejected with the line.
 func TestImportRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"[a]\nram = 64\n[b]\n[a]\nram = 128\n":              "hosts.ini:4: [a] is there again, after line 1",
@@ -117,7 +119,8 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// TestImportOfGateways: a gateway or netmask that is that of no network of its section is told with its line.
+// TestImportOfGateways: a gateway or netmask that belongs to no network of its section is reported
+// with its line.
 func TestImportOfGateways(t *testing.T) {
 	for text, want := range map[string]string{
 		"[a]\nip = 10.0.0.2\ngateway = 10.9.0.1\n":                                   "hosts.ini:3: [a] gateway = 10.9.0.1: no network of this section can have such a gateway",

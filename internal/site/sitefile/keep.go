@@ -15,9 +15,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// Keep reads a site directory and writes all that it has read to another, which must not be there
-// yet: the files that the site consists of and the images that are imported from it, with no link
-// among them, and nothing else. So LoadCopy gives the same site from there.
+// Keep reads a site directory and copies everything it has read to directory to, which must not
+// exist. The copy contains exactly the files of the site and the imported images in the site
+// directory, without links. LoadCopy reads the same site from it.
 func Keep(dir, to string) (*site.Site, error) {
 	d, s, err := read(dir, dir)
 	if err != nil {
@@ -35,7 +35,7 @@ func Keep(dir, to string) (*site.Site, error) {
 	return s, nil
 }
 
-// KeepText does so without the images, for LoadStamped.
+// KeepText does the same as Keep without the images. LoadStamped reads the copy.
 func KeepText(dir, to string) (*site.Site, error) {
 	d, s, err := read(dir, dir)
 	if err != nil {
@@ -62,7 +62,7 @@ func (d *directory) keep(to string) error {
 	return nil
 }
 
-// keepImage copies an archive, or a directory in OCI's layout.
+// keepImage copies an archive or an OCI layout directory.
 func keepImage(from *tree.Root, name, to string) error {
 	info, err := from.Stat(name)
 	if err != nil {
@@ -84,8 +84,8 @@ func keepImage(from *tree.Root, name, to string) error {
 	})
 }
 
-// keepFile makes a copy that shares its blocks with the original where the file system can do that.
-// It is never the same file: whoever writes to the one does not change the other.
+// keepFile copies a file. The copy shares its blocks with the original where the file system
+// supports that. It is never a hard link, so writes to one file do not change the other.
 func keepFile(from *tree.Root, name, to string) error {
 	in, err := from.OpenFile(name)
 	if err != nil {
@@ -111,5 +111,5 @@ func keepFile(from *tree.Root, name, to string) error {
 	if err := out.Close(); err != nil {
 		return err
 	}
-	return os.Chtimes(to, time.Time{}, info.ModTime()) // which is in the image's recipe
+	return os.Chtimes(to, time.Time{}, info.ModTime()) // the modification time is part of the image's recipe
 }

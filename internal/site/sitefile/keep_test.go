@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestKeep: a copy has all that the site file reads, hidden or behind links, nothing else and
-// nothing that is shared with the original, and is the same site.
+// TestKeep: a copy has all files that the site uses, including hidden and linked ones, and no
+// others. It shares nothing with the original and has the same site.
 func TestKeep(t *testing.T) {
 	dir := siteDir(t, map[string]string{
 		"site.toml": `site.name = "x"

@@ -1,6 +1,6 @@
-// Package sitefile reads a site.Site from a site directory: site.toml, roles/*/role.toml with the
-// files beside them, and requirements files. What may be written is described in docs/site-file.md
-// and docs/roles.md.
+// Package sitefile reads a site.Site from a site directory. It reads site.toml, the requirements
+// files, and roles/*/role.toml with the other files of each role. The formats are documented in
+// docs/site-file.md and docs/roles.md.
 package sitefile
 
 import (
@@ -15,17 +15,17 @@ import (
 	"orrery/internal/strict"
 )
 
-// Name is the file in a site directory that declares the site.
+// Name is the name of the file in a site directory that declares the site.
 const Name = "site.toml"
 
-// format is the one that the types in file.go and rolefile.go describe.
+// format is the format version that the types in file.go and rolefile.go implement.
 const format = 1
 
-// Load reads a site directory. Its error is a problem.List of every mistake that there is.
+// Load reads a site directory. Its error is a problem.List with all mistakes.
 func Load(dir string) (*site.Site, error) { return LoadCopy(dir, dir) }
 
-// LoadCopy reads the copy that Keep has made of a site directory. What the site file names outside
-// of that is found from home, where the copy was taken.
+// LoadCopy reads a copy of a site directory that Keep has made. Paths in the site file that lead
+// outside of the directory are relative to home, the original location.
 func LoadCopy(dir, home string) (*site.Site, error) {
 	d, s, err := read(dir, home)
 	if err != nil {
@@ -35,8 +35,8 @@ func LoadCopy(dir, home string) (*site.Site, error) {
 	return s, nil
 }
 
-// LoadStamped reads such a copy without looking at what it imports: for images of these names, the
-// stamps are known. What it returns of those is no path.
+// LoadStamped reads such a copy without access to the images named in stamps, which has their known
+// stamps. The paths of these images in the site are not valid.
 func LoadStamped(dir, home string, stamps map[string]string) (*site.Site, error) {
 	d, err := open(dir, home)
 	if err != nil {
@@ -47,7 +47,8 @@ func LoadStamped(dir, home string, stamps map[string]string) (*site.Site, error)
 	return d.load(dir)
 }
 
-// read reads a site directory, and returns that, too, with all that was read of it.
+// read reads a site directory. It returns the open directory, which holds the content of the files,
+// and the site.
 func read(dir, home string) (*directory, *site.Site, error) {
 	d, err := open(dir, home)
 	if err != nil {
@@ -106,7 +107,7 @@ type loader struct {
 	file         siteFile
 	site         *site.Site
 	requirements map[string]site.Requirements // by file
-	parts        int                          // of which all nodes consist, see maxParts
+	parts        int                          // parts of all nodes, see maxParts
 }
 
 func newLoader(dir *directory) *loader {
@@ -119,21 +120,21 @@ func (l *loader) load(content []byte) {
 	*l.site = l.file.Site
 	l.roles()
 	if !whole {
-		return // nothing is known of the site
+		return // the site file could not be parsed
 	}
 	l.tables()
 	l.nodes()
 	l.groups()
 	if l.report.full() || l.parts > maxParts {
-		return // the rules take a time that grows with the site
+		return // the running time of the checks grows with the size of the site
 	}
 	for _, m := range check.Check(l.site) {
 		l.report.rule(m)
 	}
 }
 
-// formerKeys renames former keys of tables to their present names: site files may say "cable" where it is
-// "vethpair" now.
+// formerKeys renames former names of tables to the present ones. Site files may use "cable" for
+// "vethpair".
 func (l *loader) formerKeys(root *strict.Node) {
 	old := root.Keys["cable"]
 	if old == nil {
@@ -145,8 +146,8 @@ func (l *loader) formerKeys(root *strict.Node) {
 	root.Rename("cable", "vethpair")
 }
 
-// decode reads TOML into one of the file types and reports whether it could. Mistakes in single
-// values do not count.
+// decode decodes TOML into one of the file types. It reports whether the file could be parsed.
+// Mistakes in single values do not count.
 func (l *loader) decode(file string, content []byte, into any) bool {
 	if much := measure(content); much != nil {
 		l.report.add(mistake("%s", much.What).At(fmt.Sprintf("%s:%d", file,
@@ -170,7 +171,7 @@ func (l *loader) decode(file string, content []byte, into any) bool {
 	return true
 }
 
-// decoder returns what decodes parts of a file.
+// decoder returns the decoder for parts of a file.
 func (l *loader) decoder(file string) *strict.Decoder {
 	d := &strict.Decoder{
 		Wrong:    func(at *strict.Node, p *problem.Problem) { l.report.wrong(file, at, p) },
@@ -180,7 +181,7 @@ func (l *loader) decoder(file string) *strict.Decoder {
 		Enough:   l.report.full,
 	}
 	if file != Name {
-		d.Longest = maxRole // scripts, and contents of files
+		d.Longest = maxRole // scripts and inline file contents
 	}
 	return d
 }

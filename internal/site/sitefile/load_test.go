@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the .want files anew")
 
-// siteDir makes a site directory of files, by their paths in it.
+// siteDir creates a site directory with files, given by relative path.
 func siteDir(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -30,9 +30,9 @@ func siteDir(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// around returns the directory in which the files of testdata are tried: those called …-role-… are
-// the role.toml of role x, the others are the site.toml beside which there are roles python,
-// portal, db, receptor and stand-in.
+// around returns the site directory for testing a file of testdata. A file called …-role-… is the
+// role.toml of role x. Any other file is the site.toml next to the roles python, portal, db,
+// receptor and stand-in.
 func around(name, content string) map[string]string {
 	if strings.Contains(name, "-role-") {
 		return map[string]string{

@@ -18,7 +18,8 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// LockName is the file in a site directory that says which copies of it are staged releases.
+// LockName is the name of the file in a site directory that records the copies of it for staged
+// releases.
 const LockName = "releases.lock"
 
 const (
@@ -26,17 +27,18 @@ const (
 	maxLockBytes = 1 << 20
 )
 
-// A Lock is the content of releases.lock: for each staged release of a site, and of its twins, the
-// digest of the copy of the site directory that hosts keep of it (package edition). Hosts may send
-// anything as that copy, so a control host uses only one that has this digest. The file belongs
-// under version control, which takes it to all other control hosts.
+// A Lock is the content of releases.lock. It has a digest for each staged release of a site and of
+// its twins. Hosts store a copy of the site directory for each such release (package edition), and
+// the digest is that of the copy. A host may send anything as the copy, so a control host uses only
+// a copy with this digest. The file belongs under version control, which distributes it to all
+// control hosts.
 type Lock struct {
 	path    string
 	digests map[string]map[int]string // twin ("" for the site itself) -> release -> digest
-	text    []byte                    // of the file, or nil if there is none
+	text    []byte                    // text of the file, or nil if it does not exist
 }
 
-// lockFile is the file.
+// lockFile is the format of the file.
 type lockFile struct {
 	Version int               `toml:"version"`
 	Release map[string]string `toml:"release"`
@@ -47,7 +49,8 @@ type lockFile struct {
 
 var lockDigest = pattern.New(`^sha256:[0-9a-f]{64}$`)
 
-// ReadLock reads the releases.lock of a site directory. One without the file has no releases.
+// ReadLock reads the releases.lock of a site directory. If the file does not exist, the Lock has no
+// releases.
 func ReadLock(dir string) (*Lock, error) {
 	d, err := open(dir, dir)
 	if err != nil {
@@ -69,7 +72,7 @@ func ReadLock(dir string) (*Lock, error) {
 	return l, nil
 }
 
-// parse reads the text of the file.
+// parse decodes the text of the file.
 func (l *Lock) parse() error {
 	var file lockFile
 	if err := toml.NewDecoder(bytes.NewReader(l.text)).DisallowUnknownFields().Decode(&file); err != nil {
@@ -114,7 +117,8 @@ func (l *Lock) add(twin string, releases map[string]string) error {
 // Path returns the path of the file.
 func (l *Lock) Path() string { return l.path }
 
-// Digest returns the digest of a release of the site (twin "") or of a twin, or "" if the file has none.
+// Digest returns the digest of a release of the site (twin "") or of a twin, or "" if the file has
+// none.
 func (l *Lock) Digest(twin string, release int) string { return l.digests[twin][release] }
 
 // Set sets the digest of a release.
@@ -135,9 +139,9 @@ func (l *Lock) Remove(twin string, releases ...int) {
 // RemoveTwin removes all releases of a twin.
 func (l *Lock) RemoveTwin(twin string) { delete(l.digests, twin) }
 
-// Write writes the file, unless it says the same already. Its owner and its mode are those of the
-// file that was there or, if there was none, of site.toml. If the file cannot be written, that is
-// an Unable problem, and it is as it was.
+// Write writes the file unless its content is the same. It keeps the owner and mode of the existing
+// file. A new file gets those of site.toml. If Write fails, it returns an Unable problem, and the
+// file is unchanged.
 func (l *Lock) Write() error {
 	text := l.encode()
 	if bytes.Equal(text, l.text) || l.text == nil && len(l.digests) == 0 {
@@ -151,7 +155,7 @@ func (l *Lock) Write() error {
 	return nil
 }
 
-// replace writes the file if it has not changed since it was read.
+// replace writes the file unless it has changed since it was read.
 func (l *Lock) replace(text []byte) error {
 	dir := filepath.Dir(l.path)
 	d, err := openDirectory(dir, dir)
@@ -184,8 +188,8 @@ const lockHead = `# The copies that hosts keep of staged releases, by their dige
 # orrery stage and orrery release write this file. Commit it with site.toml.
 `
 
-// encode returns the text of the file. Each release has a line of its own, so that branches that
-// stage different releases can be merged.
+// encode returns the text of the file. Each release has its own line, so that branches that stage
+// different releases can be merged.
 func (l *Lock) encode() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%sversion = %d\n", lockHead, lockVersion)

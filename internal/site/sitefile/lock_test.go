@@ -9,8 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestLock: what is written to releases.lock is read again, each release is a line, and the file is
-// written only when something has changed.
+// TestLock: what is written to releases.lock can be read, each release has its own line, and the
+// file is written only if something has changed.
 func TestLock(t *testing.T) {
 	dir := siteDir(t, map[string]string{"site.toml": "site.name = \"x\"\n"})
 	must(t, os.Chmod(filepath.Join(dir, Name), 0o640))
@@ -63,7 +63,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestLockMistakes: a file that is none is refused, and so is one that would be written through a link.
+// TestLockMistakes: an invalid file is rejected, and so is a write through a link.
 func TestLockMistakes(t *testing.T) {
 	good := "sha256:" + strings.Repeat("0", 64)
 	for text, says := range map[string]string{

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestMachines: what [defaults] says holds for the nodes that can have it: containers and virtual
-// machines are side by side in a site.
+// TestMachines: a setting in [defaults] applies only to nodes that can have it, because a site may
+// have containers and virtual machines.
 func TestMachines(t *testing.T) {
 	text, err := os.ReadFile("testdata/valid-machines.toml")
 	if err != nil {
@@ -40,7 +40,7 @@ node.one = { id = 1, engine = "kvm" }
 	}
 }
 
-// TestDevices: what a machine has of the host's hardware.
+// TestDevices checks the host hardware that a machine uses.
 func TestDevices(t *testing.T) {
 	text, err := os.ReadFile("testdata/valid-devices.toml")
 	if err != nil {

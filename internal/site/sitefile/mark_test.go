@@ -8,8 +8,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestMark: files that begin with a mark of how they are encoded, as some editors write them, are
-// read; what is not UTF-8 is told by file and line.
+// TestMark: files with a byte order mark, as some editors write them, are read. A file that is not
+// UTF-8 is reported with file and line.
 func TestMark(t *testing.T) {
 	const mark = "\xef\xbb\xbf"
 	files := map[string]string{
@@ -25,7 +25,7 @@ func TestMark(t *testing.T) {
 	if s.Name != "x" || s.Roles[0].Apt[0] != "curl" || s.Nodes[0].Requirements.Text != "pyzmq==25.1.1\n" {
 		t.Errorf("%+v", s)
 	}
-	files["site.toml"] += "id = 2\n" // what is wrong is found at its line
+	files["site.toml"] += "id = 2\n" // a mistake is reported at the right line
 	files["roles/web/role.toml"] = "\xff\xfea\x00p\x00t\x00"
 	_, err = Load(siteDir(t, files))
 	var list problem.List

@@ -10,14 +10,14 @@ import (
 	"orrery/internal/strict"
 )
 
-// These bound a site, so that no range exhausts the memory. All else that is done with a site grows
-// with the second.
+// Limits of a site, so that no range of nodes exhausts the memory. The cost of all other work on a
+// site grows with maxParts.
 const (
 	maxNodes = 100_000
-	maxParts = 2_000_000 // nodes, and the networks, roles and groups of each
+	maxParts = 2_000_000 // nodes, plus the networks, roles and groups of each node
 )
 
-// nodes fills in the nodes, in order of id, with defaults and addresses.
+// nodes sets the nodes of the site, in order of id, with defaults and addresses.
 func (l *loader) nodes() {
 	networks, d := l.defaultNetworks(), l.decoder(Name)
 	var nodes []site.Node
@@ -53,8 +53,8 @@ func tooMuch() *problem.Problem {
 		maxParts).Try("make several sites")
 }
 
-// A declaration is a table of site.toml that declares a node or a range of them, with what
-// [defaults] says of all.
+// A declaration is a table of site.toml that declares a node or a range of nodes, merged with
+// [defaults].
 type declaration struct {
 	nodeTable
 	loader *loader
@@ -62,8 +62,7 @@ type declaration struct {
 
 func (d *declaration) wrong(at *strict.Node, p *problem.Problem) { d.loader.report.wrong(Name, at, p) }
 
-// node returns what a declaration says of the first of its nodes; the addresses that are to be
-// derived are left out.
+// node returns the first node of a declaration, without derived addresses.
 func (d *declaration) node(networks []string) site.Node {
 	n := site.Node{
 		ID: d.ID, Image: cmp.Or(d.Image, d.loader.onlyImage()), Roles: d.Roles, Host: cmp.Or(d.Host, d.loader.onlyHost()),
@@ -80,8 +79,9 @@ func (d *declaration) node(networks []string) site.Node {
 	return n
 }
 
-// suit leaves out what [defaults] says that a node of this engine cannot have: there may be
-// containers and virtual machines in a site. What the node says itself stays, and is a mistake.
+// suit removes the settings of [defaults] that a node with this engine cannot have, because a site
+// may have both containers and virtual machines. Settings in the node's own table stay and are
+// reported as mistakes.
 func (d *declaration) suit(n *site.Node) {
 	said := func(key string) bool { return d.At.Keys[key] != nil }
 	if n.Engine != site.Xen && !said("xen") {
@@ -108,10 +108,11 @@ func (d *declaration) suit(n *site.Node) {
 	}
 }
 
-// nics returns the networks that a node is on, with the addresses that it says; the zero Addr is to be derived.
+// nics returns the interfaces of a node with their declared addresses. The zero Addr means that the
+// address is derived later.
 func (d *declaration) nics(networks []string) []site.NIC {
 	var nics []site.NIC
-	if d.At.Keys["net"] == nil { // net = {} is on no network
+	if d.At.Keys["net"] == nil { // net = {} means no network
 		for _, name := range networks {
 			if d.loader.file.Defaults.Networks != nil || !d.takesInterfaces(name) || d.takes(name) {
 				nics = append(nics, site.NIC{Network: name})
@@ -131,7 +132,7 @@ func (d *declaration) nics(networks []string) []site.NIC {
 	return nics
 }
 
-// takesInterfaces reports whether nodes are on a network only by an interface of the host.
+// takesInterfaces reports whether nodes join a network only by taking an interface of the host.
 func (d *declaration) takesInterfaces(network string) bool {
 	n, ok := d.loader.site.Network(network)
 	return ok && site.KindOf(n.Kind).TakesInterfaces
@@ -142,8 +143,8 @@ func (t *nodeTable) takes(network string) bool {
 	return slices.ContainsFunc(t.Interface, func(taken strict.Named[string]) bool { return taken.Name == network })
 }
 
-// nicOn returns the interface of a node on a network, for the key that says something of it, or
-// reports that there is none.
+// nicOn returns the interface of a node on a network that a key refers to. If there is none, it
+// reports a mistake and returns nil.
 func (d *declaration) nicOn(nics []site.NIC, key, network string, at *strict.Node) *site.NIC {
 	i := slices.IndexFunc(nics, func(nic site.NIC) bool { return nic.Network == network })
 	if i < 0 {
@@ -154,7 +155,7 @@ func (d *declaration) nicOn(nics []site.NIC, key, network string, at *strict.Nod
 	return &nics[i]
 }
 
-// interfaces adds the interfaces of the host that a node takes.
+// interfaces sets the host interfaces that a node takes.
 func (d *declaration) interfaces(nics []site.NIC) []site.NIC {
 	for _, taken := range d.Interface {
 		if nic := d.nicOn(nics, "interface", taken.Name, taken.At); nic != nil {
@@ -164,7 +165,7 @@ func (d *declaration) interfaces(nics []site.NIC) []site.NIC {
 	return nics
 }
 
-// sixes adds the addresses of IPv6 from which a node may send.
+// sixes adds the IPv6 addresses that a node may send from.
 func (d *declaration) sixes(nics []site.NIC) []site.NIC {
 	for _, said := range d.IPv6 {
 		nic := d.nicOn(nics, "ipv6", said.Name, said.At)

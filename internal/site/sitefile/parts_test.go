@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLate: a mistake far down a large file is told with its line, also one of two parts that
-// strict.Parse reads one by one.
+// TestLate: a mistake near the end of a large file is reported with its line, even if strict.Parse
+// parses the file in two parts.
 func TestLate(t *testing.T) {
 	text := large(1500)
 	line := strings.Count(text, "\n") + 1

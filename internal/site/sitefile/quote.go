@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// tomlString writes a basic string.
+// tomlString returns text as a TOML basic string.
 func tomlString(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -55,7 +55,7 @@ func TestRangeProperties(t *testing.T) {
 	})
 }
 
-// A node's derived address is the same whatever other nodes there are, and one that a node can have.
+// A derived address does not depend on other nodes, and is valid for a node.
 func TestAddressProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bits := rapid.IntRange(16, 30).Draw(t, "bits")
@@ -93,7 +93,7 @@ func TestAddingNodesMovesNone(t *testing.T) {
 		first, all := head, head
 		for i, id := range ids {
 			line := fmt.Sprintf("node.n%d.id = %d\n", id, id)
-			all = line + all // also before the others: order must not count
+			all = line + all // also before the others, because the order must not matter
 			if i < len(ids)/2 {
 				first += line
 			}
@@ -109,7 +109,7 @@ func TestAddingNodesMovesNone(t *testing.T) {
 	})
 }
 
-// load is what Load does with a site.toml that needs no other file.
+// load does the same as Load for a site.toml that needs no other file.
 func load(t *rapid.T, content string) *site.Site {
 	l := newLoader(nowhere())
 	l.load([]byte(content))

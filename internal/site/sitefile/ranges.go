@@ -12,11 +12,12 @@ import (
 
 var rangePattern = pattern.New(`^([^{}]*)\{([0-9]{1,9})\.\.([0-9]{1,9})\}([^{}]*)$`)
 
-// maxName bounds what may be a name, so that no range of names exhausts the memory. What is legal is shorter.
+// maxName limits the length of a name, so that no range of names exhausts the memory. Legal names
+// are shorter.
 const maxName = 200
 
-// expand returns the names that a name with a range stands for: "a{08..10}" is a08, a09 and a10.
-// They may be so many at most.
+// expand returns the names in a range: "a{08..10}" stands for a08, a09 and a10. It returns a
+// problem if there are more than most names.
 func expand(name string, most int) ([]string, *problem.Problem) {
 	if len(name) > maxName {
 		return nil, mistake("the name %s has more than %d characters", strict.Say(name), maxName).Try("choose a shorter one")

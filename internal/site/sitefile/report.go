@@ -13,28 +13,31 @@ import (
 	"orrery/internal/strict"
 )
 
-// A report gathers mistakes and knows where everything stands.
+// A report collects mistakes and knows the position of each key.
 type report struct {
 	mistakes problem.List
 	roots    map[string]*strict.Node    // by file: site.toml, roles/NAME/role.toml
-	nodes    map[string]*strict.Node    // by name, also of those that a range declares
-	units    map[[2]string]*strict.Node // by role and name: a service is written in one of two forms
-	bad      map[*strict.Node]bool      // what has been found to be wrong: no rule need look at it
+	nodes    map[string]*strict.Node    // by name, including those that a range declares
+	units    map[[2]string]*strict.Node // by role and name, because a service has one of two forms
+	bad      map[*strict.Node]bool      // places with a mistake, which the rules need not check
 	meant    map[meaning]bool
-	told     map[*strict.Node][]string // what is told of a place: a range of nodes may have as many mistakes as nodes
-	more     map[string]int            // those that are not told any more, by place
+	// told has the mistakes reported for a place, because every node of a range may have the same
+	// one.
+	told map[*strict.Node][]string
+	more map[string]int // number of suppressed mistakes, by place
 }
 
-// maxMistakes bounds what is told in all: who has made so many has another mistake.
+// maxMistakes limits the number of reported mistakes. More of them usually have a common cause.
 const maxMistakes = 1000
 
-// full reports whether so much is wrong that no more is told.
+// full reports whether the limit is reached and further mistakes are not reported.
 func (r *report) full() bool { return len(r.mistakes) > maxMistakes }
 
-// maxTold bounds what is told of one place.
+// maxTold limits the mistakes reported for one place.
 const maxTold = 5
 
-// A meaning is a key that was probably meant by an unknown one: that it is missing is no mistake besides.
+// A meaning is a known key that an unknown one was probably meant to be. Its absence is not
+// reported as a separate mistake.
 type meaning struct {
 	table *strict.Node
 	key   string
@@ -59,7 +62,7 @@ func (r *report) add(p *problem.Problem) {
 	r.mistakes = append(r.mistakes, p)
 }
 
-// wrong adds a mistake at a place of a file.
+// wrong adds a mistake at a position in a file.
 func (r *report) wrong(file string, at *strict.Node, p *problem.Problem) {
 	r.bad[at] = true
 	r.add(p.At(where(file, at)))
@@ -69,7 +72,8 @@ func (r *report) misspelt(table *strict.Node, key string) { r.meant[meaning{tabl
 
 func where(file string, at *strict.Node) string { return fmt.Sprintf("%s:%d", file, at.Line) }
 
-// rule adds what package check has found, unless it only follows from a mistake that has been told already.
+// rule adds a mistake from package check, unless it is only a consequence of a mistake that was
+// already reported.
 func (r *report) rule(m check.Mistake) {
 	if r.full() {
 		return
@@ -86,7 +90,7 @@ func (r *report) rule(m check.Mistake) {
 		return
 	}
 	switch {
-	case slices.Contains(r.told[at], m.What): // of another node of the range
+	case slices.Contains(r.told[at], m.What): // from another node of the range
 		return
 	case len(r.told[at]) == maxTold:
 		r.more[where(file, at)]++
@@ -102,8 +106,8 @@ func (r *report) rule(m check.Mistake) {
 	r.add(p)
 }
 
-// locate finds the place of a key of the model, or of the nearest thing around it that is written somewhere,
-// and tells what of the key is not written.
+// locate returns the position of a key of the model. If the key is not written in a file, it
+// returns the position of the nearest enclosing key, and the rest of the key.
 func (r *report) locate(key []string) (file string, at *strict.Node, rest []string) {
 	switch {
 	case len(key) == 4 && key[2] == "unit" && r.units[[2]string{key[1], key[3]}] != nil:
@@ -117,7 +121,7 @@ func (r *report) locate(key []string) (file string, at *strict.Node, rest []stri
 	case len(key) >= 2 && key[0] == "node" && r.nodes[key[1]] != nil:
 		file, at, rest = Name, r.nodes[key[1]], key[2:]
 		if len(rest) > 0 && at.Keys[rest[0]] == nil && !r.meant[meaning{at, rest[0]}] {
-			// What the node does not say itself it has from [defaults].
+			// Settings that the node's table lacks come from [defaults].
 			if inherited, n := r.roots[Name].Find("defaults", rest[0]); n == 2 {
 				return Name, inherited, nil
 			}
@@ -132,7 +136,7 @@ func (r *report) locate(key []string) (file string, at *strict.Node, rest []stri
 	return file, found, rest[n:]
 }
 
-// list returns the mistakes by file and line, each once.
+// list returns the mistakes sorted by file and line, without duplicates.
 func (r *report) list() problem.List {
 	type lined struct {
 		*problem.Problem
@@ -150,7 +154,7 @@ func (r *report) list() problem.List {
 			file, number, _ := strings.Cut(p.Where, ":")
 			line, _ := strconv.Atoi(number)
 			if file == Name {
-				file = "" // it comes first
+				file = "" // sorts first
 			}
 			all = append(all, lined{p, file, line})
 		}

@@ -5,7 +5,7 @@ import (
 	"orrery/internal/strict"
 )
 
-// The types of this file are format 1 of role.toml, as those of file.go are of site.toml.
+// The types in this file are format 1 of role.toml, as file.go has the types of site.toml.
 
 type roleFile struct {
 	Format *int `toml:"format"`

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/strict"
 )
 
-// roleOf makes the model's role of what role.toml says.
+// roleOf converts a decoded role.toml to a role of the model.
 func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site.Role {
 	r := roleParts{f.Role, l.report}
 	r.Name, r.Dir, r.Beside, r.NeedsRoles, r.NeedsHealthy = name, "roles/"+name, beside, f.Needs.Roles, f.Needs.Healthy
@@ -39,7 +39,7 @@ func (l *loader) roleOf(name string, f *roleFile, beside map[string][]byte) site
 	return r.Role
 }
 
-// roleParts are those of a role that is being made.
+// roleParts is a role that is being converted.
 type roleParts struct {
 	site.Role
 	report *report
@@ -49,7 +49,7 @@ func (r *roleParts) wrong(at *strict.Node, p *problem.Problem) {
 	r.report.wrong(roleFileOf(r.Name), at, p)
 }
 
-// service takes the long form of a service.
+// service adds a service in the long form.
 func (r *roleParts) service(t *serviceTable) {
 	r.report.units[[2]string{r.Name, t.Name}] = t.At.At("name")
 	switch t.When {
@@ -118,7 +118,7 @@ func (r *roleParts) step(t *stepTable, number int) site.Step {
 	return s
 }
 
-// besideNamed returns the content of a file beside role.toml that the role names.
+// besideNamed returns the content of a file in the role's directory that role.toml names.
 func (r *roleParts) besideNamed(key, name string, at *strict.Node) []byte {
 	if name == "" || !filepath.IsLocal(name) {
 		r.wrong(at, mistake("%s = %q is not in the role's directory", key, name).Try("move it beside %s", roleFileName))

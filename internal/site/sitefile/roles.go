@@ -17,7 +17,7 @@ const roleFileName = "role.toml"
 
 func roleFileOf(role string) string { return "roles/" + role + "/" + roleFileName }
 
-// roles reads every role of the site directory, also those that no node has.
+// roles reads every role of the site directory, even if no node has it.
 func (l *loader) roles() {
 	names, err := l.dir.tree.Names("roles", maxRoles)
 	switch {
@@ -52,7 +52,7 @@ func (l *loader) role(name string) {
 			l.report.add(mistake("there is no %s in the role's directory",
 				roleFileName).At(dir).Try("write one or remove the directory"))
 		}
-		// so that nodes that have it are not wrong as well
+		// so that nodes with this role are not reported as well
 		l.site.Roles = append(l.site.Roles, site.Role{Name: name, Dir: dir})
 		return
 	}
@@ -62,7 +62,7 @@ func (l *loader) role(name string) {
 	l.site.Roles = append(l.site.Roles, l.roleOf(name, &file, beside))
 }
 
-// beside reads all files of a role's directory, and reports whether it could.
+// beside reads all files in a role's directory. It reports whether there were no mistakes.
 func (l *loader) beside(dir string) (beside map[string][]byte, whole bool) {
 	beside, before := map[string][]byte{}, len(l.report.mistakes)
 	top, err := l.dir.tree.Sub(dir)
@@ -83,7 +83,8 @@ func (l *loader) beside(dir string) (beside map[string][]byte, whole bool) {
 			most = maxRole
 		}
 		where := path.Join(dir, e.Path)
-		content, err := l.dir.read(where, most) // from the top: links lead to wherever they do in the site directory
+		// from the top, because symbolic links may lead anywhere inside the site directory
+		content, err := l.dir.read(where, most)
 		if err != nil {
 			l.report.add(wrong("it", err).At(where))
 			return nil
@@ -101,7 +102,8 @@ func (l *loader) beside(dir string) (beside map[string][]byte, whole bool) {
 	return beside, len(l.report.mistakes) == before
 }
 
-// leftover tells what tools leave behind: it must not make another layer.
+// leftover reports whether a file was left by a tool such as an editor. Such a file must not change
+// the layer.
 func leftover(name string) bool {
 	return strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".swp")
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// large returns a site file of many nodes, each declared by itself.
+// large returns a site file with many nodes, each declared separately.
 func large(nodes int) string {
 	var b strings.Builder
 	b.WriteString("site.name = \"large\"\nimage.debian.suite = \"bookworm\"\n[network.lan]\nsubnet = \"10.0.0.0/8\"\ngateway = \"10.0.0.1\"\n")

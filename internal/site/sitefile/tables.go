@@ -11,7 +11,7 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// tables fills in all that is declared but nodes, groups and roles.
+// tables sets all declarations except nodes, groups and roles.
 func (l *loader) tables() {
 	f, s := &l.file, l.site
 	s.Twins, s.Hosts, s.Networks, s.Volumes = f.Twin, f.Hosts.Values(), f.Networks.Values(), f.Volumes.Values()
@@ -21,7 +21,7 @@ func (l *loader) tables() {
 	}
 	for i := range s.Networks {
 		if n := &s.Networks[i]; n.Kind == site.Bridge {
-			n.Kind = "" // what is said and what is meant without a word is the same
+			n.Kind = "" // the explicit and the implicit default are the same
 		}
 	}
 	for _, t := range f.VethPairs {
@@ -99,7 +99,7 @@ func (l *loader) mirror() {
 	}
 }
 
-// mirrorFile reads a file that a key of [mirror] names; nil where there is none.
+// mirrorFile reads a file that a key of [mirror] names. It returns nil if the key is missing.
 func (l *loader) mirrorFile(key string, name *string) []byte {
 	if name == nil {
 		return nil
@@ -113,7 +113,7 @@ func (l *loader) mirrorFile(key string, name *string) []byte {
 	return content
 }
 
-// require reads a requirements file, each once.
+// require reads a requirements file. It reads each file only once.
 func (l *loader) require(file string, at *strict.Node) site.Requirements {
 	if r, ok := l.requirements[file]; ok {
 		return r

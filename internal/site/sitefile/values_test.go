@@ -97,7 +97,7 @@ node.c = { id = 3, net.nic = "auto", interface.nic = "w1" }
 	if c := s.VethPairs; len(c) != 1 || c[0] != (site.VethPair{Name: "wire", Ends: [2]string{"w0", "w1"}, MTU: 9000}) {
 		t.Errorf("%+v", c)
 	}
-	// An exclusive network is none of those on which nodes are that say nothing.
+	// A node that declares no networks is not on an exclusive network.
 	if n := s.Nodes[0].NICs; len(n) != 3 || n[0].Interface != "" {
 		t.Errorf("%+v", n)
 	}
@@ -170,7 +170,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestDefaultPids: no node may take all processes of its host, unless that is said.
+// TestDefaultPids: a node has a limit of processes unless it declares otherwise.
 func TestDefaultPids(t *testing.T) {
 	s := mustLoad(t, `
 site.name = "x"

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site"
 )
 
-// someRoles are roles of every kind: with content, with services only, which wait for others, and
-// without anything.
+// someRoles are roles of every kind: with content, with services only, with services that wait for
+// other nodes, and empty.
 var someRoles = map[string]*site.Role{
 	"cam": {Name: "cam", Apt: []string{"python3"}},
 	"portal": {Name: "portal", Files: []site.File{{Path: "/srv/portal", Content: []byte("x")}},
@@ -35,8 +35,8 @@ func chainOf(names []string) []*Layer {
 	return RoleLayers(site.Mirror{}, base, rolesOf(names), "aiokatcp==2.2\n")
 }
 
-// TestChains: nodes whose roles begin alike share the layers of what they begin with; a node stands
-// on a few layers only; and each layer knows all that is below it.
+// TestChains: nodes whose roles begin alike share the layers of these roles. A node has only a few
+// layers, and each layer knows all layers below it.
 func TestChains(t *testing.T) {
 	names := []string{"cam", "portal", "db", "cron", "proxy", "late", "empty"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -69,7 +69,7 @@ func TestChains(t *testing.T) {
 	})
 }
 
-// TestStarts: whether services start at boot depends on all roles up to a layer.
+// TestStarts: all roles up to a layer decide whether services start at boot.
 func TestStarts(t *testing.T) {
 	for _, c := range []struct {
 		roles []string

@@ -6,8 +6,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestDisk: a node with a disk image stands on that alone, and what its roles put on others in
-// layers is part of what is done on it when it runs.
+// TestDisk: a node with a disk image has no other layer. What roles would put in layers is part of
+// its configuration.
 func TestDisk(t *testing.T) {
 	s := observatory()
 	s.Images = append(s.Images, site.Image{Name: "cloud", Import: "/srv/cloud.qcow2", Stamp: "1"})

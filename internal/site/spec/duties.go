@@ -12,40 +12,43 @@ import (
 	"orrery/internal/site/render"
 )
 
-// Duties are what the roles of a node do on it, with all that doing it takes: rendered files,
-// scripts, the environment, health checks. Who has them need know nothing else of the site. No
-// value of a secret is in them, but where one belongs.
+// Duties are everything that the roles of a node do on it: rendered files, scripts, the environment
+// and health checks. They are complete, so whoever carries them out needs no other part of the
+// site. They contain placeholders instead of the values of secrets.
 type Duties struct {
 	Site         string       `json:"site"` // its name
 	Node         string       `json:"node"`
 	Release      int          `json:"release,omitempty"`
 	Distribution string       `json:"distribution,omitempty"`
-	Addresses    []netip.Addr `json:"addresses"` // the primary one first
+	Addresses    []netip.Addr `json:"addresses"` // the primary address first
 	Env          []byte       `json:"env"`       // of all roles, as an environment file
-	Roles        []Duty       `json:"roles"`     // those that others need come first
+	Roles        []Duty       `json:"roles"`     // a role comes after those that it needs
 
-	// the node has no layers of roles: what those would have is put on it as it runs
+	// Unlayered means that the node has no role layers. Their content is installed while the node
+	// runs.
 	Unlayered bool   `json:"unlayered,omitempty"`
-	Pins      string `json:"pins,omitempty"` // requirements of such a node
+	Pins      string `json:"pins,omitempty"` // Python requirements of an unlayered node
 }
 
 // A Duty is what one role does on a node.
 type Duty struct {
-	*site.Role `json:"role"` // less what is in layers only, and the contents of its files, if the node has layers
+	*site.Role `json:"role"` // without the parts that only layers contain, if the node has layers
 	Rendered   []Rendered    `json:"rendered"`
-	Surround   []string      `json:"surround"` // KEY=value, which its steps and health commands see besides its own [env]
+	// KEY=value for its steps and health commands, in addition to its own [env]
+	Surround []string `json:"surround"`
 }
 
-// A Rendered file is one that a role puts on the node and that no layer has.
+// A Rendered file is a file of a role that differs between nodes and is in no layer.
 type Rendered struct {
 	Path    string `json:"path"`
 	Owner   string `json:"owner"`
 	Mode    uint32 `json:"mode"`
-	Content []byte `json:"content"`          // unless it is secret
-	Secret  bool   `json:"secret,omitempty"` // it has the value of a secret in it, so it must reach no disk
+	Content []byte `json:"content"` // empty if Secret is set
+	// Secret means that Content contains the value of a secret and must never be written to a disk.
+	Secret bool `json:"secret,omitempty"`
 }
 
-// Duties returns what the roles of a node do on it.
+// Duties returns the duties of a node.
 func (m *Maker) Duties(n *site.Node) (*Duties, error) {
 	roles := m.Site.RolesOf(n)
 	d := &Duties{Site: m.Site.Name, Node: n.Name, Release: n.Release, Distribution: distro.Of(m.Base(n).Image).Name,
@@ -82,7 +85,7 @@ func (m *Maker) Duties(n *site.Node) (*Duties, error) {
 	return d, nil
 }
 
-// SecretText renders a file of a role that has values of secrets in it.
+// SecretText renders a file of a role that contains values of secrets.
 func (m *Maker) SecretText(n *site.Node, role, path string, secrets render.Secrets) ([]byte, error) {
 	for _, r := range m.Site.RolesOf(n) {
 		for i := range r.Files {
@@ -95,7 +98,8 @@ func (m *Maker) SecretText(n *site.Node, role, path string, secrets render.Secre
 	return nil, fmt.Errorf("role %s of node %s has no file %s", role, n.Name, path)
 }
 
-// onNodes returns a role without what is done of it in layers only. Its files there have names and no content.
+// onNodes returns a role without its build steps and packages, which are only in layers. Its files
+// there have names but no content.
 func (m *Maker) onNodes(r *site.Role) *site.Role {
 	if less, ok := m.lesser[r.Name]; ok {
 		return less
@@ -113,7 +117,7 @@ func (m *Maker) onNodes(r *site.Role) *site.Role {
 	return &less
 }
 
-// surround returns what a step or health command sees of the site and its node.
+// surround returns the environment in which the steps and health commands of a node run.
 func (m *Maker) surround(n *site.Node) []string {
 	view := m.View.Node(n.Name)
 	env := []string{
@@ -135,7 +139,8 @@ func (m *Maker) surround(n *site.Node) []string {
 	return append(env, m.peers()...)
 }
 
-// peers returns the names of all nodes by role. They are alike for all nodes, and many.
+// peers returns the names of all nodes by role, as environment variables. The list is long and the
+// same for all nodes, so it is computed once.
 func (m *Maker) peers() []string {
 	if m.named == nil {
 		m.named = []string{}
@@ -152,7 +157,8 @@ func (m *Maker) peers() []string {
 	return m.named
 }
 
-// variable makes a name fit for a variable: upper case, "_" for all that is neither letter nor digit.
+// variable turns a name into the name of an environment variable: upper case, with "_" for other
+// characters than letters and digits.
 func variable(name string) string {
 	return strings.Map(func(c rune) rune {
 		switch {
@@ -165,8 +171,8 @@ func variable(name string) string {
 	}, name)
 }
 
-// A SecretText is a rendered file with values of secrets in it, as a step refers to it: whoever has
-// the site and the values can tell what it says.
+// A SecretText refers to a rendered file that contains values of secrets. Maker.SecretText renders
+// it from the site and the values.
 type SecretText struct {
 	Node    string `json:"node"`
 	Release int    `json:"release,omitempty"`

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestKernelLayers: a node that boots a kernel stands on its layer, just above the base, and on the
-// same role layers as a container.
+// TestKernelLayers: a node that boots a kernel has a kernel layer just above the base. Its role
+// layers are the same as for a container.
 func TestKernelLayers(t *testing.T) {
 	s := observatory()
 	contained := nodeOf(t, s, 0)
@@ -56,8 +56,8 @@ func TestKernelLayers(t *testing.T) {
 	}
 }
 
-// TestFullKernel: a machine whose network cards are those of real hardware boots a kernel that has
-// drivers for them.
+// TestFullKernel: a machine with network cards of real hardware boots a kernel that has drivers for
+// them.
 func TestFullKernel(t *testing.T) {
 	s := observatory()
 	m := NewMaker(s)
@@ -81,7 +81,8 @@ func TestFullKernel(t *testing.T) {
 	}
 }
 
-// TestKernelOfDistribution: it is the distribution's, and of another base it is another layer.
+// TestKernelOfDistribution: the kernel is the distribution's, and another base has another kernel
+// layer.
 func TestKernelOfDistribution(t *testing.T) {
 	debian := Base(site.Mirror{}, site.Image{Name: "a", Suite: "bookworm"})
 	ubuntu := Base(site.Mirror{}, site.Image{Name: "b", Suite: "noble"})

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/site"
 )
 
-// kinds returns the observatory with its second network of a kind.
+// kinds returns the observatory with its second network changed to a kind.
 func kinds(kind string) *site.Site {
 	s := observatory()
 	cam := &s.Networks[1]
@@ -76,7 +76,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// What is a bridge is recorded as it was before there was anything else.
+// TestBridgesAreRecordedAsBefore: the records of bridges have not changed since the other kinds
+// exist.
 func TestBridgesAreRecordedAsBefore(t *testing.T) {
 	s := observatory()
 	text, err := json.Marshal([]any{NewMaker(s).Networks(), nodeOf(t, s, 0)})

@@ -10,28 +10,28 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// fit is the version of what the image builder itself does to a base image or role layer (package image);
-// changing that makes new layers.
+// fit is the version of the image builder's own changes to a base image or role layer (package
+// image). Changing it makes new layers.
 const fit = "7"
 
 // A Layer is the recipe of a read-only file tree.
 type Layer struct {
 	Digest string   `json:"digest"`
-	Title  string   `json:"title"` // for people: "debian" or "debian + base, receptor"
+	Title  string   `json:"title"` // for display: "debian" or "debian + base, receptor"
 	Base   string   `json:"base,omitempty"`
-	Below  []string `json:"below,omitempty"` // the role layers between it and its base, the topmost first
+	Below  []string `json:"below,omitempty"` // the role layers between it and its base, topmost first
 	Parts  Parts    `json:"parts"`
 
-	Image site.Image   `json:"image"` // of its base
-	Roles []*site.Role `json:"roles"` // whose part it is, in order
-	Under []*site.Role `json:"under"` // whose parts are below it, in order
+	Image site.Image   `json:"image"` // image of its base
+	Roles []*site.Role `json:"roles"` // roles whose content it has, in order
+	Under []*site.Role `json:"under"` // roles whose content is below it, in order
 	Pins  string       `json:"pins"`  // requirements, if a role needs Python packages
-	From  site.Mirror  `json:"from"`  // where packages are had from
+	From  site.Mirror  `json:"from"`  // package sources
 
-	Kernel string `json:"kernel,omitempty"` // of the layer with a kernel: the package that has it
+	Kernel string `json:"kernel,omitempty"` // package of the kernel, for a kernel layer
 }
 
-// Lower returns the layers that it stands on, the topmost first.
+// Lower returns the digests of the layers below it, the topmost first.
 func (l *Layer) Lower() []string {
 	if l.IsBase() {
 		return nil
@@ -42,21 +42,21 @@ func (l *Layer) Lower() []string {
 // IsBase reports whether the layer is a base image.
 func (l *Layer) IsBase() bool { return l.Base == "" }
 
-// IsDisk reports whether the layer is a disk image, and no tree.
+// IsDisk reports whether the layer is a disk image and not a file tree.
 func (l *Layer) IsDisk() bool { return l.IsBase() && l.Image.IsDisk() }
 
-// IsKernel reports whether the layer is one with a kernel.
+// IsKernel reports whether the layer contains a kernel.
 func (l *Layer) IsKernel() bool { return l.Kernel != "" }
 
-// Base returns the recipe of an image.
+// Base returns the recipe of a base image.
 func Base(m site.Mirror, img site.Image) *Layer {
 	parts := Parts{"fit": fit}
 	if img.IsDisk() {
-		parts = Parts{"disk": img.Recipe()} // as it is: nothing is done to it
+		parts = Parts{"disk": img.Recipe()} // used unchanged
 	} else if img.Import != "" {
 		parts["import"] = img.Recipe()
 		if img.Distribution != "" {
-			parts["distribution"] = img.Distribution // a suite is of one only
+			parts["distribution"] = img.Distribution // a suite belongs to one distribution only
 		}
 	} else {
 		parts["suite"] = img.Suite
@@ -74,15 +74,15 @@ func Packages(img site.Image) []string {
 	return slices.Compact(all)
 }
 
-// KernelLayer returns the recipe of what a node that boots a kernel of its own has on top of a
-// base: that kernel, with its modules. Role layers do not stand on it, so that they are the same
-// for nodes of every engine.
+// KernelLayer returns the recipe of the layer that a node with its own kernel has on top of its
+// base: the kernel and its modules. Role layers are independent of it, so that nodes of every
+// engine share them.
 func KernelLayer(m site.Mirror, base *Layer) *Layer {
 	return kernelLayer(m, base, distro.Of(base.Image).Kernel, "kernel")
 }
 
-// FullKernelLayer returns that of a kernel which has drivers of real hardware, too: the other has
-// none but those of virtual machines.
+// FullKernelLayer returns the recipe of a kernel layer with drivers for real hardware. The kernel
+// of KernelLayer has only drivers for virtual machines.
 func FullKernelLayer(m site.Mirror, base *Layer) *Layer {
 	return kernelLayer(m, base, distro.Of(base.Image).FullKernel, "full kernel")
 }
@@ -96,14 +96,14 @@ func kernelLayer(m site.Mirror, base *Layer, kernel, title string) *Layer {
 	}
 }
 
-// maxRoleLayers is how many role layers a node stands on at most: each one costs the kernel a
-// look-up for every path.
+// maxRoleLayers is the maximum number of role layers of a node. Each one costs the kernel one
+// lookup per path.
 const maxRoleLayers = 4
 
-// RoleLayers returns the recipes of what roles put on top of a base, the lowest first; none, if
-// they put nothing there. Each of the first roles has a layer of its own, so that nodes whose roles
-// begin alike share what they begin with, whatever else is in the site; the roles that are left
-// share the last.
+// RoleLayers returns the recipes of the layers that roles add to a base, the lowest first. It
+// returns none if the roles add nothing. Each of the first roles has its own layer. Nodes whose
+// roles begin alike share these layers, whatever else is in the site. The remaining roles share the
+// last layer.
 func RoleLayers(m site.Mirror, base *Layer, roles []*site.Role, pins string) []*Layer {
 	var chain []*Layer
 	under := base
@@ -120,7 +120,8 @@ func RoleLayers(m site.Mirror, base *Layer, roles []*site.Role, pins string) []*
 	return chain
 }
 
-// roleLayer returns the recipe of what roles put on top of a layer, or nil if they put nothing there.
+// roleLayer returns the recipe of the layer that roles add on top of under, or nil if they add
+// nothing.
 func roleLayer(m site.Mirror, base, under *Layer, before, roles []*site.Role, pins string) *Layer {
 	parts := Parts{}
 	var names []string
@@ -153,8 +154,8 @@ func roleLayer(m site.Mirror, base, under *Layer, before, roles []*site.Role, pi
 	}
 }
 
-// Starts returns the services that start when a node boots from the layer: all or none, as this
-// depends on all roles.
+// Starts returns the services that start when a node boots from the layer. It returns either all of
+// them or none, because this depends on all roles.
 func (l *Layer) Starts() []string {
 	roles := slices.Concat(l.Under, l.Roles)
 	if !site.SelfStarting(roles) {
@@ -190,7 +191,7 @@ func addRole(parts Parts, r *site.Role) {
 	}
 }
 
-// addBuilt adds what roles do to a node without role layers, which is done when it runs.
+// addBuilt adds to parts what roles install on a running node that has no role layers.
 func addBuilt(parts Parts, m site.Mirror, roles []*site.Role, pins string) {
 	for _, r := range roles {
 		addRole(parts, r)
@@ -200,9 +201,9 @@ func addBuilt(parts Parts, m site.Mirror, roles []*site.Role, pins string) {
 	}
 }
 
-// BuildFiles returns the names, sorted, of the files beside role.toml that build steps may read:
-// all but those that are only of use on the node (templates, scripts of boot steps), so that
-// changing one of those does not make a new layer.
+// BuildFiles returns the sorted names of the files in the role's directory that build steps may
+// read. They exclude files that only the node uses (templates, scripts of boot steps). A change of
+// such a file does not make a new layer.
 func BuildFiles(r *site.Role) []string {
 	boot := map[string]bool{}
 	for _, f := range r.Files {
@@ -216,11 +217,12 @@ func BuildFiles(r *site.Role) []string {
 	return besideBut(r, boot)
 }
 
-// BootFiles returns the names, sorted, of the files beside role.toml that boot steps may read: all
-// but templates, which are rendered, scripts, which are steps, and sources, which are in the layer.
-// Without a boot step nobody reads them on the node.
+// BootFiles returns the sorted names of the files in the role's directory that boot steps may read.
+// They exclude templates, which are rendered, scripts, which are the steps themselves, and sources,
+// which are in the layer. Without a boot step it returns none, because nothing reads the files on
+// the node.
 func BootFiles(r *site.Role) []string {
-	boots := false // or becomes active
+	boots := false // or runs steps when it becomes live
 	elsewhere := map[string]bool{}
 	for _, f := range r.Files {
 		elsewhere[f.Template], elsewhere[f.Source] = true, true
@@ -239,7 +241,8 @@ func besideBut(r *site.Role, others map[string]bool) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.Beside)), func(name string) bool { return others[name] })
 }
 
-// normalPins drops comments and blank lines, so that only what pip would install makes another layer.
+// normalPins removes comments and blank lines, so that only changes of what pip installs make a new
+// layer.
 func normalPins(text string) string {
 	var lines []string
 	for _, line := range strings.Split(text, "\n") {
@@ -254,7 +257,7 @@ func normalPins(text string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// Differences says in words which parts differ, at most three of them, or "" if none does.
+// Differences describes which parts differ, at most three of them. It returns "" if none differs.
 func Differences(before, after Parts) string {
 	var words []string
 	for _, key := range Changed(before, after) {
@@ -275,7 +278,7 @@ func Differences(before, after Parts) string {
 	return strings.Join(words, ", ")
 }
 
-// Changed returns the names of the parts that are new, gone or other than before, in order.
+// Changed returns the sorted names of the parts that were added, removed or changed.
 func Changed(old, desired Parts) []string {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(old)), maps.Keys(desired))
 	slices.Sort(keys)

@@ -12,35 +12,35 @@ import (
 	"orrery/internal/site/render"
 )
 
-// A Maker spells out the parts of one site. It remembers what many nodes share, so that
-// a site of ten thousand nodes is spelt out in well under a second. It is not for concurrent use.
+// A Maker derives the specs of one site. It caches what many nodes share, so that the specs of ten
+// thousand nodes take well under a second. It is not safe for concurrent use.
 type Maker struct {
 	Site   *site.Site
 	View   *render.View
-	MTUs   map[string]int // of networks that do not say one and have not the usual one
+	MTUs   map[string]int // of networks without a declared MTU, if not UsualMTU
 	bases  map[string]*Layer
 	layers map[recipe][]*Layer
-	fixed  map[string]Parts // by role: what it does on every node alike
+	fixed  map[string]Parts // by role: its parts that are the same on every node
 	lesser map[string]*site.Role
-	named  []string // what peers gives
+	named  []string // result of peers
 }
 
-// A recipe is all that the layers of a node follow from.
+// A recipe has everything that determines the layers of a node. It is the key of a cache.
 type recipe struct {
 	image, roles, pins string
 	kernel, hardware   bool
 }
 
-// NewMaker makes the Maker of a site.
+// NewMaker returns the Maker of a site.
 func NewMaker(s *site.Site) *Maker {
 	return &Maker{Site: s, View: render.New(s), bases: map[string]*Layer{}, layers: map[recipe][]*Layer{},
 		fixed: map[string]Parts{}, lesser: map[string]*site.Role{}}
 }
 
-// UsualMTU is that of networks about which nothing else is said or known.
+// UsualMTU is the MTU of networks that declare none and for which Maker.MTUs has none.
 const UsualMTU = 1500
 
-// Key is what hosts keep the networks of the site under.
+// Key returns the key under which hosts store the networks of the site.
 func (m *Maker) Key() string {
 	if m.Site.Stage != 0 {
 		return site.Quarantine(m.Site.Key(), m.Site.Stage)
@@ -48,10 +48,10 @@ func (m *Maker) Key() string {
 	return m.Site.Key()
 }
 
-// Networks spells out the networks of the site.
+// Networks returns the specs of the site's networks.
 func (m *Maker) Networks() []Network {
 	var all []Network
-	if m.Site.Stage == 0 { // what is in quarantine is on bridges
+	if m.Site.Stage == 0 { // a quarantine has only bridges
 		for _, c := range m.Site.VethPairs {
 			all = append(all, VethPairOf(m.Site.Key(), c))
 		}
@@ -62,8 +62,8 @@ func (m *Maker) Networks() []Network {
 	return all
 }
 
-// VethPairOf spells out a veth pair of a site. It is a network as others are, of a name that no
-// declared one has, and its link carries nothing but its mark.
+// VethPairOf returns the spec of a veth pair of a site. It is a network with a name that no
+// declared network can have. Its link carries only the mark.
 func VethPairOf(key string, c site.VethPair) Network {
 	name := VethPair + "." + c.Name
 	return Network{Site: key, Name: name, Bridge: site.BridgeName(key, name), MTU: cmp.Or(c.MTU, UsualMTU),
@@ -76,7 +76,7 @@ func (m *Maker) network(n site.Network) Network {
 		Subnet: n.Subnet.String(), MTU: cmp.Or(n.MTU, m.MTUs[n.Name], UsualMTU), Kind: n.Kind, Parent: n.Interface,
 		Spoof: n.Spoof,
 	}
-	if all, err := site.ParseProtocols(n.Protocols); err == nil { // else check has told
+	if all, err := site.ParseProtocols(n.Protocols); err == nil { // else package check has reported it
 		spelt.Protocols = site.FormatProtocols(all)
 	}
 	if n.Uplinked() {
@@ -86,17 +86,17 @@ func (m *Maker) network(n site.Network) Network {
 		return spelt.Quarantined(m.Site.Stage)
 	}
 	if n.Bridge != "" {
-		spelt.Host = openings(n.Host) // at the host's addresses on its bridge
+		spelt.Host = openings(n.Host) // at the host's addresses on its own bridge
 	}
 	if n.Uplinked() && !n.NAT {
-		return spelt // the gateway, if there is one, is a router on the wire
+		return spelt // the gateway, if there is one, is a router on the physical network
 	}
 	if !n.Gateway.IsValid() || n.Isolated && !n.NAT || site.KindOf(n.Kind).WithoutHost {
 		return spelt
 	}
 	spelt.NAT, spelt.Router, spelt.Metadata = n.NAT, n.Isolated, n.NAT && n.Metadata
 	spelt.Gateway = netip.PrefixFrom(n.Gateway, n.Subnet.Bits()).String()
-	if !n.Isolated { // else the host is not on it
+	if !n.Isolated { // else the host has no address on it
 		spelt.Host = openings(n.Host)
 	}
 	return spelt
@@ -105,7 +105,7 @@ func (m *Maker) network(n site.Network) Network {
 func openings(words []string) string {
 	all, err := site.ParseOpenings(words)
 	if err != nil {
-		return "" // check has told
+		return "" // package check has reported it
 	}
 	var texts []string
 	for _, o := range all {
@@ -128,8 +128,8 @@ func (m *Maker) Base(n *site.Node) *Layer {
 	return l
 }
 
-// Layers returns the recipes of the layers that a node stands on, each after those that it stands
-// on itself: the base, the kernel if the node boots one, and what its roles put on top.
+// Layers returns the recipes of a node's layers, the lowest first. They are the base, the kernel if
+// the node boots one, and the layers of its roles.
 func (m *Maker) Layers(n *site.Node) []*Layer {
 	key := recipe{n.Image, strings.Join(n.Roles, " "), n.Requirements.Text, site.BootsKernel(n.Engine), hardware(n)}
 	if chain, ok := m.layers[key]; ok {
@@ -138,7 +138,7 @@ func (m *Maker) Layers(n *site.Node) []*Layer {
 	base := m.Base(n)
 	chain := []*Layer{base}
 	switch {
-	case base.IsDisk(): // what roles put on it, they do when it runs
+	case base.IsDisk(): // the node installs the content of its roles while it runs
 		m.layers[key] = chain
 		return chain
 	case key.hardware:
@@ -151,13 +151,13 @@ func (m *Maker) Layers(n *site.Node) []*Layer {
 	return chain
 }
 
-// hardware reports whether a node needs a kernel with more than the drivers of virtual machines:
-// for devices that are real hardware, or on Xen for its root.
+// hardware reports whether a node needs a kernel with more than the drivers for virtual machines.
+// It needs one for devices that are real or emulated hardware, and on Xen for the root.
 func hardware(n *site.Node) bool {
 	return n.Engine == site.Xen || n.Virtual() && (n.VM.Model != "" && n.VM.Model != site.Virtio || len(n.VM.PCI) > 0)
 }
 
-// Node spells out a node. A template that cannot be rendered is an error.
+// Node returns the spec of a node. It returns an error if a template cannot be rendered.
 func (m *Maker) Node(n *site.Node) (*Node, error) {
 	spelt := &Node{
 		Site: m.Site.Key(), Name: n.Name, ID: n.FullID(), Release: n.Release, Staged: m.Site.Stage != 0, Engine: n.Engine,
@@ -246,8 +246,8 @@ func (m *Maker) hostEnd(n *site.Node, on *site.Network) string {
 	return site.RoutedName(m.Site.Key(), release, n.Name, on.Name)
 }
 
-// HostEnd names the host's end of a link to a node. It follows from the release and not from
-// whether that is live, so that it stays when the link is moved.
+// HostEnd returns the name of the host's end of a link to a node. It depends on the release and not
+// on whether the release is live, so it stays when the link moves to another bridge.
 func HostEnd(key string, release int, node, network string) string {
 	if release != 0 {
 		key = site.Quarantine(key, release)
@@ -255,14 +255,14 @@ func HostEnd(key string, release int, node, network string) string {
 	return site.VethName(key, node, network)
 }
 
-// there puts a copy in the place of a volume that only live nodes may use.
+// there replaces a volume that only live nodes may use by a copy, if the site is a quarantine.
 func (m *Maker) there(v Mount, use site.VolumeUse) Mount {
 	if m.Site.Stage == 0 || !v.Exclusive {
 		return v
 	}
 	v.Copy, v.Release = use.Quarantine, m.Site.Stage
 	if !v.From().Copyable {
-		v.Copy = site.Empty // what is on a server can be of any size
+		v.Copy = site.Empty // a volume on a server can have any size
 	}
 	return v
 }
@@ -306,8 +306,8 @@ func (m *Maker) config(n *site.Node, roles []*site.Role) (Config, error) {
 	return c, nil
 }
 
-// alike returns what a role does on all its nodes alike: all but the files that are rendered. A
-// volume is among it, although the engine brings it, because boot steps see to what is on it.
+// alike returns the parts of a role that are the same on all its nodes, which excludes rendered
+// files. They include the volumes. The engine mounts those, but boot steps prepare their content.
 func (m *Maker) alike(r *site.Role) Parts {
 	if p, ok := m.fixed[r.Name]; ok {
 		return p
@@ -334,7 +334,7 @@ func (m *Maker) alike(r *site.Role) Parts {
 	return p
 }
 
-// Active returns what roles do only on a live node; nil: nothing.
+// Active returns what roles do only on a live node, or nil if nothing.
 func Active(roles []*site.Role) Parts {
 	p := Parts{}
 	for _, r := range roles {
@@ -353,7 +353,7 @@ func Active(roles []*site.Role) Parts {
 	return p
 }
 
-// checks drops the lines, which say nothing of what is checked.
+// checks removes the line numbers, which do not affect what is checked.
 func checks(list []site.HealthCheck) []site.HealthCheck {
 	plain := append([]site.HealthCheck(nil), list...)
 	for i := range plain {

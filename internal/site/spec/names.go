@@ -9,9 +9,9 @@ import (
 	"orrery/internal/site"
 )
 
-// Hosts returns the hosts(5) file that nodes on exactly these networks see: every node of the site
-// by NAME and NAME.SITE, at its address on the first network that they share with it (else at its
-// primary one), and by NAME.NETWORK.SITE on each.
+// Hosts returns the hosts(5) file for nodes that are on exactly these networks. It lists every node
+// of the site as NAME and NAME.SITE, and as NAME.NETWORK.SITE on each of its networks. The address
+// of NAME is the one on the first shared network, or the node's primary address if they share none.
 func Hosts(s *site.Site, networks []string) []byte {
 	var b strings.Builder
 	b.WriteString("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n")
@@ -41,7 +41,8 @@ func primaryNIC(n *site.Node, networks []string) int {
 	return 0
 }
 
-// Names is a digest of all that nodes know of one another: names, addresses, roles, groups and free values.
+// Names returns a digest of everything that nodes know of one another: names, addresses, roles,
+// groups and free values.
 func Names(s *site.Site) string {
 	type entry struct {
 		Name   string
@@ -62,8 +63,8 @@ func Names(s *site.Site) string {
 	return Digest([]any{s.Name, s.Vars, all})
 }
 
-// Env returns the [env] of all roles of a node as an environment file, as systemd.exec(5) reads one; a role
-// that comes later wins.
+// Env returns the [env] of all roles of a node as an environment file (systemd.exec(5)). A later
+// role overrides an earlier one.
 func Env(roles []*site.Role) []byte {
 	all := map[string]string{}
 	for _, r := range roles {

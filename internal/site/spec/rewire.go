@@ -8,15 +8,15 @@ import (
 	"orrery/internal/site"
 )
 
-// A Rewire is how the interfaces of a machine that runs change.
+// A Rewire is the change of the interfaces of a running machine.
 type Rewire struct {
-	Out, In []NIC // go, and come after that
+	Out, In []NIC // Out is removed first, then In is added
 }
 
-// Rewire says how the interfaces of a running machine become those of another; it cannot be if not
-// live. Of the networks in doubt nobody knows whether the machine, or its guest, has the interface:
-// what there is of it goes. An interface that stays is left as it is, but for the bridge on which
-// it is.
+// Rewire returns how to change the interfaces of a running machine into those of target. It returns
+// false for live if the change needs a restart. On the networks in doubt it is unknown whether the
+// machine or its guest has the interface. Their interfaces are removed and added again. An
+// interface that stays does not change, except for its bridge.
 func (n *Node) Rewire(target *Node, doubt []string) (r Rewire, live bool) {
 	before, shall := Linked(n), Linked(target)
 	stays := map[string]bool{}
@@ -39,24 +39,25 @@ func (n *Node) Rewire(target *Node, doubt []string) (r Rewire, live bool) {
 	return r, r.IsZero() || n.rewirable() && target.rewirable()
 }
 
-// rewirable reports whether interfaces can come to the node and go while it runs: cards of other
-// models than virtio have no slot, and a disk of others has been told of its interfaces as it
-// booted.
+// rewirable reports whether interfaces can be added and removed while the node runs. Network cards
+// of other models than virtio have no free slot. A guest from an imported disk image learns its
+// interfaces only at boot.
 func (n *Node) rewirable() bool {
 	return !n.Imported() && cmp.Or(n.VM.Model, site.Virtio) == site.Virtio
 }
 
-// IsZero reports whether all stays.
+// IsZero reports whether nothing changes.
 func (r Rewire) IsZero() bool { return len(r.Out)+len(r.In) == 0 }
 
-// Without returns interfaces without some.
+// Without returns nics without the interfaces on the networks of some.
 func Without(nics, some []NIC) []NIC {
 	return slices.DeleteFunc(slices.Clone(nics), func(nic NIC) bool {
 		return slices.ContainsFunc(some, func(s NIC) bool { return s.Network == nic.Network })
 	})
 }
 
-// NetworksOf names the networks of interfaces, each after a word: "plugs network lan, plugs network fast".
+// NetworksOf lists the networks of interfaces, each after a word: "plugs network lan, plugs network
+// fast".
 func NetworksOf(word string, nics []NIC) string {
 	var all []string
 	for _, nic := range nics {

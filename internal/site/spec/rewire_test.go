@@ -8,8 +8,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestRewire: interfaces come and go while a machine runs as long as those that stay are left as
-// they are; what is in doubt goes, and comes anew.
+// TestRewire: interfaces are added and removed while a machine runs, as long as the remaining ones
+// do not change. An interface in doubt is removed and added again.
 func TestRewire(t *testing.T) {
 	on := func(networks ...string) *Node {
 		n := &Node{Site: "karoo", Name: "db"}

@@ -1,7 +1,8 @@
-// Package spec describes each network, layer and node of a site in full: as plain data for the code
-// that makes them, with digests that tell whether what exists is still what is declared.
+// Package spec derives the complete description of each network, layer and node.
+// Digests in the description show whether what exists still matches the site.
 //
-// A spec is plain data: it is recorded beside what was made from it, and comparing the two gives the plan.
+// A spec is plain data. It is recorded next to what was built from it. The plan is the difference
+// between the recorded spec and the desired one.
 package spec
 
 import (
@@ -18,7 +19,7 @@ import (
 	"orrery/internal/site"
 )
 
-// A Network is a network as a host has it.
+// A Network is a network as a host creates it.
 type Network struct {
 	Site    string `json:"site"`
 	Name    string `json:"name"`
@@ -26,38 +27,41 @@ type Network struct {
 	Subnet  string `json:"subnet"`            // CIDR
 	Gateway string `json:"gateway,omitempty"` // the host's address with prefix length
 	NAT     bool   `json:"nat,omitempty"`
-	// Router: not the host has the gateway's address but a router of the network's own, as in a twin,
-	// whose gateway may be one that the host has for production.
+	// Router means that a router of the network has the gateway's address, and not the host. This
+	// is so in a twin, where the host may already use the address for production.
 	Router bool   `json:"router,omitempty"`
-	Host   string `json:"host,omitempty"`  // what of the host its nodes may use: site.Openings, with commas between them
-	Spoof  bool   `json:"spoof,omitempty"` // its nodes may send as others than themselves
-	// Metadata: with NAT, its nodes reach what the host has at link-local addresses, such as what a
-	// cloud tells of itself.
+	Host   string `json:"host,omitempty"`  // site.Openings that nodes may use on the host, comma-separated
+	Spoof  bool   `json:"spoof,omitempty"` // nodes may use source addresses of others
+	// Metadata means that, with NAT, nodes reach the link-local addresses that the host reaches,
+	// such as the metadata service of a cloud.
 	Metadata bool `json:"metadata,omitempty"`
-	// Protocols are those that its nodes may send besides IP and ARP: site.FormatProtocols.
+	// Protocols are the protocols that nodes may send, other than IP and ARP, in the form of
+	// site.FormatProtocols.
 	Protocols string `json:"protocols,omitempty"`
 	MTU       int    `json:"mtu"`
 
-	Kind   string    `json:"kind,omitempty"`   // one of site.KindNames, or VethPair; "": site.Bridge
-	Parent string    `json:"parent,omitempty"` // of a kind that is on an interface of the host: that interface
+	Kind   string    `json:"kind,omitempty"`   // one of site.KindNames, or VethPair, or "" for site.Bridge
+	Parent string    `json:"parent,omitempty"` // the host's interface, for kinds that use one
 	Ends   [2]string `json:"ends,omitzero"`    // of VethPair
 
-	// Uplink joins its bridge with something that the host has; the zero Uplink: nothing does.
+	// Uplink joins the network's bridge with an interface or bridge of the host. The zero Uplink
+	// means none.
 	Uplink Uplink `json:"uplink,omitzero"`
 
-	// joins its bridge with those on other hosts; the zero VXLAN: it is on this one only
+	// VXLAN joins the network's bridge with those on other hosts. The zero VXLAN means that the
+	// network is only on this host.
 	VXLAN VXLAN `json:"vxlan,omitzero"`
 }
 
-// An Uplink is a VLAN on an interface of the host, or a bridge of it. Orrery makes neither, and
-// never changes them.
+// An Uplink is a VLAN on an interface of the host, or a bridge of the host. Orrery neither creates
+// nor changes the interface or the bridge.
 type Uplink struct {
 	Interface string `json:"interface,omitempty"`
 	VLAN      int    `json:"vlan,omitempty"`
 	Bridge    string `json:"bridge,omitempty"`
 }
 
-// String says it in words: "vlan 100 of eth1", "bridge br0".
+// String returns the uplink for display: "vlan 100 of eth1", "bridge br0".
 func (u Uplink) String() string {
 	switch {
 	case u == Uplink{}:
@@ -68,16 +72,17 @@ func (u Uplink) String() string {
 	return "vlan " + strconv.Itoa(u.VLAN) + " of " + u.Interface
 }
 
-// VethPair is the Network.Kind of a veth pair whose ends stand in for interfaces of the host. It has no subnet.
+// VethPair is the Network.Kind of a veth pair whose ends replace interfaces of the host. It has no
+// subnet.
 const VethPair = "vethpair"
 
-// Joins reports whether the network is a veth pair of which an interface is an end.
+// Joins reports whether the network is a veth pair and name is one of its ends.
 func (n *Network) Joins(name string) bool {
 	return n.Kind == VethPair && name != "" && (n.Ends[0] == name || n.Ends[1] == name)
 }
 
-// HostAddress returns the address of the host on the network, with prefix length, or "" if the host
-// has none: a router has the gateway's then.
+// HostAddress returns the address of the host on the network, with prefix length. It returns "" if
+// a router has the gateway's address, or if there is no gateway.
 func (n *Network) HostAddress() string {
 	if n.Router {
 		return ""
@@ -85,48 +90,50 @@ func (n *Network) HostAddress() string {
 	return n.Gateway
 }
 
-// Quarantined returns a site's network as the quarantine of a release has it: apart, and with no way out.
+// Quarantined returns the network as it is in a release's quarantine: isolated, with no way out.
 func (n Network) Quarantined(release int) Network {
 	n.Site = site.Quarantine(n.Site, release)
 	n.Bridge = site.BridgeName(n.Site, n.Name)
 	n.Gateway, n.NAT, n.Router, n.Host, n.Metadata = "", false, false, "", false
 	n.VXLAN, n.Uplink = VXLAN{}, Uplink{}
-	n.Kind, n.Parent = "", "" // what is shut in is on a bridge, whatever it is on when it is live
+	n.Kind, n.Parent = "", "" // a network in quarantine is on a bridge, whatever its kind when live
 	return n
 }
 
-// A Node is a node as an engine makes it and as roles configure it.
+// A Node is a node as an engine creates it and as roles configure it.
 type Node struct {
-	Site         string `json:"site"` // the site's key
-	Name         string `json:"name"`
-	ID           int    `json:"id"`                // with the release's number before it
-	Release      int    `json:"release,omitempty"` // 0: none
-	Staged       bool   `json:"staged,omitempty"`  // in quarantine, not live
-	Engine       string `json:"engine"`
-	MachineID    string `json:"machine_id"`
-	Distribution string `json:"distribution,omitempty"` // of the base image; "": recorded by a former version
-	Base         string `json:"base"`                   // digest of the base image's recipe
-	// digest of the topmost role layer's recipe; "": the roles need none
+	Site      string `json:"site"` // the site's key
+	Name      string `json:"name"`
+	ID        int    `json:"id"`                // with the release's number in front
+	Release   int    `json:"release,omitempty"` // or 0
+	Staged    bool   `json:"staged,omitempty"`  // in quarantine, not live
+	Engine    string `json:"engine"`
+	MachineID string `json:"machine_id"`
+	// Distribution is that of the base image, or "" if an earlier version recorded the node.
+	Distribution string `json:"distribution,omitempty"`
+	Base         string `json:"base"` // digest of the base image's recipe
+	// Layer is the digest of the topmost role layer's recipe, or "" if the roles need no layer.
 	Layer string   `json:"layer,omitempty"`
 	Below []string `json:"below,omitempty"` // the role layers between Layer and Base, the topmost first
-	// digest of the recipe of the kernel's layer, just above Base; "": the node runs on the host's
-	// kernel
+	// Kernel is the digest of the recipe of the kernel layer, just above Base. It is "" if the node
+	// runs on the host's kernel.
 	Kernel string `json:"kernel,omitempty"`
-	// of the role layers' recipes: they tell why a layer is another
-	Parts      Parts         `json:"parts,omitempty"`
-	Privileged bool          `json:"privileged,omitempty"`
-	Syscalls   []string      `json:"syscalls,omitempty"` // that it may use of those that containers are refused
-	Autostart  bool          `json:"autostart"`
-	Limits     site.Limits   `json:"limits"`
-	VM         site.VM       `json:"vm,omitzero"`
-	Xen        site.XenGuest `json:"xen,omitzero"`
-	Disk       site.Disk     `json:"disk,omitzero"` // of a node whose base is a disk image
-	NICs       []NIC         `json:"nics,omitempty"`
-	Mounts     []Mount       `json:"mounts,omitempty"`
-	Config     Config        `json:"config"`
+	// Parts are the parts of the role layers' recipes. They explain why a layer differs.
+	Parts      Parts `json:"parts,omitempty"`
+	Privileged bool  `json:"privileged,omitempty"`
+	// Syscalls are the permitted system calls of those that containers are refused.
+	Syscalls  []string      `json:"syscalls,omitempty"`
+	Autostart bool          `json:"autostart"`
+	Limits    site.Limits   `json:"limits"`
+	VM        site.VM       `json:"vm,omitzero"`
+	Xen       site.XenGuest `json:"xen,omitzero"`
+	Disk      site.Disk     `json:"disk,omitzero"` // only if the base is a disk image
+	NICs      []NIC         `json:"nics,omitempty"`
+	Mounts    []Mount       `json:"mounts,omitempty"`
+	Config    Config        `json:"config"`
 }
 
-// Layers returns the layers that the node stands on, the topmost first.
+// Layers returns the digests of the node's layers, the topmost first.
 func (n *Node) Layers() []string {
 	var all []string
 	if n.Layer != "" {
@@ -138,50 +145,53 @@ func (n *Node) Layers() []string {
 	return append(all, n.Base)
 }
 
-// GuestMemory is the memory of a virtual machine, in bytes: whole MiB, of which each processor has pages.
+// GuestMemory returns the memory of a virtual machine in bytes, rounded up to whole MiB. Every
+// processor architecture has pages that divide a MiB.
 func (n *Node) GuestMemory() int64 {
 	const whole = 1 << 20
 	return (cmp.Or(n.Limits.Memory, int64(site.DefaultVMMemory)) + whole - 1) / whole * whole
 }
 
-// Imported reports whether the node boots a disk image that others have made.
+// Imported reports whether the node boots a disk image from another vendor.
 func (n *Node) Imported() bool { return n.Disk != site.Disk{} }
 
 // KeepsData reports whether data outlives the node: on a volume, on a device of the host, or on
-// hardware that it has to itself, such as an NVMe drive. The device of its root (site.RootDisk) is
-// wiped when the node goes.
+// passed-through hardware such as an NVMe drive. The device of the node's root (site.RootDisk) does
+// not count, because it is wiped when the node is destroyed.
 func (n *Node) KeepsData() bool { return len(n.Mounts) > 0 || n.KeepsHardware() }
 
-// KeepsHardware reports whether the node writes to a device of the host, or to hardware that it has
-// to itself, which no snapshot has.
+// KeepsHardware reports whether the node writes to a device of the host, or to hardware that is
+// passed through to it. No snapshot contains that data.
 func (n *Node) KeepsHardware() bool {
 	return len(n.VM.PCI) > 0 || slices.ContainsFunc(n.VM.Disks, func(d site.Drive) bool { return d.IsDevice() })
 }
 
-// WritesDisks reports whether the node is a machine with disks, for which its guest's kernel holds
-// back what was written to them for up to half a minute.
+// WritesDisks reports whether the node is a machine with disks. The guest's kernel delays writes to
+// them for up to half a minute.
 func (n *Node) WritesDisks() bool { return n.Imported() || len(n.VM.Drives()) > 0 }
 
-// A NIC is a network interface of a node. It is comparable, and its JSON is that of the nodes that
-// former versions have made.
+// A NIC is a network interface of a node. It is comparable. Its JSON form is compatible with the
+// nodes that earlier versions recorded.
 type NIC struct {
-	Name    string       `json:"name"` // in the node: eth0, eth1, …
+	Name    string       `json:"name"` // inside the node: eth0, eth1, …
 	Network string       `json:"network"`
 	Bridge  string       `json:"bridge"`
 	HostEnd string       `json:"host_end"` // the interface on the host
 	MAC     string       `json:"mac"`
-	Address netip.Prefix `json:"address"`           // which it gets as it starts; see Addresses
+	Address netip.Prefix `json:"address"`           // set at start; see Addresses
 	Gateway string       `json:"gateway,omitempty"` // only on the interface with the default route
 	MTU     int          `json:"mtu"`
 
-	// Kind is that of the network as it is when the node is live; see Node.KindOf.
-	Kind   string `json:"kind,omitempty"`
-	Parent string `json:"parent,omitempty"` // interface of the host: on which the node's is, or which it takes
-	Via    string `json:"via,omitempty"`    // of a routed network: the address of the host
-	IPv6   string `json:"ipv6,omitempty"`   // addresses that the node sets itself, with commas between them
+	// Kind is the network's kind when the node is live; see Node.KindOf.
+	Kind string `json:"kind,omitempty"`
+	// Parent is the host interface that carries the node's interface, or that the node takes.
+	Parent string `json:"parent,omitempty"`
+	Via    string `json:"via,omitempty"`  // on a routed network, the address of the host
+	IPv6   string `json:"ipv6,omitempty"` // addresses that the node sets itself, comma-separated
 }
 
-// Addresses returns all addresses from which the node may send on the network. Those of IPv6 are of no subnet.
+// Addresses returns all addresses that the node may send from on the network. IPv6 addresses have
+// full-length prefixes, because they belong to no subnet.
 func (nic NIC) Addresses() []netip.Prefix {
 	all := []netip.Prefix{nic.Address}
 	for text := range strings.SplitSeq(nic.IPv6, ",") {
@@ -192,9 +202,9 @@ func (nic NIC) Addresses() []netip.Prefix {
 	return all
 }
 
-// KindOf returns the kind of link that an interface of the node is: on a bridge other than the live
-// network's, which is that of a quarantine, it is a site.Bridge, whatever it is when the node is
-// live.
+// KindOf returns the kind of the link of a node's interface. If the interface is on another bridge
+// than the live network's, the node is in quarantine, and the kind is site.Bridge. Otherwise it is
+// the kind of the network.
 func (n *Node) KindOf(nic NIC) string {
 	if nic.Kind == "" || nic.Bridge != site.BridgeName(n.Site, nic.Network) {
 		return site.Bridge
@@ -202,11 +212,11 @@ func (n *Node) KindOf(nic NIC) string {
 	return nic.Kind
 }
 
-// LinkKind returns the kind that KindOf names.
+// LinkKind returns the site.NetworkKind of the link; see KindOf.
 func (n *Node) LinkKind(nic NIC) site.NetworkKind { return site.KindOf(n.KindOf(nic)) }
 
-// Linked returns the interfaces of a node without what can be changed while it runs: the bridges on
-// which they are.
+// Linked returns the interfaces of a node without the bridges of bridged networks, which can change
+// while the node runs.
 func Linked(n *Node) []NIC {
 	nics := slices.Clone(n.NICs)
 	for i := range nics {
@@ -217,62 +227,65 @@ func Linked(n *Node) []NIC {
 	return nics
 }
 
-// Takes reports whether the node takes an interface of the host from it while it runs.
+// Takes reports whether the node takes an interface of the host while it runs.
 func (n *Node) Takes(nic NIC) bool { return n.LinkKind(nic).TakesInterfaces }
 
-// A Mount is persistent data that a node sees.
+// A Mount is persistent data that is mounted in a node.
 type Mount struct {
 	Volume string `json:"volume"`
-	Path   string `json:"path"`             // in the node
-	Source string `json:"source,omitempty"` // directory of the host; "": with the host's state
+	Path   string `json:"path"`             // inside the node
+	Source string `json:"source,omitempty"` // directory on the host, or "" for the host's state directory
 	site.Remote
-	Shared bool `json:"shared,omitempty"` // one directory for all nodes
-	// Exclusive: never used by the nodes of two releases at once.
+	Shared bool `json:"shared,omitempty"` // one directory shared by all nodes
+	// Exclusive means that the nodes of two releases never use the volume at once.
 	Exclusive bool `json:"exclusive,omitempty"`
-	// Copy: not the volume itself, but a copy for the quarantine of a release, which begins so
-	// (site.Empty, site.Snapshot); or NoCopy.
+	// Copy is "" for the volume itself. For the copy in a release's quarantine it is the initial
+	// content (site.Empty, site.Snapshot), or NoCopy.
 	Copy    string `json:"copy,omitempty"`
-	Release int    `json:"release,omitempty"` // of which it is the copy
+	Release int    `json:"release,omitempty"` // release that the copy belongs to
 	Owner   string `json:"owner"`
 	Mode    uint32 `json:"mode"`
 }
 
-// From returns the source of the volume itself, even if this is a copy.
+// From returns the source of the volume, or of the original volume if the mount is a copy.
 func (m *Mount) From() site.VolumeSource {
 	from, _ := site.SourceOf(m.Remote, m.Source)
 	return from
 }
 
-// Address returns where the data is of a volume that is not on the host.
+// Address returns the address of the data if it is not on the host, or "".
 func (m *Mount) Address() string {
 	_, address := site.SourceOf(m.Remote, m.Source)
 	return address
 }
 
-// Exclusive reports whether a node has, when it is live, volumes that are not for the nodes of two
-// releases at once.
+// Exclusive reports whether a node, when it is live, has volumes that the nodes of two releases
+// must not use at once.
 func (n *Node) Exclusive() bool {
 	return slices.ContainsFunc(n.Mounts, func(m Mount) bool { return m.Exclusive })
 }
 
-// Holds reports whether a node has, or may have, such volumes now, and not copies of them.
+// Holds reports whether a node has, or may have, exclusive volumes now, as opposed to copies of
+// them.
 func (n *Node) Holds() bool {
 	return slices.ContainsFunc(n.Mounts, func(m Mount) bool { return m.Exclusive && m.Copy == "" })
 }
 
-// NoCopy is the Mount.Copy of a volume that a node has when it is live, and has not now.
+// NoCopy is the Mount.Copy of a volume that the node has only when it is live.
 const NoCopy = "none"
 
-// Config is what roles do on a node once it runs: digests by what they are of, such as
-// "receptor: file /etc/receptor.json". No value of a secret is in it, nor a digest of one.
+// Config describes what roles do on a running node. It has digests by the name of what they cover,
+// such as "receptor: file /etc/receptor.json". It contains neither values of secrets nor digests of
+// them.
 type Config struct {
 	Parts    Parts    `json:"parts,omitempty"`
 	Services []string `json:"services,omitempty"`
 	Health   string   `json:"health,omitempty"` // digest of the health checks
-	Active   Parts    `json:"active,omitempty"` // what is done only on a live node
+	Active   Parts    `json:"active,omitempty"` // done only on a live node
 }
 
-// Running returns the services that run on a node, if it is live those that run only then as well.
+// Running returns the services that run on a node. If live is set, they include those that run only
+// on live nodes.
 func (c *Config) Running(live bool) []string {
 	all := slices.Clone(c.Services)
 	for _, part := range slices.Sorted(maps.Keys(c.Active)) {
@@ -283,10 +296,10 @@ func (c *Config) Running(live bool) []string {
 	return all
 }
 
-// Parts are digests by the name of what they are of.
+// Parts are digests, keyed by the name of what they cover.
 type Parts map[string]string
 
-// Digest names content: the first 24 hexadecimal digits of the SHA-256 of its JSON.
+// Digest returns the first 24 hexadecimal digits of the SHA-256 of x as JSON.
 func Digest(x any) string {
 	text, err := json.Marshal(x)
 	if err != nil {
@@ -295,7 +308,7 @@ func Digest(x any) string {
 	return DigestBytes(text)
 }
 
-// DigestBytes names bytes: the first 24 hexadecimal digits of their SHA-256.
+// DigestBytes returns the first 24 hexadecimal digits of the SHA-256 of b.
 func DigestBytes(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:12])

@@ -74,8 +74,8 @@ func nodeOf(t *testing.T, s *site.Site, i int) *Node {
 	return n
 }
 
-// What is recorded beside nodes is compared with what later versions spell out: a change here makes
-// all nodes anew.
+// TestGolden: specs recorded next to nodes are compared with those of later versions. A change here
+// recreates all nodes.
 func TestGolden(t *testing.T) {
 	s := observatory()
 	got, err := json.MarshalIndent(map[string]any{
@@ -113,14 +113,14 @@ func TestNoSecretInSpec(t *testing.T) {
 	}
 }
 
-// What an edit changes: the layer (built anew, the node replaced), the configuration (applied
-// again), or neither.
+// TestWhatChanges: what an edit changes: the layer (rebuilt, the node is replaced), the
+// configuration (applied again), or neither.
 func TestWhatChanges(t *testing.T) {
 	role := func(s *site.Site) *site.Role { return &s.Roles[1] }
 	for _, c := range []struct {
 		name          string
 		edit          func(s *site.Site)
-		layer, config string // what spec.Differences says
+		layer, config string // as returned by spec.Differences
 		base, health  bool
 	}{
 		{name: "nothing", edit: func(*site.Site) {}},
@@ -214,7 +214,7 @@ func TestWhatChanges(t *testing.T) {
 func TestOrderOfRolesIsInTheLayer(t *testing.T) {
 	s := observatory()
 	a := top(s, 0)
-	s.Nodes[0].Roles = []string{"base", "receptor"} // what is needed comes first anyway
+	s.Nodes[0].Roles = []string{"base", "receptor"} // a needed role comes first anyway
 	if b := top(s, 0); a.Digest != b.Digest || a.Title != "debian + base, receptor" {
 		t.Errorf("%s %s, %s %s", a.Title, a.Digest, b.Title, b.Digest)
 	}
@@ -274,7 +274,7 @@ func TestEnv(t *testing.T) {
 	}
 }
 
-// Names tells of all that nodes know of one another, and of nothing else.
+// TestNames: Names covers everything that nodes know of one another, and nothing else.
 func TestNames(t *testing.T) {
 	before := Names(observatory())
 	for name, edit := range map[string]func(*site.Site){
@@ -298,7 +298,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestAddresses: a NIC on record is read as former versions wrote it, and written as they did.
+// TestAddresses: a recorded NIC of an earlier version can be read, and is written in the same form.
 func TestAddresses(t *testing.T) {
 	text := `{"name":"eth0","network":"lan","bridge":"orb1","host_end":"orv1","mac":"02:00:00:00:00:01","address":"10.1.0.7/24",` +
 		`"gateway":"10.1.0.1","mtu":1500,"ipv6":"2001:db8::9,fe80::1234"}`
@@ -312,7 +312,7 @@ func TestAddresses(t *testing.T) {
 	if again, err := json.Marshal(nic); err != nil || string(again) != text {
 		t.Errorf("%s, %v", again, err)
 	}
-	nic.IPv6 = "10.1.0.8,none," // from it the node must not send
+	nic.IPv6 = "10.1.0.8,none," // the node must not send from these
 	if got := fmt.Sprint(nic.Addresses()); got != "[10.1.0.7/24]" {
 		t.Error(got)
 	}

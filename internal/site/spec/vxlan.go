@@ -7,27 +7,28 @@ import (
 	"strings"
 )
 
-// A VXLAN is what joins the bridge that a network has on a host with those on others.
+// A VXLAN joins a network's bridge on one host with its bridges on other hosts.
 type VXLAN struct {
 	ID    int    `json:"id"`    // site.VNI
-	Local string `json:"local"` // address of this host, as the others reach it
-	Peers string `json:"peers"` // the others: NewPeers
-	// public key of this host, where all is encrypted that goes to the others; "": it is not
+	Local string `json:"local"` // address at which the other hosts reach this one
+	Peers string `json:"peers"` // the other hosts, in the form of NewPeers
+	// Key is the public key of this host if the traffic to the other hosts is encrypted, or "".
 	Key string `json:"key,omitempty"`
 }
 
-// A Peer is another host that a network is on.
+// A Peer is another host with the same network.
 type Peer struct {
 	Address netip.Addr
-	MACs    []string // of the nodes there
+	MACs    []string // of the nodes on that host
 
-	// Of an encrypted network, Address is one within: this is where the host is reached, and its public key.
+	// Endpoint and Key are set on an encrypted network: the outer address of the host, and its
+	// public key. Address is then the inner address.
 	Endpoint netip.Addr
 	Key      string
 }
 
-// NewPeers writes peers down, the same ones always alike: "ADDRESS MAC MAC…", with ";" between
-// them, and "ADDRESS|ENDPOINT|KEY MAC MAC…" of an encrypted network.
+// NewPeers encodes peers in a canonical form: "ADDRESS MAC MAC…", separated by ";". On an encrypted
+// network each is "ADDRESS|ENDPOINT|KEY MAC MAC…".
 func NewPeers(peers []Peer) string {
 	peers = slices.SortedFunc(slices.Values(peers), func(a, b Peer) int { return a.Address.Compare(b.Address) })
 	var all []string
@@ -44,7 +45,7 @@ func (p *Peer) name() string {
 	return p.Address.String() + "|" + p.Endpoint.String() + "|" + p.Key
 }
 
-// ReadPeers returns the peers of a VXLAN.
+// ReadPeers decodes the peers of a VXLAN.
 func (v VXLAN) ReadPeers() ([]Peer, error) {
 	if v.Peers == "" {
 		return nil, nil
@@ -67,7 +68,7 @@ func (v VXLAN) ReadPeers() ([]Peer, error) {
 	return all, nil
 }
 
-// Hosts returns the addresses of the other hosts.
+// Hosts returns the addresses of the other hosts, separated by spaces.
 func (v VXLAN) Hosts() string {
 	var all []string
 	for text := range strings.SplitSeq(v.Peers, ";") {

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/site"
 )
 
-// TestPeers: what was written down is read, and is the same in whatever order it was said.
+// TestPeers: encoded peers can be decoded, and their order does not matter.
 func TestPeers(t *testing.T) {
 	one, two := Peer{Address: netip.MustParseAddr("10.8.1.2"), MACs: []string{"02:00:00:00:00:01", "02:00:00:00:00:02"}},
 		Peer{Address: netip.MustParseAddr("10.8.1.10"), MACs: []string{}}
@@ -43,7 +43,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestVNI: networks of sites, twins and quarantines have numbers of their own, always the same.
+// TestVNI: networks of sites, twins and quarantines have different, stable numbers.
 func TestVNI(t *testing.T) {
 	seen := map[int]string{}
 	for _, key := range []string{"toykat", "toykat.it", "toykat.700", "karoo"} {

@@ -8,7 +8,8 @@ import (
 	"orrery/internal/site"
 )
 
-// collapse puts the roles of all nodes on the first, which answers to their names.
+// collapse moves the roles of all nodes to the first node, which gets the other nodes' names as
+// aliases.
 func collapse(s *site.Site) error {
 	if len(s.Nodes) < 2 {
 		return nil
@@ -31,8 +32,9 @@ func collapse(s *site.Site) error {
 	return nil
 }
 
-// shareSecrets lets everybody on the one node read a secret that its roles want for different
-// users: there is one file for it.
+// shareSecrets makes a secret readable for everyone on the collapsed node if its roles declare
+// different owners or modes for it. A single mode is necessary because the secret is stored in one
+// file.
 func shareSecrets(s *site.Site) {
 	uses, shared := map[string]site.SecretUse{}, map[string]bool{}
 	for _, r := range s.RolesOf(&s.Nodes[0]) {
@@ -58,7 +60,7 @@ func shareSecrets(s *site.Site) {
 	}
 }
 
-// take adds to the one node what another has and it lacks.
+// take adds to the collapsed node everything that node n has and it lacks.
 func take(one, n *site.Node) {
 	one.Aliases = append(one.Aliases, n.Name)
 	one.Roles = union(one.Roles, n.Roles)
@@ -86,8 +88,8 @@ func take(one, n *site.Node) {
 	}
 }
 
-// require sees to it that the one node can have the Python packages of another: there is one
-// environment for them.
+// require checks that the collapsed node can have the Python packages of node n, because a node has
+// only one Python environment.
 func require(one, n *site.Node) error {
 	switch {
 	case n.Requirements.Text == "" || n.Requirements.Text == one.Requirements.Text:
@@ -111,8 +113,8 @@ func union(to, from []string) []string {
 	return to
 }
 
-// asOn returns the limits of a node as one of the other's engine has them: a virtual machine has
-// all of its memory to itself, and no limit of swap and processes, which a container has.
+// asOn returns the limits of node n converted to the engine of node one. A virtual machine has its
+// own memory and no limits for swap and processes. A container has such limits.
 func asOn(one, n *site.Node) site.Limits {
 	l := n.Limits
 	switch {
@@ -127,7 +129,7 @@ func asOn(one, n *site.Node) site.Limits {
 	return l
 }
 
-// sum returns the limits of two nodes together. If one is not limited, neither is the sum.
+// sum returns the sum of the limits of two nodes. Where one has no limit, the sum has none.
 func sum(a, b site.Limits) site.Limits {
 	both := site.Limits{}
 	if a.Cpus > 0 && b.Cpus > 0 {
@@ -146,7 +148,7 @@ func sum(a, b site.Limits) site.Limits {
 	return both
 }
 
-// rename lets what is declared of any node be of the one.
+// rename assigns the groups and tests of all nodes to the collapsed node.
 func rename(s *site.Site, name string) {
 	s.Groups = slices.Clone(s.Groups)
 	for i := range s.Groups {

@@ -7,8 +7,8 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// TestSharedSecret: a secret that two roles want for different users is for everybody on the one
-// node; one that they want alike is not.
+// TestSharedSecret: on a collapsed node, a secret that two roles declare for different users is
+// readable for everyone. A secret with equal declarations is not.
 func TestSharedSecret(t *testing.T) {
 	role := func(name, user string) site.Role {
 		return site.Role{Name: name, Secrets: []site.SecretUse{{Name: "password", Owner: user, Mode: 0o400},
@@ -34,8 +34,8 @@ func TestSharedSecret(t *testing.T) {
 	}
 }
 
-// TestMachines: a container and a virtual machine become one of the two, with the limits that such
-// a one has, and a virtual machine keeps the memory to boot with.
+// TestMachines: a container and a virtual machine collapse into one of the two, with limits for
+// that kind. A virtual machine keeps enough memory to boot.
 func TestMachines(t *testing.T) {
 	swap := int64(0)
 	vm := site.Node{Name: "vm", ID: 1, Engine: site.KVM, Limits: site.Limits{Cpus: 1, Memory: 512 << 20}}

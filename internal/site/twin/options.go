@@ -10,24 +10,26 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// Options say what a twin has of the original.
+// Options describe how a twin differs from the original.
 type Options struct {
 	Name     string
-	Only     []string // names of the nodes that it has; nil: all
-	Cpus     float64  // factor of the limits of nodes; 0: 1
+	Only     []string // names of the nodes that it has, or nil for all
+	Cpus     float64  // factor for the limits of nodes; 0 means 1
 	Memory   float64
-	Release  int  // 0: the site as it is declared
+	Release  int  // 0 means the site as declared
 	Collapse bool // all roles on one node
-	NAT      bool // a way out leads through the gateways
+	NAT      bool // nodes can reach other networks through the gateways
 	Owner    string
 }
 
-// maxName leaves room for what is made from the name, such as names of directories and units.
+// maxName leaves space for names derived from the twin's name, such as those of directories and
+// units.
 const maxName = 20
 
 var label = pattern.New(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
-// Legal tells what is wrong with the name of a twin. One of digits would be that of a quarantine.
+// Legal returns an error if the name of a twin is not legal. A name of digits would be confused
+// with a quarantine.
 func Legal(name string) error {
 	wrong := problem.New(problem.Usage, "twin name %q is not legal", name)
 	switch {

@@ -7,23 +7,24 @@ import (
 	"orrery/internal/site"
 )
 
-// A Record says, beside the state of a twin, what it is a twin of.
+// A Record describes a twin. It is stored with the twin's state.
 type Record struct {
 	Site    string  `json:"site"`
-	Dir     string  `json:"dir"` // site directory of which it is made
+	Dir     string  `json:"dir"` // site directory of the original
 	Options Options `json:"options"`
-	Volumes string  `json:"volumes"` // what its volumes began with: "empty", "snapshot" or a script
-	Filled  bool    `json:"filled"`  // they have got it
-	// of the site, by name, if it is on others than this machine: each of them keeps this
+	Volumes string  `json:"volumes"` // initial content of its volumes: "empty", "snapshot" or a script
+	Filled  bool    `json:"filled"`  // the volumes have their initial content
+	// Hosts are the names of the site's hosts if there are others than this machine. Each host
+	// stores the record.
 	Hosts   []string  `json:"hosts,omitempty"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// Key is what the twin is known by on the host.
+// Key returns the key of the twin on the host.
 func (r *Record) Key() string { return r.Site + "." + r.Options.Name }
 
-// Check refuses a record that no program of ours has written. It may have come from another host.
+// Check returns an error if the record is invalid. The record may come from another host.
 func (r *Record) Check(of *site.Site) error {
 	if r.Site != of.Name {
 		return problem.New(problem.Surprise, "the record of twin %q is of site %q", r.Options.Name, r.Site)

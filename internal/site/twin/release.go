@@ -11,10 +11,10 @@ import (
 	"orrery/internal/site"
 )
 
-// Release returns a site as one of its releases makes it. A role that the release uses instead of
-// another takes that one's name, so that whatever names the role, be it a node, another role or a
-// selector, means what is there now. Release 0 is the site as it is declared. The releases of a
-// site are made from that one and never from one another.
+// Release returns a site in the form of one of its releases. A role that replaces another takes
+// that role's name. All references to the name, from nodes, other roles or selectors, then mean the
+// replacement. Release 0 is the site as declared. Releases can be derived only from the declared
+// site, never from each other.
 func Release(s *site.Site, number int) (*site.Site, error) {
 	if number == 0 || len(s.Nodes) > 0 && s.Nodes[0].Release == number {
 		return s, nil
@@ -34,7 +34,7 @@ func Release(s *site.Site, number int) (*site.Site, error) {
 	return &made, nil
 }
 
-// Quarantine returns the site as one of its releases makes it while that is not live.
+// Quarantine returns a release of the site in quarantine, that is, not live.
 func Quarantine(s *site.Site, number int) (*site.Site, error) {
 	made, err := Release(s, number)
 	if err != nil || number == 0 {
@@ -63,7 +63,7 @@ func find(s *site.Site, number int) (*site.Release, error) {
 	return nil, wrong.Try("choose %s, or declare it: [release.%d]", strings.Join(known, " or "), number)
 }
 
-// most is how many names a message lists.
+// most is the maximum number of names in a message.
 const most = 8
 
 func released(nodes []site.Node, r *site.Release) []site.Node {
@@ -81,8 +81,9 @@ func released(nodes []site.Node, r *site.Release) []site.Node {
 	return nodes
 }
 
-// replaced returns roles of which some have what others do. A role whose substitute has no
-// simulator keeps its own: what must not run in a twin must not because it is a new version.
+// replaced returns the roles after the replacements in by. If a replacement has no simulator, the
+// simulator of the original role stays. A role that must not run in a twin must not run there in a
+// new version.
 func replaced(roles []site.Role, by map[string]string) []site.Role {
 	if len(by) == 0 {
 		return roles
@@ -101,14 +102,14 @@ func replaced(roles []site.Role, by map[string]string) []site.Role {
 	return roles
 }
 
-// under returns a role under the name of the role for which it stands.
+// under returns role r with the name of the role that it replaces.
 func under(name string, r *site.Role, simulator string) site.Role {
 	role := *r
 	role.Name, role.SimulatedBy = name, simulator
 	return role
 }
 
-// kept takes from what a release replaces that which the twin must go on to simulate.
+// kept returns the replacements in by without those that would remove a simulator.
 func kept(by map[string]string, simulated map[string]string) map[string]string {
 	by = maps.Clone(by)
 	maps.DeleteFunc(by, func(old, other string) bool { return simulated[old] != "" && simulated[other] == "" })

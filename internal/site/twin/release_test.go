@@ -52,7 +52,8 @@ func releasedNode(t *rapid.T, number int, n, original *site.Node) {
 	}
 }
 
-// TestReplacedRoles: what is put in a role's place takes its name and keeps the place where it was written.
+// TestReplacedRoles: a replacement role takes the name of the original role, and keeps its own
+// directory.
 func TestReplacedRoles(t *testing.T) {
 	s := sites().Example(3)
 	made, err := twin.Release(s, 702)

@@ -6,9 +6,9 @@ import (
 	"orrery/internal/site"
 )
 
-// simulate puts simulators in the places of what they stand for. That of a role takes its name, as
-// in Release; that of one node, which is not that of others with the same roles, leaves it a list
-// of those by which it is found.
+// simulate replaces nodes and roles by their simulators. The simulator of a role takes the role's
+// name, as in Release. The simulator of a single node does not, because other nodes may have the
+// same roles. The node then lists in StandsFor the roles under which others find it.
 func simulate(s *site.Site) {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sites returns sites without mistakes: up to a dozen nodes on two networks, with roles that need
-// and await others, simulators, releases, groups, volumes and tests.
+// sites generates sites without mistakes: up to a dozen nodes on two networks, with roles that need
+// other roles and wait for nodes, simulators, releases, groups, volumes and tests.
 func sites() *rapid.Generator[*site.Site] {
 	return rapid.Custom(func(t *rapid.T) *site.Site {
 		s := &site.Site{
@@ -55,7 +55,7 @@ func network(name, subnet, gateway string, nat bool) site.Network {
 	return n
 }
 
-// become makes the network data one of a kind.
+// become changes the network called data to a kind.
 func become(s *site.Site, kind string) {
 	data := &s.Networks[1]
 	switch data.Kind = kind; kind {
@@ -131,7 +131,7 @@ func group(t *rapid.T, s *site.Site, name string) site.Group {
 	return g
 }
 
-// clone returns a site that shares nothing that the original could be changed by.
+// clone returns a deep copy of a site.
 func clone(s *site.Site) *site.Site {
 	c := *s
 	c.Hosts, c.Networks, c.Images, c.Volumes = slices.Clone(s.Hosts), slices.Clone(s.Networks), slices.Clone(s.Images),

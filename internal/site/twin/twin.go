@@ -1,9 +1,9 @@
-// Package twin derives sites from a site: its releases, and isolated copies of it. It decides only;
-// it does no I/O, and leaves the site that it is given as it is.
+// Package twin derives sites from a site: its releases, and isolated copies of it. It does no I/O
+// and does not modify the original site.
 //
-// What nodes see of themselves and one another (names, addresses, MACs, machine-ids) is that of the
-// original. What the host sees (directories, bridges, links) follows from Site.Key and so is the
-// twin's own.
+// What nodes see of themselves and each other (names, addresses, MACs, machine-ids) is the same as
+// in the original. What the host sees (directories, bridges, links) depends on Site.Key and is
+// therefore the twin's own.
 package twin
 
 import (
@@ -14,9 +14,9 @@ import (
 	"orrery/internal/site"
 )
 
-// Of returns a twin of a site: on its hosts, or on this one if that is the only one, on networks of its own,
-// with its own volumes, and with simulators where some are named.
-// Releases can be made of it as of the original.
+// Of returns a twin of a site. It runs on the site's hosts, or on this machine if that is the only
+// host. It has its own networks and volumes, and declared simulators replace nodes and roles.
+// Releases can be derived from it as from the original.
 func Of(s *site.Site, o Options) (*site.Site, error) {
 	if err := o.check(s); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func Of(s *site.Site, o Options) (*site.Site, error) {
 	if o.Owner != "" {
 		made.Owner = o.Owner
 	}
-	made.Hooks = nil // what happens to a twin is nobody else's concern
+	made.Hooks = nil // events of a twin must not notify anyone
 	spread := slices.ContainsFunc(s.Hosts, func(h site.Host) bool { return !h.Local() })
 	made.Networks = isolated(s.Networks, o.NAT)
 	made.Volumes, made.VethPairs = ownVolumes(s.Volumes), nil
@@ -38,7 +38,8 @@ func Of(s *site.Site, o Options) (*site.Site, error) {
 	for i := range made.Nodes {
 		n := &made.Nodes[i]
 		if !spread {
-			n.Host = hostName(made.Hosts) // said, not placed: a twin may have more than the host has free
+			// a fixed host, without placement, because a twin may exceed the host's free resources
+			n.Host = hostName(made.Hosts)
 		}
 		least := int64(minMemory)
 		if n.Virtual() {
@@ -46,7 +47,7 @@ func Of(s *site.Site, o Options) (*site.Site, error) {
 		}
 		n.Limits = scaled(n.Limits, o, least)
 		n.NICs = bridged(n.NICs)
-		n.VM.PCI, n.VM.Hugepages = nil, 0 // the original has them
+		n.VM.PCI, n.VM.Hugepages = nil, 0 // in use by the original
 	}
 	choose(&made, o)
 	if o.Collapse {
@@ -64,9 +65,9 @@ func hostName(hosts []site.Host) string {
 	return hosts[0].Name
 }
 
-// isolated shuts the networks off. Whatever they are, each is a bridge then: nothing else is cut
-// off from the original's. A way out masquerades even where the original has none that does:
-// outside, the addresses are the original's.
+// isolated isolates the networks. Each network becomes a bridge, whatever its kind, because only a
+// bridge can be isolated from the original's network. Traffic out of it is always masqueraded,
+// because outside of the twin its addresses belong to the original.
 func isolated(networks []site.Network, nat bool) []site.Network {
 	networks = slices.Clone(networks)
 	for i := range networks {
@@ -78,7 +79,7 @@ func isolated(networks []site.Network, nat bool) []site.Network {
 	return networks
 }
 
-// bridged leaves the host's interfaces to the original.
+// bridged removes the interfaces of the host, which belong to the original.
 func bridged(nics []site.NIC) []site.NIC {
 	nics = slices.Clone(nics)
 	for i := range nics {
@@ -87,7 +88,8 @@ func bridged(nics []site.NIC) []site.NIC {
 	return nics
 }
 
-// ownVolumes keeps all volumes with the host's state: where the original's data is, no twin writes.
+// ownVolumes stores all volumes with the host's state. A twin never writes to the data of the
+// original.
 func ownVolumes(volumes []site.Volume) []site.Volume {
 	volumes = slices.Clone(volumes)
 	for i := range volumes {
@@ -97,14 +99,14 @@ func ownVolumes(volumes []site.Volume) []site.Volume {
 	return volumes
 }
 
-// Less than this a node cannot use.
+// A node needs at least these resources.
 const (
 	minCpus   = 0.05
 	minMemory = 32 << 20
 )
 
-// scaled returns a node's share of the limits that it has in the original. What is not limited stays so. The
-// processors to which the original is pinned are left to it.
+// scaled returns the limits of a node multiplied by the twin's factors. Settings without a limit
+// stay unlimited. The pinning is removed, because the original uses those processors.
 func scaled(l site.Limits, o Options, leastMemory int64) site.Limits {
 	l.Pin = ""
 	if l.Cpus > 0 && o.Cpus > 0 && o.Cpus != 1 {
@@ -124,11 +126,11 @@ func scaled(l site.Limits, o Options, leastMemory int64) site.Limits {
 }
 
 func mebibytes(bytes float64) int64 {
-	const most = 1 << 53 // more no machine has, and a float64 still counts
+	const most = 1 << 53 // more than any machine has, and still exact in a float64
 	return int64(math.Round(min(bytes, most)/(1<<20))) << 20
 }
 
-// choose leaves out the nodes that the twin shall not have.
+// choose removes the nodes that the twin does not have.
 func choose(s *site.Site, o Options) {
 	if o.Only == nil {
 		return

@@ -48,8 +48,8 @@ func spell(t *rapid.T, m *spec.Maker, n *site.Node) *spec.Node {
 	return spelt
 }
 
-// TestSameToItself: what a node sees of itself and the others is that of the original, but the
-// host's names are not.
+// TestSameToItself: what a node sees of itself and the others is the same as in the original, but
+// the host's names differ.
 func TestSameToItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sites().Draw(t, "site")
@@ -83,7 +83,7 @@ func TestSameToItself(t *testing.T) {
 				}
 				names[nic.HostEnd] = true
 				if k >= len(original.NICs) {
-					continue // of another node, in a collapsed twin
+					continue // from another node, in a collapsed twin
 				}
 				if o := original.NICs[k]; nic.HostEnd == o.HostEnd || nic.MAC != o.MAC || nic.Address != o.Address ||
 					nic.Name != o.Name {
@@ -94,7 +94,8 @@ func TestSameToItself(t *testing.T) {
 	})
 }
 
-// TestLeavesOriginal: neither a twin nor a release changes what it is made of, and the same again is the same.
+// TestLeavesOriginal: deriving a twin or a release does not change the original, and repeating it
+// has the same result.
 func TestLeavesOriginal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sites().Draw(t, "site")
@@ -110,7 +111,7 @@ func TestLeavesOriginal(t *testing.T) {
 	})
 }
 
-// TestReleaseOfTwin: it is all one whether a twin is made of a release or the release of a twin.
+// TestReleaseOfTwin: the twin of a release equals the release of a twin.
 func TestReleaseOfTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sites().Draw(t, "site")
@@ -132,7 +133,7 @@ func TestReleaseOfTwin(t *testing.T) {
 	})
 }
 
-// TestPassesCheck: a twin of a site without mistakes has none.
+// TestPassesCheck: a twin of a site without mistakes has no mistakes.
 func TestPassesCheck(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sites().Draw(t, "site")
@@ -147,7 +148,7 @@ func TestPassesCheck(t *testing.T) {
 	})
 }
 
-// TestIsolated: nothing leads out unless it is asked for, and no data of the original is used.
+// TestIsolated: a twin has no way out unless requested, and uses no data of the original.
 func TestIsolated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sites().Draw(t, "site")
@@ -183,8 +184,8 @@ func TestIsolated(t *testing.T) {
 	})
 }
 
-// TestFound: what finds a node of the original finds it in the twin, or the one that stands for it,
-// though it be simulated.
+// TestFound: a name or role that finds a node of the original also finds it, or its substitute, in
+// the twin, even if the node is simulated.
 func TestFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sites().Draw(t, "site")
@@ -219,7 +220,7 @@ func TestFound(t *testing.T) {
 	})
 }
 
-// TestCollapse: one node has all that the others had.
+// TestCollapse: the collapsed node has everything that the other nodes had.
 func TestCollapse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sites().Draw(t, "site")
@@ -319,7 +320,7 @@ func TestRequirementsOfCollapsed(t *testing.T) {
 	}
 }
 
-// TestNoHooks: what happens to a twin is told to nobody.
+// TestNoHooks: events of a twin notify nobody.
 func TestNoHooks(t *testing.T) {
 	s := &site.Site{Name: "karoo", Hosts: []site.Host{{Name: "local"}}, Nodes: []site.Node{{Name: "a", ID: 1}},
 		Hooks: []site.Hook{{Name: "page", On: site.Events}}}

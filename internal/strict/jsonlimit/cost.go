@@ -6,37 +6,37 @@ import (
 	"reflect"
 )
 
-// What values cost beside their own space, in bytes: an allocation for itself, a string, an empty
-// map, and a number of slots that a map begins with. Slices and maps grow, and the former ones wait
-// for the garbage collector.
+// Memory that values cost in addition to their own size, in bytes: an allocation, an empty map, and
+// the slots that a map starts with. Slices and maps grow by copying, and the old copies wait for
+// the garbage collector.
 const (
 	alloc    = 16
 	emptyMap = 64
 	slots    = 8
 	grown    = 2
 
-	iface = 16 // bytes of a value of any type
+	iface = 16 // bytes of an interface value
 )
 
-// maxDepth is how deep values may be nested; messages are less than 20 deep.
+// maxDepth is the maximum depth of nested values. Messages have less than 20 levels.
 const maxDepth = 200
 
-// costOf returns how many bytes decoding a text into a value of a shape allocates, or any larger
-// number. It stops once that is more than the budget. Of a text that is no JSON it returns any
-// number: decoding fails.
+// costOf returns an upper bound for the bytes that decoding text into a value of a shape allocates.
+// It stops when the cost exceeds the budget. If the text is not JSON, the result is arbitrary,
+// because decoding fails.
 func costOf(text []byte, s *shape, budget int) int {
 	c := counter{text: text, budget: budget}
 	c.value(s, 0)
 	return c.cost
 }
 
-// A counter goes through a text. At its end, and wherever the text is no JSON, it moves to the end.
+// A counter scans a text. At the end, and on invalid JSON, it moves to the end.
 type counter struct {
 	text   []byte
 	at     int
 	cost   int
 	budget int
-	name   []byte // space for a name
+	name   []byte // buffer for a name
 }
 
 func (c *counter) pay(bytes int) {
@@ -57,7 +57,7 @@ func (c *counter) peek() byte {
 	return 0
 }
 
-// next reports whether the next token is this byte, and passes it.
+// next consumes the next token if it is the byte want. It reports whether it did.
 func (c *counter) next(want byte) bool {
 	if c.peek() != want {
 		return false
@@ -66,7 +66,7 @@ func (c *counter) next(want byte) bool {
 	return true
 }
 
-// literal passes a string and returns it with its quotes, or passes a number or a word.
+// literal consumes a string, a number or a word. It returns a string with its quotes.
 func (c *counter) literal() []byte {
 	begin := c.at
 	if c.peek() != '"' {
@@ -74,7 +74,7 @@ func (c *counter) literal() []byte {
 			switch c.text[c.at] {
 			case ',', ':', ']', '}', '"', '[', '{', ' ', '\t', '\r', '\n':
 				if c.at == begin {
-					c.at = len(c.text) // no value begins with it
+					c.at = len(c.text) // no value begins with this byte
 				}
 				return c.text[begin:min(c.at, len(c.text))]
 			}
@@ -96,7 +96,7 @@ func (c *counter) literal() []byte {
 	return nil
 }
 
-// value counts a value that is decoded into a shape; nil is one that is passed over.
+// value adds the cost of a value that is decoded into shape s, or ignored if s is nil.
 func (c *counter) value(s *shape, depth int) {
 	if depth > maxDepth {
 		c.pay(math.MaxInt32)
@@ -114,7 +114,7 @@ func (c *counter) value(s *shape, depth int) {
 		c.pay(3*(c.at-begin) + alloc)
 	case first == '"':
 		n := len(c.literal())
-		c.pay(3*n + alloc) // a byte that is no UTF-8 becomes three
+		c.pay(3*n + alloc) // an invalid UTF-8 byte becomes three bytes
 	case first == '{':
 		c.object(s, depth)
 	case first == '[':
@@ -127,7 +127,7 @@ func (c *counter) value(s *shape, depth int) {
 	}
 }
 
-// skip passes a value of which nothing is kept.
+// skip consumes a value that is not stored.
 func (c *counter) skip(first byte, depth int) {
 	switch first {
 	case '{':
@@ -165,7 +165,7 @@ func (c *counter) array(s *shape, depth int) {
 }
 
 func (c *counter) object(s *shape, depth int) {
-	entry := 0 // bytes of a map's
+	entry := 0 // bytes of a map entry
 	switch s.kind {
 	case reflect.Map:
 		entry = s.key + s.elem.size + 1
@@ -207,7 +207,7 @@ func (c *counter) object(s *shape, depth int) {
 	}
 }
 
-// field returns the field that a name, in its quotes, is decoded into.
+// field returns the field into which a quoted name is decoded, or nil.
 func (c *counter) field(s *shape, quoted []byte) *field {
 	if len(s.fields) == 0 || len(quoted) < 2 {
 		return nil

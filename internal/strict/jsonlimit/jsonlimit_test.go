@@ -22,12 +22,12 @@ type base struct {
 	ID   int    `json:"id"`
 }
 
-// More is embedded by a pointer.
+// More is embedded through a pointer.
 type More struct {
 	Extra [64]int64 `json:"extra,omitempty"`
 }
 
-// A node is as large as those of hosts are.
+// A node is as large as the nodes of hosts.
 type node struct {
 	base
 	*More
@@ -52,7 +52,8 @@ type link struct {
 	Many []string `json:"many,omitempty"`
 }
 
-// TestHostile: whatever of a type a text has most of, decoding it takes no more than its length allows.
+// TestHostile: whatever part of a type a text repeats, decoding it uses no more memory than its
+// length allows.
 func TestHostile(t *testing.T) {
 	const size = 1 << 20
 	refused := 0
@@ -74,7 +75,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// live returns how many bytes are in use after something was done that were not before.
+// live returns how many bytes do has allocated that are still in use.
 func live(do func() error) (int, error) {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -85,11 +86,12 @@ func live(do func() error) (int, error) {
 	return int(after.HeapAlloc) - int(before.HeapAlloc), err
 }
 
-// TestNames: a field costs the same however its name is written.
+// TestNames: the cost of a field does not depend on how its name is written.
 func TestNames(t *testing.T) {
 	elements := strings.TrimSuffix(strings.Repeat("{},", 100_000), ",")
 	for _, name := range []string{"next", "NEXT", "Next", `n\u0065xt`, `nEx\u0054`} {
-		text := fmt.Sprintf(`{"%s":{"linkſ":[%s]}}`, name, elements) // a long s is an s in any case
+		// A long s (ſ) equals an s in a case-insensitive comparison.
+		text := fmt.Sprintf(`{"%s":{"linkſ":[%s]}}`, name, elements)
 		if err := jsonlimit.Unmarshal([]byte(text), new(node)); !errors.Is(err, jsonlimit.ErrTooCostly) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -105,7 +107,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestDepth: a text that is nested without end is refused.
+// TestDepth: a deeply nested text is rejected.
 func TestDepth(t *testing.T) {
 	for _, into := range []any{new(any), new(node), new([]string)} {
 		for _, piece := range []string{"[", `{"next":`, `{"any":`} {
@@ -117,7 +119,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// texts returns JSON, or what looks like it.
+// texts generates JSON and similar text.
 func texts() *rapid.Generator[string] {
 	leaf := rapid.SampledFrom([]string{"null", "true", "1", "-1.5e3", `""`, `"a\"]}"`, `"2026-01-02T03:04:05Z"`,
 		`"10.0.0.0/8"`, `"\ud800"`, "{}", "[]", "", "x", `"`})
@@ -144,7 +146,7 @@ func texts() *rapid.Generator[string] {
 	return value(5)
 }
 
-// TestSame: of what it does not refuse, it makes the same as encoding/json.
+// TestSame: a text that is not rejected is decoded as by encoding/json.
 func TestSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := []byte(texts().Draw(t, "text"))
@@ -159,7 +161,7 @@ func TestSame(t *testing.T) {
 	})
 }
 
-// FuzzUnmarshal: no text makes it panic, hang, or take more than its length allows.
+// FuzzUnmarshal: no text makes Unmarshal panic, hang, or use more memory than its length allows.
 func FuzzUnmarshal(f *testing.F) {
 	for _, text := range []string{`{"links":[{},{}]}`, `[{"next":{"any":[1,"x",{}]}}]`, `{"a`, `[,]`,
 		`{"deep":[[{"x":{"many":[""]}}]]}`} {

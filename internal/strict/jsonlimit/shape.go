@@ -10,20 +10,20 @@ import (
 	"unicode"
 )
 
-// A shape is what a JSON value costs that is decoded into a type. The space of the value itself is
-// paid for by what holds it: a slice, a map, a pointer.
+// A shape has the memory costs of decoding a JSON value into a type. The memory of the value itself
+// is counted by its container: a slice, a map or a pointer.
 type shape struct {
-	kind   reflect.Kind      // Invalid if the type decodes itself
+	kind   reflect.Kind      // Invalid if the type has its own decoder
 	size   int               // bytes of a value
 	elem   *shape            // of a pointer, slice, array or map
-	key    int               // bytes of a map's key
-	fields map[string]*field // of a struct, by their folded names
+	key    int               // bytes of a map key
+	fields map[string]*field // of a struct, by folded name
 }
 
-// A field is one of a struct, or of a struct that it embeds.
+// A field is a field of a struct, or of a struct embedded in it.
 type field struct {
 	*shape
-	embedded int // bytes of the structs that it is reached through by pointers
+	embedded int // bytes of the embedded structs that are reached through pointers
 }
 
 var (
@@ -34,7 +34,7 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// shapeOf returns the shape of a type, which is made once.
+// shapeOf returns the shape of a type. It computes each shape once.
 func shapeOf(t reflect.Type) *shape {
 	if s, ok := shapes.Load(t); ok {
 		return s.(*shape)
@@ -49,7 +49,8 @@ func shapeOf(t reflect.Type) *shape {
 	return s
 }
 
-// makeShape makes the shape of a type and of all that it holds. A type that holds itself finds its own in made.
+// makeShape returns the shape of a type, and adds the shapes of all types that it contains to made.
+// A recursive type finds its own shape there.
 func makeShape(t reflect.Type, made map[reflect.Type]*shape) *shape {
 	if s, ok := made[t]; ok {
 		return s
@@ -72,7 +73,8 @@ func makeShape(t reflect.Type, made map[reflect.Type]*shape) *shape {
 	return s
 }
 
-// addFields adds the fields of a struct, those nearest to the top first, as encoding/json prefers them.
+// addFields adds the fields of a struct and of its embedded structs. Like encoding/json, it prefers
+// the field at the shallowest level.
 func addFields(to map[string]*field, t reflect.Type, embedded int, made map[reflect.Type]*shape) {
 	type level struct {
 		t        reflect.Type
@@ -106,7 +108,8 @@ func addFields(to map[string]*field, t reflect.Type, embedded int, made map[refl
 					}
 					key := string(fold(nil, []byte(name)))
 					if here[key] != nil {
-						panic(fmt.Sprintf("jsonlimit: %v has two fields %s", t, name)) // of which encoding/json takes none
+						// encoding/json would ignore both
+						panic(fmt.Sprintf("jsonlimit: %v has two fields %s", t, name))
 					}
 					here[key] = &field{makeShape(f.Type, made), l.embedded}
 				}
@@ -121,7 +124,7 @@ func addFields(to map[string]*field, t reflect.Type, embedded int, made map[refl
 	}
 }
 
-// fold appends a name as it is compared: encoding/json takes any case for any other.
+// fold appends the folded form of a name, because encoding/json compares names case-insensitively.
 func fold(to, name []byte) []byte {
 	for _, r := range string(name) {
 		for {

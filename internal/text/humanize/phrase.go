@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Count says how many there are of something.
+// Count returns a number with a noun in the singular or plural.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -14,7 +14,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// List joins at most so many words, and says how many more there are.
+// List joins at most some number of words and adds the number of the others.
 func List[T string | int](words []T, most int) string {
 	text := ""
 	for i, w := range words {
@@ -29,7 +29,7 @@ func List[T string | int](words []T, most int) string {
 	return text
 }
 
-// Clock says when something is, to the second if that is within half a day.
+// Clock returns a local time: with seconds if it is within half a day, otherwise with the date.
 func Clock(t time.Time) string {
 	if time.Since(t).Abs() > 12*time.Hour {
 		return t.Local().Format("2006-01-02 15:04")
@@ -37,7 +37,7 @@ func Clock(t time.Time) string {
 	return t.Local().Format("15:04:05")
 }
 
-// Bytes says how many bytes something has, roughly.
+// Bytes returns a rounded number of bytes with a unit.
 func Bytes(n int64) string {
 	const units = "KMGTP"
 	if n < 1024 {

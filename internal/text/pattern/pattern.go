@@ -1,7 +1,7 @@
-// Package pattern compiles regular expressions when they are first needed.
+// Package pattern compiles regular expressions when they are first used.
 //
-// Compiled when a package is initialised, all patterns of the program took a third of the time in which
-// `orrery version` runs, and each verb needs few of them.
+// When all patterns of the program were compiled at startup, this took a third of the running time
+// of `orrery version`, although each command needs few of them.
 package pattern
 
 import (
@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// New returns a function that compiles an expression on its first call. It panics then if the
-// expression is wrong, which internal.TestPatterns finds earlier.
+// New returns a function that compiles an expression on its first call. It panics if the expression
+// is invalid, but internal.TestPatterns detects that earlier.
 func New(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

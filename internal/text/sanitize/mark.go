@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Unmarked returns the text of a file without the mark (U+FEFF) with which some editors begin it to
-// tell how it is encoded. Text that is encoded in another way than as UTF-8 is an error.
+// Unmarked returns the content of a file without the byte order mark (U+FEFF) that some editors
+// write. It returns an error for a mark of another encoding than UTF-8.
 func Unmarked(text []byte) ([]byte, error) {
 	for _, other := range []struct{ mark, name string }{
 		{"\xff\xfe\x00\x00", "UTF-32"}, {"\x00\x00\xfe\xff", "UTF-32"}, {"\xff\xfe", "UTF-16"}, {"\xfe\xff", "UTF-16"},

@@ -7,7 +7,7 @@ func TestUnmarked(t *testing.T) {
 		"":                              "",
 		"x":                             "x",
 		"\xef\xbb\xbfx":                 "x",
-		"\xef\xbb\xbf\xef\xbb\xbfx":     "\xef\xbb\xbfx", // the second is a character of the text
+		"\xef\xbb\xbf\xef\xbb\xbfx":     "\xef\xbb\xbfx", // the second mark is part of the text
 		"x\xef\xbb\xbf":                 "x\xef\xbb\xbf",
 		"\xff\xfex\x00":                 "UTF-16",
 		"\xfe\xff\x00x":                 "UTF-16",

@@ -1,10 +1,10 @@
-// Package sanitize makes control characters visible in text that others have written: what nodes
-// print, the names of their files, what archives contain.
+// Package sanitize makes control characters visible in untrusted text. Examples are the output of
+// nodes, names of their files, and the content of archives.
 //
-// A terminal obeys what it is sent: an escape sequence moves the cursor over lines that were
-// printed before, sets the title, asks the terminal to type an answer; a mark for the direction of
-// writing turns a name round. Here such characters become text that says what they are, as \x1b or
-// \u202e, and nothing else is changed.
+// A terminal obeys escape sequences in its input. They can move the cursor over previous lines, set
+// the title, or make the terminal type a response. A mark for the direction of writing can reverse
+// a name. This package replaces such characters by readable text such as \x1b or \u202e, and
+// changes nothing else.
 package sanitize
 
 import (
@@ -14,13 +14,14 @@ import (
 	"unicode/utf8"
 )
 
-// Text shows text of any number of lines: ends of lines and tabs are kept.
+// Text sanitizes text with any number of lines. It keeps line ends and tabs.
 func Text(s string) string { return show(s, "\n\t") }
 
-// Line shows text that belongs on one line, such as a name: ends of lines and tabs are shown, too.
+// Line sanitizes text that belongs on one line, such as a name. It also replaces line ends and
+// tabs.
 func Line(s string) string { return show(s, "") }
 
-// LastLines returns the last ten lines of what a program has printed, as Text.
+// LastLines returns the last ten lines of a program's output, sanitized by Text.
 func LastLines(printed []byte) string {
 	printed = printed[max(0, len(printed)-4<<10):]
 	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(printed), "\r", "")), "\n")
@@ -60,9 +61,9 @@ func show(s, kept string) string {
 	return b.String()
 }
 
-// hidden reports whether a terminal, or a reader, may not see a character for what it is: control
-// characters of ASCII and of ISO 8859, formats (directions of writing, joiners, tags: all that have
-// no width), the line ends of Unicode, and what is no character.
+// hidden reports whether a terminal or a reader may misinterpret a character. Such characters are
+// the control characters of ASCII and ISO 8859, format characters (directions of writing, joiners,
+// tags, all without width), Unicode's line ends, and noncharacters.
 func hidden(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' || r == 0x7f

@@ -13,8 +13,8 @@ func TestText(t *testing.T) {
 		{"plain text\nof two lines\twith a tab", "plain text\nof two lines\twith a tab"},
 		{"Grüße, 世界 🙂", "Grüße, 世界 🙂"},
 		{"\x1b[2J\x1b]0;root@host\x07", `\x1b[2J\x1b]0;root@host\x07`},
-		{"\u009b31m", `\u009b31m`}, // the same as ESC [ on a terminal of 8 bits
-		{"\x9b31m", `\x9b31m`},     // no UTF-8
+		{"\u009b31m", `\u009b31m`}, // the same as ESC [ on an 8-bit terminal
+		{"\x9b31m", `\x9b31m`},     // invalid UTF-8
 		{"a\rb\bc\x7f\x00", `a\rb\x08c\x7f\x00`},
 		{"invoice\u202efdp.exe", `invoice\u202efdp.exe`},
 		{"\u2066\u2069\u200b\ufeff\u2028\u2029\U000e0041", `\u2066\u2069\u200b\ufeff\u2028\u2029\U000e0041`},
@@ -30,7 +30,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestWriter: however a text is cut, it is shown as it is as a whole.
+// TestWriter: the result does not depend on how a text is split into writes.
 func TestWriter(t *testing.T) {
 	const text = "世界\x1b[0m🙂\xe4\xb8 \xff\u202e\u009bx\xf0\x9f"
 	for size := 1; size <= len(text); size++ {
@@ -88,7 +88,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// TestLastLines: of what a program has printed, the end is shown, as text.
+// TestLastLines: the end of a program's output is shown, sanitized.
 func TestLastLines(t *testing.T) {
 	printed := LastLines([]byte(strings.Repeat("old\r\n", 5000) + "Kernel panic\x1b[2J\r\n"))
 	if strings.Count(printed, "old") != 9 || !strings.Contains(printed, "\nKernel panic") ||

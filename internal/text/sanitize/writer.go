@@ -6,17 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// A Writer passes on what is written to it as Text shows it. It may be used by several goroutines at once.
+// A Writer sanitizes what is written to it by Text. It is safe for concurrent use.
 type Writer struct {
 	to    io.Writer
 	mutex sync.Mutex
-	begun []byte // a character of which the rest has not come yet
+	begun []byte // first bytes of an incomplete character
 }
 
-// NewWriter returns a writer that passes on to another.
+// NewWriter returns a Writer that writes to to.
 func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 
-// Write passes on p. A character that is cut at the end of p waits for the rest of it.
+// Write writes the sanitized text. It buffers an incomplete character at the end of p until the
+// rest arrives.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -29,7 +30,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush passes on the beginning of a character of which no rest has come.
+// Flush writes the bytes of an incomplete character.
 func (w *Writer) Flush() error {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -38,14 +39,14 @@ func (w *Writer) Flush() error {
 	return err
 }
 
-// Raw returns what the writer passes on to, for sequences of our own. What has been written before
-// comes before.
+// Raw returns the underlying writer, for Orrery's own escape sequences. It first flushes what was
+// written before.
 func (w *Writer) Raw() io.Writer {
-	_ = w.Flush() // whoever writes next meets the same error
+	_ = w.Flush() // ignore the error, because the next write returns it again
 	return w.to
 }
 
-// cut returns the length of a character at the end of p that is not whole.
+// cut returns the length of an incomplete character at the end of p.
 func cut(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if b := p[len(p)-n:]; utf8.RuneStart(b[0]) {

@@ -1,5 +1,5 @@
-// Package jsonattack makes JSON texts that take as much memory as possible when decoded. Tests send
-// them as an untrusted peer would.
+// Package jsonattack generates JSON texts that need as much memory as possible to decode. Tests
+// send them like an untrusted peer.
 package jsonattack
 
 import (
@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// Texts returns, for each list, map and pointer that a type holds, texts of about so many bytes
-// that have as many elements there as fit. The name of a text says where, and of what the elements
-// are.
+// Texts returns texts of about size bytes for each list, map and pointer in a type. Each text has
+// as many elements there as fit. The name of a text has the position and the kind of elements.
 func Texts(t reflect.Type, size int) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		w := &walk{size: size, yield: yield}
@@ -28,7 +27,7 @@ type walk struct {
 	done  bool
 }
 
-// visit makes the texts for a value that stands between two pieces of text.
+// visit generates the texts for a value between two pieces of text.
 func (w *walk) visit(t reflect.Type, name, before, after string) {
 	for _, a := range w.above {
 		if a == t {
@@ -67,7 +66,7 @@ func (w *walk) visit(t reflect.Type, name, before, after string) {
 	}
 }
 
-// fill makes the texts of a list or map that is filled with elements.
+// fill generates the texts of a list or map that is full of elements.
 func (w *walk) fill(t reflect.Type, name, before, after string, element func(elem string, n int) string) {
 	for _, elem := range []string{least(t.Elem(), 0), least(t.Elem(), 1), least(t.Elem(), 2), "null"} {
 		var text bytes.Buffer
@@ -85,7 +84,8 @@ func (w *walk) fill(t reflect.Type, name, before, after string, element func(ele
 	}
 }
 
-// least returns the shortest text of a value that has all it can hold, so many levels deep.
+// least returns the shortest text of a value that contains everything it can, up to some number of
+// levels.
 func least(t reflect.Type, deep int) string {
 	if opaque(t) {
 		return "null"
@@ -128,7 +128,7 @@ func least(t reflect.Type, deep int) string {
 	return "0"
 }
 
-// opaque reports whether a type decodes itself.
+// opaque reports whether a type has its own decoder.
 func opaque(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return t.Kind() != reflect.Pointer && (p.Implements(reflect.TypeFor[json.Unmarshaler]()) ||
