@@ -7,37 +7,40 @@
 //
 // # A backup
 //
-// The vault is where the command runs. It first sends each host the lists that the host gave to the last
-// backup. The host does not read what has not changed, and does not send pieces in those lists. It cannot
-// name a piece that it has not given itself, then or now: the vault stores a list only if all its pieces are
-// such. Otherwise a host that knows a digest could obtain the content by a restore. So two hosts send the
-// same content twice, and the vault has it once.
+// The vault is on the machine where the command runs. This machine first sends each host the lists
+// that the host sent for the last backup. The host does not read files that have not changed, and
+// does not send the pieces in those lists. A host cannot name a piece that it has not sent itself,
+// in this backup or the last one: the vault stores a list only if all its pieces are such.
+// Otherwise a host that knows a digest could obtain the content by a restore. So two hosts send the
+// same content twice, and the vault stores it once.
 //
-// Names, records and paths are checked like those of a stranger's backup, and a directory for a volume must
-// be what the site file says. The site directory is read where the command runs, and releases from a host
-// whose copy all others have. All hosts read while nodes run. Then the site is locked, the nodes of all hosts
-// are frozen at one moment, and what has changed is read. The manifest names each host's part and the hosts
-// that were left out (--without). Its format is 2, so an older program does not restore it as a backup of one
+// Names, records and paths are checked like those of a backup from an unknown author, and the
+// directory of a volume must be the one in the site file. The site directory is read where the
+// command runs, and releases are read from a host whose copy all others have. All hosts read while
+// nodes run. Then the site is locked, the nodes of all hosts are frozen at one moment, and what has
+// changed is read. The manifest names each host's part and the hosts that were left out
+// (--without). Its format is 2, so that an older program does not restore it as a backup of one
 // host.
 //
 // # A restore
 //
-// Each host receives the trees of the nodes that will be there, and the secrets that these need, and stages
-// them. When all hosts have theirs, each notes that it continues. One such note tells the next run that all
-// parts are there, and it completes them on all hosts; without a note, nothing was touched. The former nodes
-// are taken down on all hosts before anything is moved into place on one. Each node is made by its host as
-// usual; a node whose data is staged on a host is placed there. A part has everything that this takes,
-// including copies of releases, so the rest is an up from any machine, without the backup. A site on one host
-// is restored in the same way, as a fleet of one. An existing site directory is used as it is: after a loss,
-// it says which hosts there are now.
+// Each host receives the trees of the nodes that will be there, and the secrets that these need,
+// and stages them. When all hosts have staged their parts, each records that it continues. One such
+// record tells the next run that all parts are there, and that run completes them on all hosts.
+// Without a record, nothing was changed. The former nodes are taken down on all hosts before
+// anything is moved into place on one. Each node is created by its host as usual. A node whose data
+// is staged on a host is placed there. A part has everything that this needs, including copies of
+// releases, so the rest is an up from any machine, without the backup. A site on one host is
+// restored in the same way, as a fleet of one. An existing site directory is used as it is: after a
+// loss, it says which hosts there are now.
 //
-// Without a host (--without), only nodes that are now on the others return. Each part records which hosts
-// were left out, so that up may make its nodes while just these are unknown. Releases stay as they are and
-// must be those of the backup.
+// If hosts are left out (--without), only nodes that are now on the others are restored. Each part
+// records which hosts were left out, so that up may create its nodes while exactly these hosts are
+// unknown. Releases stay as they are and must be those of the backup.
 //
-// A twin is restored like any part. Each host has the record of the twin before it has anything of it, and
-// removes the record if not all hosts can stage their parts. Volumes lose their paths, so no host writes
-// where the original's data is.
+// A twin is restored like any part. Each host gets the record of the twin before anything else of
+// it, and removes the record if not all hosts can stage their parts. The paths of volumes are
+// removed, so that no host writes where the original's data is.
 //
 // # Layers, snapshots, repairs
 //
