@@ -23,7 +23,7 @@ import (
 // A Snapshot is a directory of the host: snapshot.json, nodes/ID/upper (private layers) and volumes/NAME/NODE.
 type Snapshot struct {
 	ID      string    `json:"id"`
-	Site    string    `json:"site"` // the site's key
+	Site    string    `json:"site"` // when all nodes were frozen
 	Time    time.Time `json:"time"` // when all nodes stood still
 	Who     string    `json:"who"`
 	Nodes   []Node    `json:"nodes"`
