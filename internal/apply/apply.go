@@ -46,8 +46,8 @@ type Failure struct {
 func (r *Result) OK() bool { return len(r.Failed) == 0 && len(r.Skipped) == 0 }
 
 // Run carries out a plan with at most parallel steps at once. It skips the steps that need a failed
-// one and does all others, so that one broken node does not keep the rest of a site down. When ctx
-// ends, Run cancels the steps in progress and starts no others.
+// one and does all others. So one broken node does not keep the rest of a site down. When ctx ends,
+// Run cancels the steps in progress and starts no others.
 func Run(ctx context.Context, p *plan.Plan, workers map[string]Worker, watch Watcher, parallel int) *Result {
 	r := &run{
 		ctx: ctx, workers: workers, watch: watch, places: make(chan struct{}, max(1, parallel)),

@@ -20,8 +20,9 @@ type BackupHost interface {
 	// Restoring returns how far the host's part of a restore has come, or nil if no restore is
 	// under way.
 	Restoring(ctx context.Context) (*observe.Restoring, error)
-	// AdvanceRestore takes the restore to the step given by to (backup.ToGo and so on). It returns
-	// the names of the nodes that are in the backup and not in the site.
+	// AdvanceRestore takes the restore to the step given by to (backup.ToGo and so on). At the last
+	// step, it returns messages about what differs from the backup, such as nodes that the site no
+	// longer declares.
 	AdvanceRestore(ctx context.Context, id, to string) (told []string, err error)
 }
 

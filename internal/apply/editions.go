@@ -14,8 +14,8 @@ import (
 )
 
 // Hosts keep the copies of the site directory from which releases were staged. Any host may send
-// something else instead. A copy is used, and passed on to other hosts, only if it has the digest
-// in releases.lock of the site directory on the control host (decision 57).
+// something else instead. A copy is used, and passed on to other hosts, only if its digest is the
+// one in releases.lock (decision 57). That file is in the site directory on the control host.
 
 // Editions are the copies of site directories on all hosts of a fleet.
 type Editions struct{ fleet *Fleet }

@@ -23,8 +23,8 @@ type Fleet struct {
 
 	Reached *observe.Releases // the record when the hosts were reached, or nil if it was not read
 
-	Lock    *sitefile.Lock // releases.lock of the site directory on this machine, or nil if
-	LockErr error          // it cannot be read, or there is no directory
+	Lock    *sitefile.Lock // releases.lock of the site directory on this machine, or nil
+	LockErr error          // why Lock is nil: the file cannot be read, or there is no directory
 
 	withheld map[int]error // why live releases are not used, by number
 

@@ -144,55 +144,57 @@ type ReleaseHost interface {
 	KeepEdition(ctx context.Context, release int, digest string, rw io.ReadWriter) error
 }
 
-// A TwinHost has twins of the site, or is asked as the host of one.
+// A TwinHost has the twins of the site, or is the host of a twin.
 type TwinHost interface {
-	// List returns the records of all twins of which the host has something.
+	// List returns the records of all twins that have anything on the host.
 	List(ctx context.Context) ([]twin.Record, error)
-	// Save keeps the record of the site, which is a twin, and lets the host end by itself what it has
-	// of it when its time is over.
+	// Save stores the record of the site, which is a twin. It schedules the end of the twin on the
+	// host if the twin expires.
 	Save(ctx context.Context, r twin.Record) error
-	// Fill fills the volumes of a new twin of the site with copies of the site's, whose writers are
-	// frozen meanwhile, and with the secrets that were generated for the site. It returns what is not
-	// in the copies.
+	// Fill fills the volumes of a new twin of the site. It copies the volumes of the site, whose
+	// writers are frozen during the copy, and the generated secrets. It returns what is missing in
+	// the copies.
 	Fill(ctx context.Context, name string, of []Share) (left []string, err error)
-	// Forget removes all that is kept of the site, which is a twin that has ended.
+	// Forget removes all that the host keeps of the site, which is a twin that has ended.
 	Forget(ctx context.Context) error
 }
 
-// A Reading is what a node has used by now.
+// A Reading is the usage of a node up to now.
 type Reading struct {
 	Sample host.Sample `json:"sample"`
 	Usage  *Usage      `json:"usage,omitempty"`
 }
 
-// A Want is what a node that is there shall be. The zero one says nothing: nobody looks into the node.
+// A Want is the desired state of an existing node. For the zero Want, the node is not inspected.
 type Want struct {
 	Node   *spec.Node
 	Duties *spec.Duties
 }
 
 // Secrets provides what steps refer to and do not contain: the values of secrets, and the files
-// that contain some.
+// that contain secrets.
 type Secrets interface {
 	Value(ctx context.Context, name string) (string, error)
 	Text(ctx context.Context, t spec.SecretText) ([]byte, error)
-	// Redact replaces the values given so far by their names, and NewWriter gives a writer that does.
+	// Redact replaces the values returned so far by their names. NewWriter returns a writer that
+	// does the same.
 	Redact(text string) string
 	NewWriter(to io.Writer) *secret.Writer
-	// Known returns the values given so far, by name, for whoever prints elsewhere and must not show them.
+	// Known returns the values returned so far, by name, for callers that must hide them in output
+	// elsewhere.
 	Known() map[string]string
 }
 
-// A Journal is where is noted what is done to a site.
+// A Journal records what is done to a site.
 type Journal interface {
 	Add(e journal.Entry) error
 	Close() error
 }
 
-// Usage is what a node uses now. What cannot be told is negative.
+// Usage is the current usage of a node. Unknown values are negative.
 type Usage struct {
 	Processors float64     `json:"processors"` // on average, between two readings
-	Memory     int64       `json:"memory"`     // bytes, without what of the page cache goes by itself
+	Memory     int64       `json:"memory"`     // bytes, without the page cache that the kernel can drop
 	Pids       int64       `json:"pids"`       // processes and threads
 	Disk       int64       `json:"disk"`       // bytes of its private layer
 	Volumes    int64       `json:"volumes"`    // bytes of its own volumes that are kept with the host's state

@@ -36,7 +36,7 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Set says what of a site on this host to back up.
+// A Set selects the parts of a site on this host to back up.
 type Set struct {
 	Site    *site.Site
 	Dir     string // the site directory, if this machine has the vault

@@ -43,7 +43,7 @@ type progress struct {
 	Replace bool   `json:"replace,omitempty"`
 	Was     bool   `json:"was,omitempty"`     // the site was on this host when the restore started
 	Cleared bool   `json:"cleared,omitempty"` // it has been taken down
-	// always set; former versions did not stage parts before changing the site
+	// set by all versions that restore a site as parts of its hosts
 	Apart   bool     `json:"apart,omitempty"`
 	Going   bool     `json:"going,omitempty"`   // all hosts have staged their parts: there is no way back
 	Without []string `json:"without,omitempty"` // hosts that were left out and have no part

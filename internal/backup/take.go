@@ -48,7 +48,7 @@ const (
 type Report struct {
 	ID       string
 	Manifest *vault.Manifest
-	Read     int64 // bytes of content that were read
+	Read     int64 // bytes of content that were read in this run
 	Wrote    int64 // bytes of blocks that were added
 	Checked  vault.Checked
 }

@@ -116,9 +116,9 @@ func (w work) dropFormer() error {
 	return nil
 }
 
-// unsettle records, before services of a node stop or start, that it is unknown which of them run,
-// and that the node may do what only a live node does. If this process is killed before settle, the
-// node will be configured again.
+// unsettle records that it is unknown which services of a node run, and that the node may do what
+// only a live node does. It is called before services stop or start. If this process is killed
+// before settle, the node will be configured again.
 func (w work) unsettle(ctx context.Context) error {
 	record, err := w.recorded(w.node)
 	if err != nil {

@@ -151,8 +151,8 @@ func (l *look) allowance() time.Duration {
 	return askTimeout + readTimeout + role.Allowance(l.duties)
 }
 
-// all returns everything that has drifted. The error, which may come with results, says what could
-// not be checked.
+// all returns everything that has drifted. The error, which may come with results, describes what
+// could not be checked.
 func (l *look) all(ctx context.Context) ([]observe.Drift, error) {
 	all, err := l.files(ctx)
 	in, sv := l.engine.Runner(engine.RefOf(&l.node.Node)), distro.Or(l.node.Distribution).Services

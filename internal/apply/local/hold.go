@@ -12,9 +12,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Lock takes the site's lock, and claims this machine for the site's state directory while nodes
-// may be on it. While the lock is held, the tmpfs with the files that nodes see of the host stays
-// in memory.
+// Lock takes the site's lock. It also records for the whole machine in which state directory the
+// site is kept, while nodes of it may be on the machine. While the lock is held, the tmpfs with the
+// files that nodes see of the host stays in memory.
 func (h runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	key := h.Key
 	lock, err := h.Dirs.TakeSite(ctx, key, by)

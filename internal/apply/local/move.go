@@ -80,10 +80,10 @@ func (m *moves) sweep() error {
 	return err
 }
 
-// own returns the directories of the volumes that belong to a node alone and are stored in this
-// host's state directory, by the names under which they are sent. For a node in quarantine, these
-// are the copies. The volumes that it shares with the live node do not belong to it, and neither do
-// its keys.
+// own returns the directories of the volumes that move with a node, by the names under which they
+// are sent. These are the volumes in this host's state directory that no other node uses. For a
+// node in quarantine, they are the copies. Neither the volumes that it shares with the live node
+// nor the keys are its own.
 func (m *moves) own(n *spec.Node) map[string]string {
 	all := map[string]string{}
 	for _, at := range n.Mounts {
@@ -116,8 +116,8 @@ func (m *moves) runs(ctx context.Context, e engine.Engine, n *spec.Node) (bool, 
 	return err == nil && nodes[i].Runs(), err
 }
 
-// Copying a running node ends when at most little bytes are left, when a round leaves more than
-// shrink times the bytes of the round before, or after often rounds.
+// Copying a running node ends when at most little bytes are left or after often rounds. It also
+// ends when a round leaves more than shrink times the bytes of the round before.
 const (
 	little = 1 << 20
 	shrink = 0.8

@@ -184,8 +184,8 @@ func (w work) awaitBoot(ctx context.Context) error {
 }
 
 // mend repairs what has drifted. Until it ends, the node is marked as not configured and its health
-// is forgotten, so that the next run repairs the node if this one is killed, whether or not that
-// run checks for drift.
+// is forgotten. So the next run repairs the node if this one is killed, whether or not that run
+// checks for drift.
 func (w work) mend(ctx context.Context, all []observe.Drift) error {
 	record, err := w.recorded(w.node)
 	if err != nil {

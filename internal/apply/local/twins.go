@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// List returns the records of all twins of which the host has something.
+// List returns the records of all twins that have anything on the host.
 func (h twinHost) List(context.Context) ([]twin.Record, error) { return twins.All(h.Dirs), nil }
 
 // Save stores the record of a twin, and schedules its end on this host. This happens before

@@ -34,8 +34,8 @@ func (b blind) View(ref engine.Ref) (*tree.Root, error) {
 	return b.viewed.View(ref)
 }
 
-// TestUnseenFiles: a node whose files cannot be read is not reported as free of drift. The drift
-// says why, in addition to what else was found.
+// TestUnseenFiles: a node whose files cannot be read is not reported as free of drift. The reason
+// is reported, in addition to what else was found.
 func TestUnseenFiles(t *testing.T) {
 	for what, c := range map[string]struct {
 		spoil func(n *served) engine.Engine

@@ -24,8 +24,8 @@ func directory(name, node, mirror string, every time.Duration) apply.Directory {
 	return apply.Directory{Node: node, Mount: spec.Mount{Volume: name}, Mirror: mirror, Every: every}
 }
 
-// TestDescribe: each directory is described by whether it exists, the last run of its own mirror,
-// and whether the mirror is updated automatically, even if that never happened yet.
+// TestDescribe: the description of a directory has whether it exists, and the last run of its own
+// mirror. It also has whether the mirror is updated automatically, even if that never happened yet.
 func TestDescribe(t *testing.T) {
 	c, dirs := cellar(t)
 	rows, none, other := directory("rows", "db", "/backup/db", time.Hour), directory("rows", "gone",

@@ -28,7 +28,8 @@ type Experiment struct {
 // A Bench is a machine that can run experiments.
 type Bench interface {
 	// Measure runs an experiment and reports its progress by tell, in words that only the two ends
-	// know. It writes the results to to as a packed bundle, even if the caller has stopped the run.
+	// know. It writes the results to the writer as a packed bundle, even if the caller has stopped
+	// the run.
 	Measure(ctx context.Context, x Experiment, tell func(string), to io.Writer) error
 }
 

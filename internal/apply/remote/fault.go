@@ -122,7 +122,7 @@ type marked struct {
 func (m *marked) Unwrap() error        { return m.error }
 func (m *marked) Is(target error) bool { return slices.Contains(m.is, target) }
 
-// told returns the error that the host described, or nil.
+// told returns the error that the fault describes, or nil.
 func (f *fault) told() error {
 	if f.Run != nil {
 		e := &host.RunError{Place: f.Run.Place, Command: slices.Clone(f.Run.Command), Status: f.Run.Status,

@@ -113,7 +113,7 @@ func refersTo(d *spec.Duties, t spec.SecretText) bool {
 }
 
 // borrowed is the secrets of a site at the helper. The helper requests each once from the caller of
-// the step, and keeps it in memory until the helper ends, so that logs do not show it.
+// the step, and keeps it in memory until the helper ends. So logs do not show it.
 type borrowed struct {
 	*secret.Keyring
 	mutex  sync.Mutex

@@ -44,17 +44,18 @@
 //
 // # Layers, snapshots, repairs
 //
-// Hosts list their layers before they read, and again under the lock. One host with the trusted content gives
-// a layer, and a layer from another is refused (decision 42). A restore offers each host the layers of its
-// nodes and says whether the operator trusts them (decision 22). The host compares their content with its
-// records and asks only for those that it lacks.
+// Hosts report their layers before they read, and again under the lock. One host with the trusted
+// content sends a layer, and the layer is refused from all others (decision 42). A restore offers
+// each host the layers of its nodes, and tells the host whether the user trusts them (decision 22).
+// The host compares their content with its records and requests only those that it lacks.
 //
-// A backup has a part of each host for each snapshot. By the time of a restore, nodes may be on other hosts,
-// so each host receives one part, with the directories of its nodes from all parts. Of a node, only the host
-// that has it in the same backup is trusted: otherwise a host could claim to have kept another's node, and
-// choose what a later restore of the snapshot puts there. The part stays staged until the nodes are made.
+// A backup has a part of each host for each snapshot. By the time of a restore, nodes may be on
+// other hosts, so each host receives one part, with the directories of its nodes from all parts.
+// For a node, only the part of the host that has the node in the same backup is trusted. Otherwise
+// a host could claim to have stored another host's node, and choose what a later restore of the
+// snapshot restores there. The part stays staged until the nodes are created.
 //
-// A repair asks each host for what the vault has lost of that host's data: it sends the digests of the pieces
-// and the trees that contain them. The vault accepts only what it asked for, and once. Hosts that do not
-// answer are named and do not end the repair.
+// A repair asks each host for what the vault has lost of that host's data: it sends the digests of
+// the pieces and the trees that contain them. The vault accepts only what it requested, and only
+// once. Hosts that do not answer are named and do not end the repair.
 package ferry

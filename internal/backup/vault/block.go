@@ -68,8 +68,8 @@ func headSize(first []byte) (int, error) {
 }
 
 // piecesOf returns the list of pieces of a block. Each is in it only once, and their total size is
-// at most that of a block. So the memory for the list is in proportion to content that somebody
-// really wrote.
+// at most that of a block. So the memory for the list is in proportion to content that was really
+// written.
 func piecesOf(block []byte) ([]piece, error) {
 	size, err := headSize(block)
 	if err != nil || len(block) < size {

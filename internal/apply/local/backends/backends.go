@@ -124,7 +124,7 @@ type Records interface {
 	All(site string) ([]nodedir.Found, error)
 }
 
-// Claims says, for the whole machine, which state directory has each site (host.Dirs).
+// Claims records, for the whole machine, in which state directory each site is kept (host.Dirs).
 type Claims interface {
 	Claim(ctx context.Context, key string) error
 	Yield(ctx context.Context, key string)

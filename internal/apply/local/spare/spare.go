@@ -21,8 +21,8 @@ const (
 	fileBytes = 128 << 10
 )
 
-// Prepare sets room aside in the directory of a run before a node is stopped that is to start
-// again, and removes it before the start. Whatever else the step is, nothing is done.
+// Prepare reserves space in the directory of a run before it stops a node that will be started
+// again, and releases the space before the start. For all other steps, it does nothing.
 func Prepare(s *plan.Step, run string) error {
 	switch s.Kind {
 	case plan.StopNode, plan.KillNode:
