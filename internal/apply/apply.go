@@ -21,7 +21,7 @@ type Worker interface {
 type Watcher interface {
 	Begin(s *plan.Step)
 	Detail(s *plan.Step, text string)
-	Waits(s *plan.Step, text string) // the step waits for another process, or "" if it no longer waits
+	Waits(s *plan.Step, text string) // what the step waits for, or that it has it now
 	End(s *plan.Step, err error)
 }
 

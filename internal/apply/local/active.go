@@ -138,7 +138,7 @@ func (w work) unsettle(ctx context.Context) error {
 }
 
 // settle records that the state of the services is known again, and whether the node does what only
-// a live node does. Does lists these parts, or is nil to leave them as they are.
+// a live node does. It records does as the active parts, or leaves them as they are if does is nil.
 func (w work) settle(ctx context.Context, active bool, does spec.Parts) error {
 	record, err := w.recorded(w.node)
 	if err != nil {

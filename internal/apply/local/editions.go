@@ -27,7 +27,7 @@ func (h *releaseHost) Editions(_ context.Context, of []int) (map[int]string, err
 		}
 		digest, err := sitearchive.Digest(dir)
 		if err != nil {
-			digest = "" // also if only one file is missing
+			digest = "" // even if only one file is missing
 		}
 		all[n] = digest
 	}

@@ -1,7 +1,7 @@
 // Package local carries out the steps of a plan on the machine on which Orrery runs.
 //
 // A Worker does the steps. It knows nothing of the site but its key: everything needed for a step
-// comes with the step. Package control has the site and packs the steps. For a remote host, package
+// comes with the step. An apply.Steered has the site and packs the steps. For a remote host, package
 // remote encodes them and sends them to a Worker there.
 package local
 

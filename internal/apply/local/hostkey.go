@@ -24,7 +24,7 @@ func (n *names) hostKey(node string) (string, error) {
 	private, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(private) == 0 {
 		// after a power cut, the file may be empty because its content never reached the disk
-		name, _, _ := strings.Cut(n.Key, ".") // the key of a twin has its name after a dot
+		name, _, _ := strings.Cut(n.Key, ".") // the site key of a twin is SITE.TWIN
 		private, err = login.MakeKey(path, node+"."+name)
 	}
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package ferry transfers the contents of a backup between the hosts of a site and the machine that has the
-// vault.
+// Package ferry transfers backups between the hosts of a site and the machine with the vault.
 //
 // For a backup, Give reads what a host has, in step with all others, and Take stores it in the vault. For a
 // restore, Send reads a part of a backup from a vault, and the host stages it. Neither end trusts the other:
