@@ -65,7 +65,7 @@ func (c *carriage) carry(ctx context.Context, f *Fleet) error {
 		Try("orrery host check, then run the same command again")
 }
 
-// CopyToNode copies a file or directory from a node on one host to a node on host to.
+// CopyToNode copies a file or directory from a node of one host to a node of another one.
 func CopyToNode(ctx context.Context, f *Fleet, e CopyErrand, to string, moved func(bytes int64)) error {
 	c := carriage{errand: Errand{Copy: &e}, from: e.Host, to: to, say: func(string) {}, moved: moved}
 	return c.carry(ctx, f)

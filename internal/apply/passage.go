@@ -114,8 +114,8 @@ func From(ctx context.Context, m Meeting, peer string, take func(net.Conn) error
 	return transfer.Cut(take(transfer.Unhurried(c)))
 }
 
-// Pass makes host to receive something from others. Each of them opens its end when host to asks
-// for it. All connections end with this call.
+// Pass transfers something from other hosts to one host. Each sender opens its end when the receiver
+// asks for it. All connections end with this call.
 func (f *Fleet) Pass(ctx context.Context, e Errand, to *Steered, from []string, say func(string)) error {
 	p, end := newPassage(ctx, f, e, to, from)
 	defer end()
