@@ -11,28 +11,29 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Worker does single steps on one host. Steps that do not need one another are done at the same time.
+// A Worker does single steps on one host. Run calls Do concurrently for steps that do not depend on
+// each other.
 type Worker interface {
 	Do(ctx context.Context, s *plan.Step, say func(detail string)) error
 }
 
-// A Watcher is told what happens; it may be called from several goroutines.
+// A Watcher receives the progress of a run. Its methods may be called from several goroutines.
 type Watcher interface {
 	Begin(s *plan.Step)
 	Detail(s *plan.Step, text string)
-	Waits(s *plan.Step, text string) // the step waits for somebody else, or no longer
+	Waits(s *plan.Step, text string) // what the step waits for, or that it has it now
 	End(s *plan.Step, err error)
 }
 
-// A Result is what became of a plan.
+// A Result lists what was done, what failed and what was skipped in a run.
 type Result struct {
 	Done    []*plan.Step // in the order in which they ended
 	Failed  []Failure
-	Skipped []*plan.Step // not begun, because what they need failed or the run was interrupted
-	Spans   map[int]Span // when the steps that were done began and ended, by their numbers
+	Skipped []*plan.Step // not started, because a step that they need failed or the run was interrupted
+	Spans   map[int]Span // when each step that ran started and ended, by step number
 }
 
-// A Span is when something began, and when it ended.
+// A Span is the time from the start of a step to its end.
 type Span struct{ Began, Ended time.Time }
 
 // A Failure is a step that did not succeed.
@@ -44,9 +45,9 @@ type Failure struct {
 // OK reports whether every step was done.
 func (r *Result) OK() bool { return len(r.Failed) == 0 && len(r.Skipped) == 0 }
 
-// Run carries out a plan with at most parallel steps at once. Steps that need a failed one are
-// skipped, all others are done: one broken node does not keep the rest of a site down. When ctx
-// ends, steps under way are cancelled and no others begun.
+// Run carries out a plan with at most parallel steps at once. It skips the steps that need a failed
+// one and does all others. So one broken node does not keep the rest of a site down. When ctx ends,
+// Run cancels the steps in progress and starts no others.
 func Run(ctx context.Context, p *plan.Plan, workers map[string]Worker, watch Watcher, parallel int) *Result {
 	r := &run{
 		ctx: ctx, workers: workers, watch: watch, places: make(chan struct{}, max(1, parallel)),
@@ -77,7 +78,7 @@ type run struct {
 	all     sync.WaitGroup
 
 	mu       sync.Mutex
-	missing  []int // steps that each step still waits for
+	missing  []int // number of steps that each step still waits for
 	hopeless []bool
 	next     [][]int // steps that wait for each step
 	result   Result
@@ -101,7 +102,7 @@ func (r *run) launch(n int) {
 		began := time.Now()
 		var err error
 		if s.Kind == plan.BeginBatch {
-			r.watch.Detail(s, s.Reason) // it is there for others to wait for
+			r.watch.Detail(s, s.Reason) // it does nothing: other steps wait for it
 		} else if w, ok := r.workers[s.Host]; ok {
 			ctx := waits.Telling(r.ctx, func(text string) { r.watch.Waits(s, text) })
 			err = w.Do(ctx, s, func(text string) { r.watch.Detail(s, text) })
@@ -123,7 +124,7 @@ func (r *run) spent(n int, t Span) {
 	r.result.Spans[n] = t
 }
 
-// ended records how a step ended and begins those that waited only for it.
+// ended records how a step ended and starts the steps that waited only for it.
 func (r *run) ended(n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +140,8 @@ func (r *run) ended(n int, err error) {
 	r.release(n, err != nil)
 }
 
-// release lets the followers of a step begin or, if it was not done, skips them and theirs.
+// release starts the steps that waited only for step n. If step n was not done, it skips them and
+// their followers.
 func (r *run) release(n int, failed bool) {
 	for _, follower := range r.next[n] {
 		r.missing[follower]--

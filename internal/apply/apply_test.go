@@ -13,7 +13,7 @@ import (
 	"orrery/internal/plan"
 )
 
-// slow is a worker whose steps take a second, and fail if told to.
+// slow is a worker whose steps take a second, and fail if fails has an error for them.
 type slow struct {
 	mu         sync.Mutex
 	now, most  int
@@ -44,7 +44,7 @@ func (w *slow) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	return w.fails[s.Subject]
 }
 
-// notes is a watcher that keeps what it is told.
+// notes is a watcher that records its calls.
 type notes struct {
 	mu  sync.Mutex
 	all []string
@@ -60,7 +60,7 @@ func (n *notes) Detail(s *plan.Step, text string) { n.note("%s: %s", s.Subject, 
 func (n *notes) Waits(s *plan.Step, text string)  { n.note("%s %s", s.Subject, text) }
 func (n *notes) End(s *plan.Step, err error)      { n.note("end %s %v", s.Subject, err) }
 
-// planOf makes a plan of steps a, b, c, … with these needs.
+// planOf returns a plan of steps a, b, c, … with these needs.
 func planOf(needs ...[]int) *plan.Plan {
 	p := &plan.Plan{}
 	for n, need := range needs {
@@ -147,7 +147,7 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// A step that comes to its end although it was cancelled has been done; what follows is not begun.
+// A step that succeeds although it was cancelled is done. The steps that need it are not started.
 func TestCancelledTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -165,7 +165,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// A host without a worker fails its steps, and only those.
+// The steps of a host without a worker fail, and all others are done.
 func TestNoWorker(t *testing.T) {
 	p := planOf(nil, nil)
 	p.Steps[1].Host = "sv2"
@@ -177,7 +177,7 @@ func TestNoWorker(t *testing.T) {
 	})
 }
 
-// A chain of any length is skipped whole.
+// A chain of any length is skipped completely.
 func TestLongPlan(t *testing.T) {
 	const steps = 100_000
 	p := &plan.Plan{}

@@ -8,23 +8,26 @@ import (
 	"orrery/internal/observe"
 )
 
-// A BackupHost sends what is in backups, and receives it, along a stream (package backup/ferry).
+// A BackupHost sends and receives the content of backups over a stream (package backup/ferry).
 type BackupHost interface {
-	// Send sends what the host has of the site, at the pace of all hosts.
+	// Send sends the host's part of the site, in step with the other hosts.
 	Send(ctx context.Context, way io.ReadWriter) error
-	// SendMissing reads what backups have lost of what the host sent, and sends that.
+	// SendMissing reads what backups have lost of the data that the host sent, and sends that
+	// again.
 	SendMissing(ctx context.Context, way io.ReadWriter) error
-	// Receive stores what comes for the host where nothing sees it.
+	// Receive stores the host's part of a backup in a directory that nothing else reads yet.
 	Receive(ctx context.Context, way io.ReadWriter) error
-	// Restoring returns how far the host's part of a restore has come, or nil if it has none.
+	// Restoring returns how far the host's part of a restore has come, or nil if no restore is
+	// under way.
 	Restoring(ctx context.Context) (*observe.Restoring, error)
-	// AdvanceRestore does a step of it (backup.ToGo and so on). It tells which nodes the backup has
-	// and the site does not.
+	// AdvanceRestore takes the restore to the step given by to (backup.ToGo and so on). At the last
+	// step, it returns messages about what differs from the backup, such as nodes that the site no
+	// longer declares.
 	AdvanceRestore(ctx context.Context, id, to string) (told []string, err error)
 }
 
-// InterruptedRestore returns the part of a restore that was interrupted and has come farthest on
-// some host; nil: there is none.
+// InterruptedRestore returns the part of an interrupted restore that has come farthest on any host,
+// or nil if there is none.
 func InterruptedRestore(ctx context.Context, f *Fleet) (*observe.Restoring, error) {
 	parts := make([]*observe.Restoring, len(f.All))
 	err := f.Each(func(i int, h *Steered) (err error) {
@@ -33,7 +36,8 @@ func InterruptedRestore(ctx context.Context, f *Fleet) (*observe.Restoring, erro
 	})
 	var one *observe.Restoring
 	for _, p := range parts {
-		if p == nil || p.Placed && len(p.Nodes) == 0 { // it came to its end, and the next run removes what is left
+		// this restore was complete, and the next run removes what is left of it
+		if p == nil || p.Placed && len(p.Nodes) == 0 {
 			continue
 		}
 		if one == nil || p.Going && !one.Going {
@@ -43,8 +47,8 @@ func InterruptedRestore(ctx context.Context, f *Fleet) (*observe.Restoring, erro
 	return one, err
 }
 
-// DropRestores removes what a restore has left on hosts that was interrupted, of a site of which
-// nothing else is there any more.
+// DropRestores removes what an interrupted restore left on the hosts. Nothing else of the site may
+// exist there any more.
 func DropRestores(ctx context.Context, f *Fleet) error {
 	return f.Each(func(_ int, h *Steered) error {
 		_, err := h.Backups.AdvanceRestore(ctx, "", backup.ToGiveUp)

@@ -10,17 +10,17 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// A carriage is something that one host gives to one other, along one lane. How it has ended, both
-// of them know.
+// A carriage is a transfer from one host to one other over one connection. Both hosts report how it
+// ended.
 type carriage struct {
 	errand   Errand
 	from, to string
 	say      func(detail string)
-	moved    func(bytes int64) // nil: nobody asks
+	moved    func(bytes int64) // or nil if the caller does not need it
 
-	apart bool   // the hosts do not reach one another: it goes by way of whoever steers
-	sum   string // that the host which gives has said
-	cut   bool   // the connection between the hosts was cut, and neither can say more
+	apart bool   // the hosts cannot reach each other: the control host relays the transfer
+	sum   string // digest reported by the sending host
+	cut   bool   // the connection between the hosts was cut, and neither knows the cause
 }
 
 func (c *carriage) carry(ctx context.Context, f *Fleet) error {
@@ -46,13 +46,13 @@ func (c *carriage) carry(ctx context.Context, f *Fleet) error {
 	var sent end
 	select {
 	case sent = <-ended:
-	case <-time.After(transfer.Timeout): // it has no reason to go on
+	case <-time.After(transfer.Timeout): // the receiver has ended, so the sender has no reason to go on
 		sent.err = transfer.ErrCut
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	c.sum = sent.sum
-	switch { // whose connection was cut knows less than who has cut it
+	switch { // the host whose connection was cut knows less than the host that cut it
 	case bad != nil && !errors.Is(bad, transfer.ErrCut):
 		return bad
 	case sent.err == nil && bad == nil:
@@ -65,7 +65,7 @@ func (c *carriage) carry(ctx context.Context, f *Fleet) error {
 		Try("orrery host check, then run the same command again")
 }
 
-// CopyToNode lets a host take a file or directory for one of its nodes from a node of another one.
+// CopyToNode copies a file or directory from a node of one host to a node of another one.
 func CopyToNode(ctx context.Context, f *Fleet, e CopyErrand, to string, moved func(bytes int64)) error {
 	c := carriage{errand: Errand{Copy: &e}, from: e.Host, to: to, say: func(string) {}, moved: moved}
 	return c.carry(ctx, f)

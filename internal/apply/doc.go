@@ -1,5 +1,5 @@
-// Package apply carries out a plan: in parallel, with a record of every step, and with a way back if one
-// fails.
+// Package apply carries out a plan in parallel, and records every step. It keeps what is needed to
+// undo the steps if one fails.
 //
 // Give Run a plan and a Worker for each host. It starts each step as soon as the steps that it needs are
 // done. If a step fails, Run skips those that need it and does the rest. The Result lists what was done, what

@@ -13,14 +13,14 @@ import (
 	"orrery/internal/treesync/sitearchive"
 )
 
-// Hosts keep the copies of the site directory from which releases were staged, and any of them may
-// send anything in place of one. A copy is used, and passed on to other hosts, only if it has the
-// digest in releases.lock of the site directory on the control host (decision 57).
+// Hosts keep the copies of the site directory from which releases were staged. Any host may send
+// something else instead. A copy is used, and passed on to other hosts, only if its digest is the
+// one in releases.lock (decision 57). That file is in the site directory on the control host.
 
-// Editions are those copies, on all hosts of a fleet.
+// Editions are the copies of site directories on all hosts of a fleet.
 type Editions struct{ fleet *Fleet }
 
-// Editions returns them.
+// Editions returns the copies of site directories on the hosts of the fleet.
 func (f *Fleet) Editions() Editions { return Editions{f} }
 
 // locked returns the digest that the copy of a release must have, or "" if releases.lock has none.
@@ -31,8 +31,8 @@ func (es Editions) locked(release int) (string, error) {
 	return es.fleet.Lock.Digest(es.fleet.Site().Twin, release), nil
 }
 
-// Fetch stores the copy of a release in an empty directory: one that a host keeps, and that has the
-// digest in releases.lock.
+// Fetch stores the copy of a release in dir, which must be empty. It takes the copy from the first
+// host that sends one with the digest in releases.lock.
 func (es Editions) Fetch(ctx context.Context, release int, dir string) error {
 	digest, err := es.locked(release)
 	if err != nil {
@@ -61,10 +61,10 @@ func (es Editions) Fetch(ctx context.Context, release int, dir string) error {
 	return wrong
 }
 
-// CopyEdition stores what the host sends as the copy of a release in an empty directory, and
-// returns its digest. If it cannot be read, the directory is empty again.
+// CopyEdition stores the copy of a release that the host sends in dir, which must be empty, and
+// returns its digest. If the copy cannot be read, dir is empty again afterwards.
 func (h *Steered) CopyEdition(ctx context.Context, release int, dir string) (digest string, err error) {
-	var silent error // the host did not send it
+	var silent error // the host's error, if it could not send
 	err = treesync.Pipe(ctx, func(rw io.ReadWriter) (err error) {
 		digest, err = sitearchive.Receive(ctx, rw, dir)
 		return err
@@ -84,14 +84,14 @@ func (h *Steered) CopyEdition(ctx context.Context, release int, dir string) (dig
 	return digest, nil
 }
 
-// removeCopy removes what was unpacked of a copy.
+// removeCopy removes the unpacked files of a copy.
 func removeCopy(dir string) error {
 	err := tree.RemoveAll(filepath.Join(dir, sitearchive.Site))
 	return errors.Join(err, tree.RemoveAll(filepath.Join(dir, sitearchive.Record)))
 }
 
-// Digests returns the digests of what each host says that it keeps of some releases; "" for a copy
-// that cannot be read.
+// Digests returns, for each host, the digests that it reports for its copies of the given releases,
+// or "" for a copy that cannot be read.
 func (es Editions) Digests(ctx context.Context, of ...int) ([]map[int]string, error) {
 	all := make([]map[int]string, len(es.fleet.All))
 	return all, es.fleet.Each(func(i int, h *Steered) (err error) {
@@ -100,7 +100,7 @@ func (es Editions) Digests(ctx context.Context, of ...int) ([]map[int]string, er
 	})
 }
 
-// keepersOf returns the places of the hosts that say that they keep a copy of a release with this digest.
+// keepersOf returns the indexes of the hosts that report a copy of the release with this digest.
 func keepersOf(all []map[int]string, release int, digest string) (keepers []int) {
 	for i := range all {
 		if kept := all[i][release]; kept != "" && kept == digest {
@@ -110,7 +110,7 @@ func keepersOf(all []map[int]string, release int, digest string) (keepers []int)
 	return keepers
 }
 
-// unproven says why no copy of a release is used.
+// unproven returns the error that explains why no copy of a release is used.
 func (es Editions) unproven(all []map[int]string, release int, digest string) error {
 	var keep, unread []string
 	for i := range all {
@@ -143,15 +143,15 @@ func (es Editions) unproven(all []map[int]string, release int, digest string) er
 		At(es.fleet.Lock.Path()).Try(update+"; or stage it again under another number", release)
 }
 
-// OtherEdition says that a host sends something else than what it says it keeps.
+// OtherEdition returns the error for a host that sent another copy than the one it reported.
 func OtherEdition(host string, release int) error {
 	return problem.New(problem.Surprise,
 		"host %s says that it keeps another copy of the site directory of release %d than it sends", host, release).
 		Try("look at releases/%d of the site on that host; --without %s leaves it out until then", release, host)
 }
 
-// Spread sends the copies of releases to the hosts that lack them, or keep something else: so
-// whichever host is lost, the copies are not.
+// Spread sends the copies of releases to the hosts that lack them or keep something else, so that
+// no copy is lost with a single host.
 func (es Editions) Spread(ctx context.Context, releases []int) error {
 	if len(releases) == 0 {
 		return nil
@@ -167,7 +167,8 @@ func (es Editions) Spread(ctx context.Context, releases []int) error {
 	return left
 }
 
-// spread does so with one release. If no host has a copy, that is reported by whoever needs it.
+// spread does so for one release. If no host has a copy, it returns nil: the caller that needs the
+// copy reports it.
 func (es Editions) spread(ctx context.Context, all []map[int]string, release int) error {
 	digest, err := es.locked(release)
 	if err != nil {
@@ -195,7 +196,7 @@ func (es Editions) spread(ctx context.Context, all []map[int]string, release int
 	return left
 }
 
-// send sends a copy to a host, from the first of the others that gives the right one.
+// send sends a copy to a host, from the first of the keepers that has the right one.
 func (es Editions) send(ctx context.Context, keepers []int, to *Steered, release int, digest string) (wrong error) {
 	for _, i := range keepers {
 		err := carry(ctx, es.fleet.All[i], to, release, digest)

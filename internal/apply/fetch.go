@@ -16,19 +16,19 @@ import (
 	"orrery/internal/tree"
 )
 
-// traffic is the layers that hosts of a fleet fetch.
+// traffic is the set of layers that the hosts of a fleet fetch in one run.
 type traffic struct {
 	mutex sync.Mutex
 	all   map[string]*fetch // by host and digest
 }
 
-// fetch is a layer that one host fetches.
+// fetch is the state of a layer that one host fetches.
 type fetch struct {
 	begun, ended chan struct{}
-	err          error // once it has ended
+	err          error // valid once ended is closed
 }
 
-// of returns what is known of a layer that a host fetches, or will.
+// of returns the state of a layer that a host fetches or will fetch.
 func (t *traffic) of(host, digest string) *fetch {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -42,10 +42,10 @@ func (t *traffic) of(host, digest string) *fetch {
 	return t.all[key]
 }
 
-// shortly is how long one waits for another host to begin to fetch what it can give on.
+// shortly is how long a host waits for another host to start fetching a layer that it can pass on.
 const shortly = 3 * time.Second
 
-// underway reports whether it has begun, and did not fail.
+// underway reports whether the fetch has started and has not failed.
 func (t *fetch) underway(ctx context.Context) bool {
 	select {
 	case <-t.begun:
@@ -62,8 +62,8 @@ func (t *fetch) underway(ctx context.Context) bool {
 	}
 }
 
-// fetch lets the host fetch a layer from those that have it. If none gives it as it should be, the
-// host builds it itself.
+// fetch makes the host fetch a layer from the hosts that have it. If none of them sends the right
+// content, the host builds the layer itself.
 func (h *Steered) fetch(ctx context.Context, s *plan.Step, say func(string)) (err error) {
 	mine := h.fleet.traffic.of(h.Name, s.Layer.Digest)
 	close(mine.begun)
@@ -76,8 +76,8 @@ func (h *Steered) fetch(ctx context.Context, s *plan.Step, say func(string)) (er
 		names := make([]string, len(givers))
 		if s.After != "" && h.fleet.traffic.of(s.After, s.Layer.Digest).underway(ctx) {
 			for i := range givers {
-				// that one gives on what it gets, so that those who have all of it need not give it to
-				// everybody
+				// host s.After passes on what it receives, so that the hosts that have the whole
+				// layer need not send it to every other host
 				givers[i].Reserve = true
 			}
 			givers = slices.DeleteFunc(givers, func(g Giver) bool { return g.Host == s.After })
@@ -102,14 +102,14 @@ func (h *Steered) fetch(ctx context.Context, s *plan.Step, say func(string)) (er
 	return failed
 }
 
-// Doubt tells of a host that gives something else than it should, or nothing.
+// Doubt notes that a host sent something else than it should, or nothing.
 func (p *passage) Doubt(text string) {
 	p.fleet.doubt("%s takes something from other hosts: %s", p.to.Name, tree.Shorten(text))
 }
 
-// word asks the hosts that have a layer what is in it, and decides whose word is taken (decision
-// 42): that of this machine if it is one of them, else what most of them say, else that of the
-// first in the site. Those that say something else are told of, and give nothing.
+// word asks the hosts that have a layer for its content digest, and decides which digest is trusted
+// (decision 42). It trusts the control host if it has the layer, else the majority, else the first
+// host in the site. Hosts that report another digest are noted and not asked to send.
 func (h *Steered) word(ctx context.Context, s *plan.Step) (content string, from []Giver, err error) {
 	type said struct {
 		host  *Steered

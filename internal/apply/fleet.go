@@ -19,28 +19,28 @@ import (
 // A Fleet is the hosts of a site.
 type Fleet struct {
 	All     []*Steered // in the order in which they are declared
-	Unknown []string   // hosts of which nothing is known: they were left out
+	Unknown []string   // hosts whose state is unknown, because they were left out
 
-	Reached *observe.Releases // on record when the hosts were reached, or nil if nobody has read it
+	Reached *observe.Releases // the record when the hosts were reached, or nil if it was not read
 
-	Lock    *sitefile.Lock // releases.lock of the site directory on this machine, or nil if
-	LockErr error          // it cannot be read, or there is no directory
+	Lock    *sitefile.Lock // releases.lock of the site directory on this machine, or nil
+	LockErr error          // why Lock is nil: the file cannot be read, or there is no directory
 
-	withheld map[int]error // why releases that are live are not used, by number
+	withheld map[int]error // why live releases are not used, by number
 
 	traffic traffic
 	mutex   sync.Mutex
 	doubts  []string
-	origin  string // id of the site as hosts are to have it on record; "": as they have it
+	origin  string // id of the site that hosts must have on record, or "" to keep what they have
 }
 
 // Alone returns the fleet of one host.
 func Alone(h *Steered) *Fleet { return &Fleet{All: []*Steered{h}} }
 
-// Each does something on all hosts at the same time.
+// Each calls do for all hosts concurrently, and joins the errors.
 func (f *Fleet) Each(do func(i int, h *Steered) error) error {
 	if len(f.All) == 1 {
-		return do(0, f.All[0]) // another goroutine would cost more than many a look at this host
+		return do(0, f.All[0]) // a goroutine would cost more than many of the calls on this host
 	}
 	errs := make([]error, len(f.All))
 	var all sync.WaitGroup
@@ -51,7 +51,7 @@ func (f *Fleet) Each(do func(i int, h *Steered) error) error {
 	return errors.Join(errs...)
 }
 
-// Host returns a host by name.
+// Host returns the host called name, or false.
 func (f *Fleet) Host(name string) (*Steered, bool) {
 	i := slices.IndexFunc(f.All, func(h *Steered) bool { return h.Name == name })
 	if i < 0 {
@@ -60,8 +60,8 @@ func (f *Fleet) Host(name string) (*Steered, bool) {
 	return f.All[i], true
 }
 
-// Hold takes the site's lock on all hosts, one after the other by their names, so that of two who
-// do that at once one gets them all.
+// Hold takes the site's lock on all hosts. It goes through them in the order of their names, so
+// that of two concurrent callers one gets all locks.
 func (f *Fleet) Hold(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	var held []func()
 	letGo = func() {
@@ -81,29 +81,29 @@ func (f *Fleet) Hold(ctx context.Context, by host.Holder) (letGo func(), err err
 	return letGo, nil
 }
 
-// ForgetLive lets hosts look again at what is live.
+// ForgetLive makes all hosts read again which releases are live.
 func (f *Fleet) ForgetLive() {
 	for _, h := range f.All {
 		h.forgetLive()
 	}
 }
 
-// Sweep ends and removes what runs that were killed left behind.
+// Sweep stops and removes on all hosts what killed runs left behind.
 func (f *Fleet) Sweep(ctx context.Context) error {
 	return f.Each(func(_ int, h *Steered) error { return h.Runs.Sweep(ctx) })
 }
 
-// Observe looks at what is there of the site. A host of which nothing is known is there, and is
-// said to be unknown.
+// Observe returns what exists of the site on each host. Hosts that were left out are included and
+// marked unknown.
 func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 	hosts := make([]observe.Host, len(f.All), len(f.All)+len(f.Unknown))
-	var engines []string // the same for all
+	var engines []string // the same for all hosts
 	if len(f.All) > 0 {
 		engines = f.All[0].engines()
 	}
 	err := f.Each(func(i int, h *Steered) (err error) {
 		hosts[i], err = h.State.Observe(ctx, engines)
-		hosts[i].Name, hosts[i].Unknown = h.Name, false // whatever a host says that it is
+		hosts[i].Name, hosts[i].Unknown = h.Name, false // a host does not decide its own name
 		if err == nil && len(f.All)+len(f.Unknown) > 1 {
 			err = h.AskKey(ctx, &hosts[i])
 		}
@@ -122,10 +122,10 @@ func (f *Fleet) Observe(ctx context.Context) ([]observe.Host, error) {
 	return hosts, err
 }
 
-// saw notes on which hosts nodes were seen.
+// saw records on which hosts nodes were seen.
 func saw(f *Fleet, hosts []observe.Host) {
 	if len(f.All) > 0 {
-		f.All[0].packer.Saw(observe.Homes(hosts, f.Site().Stage)) // which all of them share
+		f.All[0].packer.Saw(observe.Homes(hosts, f.Site().Stage)) // all hosts share the packer
 	}
 }
 
@@ -137,7 +137,7 @@ func (f *Fleet) Settle(ctx context.Context, done []*plan.Step) error {
 	})
 }
 
-// Took returns how long a step took that was like this one, or 0 if nobody knows.
+// Took returns how long a similar step took last time, or 0 if unknown.
 func (f *Fleet) Took(ctx context.Context, s *plan.Step) (time.Duration, error) {
 	if h, ok := f.Host(s.Host); ok {
 		return h.Runs.LastDuration(ctx, s)
@@ -153,7 +153,8 @@ func (f *Fleet) Redact(text string) string {
 	return text
 }
 
-// StartRun begins to carry out a plan. It returns who does the steps, by the names of hosts.
+// StartRun prepares the fleet for carrying out a plan. It returns the workers by the names of their
+// hosts.
 func (f *Fleet) StartRun() map[string]Worker {
 	all := map[string]Worker{}
 	moving := &haul{sent: map[int]string{}, given: map[int]string{}, apart: map[[2]string]bool{}}
@@ -165,14 +166,14 @@ func (f *Fleet) StartRun() map[string]Worker {
 	return all
 }
 
-// doubt notes something that whoever steers should know, and that nothing has failed for.
+// doubt notes something that the user should know although nothing has failed.
 func (f *Fleet) doubt(format string, args ...any) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	f.doubts = append(f.doubts, fmt.Sprintf(format, args...))
 }
 
-// Doubts returns what was noted since it was last asked.
+// Doubts returns what was noted since the last call.
 func (f *Fleet) Doubts() []string {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -181,7 +182,7 @@ func (f *Fleet) Doubts() []string {
 	return all
 }
 
-// Site returns the site, or nil if there are no hosts. All of them share what is made of it.
+// Site returns the site, or nil if there are no hosts. All hosts share it.
 func (f *Fleet) Site() *site.Site {
 	if len(f.All) == 0 {
 		return nil

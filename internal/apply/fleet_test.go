@@ -16,13 +16,13 @@ import (
 	"orrery/internal/site"
 )
 
-// A timed host is one whose clock is ahead, and that takes its time to say so.
+// A timed host is one whose clock is ahead, and that takes some time to answer.
 type timed struct {
 	*stub
 	ahead, took time.Duration
 }
 
-// The subjects of which it is asked.
+// The subjects that it implements.
 type (
 	timedRuns struct {
 		stubRuns
@@ -59,7 +59,8 @@ func timedFleet(hosts ...timed) *Fleet {
 	return f
 }
 
-// TestEach: something is done on all hosts, whatever becomes of it on some, and all that goes wrong is told.
+// TestEach: the function is called for all hosts, even if it fails for some, and all errors are
+// returned.
 func TestEach(t *testing.T) {
 	f := fleetOf(&stub{}, &stub{}, &stub{})
 	var mutex sync.Mutex
@@ -84,7 +85,7 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestTook: how long a step took is for its host to say, and nobody knows it of a host that is not there.
+// TestTook: the duration of a step comes from its host, and is unknown if there is no such host.
 func TestTook(t *testing.T) {
 	f := timedFleet(timed{stub: &stub{word: "one"}, took: time.Second}, timed{stub: &stub{word: "two"}, took: time.Minute})
 	for host, want := range map[string]time.Duration{"sv1": time.Second, "sv2": time.Minute, "sv3": 0} {
@@ -97,9 +98,9 @@ func TestTook(t *testing.T) {
 	}
 }
 
-// TestMeetClocks: hosts do something together at one moment, each by its own clock, and so late
-// that the slowest has heard of it; but nobody waits for more than a second. One host waits for
-// nobody.
+// TestMeetClocks: hosts act at the same moment, each by its own clock. The moment is late enough
+// for the slowest host to receive the request, but at most a second away. A single host does not
+// wait.
 func TestMeetClocks(t *testing.T) {
 	for what, c := range map[string]struct{ slowest, margin time.Duration }{
 		"in one room": {time.Microsecond, leastMargin},
@@ -130,7 +131,7 @@ func TestMeetClocks(t *testing.T) {
 	}
 }
 
-// TestDoubts: each doubt is told once.
+// TestDoubts: each doubt is returned once.
 func TestDoubts(t *testing.T) {
 	f := fleetOf(&stub{})
 	f.doubt("%s is odd", "sv1")
@@ -143,8 +144,8 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// TestAsReached: who only shows something takes what was read when the hosts were reached, if
-// somebody has read it.
+// TestAsReached: AsReached returns the record that was read when the hosts were reached, if there
+// is one.
 func TestAsReached(t *testing.T) {
 	f := fleetOf(&stub{releases: observe.Releases{ID: "now"}})
 	if r, err := f.Records().AsReached(t.Context()); err != nil || r.ID != "now" {
@@ -156,8 +157,8 @@ func TestAsReached(t *testing.T) {
 	}
 }
 
-// TestMayNeed: a host is given secrets of nodes that are there, or may come there, in the site or a
-// release of it.
+// TestMayNeed: a host gets the secrets of nodes that are on it, or may be placed on it, in the site
+// or in a release of it.
 func TestMayNeed(t *testing.T) {
 	role := func(names ...string) []site.Role {
 		r := site.Role{Name: "r"}
@@ -168,7 +169,7 @@ func TestMayNeed(t *testing.T) {
 	}
 	for what, c := range map[string]struct {
 		hosts  int
-		on     string // the host of the node; "": any
+		on     string // the host of the node, or "" for any
 		roles  []string
 		of     string // a secret of the release
 		sv1    bool
@@ -199,8 +200,8 @@ func TestMayNeed(t *testing.T) {
 	}
 }
 
-// TestExplain: that a release which is live is not used has a reason, which is told in place of
-// that it is not there.
+// TestExplain: if a live release is not used, the error gives the reason, and not that the release
+// is missing.
 func TestExplain(t *testing.T) {
 	f, why, other := fleetOf(&stub{}), errors.New("its copy is forged"), errors.New("the disk is full")
 	f.Views().Withhold(700, why)
@@ -216,7 +217,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestSites: a switch knows the site as it is without a release, and as each release makes it.
+// TestSites: a switch gets the site without a release, and the site as each release makes it.
 func TestSites(t *testing.T) {
 	f := fleetOf(&stub{})
 	release := &site.Site{Name: "demo", Nodes: []site.Node{{Name: "a", Release: 700}}}

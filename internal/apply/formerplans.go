@@ -11,10 +11,11 @@ import (
 	"orrery/internal/host/twins"
 )
 
-// This file can be deleted when no host has plans of a former version any more: a host may reboot after an
-// update, before the control host has written its plans anew.
+// This file can be deleted when no host has plans of a former version any more. A host may reboot
+// after an update before the control host has written its plans again.
 
-// former are the files that held plans until then, and what they did not say.
+// former lists the files in which a former version stored plans, and how to set the fields that
+// they lack.
 var former = map[string]struct {
 	file  string
 	adapt func(*UnattendedPlan)
@@ -30,7 +31,7 @@ var former = map[string]struct {
 }
 
 func readFormer(dirs host.Dirs, key, trigger string) (p UnattendedPlan, err error) {
-	if trigger == AtExpiry { // a former version waited by the record of the twin
+	if trigger == AtExpiry { // a former version took the time from the record of the twin
 		r, err := twins.Read(dirs, key)
 		if err == nil && r.Expires.IsZero() {
 			err = fs.ErrNotExist

@@ -9,16 +9,17 @@ import (
 	"orrery/internal/plan"
 )
 
-// A haul is what is known of nodes that move in one run.
+// A haul is the state of the nodes that move in one run.
 type haul struct {
 	mutex sync.Mutex
-	sent  map[int]string // sums of what was sent of nodes that stand still, by their ids,
-	given map[int]string // and of those that were given
-	// pairs of hosts that do not reach one another: it is not tried again while a node stands still
+	sent  map[int]string // digests of what was sent of frozen nodes, by node id
+	given map[int]string // digests of nodes that were handed over, by node id
+	// pairs of hosts that cannot reach each other: no direct connection is tried again while a node
+	// is frozen
 	apart map[[2]string]bool
 }
 
-// A hauler is a host that does steps which take another one, too.
+// A hauler is a host that also does steps that involve a second host.
 type hauler struct {
 	*Steered
 	fleet *Fleet
@@ -45,7 +46,9 @@ func (h hauler) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 			put(h.haul, h.haul.given, s.Was.ID, as.Sum)
 		}
 		return err
-	case plan.ReceiveNode: // by the word of the host that has given it: in this run, or as it was seen before
+	// the digest comes from the host that handed the node over, in this run or as it was observed
+	// before
+	case plan.ReceiveNode:
 		if sum := get(h.haul, h.haul.given, s.Was.ID); sum != "" {
 			as.Sum = sum
 		}
@@ -66,14 +69,15 @@ func get[K comparable, V any](h *haul, from map[K]V, what K) V {
 	return from[what]
 }
 
-// maxTransfers is how often a transfer is begun whose connection is cut.
+// maxTransfers is how often a transfer is attempted whose connection is cut.
 const maxTransfers = 4
 
-// transferPause is how long after that it is begun again. A variable, so that tests can change it.
+// transferPause is the time between two attempts. A variable, so that tests can change it.
 var transferPause = 2 * time.Second
 
-// send lets one host send to another what a node has written, and returns the digest of all that
-// the other one has then. If the connection is cut, the transfer goes on from what has come.
+// send makes one host send another what a node has written. It returns the digest of all data that
+// the receiving host then has. If the connection is cut, the transfer continues from what has
+// arrived.
 func (h hauler) send(ctx context.Context, s *plan.Step, say func(string)) (string, error) {
 	text, err := plan.Encode(s)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// cutting is a host whose connections to another are cut so many times.
+// cutting is a host whose connections are cut a given number of times.
 type cutting struct {
 	TransferHost
 	cuts, begun int
@@ -52,8 +52,8 @@ func (c *cutting) Receive(ctx context.Context, _ Errand, with Meeting, _ func(st
 	return c.next()
 }
 
-// TestTransferGoesOn: a transfer whose connection is cut is begun again, and one that fails
-// otherwise, or again and again, is not.
+// TestTransferGoesOn: a transfer whose connection is cut is attempted again, up to a limit. A
+// transfer that fails for another reason is not.
 func TestTransferGoesOn(t *testing.T) {
 	before := transferPause
 	transferPause = time.Millisecond

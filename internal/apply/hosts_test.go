@@ -19,20 +19,20 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// stub is a host that answers what a test wants.
+// stub is a host that gives the answers of a test.
 type stub struct {
 	local     bool
-	secret    string // "": it has none
+	secret    string // or "" if it has none
 	failure   error
 	restoring *observe.Restoring
 	snapshot  string
 	nodes     []string
 	word      string
-	held      *[]string // what was locked and let go
+	held      *[]string // what was locked and unlocked
 	releases  observe.Releases
 }
 
-// The subjects of which it is asked.
+// The subjects that it implements.
 type (
 	stubRuns struct {
 		RunHost
@@ -104,7 +104,8 @@ func (s stubRuns) Lock(context.Context, host.Holder) (func(), error) {
 	return func() { *s.held = append(*s.held, "release "+s.word) }, nil
 }
 
-// fleetOf returns a fleet of hosts sv1, sv2, …; on each node a needs the secret.
+// fleetOf returns a fleet of hosts sv1, sv2, …. Node a, which may be on any of them, needs the
+// secret.
 func fleetOf(stubs ...*stub) *Fleet {
 	s := &site.Site{Name: "demo", Nodes: []site.Node{{Name: "a", Roles: []string{"r"}}}}
 	s.Roles = []site.Role{{Name: "r", Secrets: []site.SecretUse{{Name: "token"}}}}
@@ -121,15 +122,15 @@ func fleetOf(stubs ...*stub) *Fleet {
 	return f
 }
 
-// TestGeneratedSecret: the value of a generated secret is the one that hosts have, and no second
-// one is ever made while a host may have another.
+// TestGeneratedSecret: the value of a generated secret is the one that hosts have. No second value
+// is made while a host may have another one.
 func TestGeneratedSecret(t *testing.T) {
 	broken := errors.New("disk failed")
 	for what, c := range map[string]struct {
 		hosts   []*stub
-		only    string // the host on which the only node is; "": any
+		only    string // the host of the only node, or "" for any
 		unknown []string
-		want    string // "new": a new one
+		want    string // "new" for a new one
 		wrong   string
 	}{
 		"none has it": {hosts: []*stub{{}, {}}, want: "new"},
@@ -160,8 +161,8 @@ func TestGeneratedSecret(t *testing.T) {
 	}
 }
 
-// TestRestores: of the parts of a restore, the one that has come farthest decides; one that is in
-// its place does not.
+// TestRestores: InterruptedRestore returns the part of a restore that has come farthest. A part
+// that is complete does not count.
 func TestRestores(t *testing.T) {
 	part := func(id string, going, placed bool, nodes ...string) *stub {
 		return &stub{restoring: &observe.Restoring{ID: id, Going: going, Placed: placed, Nodes: nodes}}
@@ -195,11 +196,11 @@ func TestRestores(t *testing.T) {
 	}
 }
 
-// TestWord: which content a layer has is what this machine says, else most hosts; those that say
-// otherwise give nothing and are told of.
+// TestWord: the content digest of a layer is that of this machine, else that of most hosts. Hosts
+// that report another one are noted and do not send the layer.
 func TestWord(t *testing.T) {
 	for what, c := range map[string]struct {
-		hosts []*stub // the first fetches
+		hosts []*stub // the first host fetches
 		want  string
 		from  []string
 		doubt string

@@ -17,8 +17,8 @@ import (
 	"orrery/internal/treesync"
 )
 
-// build lets the host build a layer. If that is of an imported image, the file is on this machine,
-// and the host gets it first.
+// build makes the host build a layer. If the layer is that of an imported image, the file is on
+// this machine, and the host receives it first.
 func (h *Steered) build(ctx context.Context, s *plan.Step, say func(string)) error {
 	if !s.Layer.IsBase() || s.Layer.Image.Import == "" {
 		return h.Runs.Do(ctx, s, say)
@@ -50,9 +50,9 @@ func (h *Steered) build(ctx context.Context, s *plan.Step, say func(string)) err
 	return h.Runs.Do(ctx, &as, say)
 }
 
-// fileOf returns the file of this machine that an image is made from. What a release was staged
-// from is named by the hosts that keep it: of this machine's files, they get none but those of the
-// site's own images.
+// fileOf returns the file on this machine from which an image is made. The file of a release is
+// named by the hosts that keep the release. They can obtain no other files of this machine than
+// those of the site's own images.
 func (h *Steered) fileOf(img *site.Image, content string) (string, error) {
 	if own := img.File(); filepath.IsAbs(own) && !img.Told {
 		return own, nil
@@ -97,7 +97,7 @@ func cure(err error) string {
 	return ""
 }
 
-// sent counts what is sent.
+// sent is a stream that reports how many bytes were sent.
 type sent struct {
 	io.ReadWriter
 	say   func(int64)

@@ -7,20 +7,21 @@ import (
 	"orrery/internal/image"
 )
 
-// A LayerHost has the layers in the host's store, whichever sites they are for. Which of them are
-// used, only a host knows that is asked about no site in particular.
+// A LayerHost has the layers in the host's store, of all sites. Only a host that was opened without
+// a site knows which of them are used.
 type LayerHost interface {
 	// List returns the layers in the store.
 	List(ctx context.Context) ([]image.Kept, error)
-	// Verify returns a problem if a layer is not as it was built.
+	// Verify returns a problem if a layer has changed since it was built.
 	Verify(ctx context.Context, digest string) error
-	// RemoveUnused removes the layers that no node stands on, of any site, and returns them. They are
-	// gone, even if there is an error.
+	// RemoveUnused removes the layers that no node of any site uses, and returns those that it
+	// removed, even if there is an error.
 	RemoveUnused(ctx context.Context) ([]image.Info, error)
-	// Describe returns what is on record of layers.
+	// Describe returns the records of layers.
 	Describe(ctx context.Context, layers []string) ([]image.Record, error)
 	// Word returns the content digest of a layer, or fs.ErrNotExist.
 	Word(ctx context.Context, layer string) (image.Word, error)
-	// Receive stores a file with this digest from which a layer is to be built, see package imported.
+	// Receive stores the file with this digest, from which a layer will be built (package
+	// imported).
 	Receive(ctx context.Context, digest string, rw io.ReadWriter) error
 }

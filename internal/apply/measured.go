@@ -6,8 +6,8 @@ import (
 	"orrery/internal/plan"
 )
 
-// Measured returns how far apart hosts moved their links, and for how long something was disturbed,
-// when the plan was carried out.
+// Measured returns the time between the first and the last host that moved its links, and how long
+// the plan disturbed the site.
 func (r *Result) Measured(p *plan.Plan) (skew, outage time.Duration) {
 	var first, last, disturbed, over time.Time
 	for _, s := range p.Steps {

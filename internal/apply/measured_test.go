@@ -7,9 +7,9 @@ import (
 	"orrery/internal/plan"
 )
 
-// TestMeasured: a switch over exactly two hosts reports how far apart they moved their links,
-// whichever was first, and how long a node was disturbed: from the first step that disturbs one to
-// the last that puts one in order.
+// TestMeasured: a switch over two hosts reports the time between the moves of their links,
+// whichever was first. It also reports how long a node was disturbed: from the first step that
+// disturbs a node to the last step of a node.
 func TestMeasured(t *testing.T) {
 	at := func(seconds int) time.Time { return time.Unix(1e9+int64(seconds), 0) }
 	p := &plan.Plan{Steps: []*plan.Step{

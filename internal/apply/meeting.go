@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// A meeting is when several hosts do the same at once.
+// A meeting is a moment at which several hosts act together.
 type meeting struct {
-	margin time.Duration // for the last of them to hear of it
+	margin time.Duration // time for all hosts to receive the request
 	mutex  sync.Mutex
 	at     time.Time
 }
 
-// moment returns when, by the clock of this machine: for all who ask before that, it is the same.
+// moment returns the moment to act, by the clock of this machine. It is the same for all callers
+// before that moment.
 func (m *meeting) moment() time.Time {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -23,10 +24,10 @@ func (m *meeting) moment() time.Time {
 	return m.at
 }
 
-// leastMargin is enough for hosts in one room.
+// leastMargin is enough for hosts in the same room.
 const leastMargin = 20 * time.Millisecond
 
-// Meet lets the hosts move links at one moment from now on. It asks each for its clock.
+// Meet makes the hosts move links at the same moment from now on. It asks each host for its clock.
 func (f *Fleet) Meet(ctx context.Context) error {
 	if len(f.All) < 2 {
 		return nil

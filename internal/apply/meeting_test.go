@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestMeeting: all who ask before it get one moment, and who asks after it another.
+// TestMeeting: all callers before the moment get the same one, and a caller after it gets another
+// one.
 func TestMeeting(t *testing.T) {
 	m := &meeting{margin: time.Hour}
 	first := m.moment()

@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// TestNoHosts: of a site whose hosts are all left out, nothing is known, and it can still be asked about.
+// TestNoHosts: if all hosts of a site are left out, all of them are reported as unknown, without an
+// error.
 func TestNoHosts(t *testing.T) {
 	f := &Fleet{Unknown: []string{"sv1", "sv2"}}
 	seen, err := f.Observe(t.Context())

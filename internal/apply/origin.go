@@ -14,20 +14,20 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// NewID makes an id for a site, which no other one has.
+// NewID returns a random id for a site.
 func NewID() string { return strings.ToLower(rand.Text()[:16]) }
 
-// recognise refuses hosts that have nodes of another site which is called like this one. A site
-// directory may be at any machine, so what tells sites from one another is the id that the site
-// file has or, if it has none, that which hosts were given when something was first done there;
-// nodes of which it is not on record whose they are are taken for the site's own.
+// recognise refuses hosts that have nodes of another site of the same name. Any machine can have a
+// copy of the site directory, so sites are told apart by their ids. The id is that in the site file
+// or, if there is none, the id that hosts recorded when the site was first applied there. Nodes
+// without a recorded owner count as the site's own.
 func (f *Fleet) recognise(hosts []observe.Host) error {
 	if len(f.All) == 0 {
 		return nil
 	}
 	s := f.Site()
 	theirs, known := s.ID, ""
-	var first *observe.Host // that has nodes, and on record whose
+	var first *observe.Host // the first host that has nodes and a recorded owner
 	for i := range f.All {
 		h := &hosts[i]
 		if h.Origin == "" {
@@ -40,7 +40,7 @@ func (f *Fleet) recognise(hosts []observe.Host) error {
 		f.All[i].marked = h.Origin
 		known = h.Origin
 		switch nodes := peopled(h); {
-		case len(nodes) == 0: // whose they were is nobody's business any more
+		case len(nodes) == 0: // it has no nodes any more, so their owner does not matter
 		case s.ID != "" && h.Origin != s.ID:
 			return problem.New(problem.Surprise,
 				"host %s has nodes of another site that is called %s, with the id %s: %s; this one has the id %s", h.Name,
@@ -65,7 +65,7 @@ func (f *Fleet) recognise(hosts []observe.Host) error {
 	if theirs == "" {
 		theirs = known
 	}
-	if theirs == "" && len(f.Unknown) == 0 { // else one that is silent may have an id
+	if theirs == "" && len(f.Unknown) == 0 { // else a host that does not answer may have an id
 		theirs = NewID()
 	}
 	f.mutex.Lock()
@@ -74,8 +74,8 @@ func (f *Fleet) recognise(hosts []observe.Host) error {
 	return nil
 }
 
-// strangers refuses a site that has no id, and none of the nodes that hosts have of one of its
-// name: most likely it is another one, of which all would be removed.
+// strangers refuses a site without an id that declares none of the nodes that the hosts have for a
+// site of its name. Most likely it is another site, and applying it would remove all those nodes.
 func strangers(s *site.Site, hosts []observe.Host, id string) error {
 	if s.ID != "" || s.Twin != "" || len(s.Nodes) == 0 ||
 		!slices.ContainsFunc(s.Hosts, func(h site.Host) bool { return !h.Local() }) {
@@ -97,7 +97,7 @@ func strangers(s *site.Site, hosts []observe.Host, id string) error {
 		id)
 }
 
-// peopled returns the names of the nodes that a host has, or has a part of.
+// peopled returns the names of the nodes that a host has completely or in part.
 func peopled(h *observe.Host) (names []string) {
 	add := func(name string) { names = append(names, problem.Short(sanitize.Line(name), 80)) }
 	for i := range h.Nodes {
@@ -112,7 +112,7 @@ func peopled(h *observe.Host) (names []string) {
 	return names
 }
 
-// mark lets a host have on record whose its nodes are, before anything is done there.
+// mark records on the host which site owns its nodes, before anything is done there.
 func (f *Fleet) mark(ctx context.Context, h *Steered) error {
 	f.mutex.Lock()
 	origin := f.origin

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestRecognise: hosts with nodes of another site of this name are refused, whatever tells it;
-// those of this one are not, at whatever machine its directory is.
+// TestRecognise: hosts with nodes of another site of this name are refused, whatever shows that.
+// Hosts with nodes of this site are accepted on any machine.
 func TestRecognise(t *testing.T) {
 	host := func(origin string, nodes ...string) observe.Host {
 		h := observe.Host{Origin: origin}
@@ -28,7 +28,7 @@ func TestRecognise(t *testing.T) {
 		id       string
 		a, b     observe.Host
 		unknown  bool
-		origin   string // that hosts get; "new": one that nobody has
+		origin   string // the id that hosts get, or "new" for one that no site has
 		mistaken string
 	}{
 		"new":                       {origin: "new"},
@@ -77,13 +77,13 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// TestRecogniseOneHost: a site with one host is recognised as one with several is.
+// TestRecogniseOneHost: a site with one host is recognised like a site with several.
 func TestRecogniseOneHost(t *testing.T) {
 	foreign := observe.Host{Name: "sv1", Origin: "b2", Nodes: []observe.Node{{Node: spec.Node{Name: "web"}}}}
 	for what, c := range map[string]struct {
 		address, id string
 		host        observe.Host
-		origin      string // "new": one that no other site has
+		origin      string // "new" for one that no other site has
 		mistaken    string
 	}{
 		"nothing is there": {address: "10.8.1.2", host: observe.Host{Name: "sv1"}, origin: "new"},

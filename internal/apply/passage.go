@@ -14,30 +14,30 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// An Errand is what one host takes from others, along lanes (package lane). Its fields are the
-// kinds that there are, of which it has one: for another one, add a field, and what a host does at
-// either end in package local (Worker.give, Worker.Take).
+// An Errand is what one host receives from others over direct connections (package transfer).
+// Exactly one of its fields is set. For another kind of transfer, add a field, and what each end
+// does to transferHost in package local.
 type Errand struct {
 	Layer *LayerErrand `json:"layer,omitempty"`
 	Node  *NodeErrand  `json:"node,omitempty"`
 	Copy  *CopyErrand  `json:"copy,omitempty"`
 }
 
-// A NodeErrand is what a node has written, for the host to which it moves.
+// A NodeErrand is the data of a node, for the host to which it moves.
 type NodeErrand struct {
-	Step []byte `json:"step"` // plan.CopyNode or plan.SendNode, as plan.Encode has it
+	Step []byte `json:"step"` // plan.CopyNode or plan.SendNode, encoded by plan.Encode
 }
 
 // A LayerErrand is a layer for the store of a host.
 type LayerErrand struct {
 	Layer   *spec.Layer `json:"layer"`
-	Content string      `json:"content"` // digest of what must be in it
+	Content string      `json:"content"` // digest of its content
 	From    []Giver     `json:"from"`
 }
 
-// A CopyErrand is a file or directory of a node, for another node.
+// A CopyErrand copies a file or directory of one node to another.
 type CopyErrand struct {
-	Host    string     `json:"host"` // that gives
+	Host    string     `json:"host"` // the sending host
 	From    *spec.Node `json:"from"`
 	To      *spec.Node `json:"to"`
 	Path    string     `json:"path"`
@@ -45,44 +45,45 @@ type CopyErrand struct {
 	Several bool       `json:"several,omitempty"` // Into is a directory
 }
 
-// A Giver is a host that gives.
+// A Giver is a host that sends.
 type Giver struct {
 	Host    string `json:"host"`
-	Reserve bool   `json:"reserve,omitempty"` // it is asked only if others fail
+	Reserve bool   `json:"reserve,omitempty"` // ask it only if others fail
 }
 
-// A TransferHost sends something to another host, or receives it from others.
+// A TransferHost sends something to another host, or receives something from others.
 type TransferHost interface {
-	// Send sends what an errand is about along one lane. Meet gets the card of the host, and returns
-	// that of the host that receives. Sum is of all that the other one has then, if the errand has
-	// one.
+	// Send sends what an errand is about over one connection. Meet receives the host's card and
+	// returns that of the receiving host. Sum is the digest of all data that the receiver then has,
+	// if the errand has one.
 	Send(ctx context.Context, e Errand, at Spot, meet func(transfer.Card) (transfer.Card, error),
 		say func(detail string)) (sum string, err error)
-	// Receive takes in what an errand is about from the hosts that it meets.
+	// Receive receives what an errand is about from the hosts that it meets.
 	Receive(ctx context.Context, e Errand, with Meeting, say func(detail string)) error
-	// Dial connects on the host itself.
+	// Dial connects to an address from the host itself.
 	Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 }
 
-// A Spot says where a host that gives listens.
+// A Spot says where a sending host listens. If both addresses are zero, other hosts cannot reach
+// it.
 type Spot struct {
 	Own    netip.Addr `json:"own,omitzero"`    // its own address, by which others reach it
-	Toward netip.Addr `json:"toward,omitzero"` // or that of the host that takes; neither: others do not reach it
+	Toward netip.Addr `json:"toward,omitzero"` // else the address of the receiving host
 }
 
-// A Meeting lets a host that takes meet those that give. Whoever steers gives it.
+// A Meeting lets a receiving host meet the sending ones. The control host provides it.
 type Meeting interface {
-	// Meet lets a host open its end of a lane for this one, and gives its card.
+	// Meet makes the peer open its end of a connection to the caller, and returns the peer's card.
 	Meet(ctx context.Context, peer string, mine transfer.Card) (transfer.Card, error)
-	// Relay connects the two ends by way of whoever steers.
+	// Relay connects the two ends through the control host.
 	Relay(ctx context.Context, mine transfer.Card) error
-	// Moved tells him how many bytes more have come.
+	// Moved reports to the control host how many more bytes have arrived.
 	Moved(bytes int64)
-	// Doubt tells whoever steers of a host that gives something else than it should, or nothing.
+	// Doubt tells the control host that a peer sent something else than it should, or nothing.
 	Doubt(text string)
 }
 
-// Along opens a lane to a host that gives: directly or, if that does not answer, by way of whoever steers.
+// Along connects to a sending host, directly or, if that fails, through the control host.
 func Along(ctx context.Context, m Meeting, peer string) (net.Conn, error) {
 	end, err := transfer.Open(netip.Addr{})
 	if err != nil {
@@ -102,7 +103,7 @@ func Along(ctx context.Context, m Meeting, peer string) (net.Conn, error) {
 	return end.Relayed(ctx, theirs)
 }
 
-// From takes something from one host that gives.
+// From receives something from one sending host.
 func From(ctx context.Context, m Meeting, peer string, take func(net.Conn) error) error {
 	c, err := Along(ctx, m, peer)
 	if err != nil {
@@ -113,15 +114,16 @@ func From(ctx context.Context, m Meeting, peer string, take func(net.Conn) error
 	return transfer.Cut(take(transfer.Unhurried(c)))
 }
 
-// Pass lets a host take something from others. Each of them opens its end when that one asks for
-// it; all of that ends with this call.
+// Pass transfers something from other hosts to one host. Each sender opens its end when the receiver
+// asks for it. All connections end with this call.
 func (f *Fleet) Pass(ctx context.Context, e Errand, to *Steered, from []string, say func(string)) error {
 	p, end := newPassage(ctx, f, e, to, from)
 	defer end()
 	return to.Transfers.Receive(p.ctx, e, p, say)
 }
 
-// newPassage begins one. Its end ends all that it has begun.
+// newPassage starts a passage. The caller must call end, which stops everything that the passage
+// has started.
 func newPassage(ctx context.Context, f *Fleet, e Errand, to *Steered, from []string) (p *passage, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	p = &passage{ctx: ctx, fleet: f, errand: e, to: to, from: from, met: map[string]met{}, most: maxLanes}
@@ -139,17 +141,17 @@ type passage struct {
 	errand Errand
 	to     *Steered
 	from   []string
-	most   int  // lanes
-	apart  bool // it is known that the hosts do not reach one another
+	most   int  // maximum number of connections
+	apart  bool // the hosts are known not to reach each other
 	all    sync.WaitGroup
 
-	said  func(detail string)         // what those say that give,
-	given func(sum string, err error) // and how that has ended
-	moved func(bytes int64)           // nil: nobody asks
+	said  func(detail string)         // receives progress from the sending hosts
+	given func(sum string, err error) // called when a sending host has ended
+	moved func(bytes int64)           // or nil if the caller does not need it
 
 	mutex   sync.Mutex
-	asked   int            // how often to meet somebody
-	met     map[string]met // by the fingerprint of the end that takes
+	asked   int            // number of calls of Meet
+	met     map[string]met // by the fingerprint of the receiving end
 	relayed bool
 }
 
@@ -158,10 +160,12 @@ type met struct {
 	mine, theirs transfer.Card
 }
 
-// maxLanes is how many lanes a host can have for one errand: it may be mistaken, or hostile.
+// maxLanes limits the connections that a host can request for one errand, because it may be faulty
+// or hostile.
 const maxLanes = 1000
 
-// Meet lets a host open its end. What either end says is checked: no host shall lead another one astray.
+// Meet makes the peer open its end. It checks the cards of both hosts, so that no host can direct
+// another one to a wrong address.
 func (p *passage) Meet(ctx context.Context, peer string, mine transfer.Card) (theirs transfer.Card, err error) {
 	giver, ok := p.fleet.Host(peer)
 	if !ok || !slices.Contains(p.from, peer) {
@@ -214,7 +218,7 @@ func (p *passage) Meet(ctx context.Context, peer string, mine transfer.Card) (th
 	case theirs = <-opened:
 	case err := <-failed:
 		select {
-		case theirs = <-opened: // it has failed since: whoever comes to it is told
+		case theirs = <-opened: // it has failed since then: the peer that connects will see the error
 		default:
 			return theirs, err
 		}
@@ -231,7 +235,8 @@ func strange(h *Steered, err error) error {
 	return problem.New(problem.Surprise, "host %s gives a card for a connection that cannot be: %v", h.Name, err)
 }
 
-// Relay connects two ends that have met, each at the place that is on its own host.
+// Relay connects two ends that have met. Each is dialed on its own host, at the address Back of its
+// card.
 func (p *passage) Relay(ctx context.Context, mine transfer.Card) error {
 	p.mutex.Lock()
 	m, ok := p.met[mine.Print]
@@ -255,21 +260,23 @@ func (p *passage) Relay(ctx context.Context, mine transfer.Card) error {
 	return nil
 }
 
-// Moved tells how many bytes more have come.
+// Moved reports how many more bytes have arrived.
 func (p *passage) Moved(bytes int64) {
 	if p.moved != nil && bytes > 0 {
 		p.moved(bytes)
 	}
 }
 
-// lanes tells whether the host that takes has asked to meet another one, and whether it did not reach that.
+// lanes reports whether the receiving host has asked to meet another one, and whether it had to use
+// a relay.
 func (p *passage) lanes() (met, relayed bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.asked > 0, p.relayed
 }
 
-// place returns the address by which others reach a host; the zero one: the site does not say.
+// place returns the address by which other hosts reach a host, or the zero address if the site
+// declares none.
 func (h *Steered) place() netip.Addr {
 	if declared, ok := h.Site().Host(h.Name); ok {
 		return declared.Reached()

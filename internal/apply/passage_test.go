@@ -15,7 +15,7 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// An end is a host at one end of a transfer, which does what a test wants.
+// An end is a host at one end of a transfer. It does what a test sets.
 type end struct {
 	TransferHost
 	gives func(at Spot, meet func(transfer.Card) (transfer.Card, error)) (string, error)
@@ -32,7 +32,7 @@ func (e *end) Receive(_ context.Context, _ Errand, with Meeting, _ func(string))
 	return e.takes(with)
 }
 
-// runs does steps at an end.
+// runs does steps on an end.
 type runs struct {
 	RunHost
 	*end
@@ -47,7 +47,7 @@ func (e *end) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", to.String())
 }
 
-// ends returns a fleet whose host sv1 gives and whose host sv2 takes.
+// ends returns a fleet whose host sv1 sends and whose host sv2 receives.
 func ends(stubs ...*stub) (f *Fleet, giver, taker *end) {
 	f, giver, taker = fleetOf(append(stubs, &stub{}, &stub{})...), &end{}, &end{}
 	for i, e := range []*end{giver, taker} {
@@ -56,7 +56,7 @@ func ends(stubs ...*stub) (f *Fleet, giver, taker *end) {
 	return f, giver, taker
 }
 
-// card returns the card of an end that listens until the test is over.
+// card returns the card of an end that listens until the test ends.
 func card(t *testing.T) transfer.Card {
 	t.Helper()
 	e, err := transfer.Open(netip.Addr{})
@@ -67,7 +67,8 @@ func card(t *testing.T) transfer.Card {
 	return e.Card()
 }
 
-// TestMeet: no host leads another one astray, or learns of one from which it is to take nothing.
+// TestMeet: no host can direct another one to a wrong address, or meet a host from which it must
+// not receive.
 func TestMeet(t *testing.T) {
 	good, another := card(t), card(t)
 	elsewhere, outside := good, good
@@ -114,7 +115,7 @@ func TestMeet(t *testing.T) {
 		}
 		taker.takes = func(with Meeting) error {
 			_, err := with.Meet(t.Context(), c.peer, c.mine)
-			if err == nil { // what the other says afterwards, it is told
+			if err == nil { // the error of the sender after that goes to the sender
 				err = <-told
 			}
 			return err
@@ -126,9 +127,9 @@ func TestMeet(t *testing.T) {
 	}
 }
 
-// TestSpot: a host that gives listens where the site says that others reach it; this machine, of
-// which it does not say that, where it would call the other one; and nowhere, once it is known that
-// the two do not reach one another.
+// TestSpot: a sending host listens at the address at which the site says others reach it. This
+// machine, which has no such address, listens at the address from which it would connect to the
+// receiver. Neither listens for others once the two are known not to reach each other.
 func TestSpot(t *testing.T) {
 	for what, c := range map[string]struct {
 		local, apart bool
@@ -160,8 +161,8 @@ func TestSpot(t *testing.T) {
 	}
 }
 
-// TestRelay: what two hosts send that do not reach one another comes over this machine, and later
-// transfers between them do not try another way.
+// TestRelay: a transfer between hosts that cannot reach each other goes through this machine, and
+// later transfers between them do not try a direct connection.
 func TestRelay(t *testing.T) {
 	f, giver, taker := ends()
 	var spots []Spot
@@ -210,7 +211,7 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// TestCarry: how a transfer between two hosts ended is what that of them says that knows more.
+// TestCarry: the result of a transfer is the error of the host that knows more.
 func TestCarry(t *testing.T) {
 	full, broken := errors.New("the disk is full"), errors.New("the node is broken")
 	for what, c := range map[string]struct {
@@ -272,7 +273,8 @@ func TestCarry(t *testing.T) {
 	}
 }
 
-// TestCopyMoved: who waits for a copy between hosts is told what has come, and nothing that makes no sense.
+// TestCopyMoved: the caller of a copy is told how many bytes have arrived. Impossible numbers are
+// ignored.
 func TestCopyMoved(t *testing.T) {
 	f, giver, taker := ends()
 	mine, theirs := card(t), card(t)
@@ -306,9 +308,9 @@ func TestCopyMoved(t *testing.T) {
 	}
 }
 
-// TestHaul: the host that gives a node away, and the one that receives it, hear of the sum of what
-// was sent in this run or, if nothing was, of what the plan saw; a transfer that fails tells
-// neither.
+// TestHaul: the host that hands a node over, and the one that receives it, get the digest of what
+// was sent in this run. If nothing was sent, they get the digest in the plan. A failed transfer
+// sets no digest.
 func TestHaul(t *testing.T) {
 	f, giver, taker := ends()
 	lost := errors.New("lost")
@@ -346,7 +348,7 @@ func TestHaul(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	failure = nil
-	must(do(plan.CopyNode, "sv2", "")) // it runs, and changes: that is not what is given
+	must(do(plan.CopyNode, "sv2", "")) // a running node changes: this is not the copy that is handed over
 	must(do(plan.GiveNode, "sv1", ""))
 	want("nothing was sent of what stands still", giver, "")
 	must(do(plan.SendNode, "sv2", ""))

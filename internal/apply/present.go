@@ -6,25 +6,24 @@ import (
 	"orrery/internal/observe"
 )
 
-// Present are the nodes of a site that are on a host, and whose they are.
+// Present is the nodes of a site on a host, and their owner.
 type Present struct {
-	Origin string         `json:"origin,omitempty"` // the id of the site; "": that is not on record
+	Origin string         `json:"origin,omitempty"` // the id of the site, or "" if it is not on record
 	Nodes  []observe.Node `json:"nodes"`
 }
 
-// A Look says how closely the nodes of a host are looked at.
+// A Look says how closely nodes are inspected.
 type Look bool
 
-// How closely.
+// The two kinds of Look.
 const (
-	Closely Look = false // their links, limits and disks as they are
-	// which there are, and whether they run: for a way into them, which takes less time than a closer
-	// look
+	Closely Look = false // links, limits and disks as they are
+	// only which nodes exist and whether they run; faster, for commands that connect to a node
 	Glance Look = true
 )
 
-// Present returns the nodes that are there, by host, for who works with them or tells of them.
-// Hosts that have nodes of another site of this name are refused, as Observe does.
+// Present returns the nodes that exist, by host, for commands that use or list them. Like Observe,
+// it refuses hosts that have nodes of another site of this name.
 func (f *Fleet) Present(ctx context.Context, look Look) ([][]observe.Node, error) {
 	all, seen := make([][]observe.Node, len(f.All)), make([]observe.Host, len(f.All))
 	err := f.Each(func(i int, h *Steered) error {

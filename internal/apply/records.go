@@ -7,13 +7,14 @@ import (
 	"orrery/internal/observe"
 )
 
-// Records are what the hosts of a fleet have on record of releases: which are live, and what is under way.
+// Records are the release records of the hosts of a fleet: which releases are live, and which
+// operation is under way.
 type Records struct{ fleet *Fleet }
 
-// Records returns them.
+// Records returns the release records of the fleet.
 func (f *Fleet) Records() Records { return Records{f} }
 
-// all returns what each host has on record.
+// all returns the record of each host.
 func (rs Records) all(ctx context.Context) ([]observe.Releases, error) {
 	all := make([]observe.Releases, len(rs.fleet.All))
 	return all, rs.fleet.Each(func(i int, h *Steered) (err error) {
@@ -22,7 +23,7 @@ func (rs Records) all(ctx context.Context) ([]observe.Releases, error) {
 	})
 }
 
-// agreed returns what is on record of releases for all hosts.
+// agreed returns the record that is valid for all hosts.
 func (rs Records) agreed(ctx context.Context) (observe.Agreed, error) {
 	all, err := rs.all(ctx)
 	if err != nil {
@@ -33,7 +34,7 @@ func (rs Records) agreed(ctx context.Context) (observe.Agreed, error) {
 		words[i] = observe.Word{Host: rs.fleet.All[i].Name, Releases: all[i]}
 	}
 	if slices.ContainsFunc(words, func(w observe.Word) bool { return w.State() != words[0].State() }) {
-		// else nothing need be known of nodes
+		// the nodes matter only if the records differ
 		if err := rs.ask(ctx, words); err != nil {
 			return observe.Agreed{}, err
 		}
@@ -41,7 +42,7 @@ func (rs Records) agreed(ctx context.Context) (observe.Agreed, error) {
 	return rs.agree(words)
 }
 
-// ask asks the hosts for what decides whose word counts.
+// ask asks the hosts for what decides whose record is valid.
 func (rs Records) ask(ctx context.Context, words []observe.Word) error {
 	return rs.fleet.Each(func(i int, h *Steered) error {
 		nodes, err := h.Nodes.List(ctx)
@@ -55,7 +56,7 @@ func (rs Records) ask(ctx context.Context, words []observe.Word) error {
 	})
 }
 
-// live returns the live nodes of those that a host has, and their releases.
+// live returns the releases of the live nodes of a host, by node name.
 func live(nodes []observe.Node) map[string]int {
 	all := map[string]int{}
 	for i := range nodes {
@@ -73,16 +74,16 @@ func (rs Records) agree(words []observe.Word) (observe.Agreed, error) {
 	return observe.Agree(words, observe.OwnerOf(rs.fleet.Site().Nodes, words, len(rs.fleet.Unknown) > 0))
 }
 
-// Read returns which releases are live, by what all hosts have on record. If they contradict one
-// another, that is an error.
+// Read returns which releases are live, according to the records of all hosts. It returns an error
+// if they contradict each other.
 func (rs Records) Read(ctx context.Context) (observe.Releases, error) {
 	agreed, err := rs.agreed(ctx)
 	return agreed.Releases, err
 }
 
-// Write notes on all hosts which releases are live. The record has one name, which comes after
-// whatever each of them has: should one be lost before it has got it, the others know what it has.
-// It does not end with ctx, so that no host is left behind.
+// Write records on all hosts which releases are live. The record gets one name, later than those on
+// all hosts. If a host is lost before it gets the record, the others know that its record is older.
+// Write goes on when ctx ends, so that no host is left behind.
 func (rs Records) Write(ctx context.Context, r observe.Releases) error {
 	ctx = context.WithoutCancel(ctx)
 	if len(rs.fleet.All) == 1 {
@@ -95,14 +96,14 @@ func (rs Records) Write(ctx context.Context, r observe.Releases) error {
 	return rs.fleet.Each(func(_ int, h *Steered) error { return h.Releases.Copy(ctx, r) })
 }
 
-// Name returns a record of releases under the name that it gets after those that hosts have.
+// Name returns a record under the name that follows those on all hosts.
 func (rs Records) Name(ctx context.Context, r observe.Releases) (observe.Releases, error) {
 	all, err := rs.all(ctx)
 	return r.After(observe.Merged(all)), err
 }
 
-// align lets hosts that were observed have what is on record for all of them, as they will before
-// anything is done.
+// align puts the record that is valid for all hosts into the observed hosts. Sync will make it so
+// before anything is done.
 func (rs Records) align(hosts []observe.Host) error {
 	if len(rs.fleet.All) < 2 {
 		return nil
@@ -123,10 +124,10 @@ func (rs Records) align(hosts []observe.Host) error {
 	return nil
 }
 
-// Sync lets hosts that are behind have what is on record for all of them, and all hosts what those
-// releases were staged from that are live or were before. Only the holder of the lock may call it.
-// It returns the names of the hosts that were behind. If a host has not got the latter, that is
-// what is left; it stops nobody, as another has it.
+// Sync copies the valid record to the hosts that are behind. It also sends all hosts the copies of
+// site directories of the releases that are live or were live before. Only the holder of the lock
+// may call it. It returns the names of the hosts that were behind. Left is the error if a host did
+// not get a copy of a site directory. This is no reason to stop, because another host has the copy.
 func (rs Records) Sync(ctx context.Context) (late []string, left, err error) {
 	if len(rs.fleet.All) < 2 {
 		return nil, nil, nil
@@ -154,9 +155,9 @@ func (rs Records) Sync(ctx context.Context) (late []string, left, err error) {
 	return late, left, nil
 }
 
-// AsReached returns which releases are live by what was on record when the hosts were reached. It
-// is for callers that only show something, right after that: a host that is far away is asked once
-// less.
+// AsReached returns which releases are live according to the record when the hosts were reached. It
+// saves one request to remote hosts. It is for callers that only display something right after
+// connecting.
 func (rs Records) AsReached(ctx context.Context) (observe.Releases, error) {
 	if rs.fleet.Reached != nil {
 		return *rs.fleet.Reached, nil

@@ -16,24 +16,25 @@ import (
 
 // A SecretHost keeps copies of the generated secrets that its nodes need.
 type SecretHost interface {
-	// Read returns its copy of a generated secret, or fs.ErrNotExist.
+	// Read returns the host's copy of a generated secret, or fs.ErrNotExist.
 	Read(ctx context.Context, name string) (string, error)
-	// Store keeps such a copy. It replaces no other.
+	// Store stores such a copy. It does not replace an existing one.
 	Store(ctx context.Context, name, value string) error
-	// Redact hides the values of secrets in what something on the host printed.
+	// Redact hides the values of secrets in the output of a command on the host.
 	Redact(text string) string
 }
 
-// secrets provides a host with the values of a site's secrets, and the files that contain some.
+// secrets provides a host with the values of a site's secrets, and with the files that contain
+// some.
 type secrets struct {
 	*secret.Keyring
 	host *Steered
 }
 
-// Value returns the value of a secret. One that is generated is kept on the host before it is used
-// there: whatever becomes of others, it is known where it was used.
+// Value returns the value of a secret. A generated secret is first stored on the host, so that the
+// host that uses it has a copy even if others are lost.
 func (s secrets) Value(ctx context.Context, name string) (string, error) {
-	if !s.host.MayNeed(name) { // whatever nodes it says it has
+	if !s.host.MayNeed(name) { // whatever nodes the host claims to have
 		return "", problem.New(problem.Unable, "no node on host %s needs secret %s", s.host.Name, name)
 	}
 	v, err := s.Keyring.Value(ctx, name)
@@ -48,7 +49,7 @@ func (s secrets) Text(ctx context.Context, t spec.SecretText) ([]byte, error) {
 	return s.host.packer.SecretText(ctx, t, s.Value)
 }
 
-// keep lets the host keep a copy of a generated secret.
+// keep stores a copy of a generated secret on the host.
 func (h *Steered) keep(ctx context.Context, name, value string) error {
 	h.keeping.Lock()
 	defer h.keeping.Unlock()
@@ -65,15 +66,16 @@ func (h *Steered) keep(ctx context.Context, name, value string) error {
 	return err
 }
 
-// Assembled says that these are all hosts of the site: the values of generated secrets are what they have.
+// Assembled declares that the fleet has all hosts of the site. From then on, the values of
+// generated secrets come from the hosts.
 func (f *Fleet) Assembled() {
 	if len(f.All) > 0 {
-		f.All[0].keys.Find = f.Generated // all of them have this keyring
+		f.All[0].keys.Find = f.Generated // all hosts share this keyring
 	}
 }
 
-// Generated returns a generated secret: what the hosts have on which nodes need it, or may. If
-// nobody has it, and all were asked, it is made.
+// Generated returns the value of a generated secret from the hosts whose nodes need it or may need
+// it. If no host has it and all were asked, Generated makes a new value.
 func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
 	var may, others []*Steered
 	for _, h := range f.All {
@@ -89,7 +91,7 @@ func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
 	}
 	if _, who, err := agreed(ctx, s.Name, others); err != nil {
 		return "", err
-	} else if who != nil { // it must not decide what nodes of other hosts have
+	} else if who != nil { // it must not decide the value for nodes of other hosts
 		return "", problem.New(problem.Surprise,
 			"generated secret %s is kept on host %s, where no node needs it, and on none where one does", s.Name, who.Name).
 			Try("if it is right, copy sites/%s/secrets/%s from the state directory of %s to that of the host whose nodes need it; else remove it there",
@@ -103,7 +105,8 @@ func (f *Fleet) Generated(ctx context.Context, s *site.Secret) (string, error) {
 	return secret.Random(s.Generate), nil
 }
 
-// agreed returns the value on which those hosts agree that have one, and one of them; nil: none has.
+// agreed returns the value that all hosts with a copy agree on, and one of these hosts, or nil if
+// none has a copy.
 func agreed(ctx context.Context, name string, hosts []*Steered) (value string, who *Steered, err error) {
 	values := make([]string, len(hosts))
 	err = (&Fleet{All: hosts}).Each(func(i int, h *Steered) (err error) {
@@ -130,7 +133,7 @@ func agreed(ctx context.Context, name string, hosts []*Steered) (value string, w
 	return value, who, nil
 }
 
-// MayNeed reports whether a node that needs a secret is on the host, or may come there.
+// MayNeed reports whether a node that needs a secret is on the host or may be placed there.
 func (h *Steered) MayNeed(name string) bool {
 	if len(h.Site().Hosts) < 2 {
 		return true

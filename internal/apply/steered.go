@@ -16,34 +16,34 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Steered is a host of a site, with the site beside it. The host itself knows no more of that than
-// the key: each step is made whole before the host gets it, and what secrets steps refer to is
-// resolved here.
+// Steered is a host of a site, together with the site. The Host itself knows only the site's key.
+// Steered adds everything to a step before the host gets it, and resolves the secrets that steps
+// refer to.
 type Steered struct {
 	Host
-	packer *pack.Packer // which all hosts of the fleet share: only the fleet changes it
-	Name   string       // what the site calls it
-	// what backups and lists call it; "": it is the only host of the site, and nothing needs to name
-	// it
-	Label   string
-	Files   map[string]string // of this machine, by their digests, from which images of the site are made
-	keys    *secret.Keyring
-	told    map[string]bool // generated secrets of which it keeps a copy; keeping: while one is given to it
+	packer *pack.Packer // shared by all hosts of the fleet, and changed only by the fleet
+	Name   string       // the name of the host in the site
+	// the name in backups and lists, or "" for the only host of the site, which needs none
+	Label string
+	Files map[string]string // files on this machine from which the site's images are made, by digest
+	keys  *secret.Keyring
+	// generated secrets of which the host has a copy; Steered.keeping is held while one is stored
+	told    map[string]bool
 	keeping sync.Mutex
 
 	marking sync.Mutex
-	marked  string // whose its nodes are by its record, as far as that is known
+	marked  string // the recorded owner of the host's nodes, or "" if unknown
 
-	fleet *Fleet   // whose plan is carried out; nil: none is
-	meets *meeting // with other hosts; nil: there are none
+	fleet *Fleet   // the fleet whose plan is carried out, or nil
+	meets *meeting // shared with the other hosts, or nil if there are none
 	ahead time.Duration
 
 	lock  sync.Mutex
-	lives *site.Site // what Live gave; nil: not yet, or other releases are live since
+	lives *site.Site // the result of Live, or nil if it must be computed again
 }
 
-// Steer puts a site beside the host that it calls by a name. Open gives the host, which gets the
-// values of secrets from here.
+// Steer combines a site with the host that it calls name. Open returns the host, which gets the
+// values of secrets through its argument.
 func Steer(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *Steered {
 	h := &Steered{packer: pack.New(s, nil), Name: name, keys: secret.NewKeyring(s, dirs)}
 	connect(h, open)
@@ -51,8 +51,8 @@ func Steer(name string, s *site.Site, dirs host.Dirs, open func(Secrets) Host) *
 	return h
 }
 
-// Beside returns another host of the same site. Both share what is packed of the site, and the
-// values of its secrets.
+// Beside returns another host of the same site. Both share the packer and the values of the site's
+// secrets.
 func (h *Steered) Beside(name string, open func(Secrets) Host) *Steered {
 	other := &Steered{packer: h.packer, Name: name, keys: h.keys}
 	connect(other, open)
@@ -64,7 +64,7 @@ func connect(h *Steered, open func(Secrets) Host) {
 	h.Releases = recorded{h.Releases, h}
 }
 
-// recorded releases make their host forget what Live has returned when another record is written.
+// recorded makes its host forget the result of Live when another record is written.
 type recorded struct {
 	ReleaseHost
 	of *Steered
@@ -83,8 +83,8 @@ func (r recorded) Copy(ctx context.Context, releases observe.Releases) error {
 // Site returns the site.
 func (h *Steered) Site() *site.Site { return h.packer.Site() }
 
-// Wanted returns what a node that is there shall be, and what its roles do on it, or nil if it is
-// not declared any more.
+// Wanted returns the desired state of an existing node and what its roles do on it, or nil if it is
+// no longer declared.
 func (h *Steered) Wanted(current *spec.Node) (*spec.Node, *spec.Duties, error) {
 	return h.packer.Wanted(current)
 }
@@ -92,17 +92,17 @@ func (h *Steered) Wanted(current *spec.Node) (*spec.Node, *spec.Duties, error) {
 // DutiesOf returns what the roles of a declared node do on it.
 func (h *Steered) DutiesOf(n *site.Node) (*spec.Duties, error) { return h.packer.DutiesOf(n) }
 
-// Pack returns a step with all that doing it takes, see pack.Packer.
+// Pack returns a step with everything needed to do it (see pack.Packer).
 func (h *Steered) Pack(s *plan.Step, live func() (*site.Site, error)) (*plan.Step, error) {
 	return h.packer.Pack(s, live)
 }
 
-// Observe looks at what is there of the site, and at what the engines of its nodes can do.
+// Observe returns what exists of the site on the host, and what the engines of its nodes can do.
 func (h *Steered) Observe(ctx context.Context) (observe.Host, error) {
 	return h.State.Observe(ctx, h.engines())
 }
 
-// engines returns those of all nodes of the site, and of its releases.
+// engines returns the engines of all nodes of the site and of its releases.
 func (h *Steered) engines() []string {
 	engines := map[string]bool{}
 	for _, s := range append(slices.Collect(maps.Values(h.packer.Releases())), h.Site()) {
@@ -137,8 +137,8 @@ func (h *Steered) Do(ctx context.Context, s *plan.Step, say func(string)) error 
 	return err
 }
 
-// Live returns the site with every node as the release makes it that is live. It is made once, as
-// each node is told of all others.
+// Live returns the site with every node as its live release makes it. The result is cached, because
+// each node is told about all others.
 func (h *Steered) Live(ctx context.Context) (*site.Site, error) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
@@ -162,9 +162,9 @@ func (h *Steered) forgetLive() {
 // SiteOf returns the site as the release of a declared node makes it.
 func (h *Steered) SiteOf(n *site.Node) *site.Site { return h.packer.SiteOf(n.Release) }
 
-// Probe looks into the live nodes that run (of these names; nil: all), and notes with each what has
-// drifted since its roles were applied. What has not been applied yet is no drift: that is for the
-// plan.
+// Probe looks into the running live nodes called names, or all of them if names is nil. It stores
+// in each node what has drifted since its roles were applied. Changes that have not been applied
+// yet are not drift, but left to the plan.
 func (h *Steered) Probe(ctx context.Context, nodes []observe.Node, names map[string]bool) error {
 	packer := h.packer.Afresh()
 	wants := make([]Want, len(nodes))
@@ -174,14 +174,14 @@ func (h *Steered) Probe(ctx context.Context, nodes []observe.Node, names map[str
 			continue
 		}
 		var err error
-		if wants[i].Node, wants[i].Duties, err = packer.Wanted(&n.Node); err != nil { // none, if it is on its way out
+		if wants[i].Node, wants[i].Duties, err = packer.Wanted(&n.Node); err != nil { // nil if the node will be removed
 			return err
 		}
 	}
 	return h.Nodes.DetectDrift(ctx, nodes, wants)
 }
 
-// AskKey asks a host for its public key, if the site encrypts networks.
+// AskKey stores the host's public key in seen if the site encrypts networks.
 func (h *Steered) AskKey(ctx context.Context, seen *observe.Host) (err error) {
 	sites := slices.Collect(maps.Values(h.packer.Releases()))
 	for _, s := range append(sites, h.Site()) {

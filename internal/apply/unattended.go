@@ -22,7 +22,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Triggers that packages below control/unattended know, which lists all of them.
+// Triggers that packages below control/unattended use. That package lists all of them.
 const (
 	AtBoot   = "boot"
 	OnTrial  = "trial"
@@ -30,25 +30,27 @@ const (
 	AtExpiry = "expiry"
 )
 
-// An UnattendedPlan is what a host does for a site without the control host and without the site directory.
-// The control host made it with all hosts in view. A host has at most one for each trigger.
+// An UnattendedPlan is what a host does for a site without the control host and without the site
+// directory. The control host made it with all hosts in view. A host has at most one for each
+// trigger.
 type UnattendedPlan struct {
 	Trigger string `json:"trigger"` // see package control/unattended
-	Host    string `json:"host"`    // what the site calls the host
+	Host    string `json:"host"`    // the name of the host in the site
 
-	// When the host carries it out. One with none of these waits for a reboot.
+	// When the host carries it out. A plan without any of these waits for a reboot.
 	At    time.Time                `json:"at,omitzero"`     // once
-	Every map[string]time.Duration `json:"every,omitempty"` // again and again, each part of the plan by its name
+	Every map[string]time.Duration `json:"every,omitempty"` // repeatedly, for each part of the plan by its name
 	Watch bool                     `json:"watch,omitempty"` // a process that starts now decides when
 
-	// What the host does, each trigger with its part of this.
-	Steps  []json.RawMessage `json:"steps,omitempty"`  // each with all that doing it takes
-	Intent *observe.Switch   `json:"intent,omitempty"` // that is on record meanwhile
-	// directories of the site on any host: each host cares for those of its own nodes
+	// What the host does. Each trigger uses some of these fields.
+	Steps  []json.RawMessage `json:"steps,omitempty"`  // each with everything needed to do it
+	Intent *observe.Switch   `json:"intent,omitempty"` // on record until the steps are done
+	// directories of volumes on any host; each host handles those of its own nodes
 	Of     []Directory `json:"of,omitempty"`
-	Checks []Want      `json:"checks,omitempty"` // conditions, on this host
+	Checks []Want      `json:"checks,omitempty"` // conditions that this host checks
 	Hooks  []site.Hook `json:"hooks,omitempty"`  // notified by this host
-	// the site directory, if this is the only host of the site: it decides alone, and has all secrets
+	// the site directory if this is the only host of the site, which then decides alone and has all
+	// secrets
 	Dir string `json:"dir,omitempty"`
 }
 
@@ -57,7 +59,7 @@ func (p *UnattendedPlan) Empty() bool {
 	return p.At.IsZero() && len(p.Every) == 0 && !p.Watch && len(p.Steps) == 0
 }
 
-// Digest names what is done, or is "" if nothing is.
+// Digest returns a digest of the plan, or "" if it is empty.
 func (p *UnattendedPlan) Digest() string {
 	if p.Empty() {
 		return ""
@@ -65,8 +67,8 @@ func (p *UnattendedPlan) Digest() string {
 	return spec.Digest(p)
 }
 
-// Job returns what has the plan carried out once, and whether something does: the host at a time, or the
-// process that watches.
+// Job returns the job that carries out the plan once, at a given time or when the watching process
+// decides. It returns false if there is none.
 func (p *UnattendedPlan) Job(key string) (job schedule.Job, ok bool) {
 	job = schedule.Job{Name: JobName(key, p.Trigger), Args: []string{"host-run", key, p.Trigger}}
 	if !p.At.IsZero() {
@@ -75,10 +77,10 @@ func (p *UnattendedPlan) Job(key string) (job schedule.Job, ok bool) {
 	return job, p.Watch || !p.At.IsZero()
 }
 
-// JobName is the name of the job of a plan.
+// JobName returns the name of a plan's job.
 func JobName(key, trigger string) string { return trigger + "-" + key }
 
-// Timers returns what has the plan carried out again and again, in the order of their names.
+// Timers returns the timers that carry out the plan repeatedly, sorted by part.
 func (p *UnattendedPlan) Timers(key string) (all []schedule.Timer) {
 	for part, every := range p.Every {
 		all = append(all, schedule.Timer{For: p.Trigger, Part: part, Every: every,
@@ -88,17 +90,17 @@ func (p *UnattendedPlan) Timers(key string) (all []schedule.Timer) {
 	return all
 }
 
-// UnattendedPath is where a host keeps its plan for a trigger.
+// UnattendedPath returns the path of the host's plan for a trigger.
 func UnattendedPath(dirs host.Dirs, key, trigger string) string {
 	return filepath.Join(dirs.Site(key), "unattended", trigger+".json")
 }
 
-// WatchLock is held by the process that watches for a trigger, so that others know that it does.
+// WatchLock returns the path of the lock that is held by the process that watches for a trigger.
 func WatchLock(dirs host.Dirs, key, trigger string) string {
 	return filepath.Join(dirs.Site(key), trigger+".lock")
 }
 
-// ReadUnattended returns the plan of a host for a trigger. If it has none, that is fs.ErrNotExist.
+// ReadUnattended returns the plan of a host for a trigger, or fs.ErrNotExist if it has none.
 func ReadUnattended(dirs host.Dirs, key, trigger string) (UnattendedPlan, error) {
 	p, err := host.ReadJSON[UnattendedPlan](UnattendedPath(dirs, key, trigger))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -107,7 +109,7 @@ func ReadUnattended(dirs host.Dirs, key, trigger string) (UnattendedPlan, error)
 	return p, err
 }
 
-// Write stores a plan, or removes the former one if there is nothing to do.
+// Write stores a plan, or removes the former one if this one is empty.
 func (p *UnattendedPlan) Write(dirs host.Dirs, key string) error {
 	if !check.Label(p.Trigger) {
 		return fmt.Errorf("%q is not the name of a trigger", p.Trigger)
@@ -123,10 +125,10 @@ func (p *UnattendedPlan) Write(dirs host.Dirs, key string) error {
 	return removeFormer(dirs, key, p.Trigger)
 }
 
-// Planned says that a host has a plan for a trigger.
+// A Planned identifies a plan of a host by site key and trigger.
 type Planned struct{ Key, Trigger string }
 
-// Unattended returns which plans this host has for a site, or for all of them if the key is "*".
+// Unattended returns which plans this host has for a site, or for all sites if the key is "*".
 func Unattended(dirs host.Dirs, key string) (all []Planned) {
 	paths, _ := filepath.Glob(UnattendedPath(dirs, key, "*"))
 	for _, path := range paths {
@@ -145,7 +147,7 @@ func StepsOn(p *plan.Plan, name string) []*plan.Step {
 	return pack.Alone(slices.DeleteFunc(slices.Clone(p.Steps), func(s *plan.Step) bool { return s.Host != name }))
 }
 
-// Decoded returns steps that plan.Encode has encoded.
+// Decoded decodes steps that plan.Encode has encoded.
 func Decoded(steps []json.RawMessage) (all []*plan.Step, err error) {
 	for _, text := range steps {
 		s, err := plan.Decode(text)

@@ -17,8 +17,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestPlanDigest: a host that does nothing on its own has nothing to compare, and one that does
-// something else has another digest.
+// TestPlanDigest: an empty plan has no digest, and different plans have different digests.
 func TestPlanDigest(t *testing.T) {
 	one := UnattendedPlan{Trigger: AtBoot, Steps: []json.RawMessage{[]byte(`{}`)}}
 	two := UnattendedPlan{Trigger: AtBoot, Steps: []json.RawMessage{[]byte(`{}`), []byte(`{}`)}}
@@ -28,7 +27,8 @@ func TestPlanDigest(t *testing.T) {
 	}
 }
 
-// TestPlanRuns: a plan says what runs it: nothing before a reboot, a process at once or at a time, or timers.
+// TestPlanRuns: a plan is carried out by nothing before a reboot, by a process now or at a time, or
+// by timers.
 func TestPlanRuns(t *testing.T) {
 	args := []string{"host-run", "karoo", "x"}
 	for what, c := range map[string]struct {
@@ -60,7 +60,7 @@ func TestPlanRuns(t *testing.T) {
 	}
 }
 
-// TestPlansKept: a host has one plan for a trigger of a site, until it is an empty one.
+// TestPlansKept: a host has one plan for a trigger of a site, until an empty plan is written.
 func TestPlansKept(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	write := func(key string, p UnattendedPlan) {
@@ -92,7 +92,8 @@ func TestPlansKept(t *testing.T) {
 	}
 }
 
-// TestFormerPlans: what a former version has put on record is used until it is replaced, and then it is gone.
+// TestFormerPlans: the files of a former version are used until they are replaced, and then
+// removed.
 func TestFormerPlans(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	for trigger, c := range map[string]struct {
@@ -143,7 +144,8 @@ func TestFormerPlans(t *testing.T) {
 	}
 }
 
-// TestPlanWhole: a plan that comes back from the disk of a host is what was written, nodes and all.
+// TestPlanWhole: a plan that is read from the disk of a host is the one that was written, including
+// its nodes.
 func TestPlanWhole(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	p := UnattendedPlan{Trigger: OnTrial, Watch: true, Intent: &observe.Switch{Alone: true},

@@ -9,13 +9,13 @@ import (
 	"orrery/internal/site"
 )
 
-// Views are the site as its releases make it. All hosts of a fleet share them.
+// Views are the site as each of its releases makes it. All hosts of a fleet share them.
 type Views struct{ fleet *Fleet }
 
-// Views returns them.
+// Views returns the views of the fleet's site.
 func (f *Fleet) Views() Views { return Views{f} }
 
-// Use puts another site in the place of the site, such as the quarantine of a release.
+// Use replaces the site by another one, such as the quarantine of a release.
 func (v Views) Use(s *site.Site) { v.fleet.All[0].packer.Use(s) }
 
 // Add adds the site as a release makes it, with its secrets.
@@ -24,22 +24,23 @@ func (v Views) Add(release int, s *site.Site) {
 	v.fleet.All[0].keys.Also(s)
 }
 
-// Place says on which hosts nodes are, or will be, before steps are done.
+// Place sets on which hosts nodes are, or will be, before steps are done.
 func (v Views) Place(homes map[string]string) {
 	if len(v.fleet.All) > 0 {
 		v.fleet.All[0].packer.Place(homes)
 	}
 }
 
-// Releases returns, by number, the site as those releases make it that are live somewhere.
+// Releases returns, by release number, the site as each release makes it that is live on some host.
 func (v Views) Releases() map[int]*site.Site {
 	if len(v.fleet.All) == 0 {
 		return nil
 	}
-	return v.fleet.All[0].packer.Releases() // which all of them share
+	return v.fleet.All[0].packer.Releases() // all hosts share the packer
 }
 
-// Sites returns what a switch needs: the site as each of the releases makes it, and as it is without any.
+// Sites returns what a switch needs: the site as each of the releases makes it, and the site
+// without a release.
 func (v Views) Sites() map[int]*site.Site {
 	all := map[int]*site.Site{}
 	maps.Copy(all, v.Releases())
@@ -51,13 +52,14 @@ func (v Views) Sites() map[int]*site.Site {
 	return all
 }
 
-// Released returns the site with every node as the release makes it that is live by what was observed.
+// Released returns the site with every node as its live release makes it, according to the observed
+// hosts.
 func (v Views) Released(s *site.Site, hosts []observe.Host) (*site.Site, error) {
 	live, err := stand.Released(s, hosts, v.Releases())
 	return live, v.Explain(err)
 }
 
-// Live returns the site with every node as the release makes it that is live.
+// Live returns the site with every node as its live release makes it.
 func (v Views) Live(ctx context.Context, s *site.Site) (*site.Site, error) {
 	if len(v.fleet.All) == 1 && len(v.fleet.Unknown) == 0 {
 		return v.fleet.All[0].Live(ctx)
@@ -69,8 +71,8 @@ func (v Views) Live(ctx context.Context, s *site.Site) (*site.Site, error) {
 	return v.Released(s, []observe.Host{{Releases: r}})
 }
 
-// Shown returns the same for who only shows nodes: those of a release that is withheld are as the
-// site file declares them.
+// Shown is like Live, for commands that only display nodes. Nodes of a withheld release are shown
+// as the site file declares them.
 func (v Views) Shown(ctx context.Context, s *site.Site) (*site.Site, error) {
 	if len(v.fleet.withheld) == 0 {
 		return v.Live(ctx, s)
@@ -89,7 +91,7 @@ func (v Views) Shown(ctx context.Context, s *site.Site) (*site.Site, error) {
 	return stand.Released(s, []observe.Host{{Releases: r}}, releases)
 }
 
-// Withhold notes why a release is not used that is live.
+// Withhold records why a live release is not used.
 func (v Views) Withhold(release int, why error) {
 	if v.fleet.withheld == nil {
 		v.fleet.withheld = map[int]error{}
@@ -97,8 +99,7 @@ func (v Views) Withhold(release int, why error) {
 	v.fleet.withheld[release] = why
 }
 
-// Explain returns why a release is not used that a plan or a step lacked, or the error as it is if
-// it is about something else.
+// Explain returns why a release is not used if err says that it is missing, or err itself.
 func (v Views) Explain(err error) error {
 	var lost *stand.LostError
 	if errors.As(err, &lost) && v.fleet.withheld[lost.Release] != nil {

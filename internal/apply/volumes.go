@@ -13,35 +13,35 @@ import (
 
 // A VolumeHost has the directories of volumes.
 type VolumeHost interface {
-	// Describe tells of directories, in the order in which they are asked for.
+	// Describe returns the contents of directories, in the given order.
 	Describe(ctx context.Context, of []Directory) ([]Contents, error)
-	// Mirror brings the mirrors of directories up to date, as the host reaches these. Each is told of
-	// when it has been tried, also if that failed, which is an error, too.
+	// Mirror updates the mirrors of directories. It calls each after every attempt, successful or
+	// not. The error joins the failures.
 	Mirror(ctx context.Context, of []Directory, with MirrorRun, each func(volume.Mirrored)) error
 	// Verify compares directories with their mirrors.
 	Verify(ctx context.Context, of []Directory) ([][]volume.Deviation, error)
-	// Adoptions returns what a node is to take over there from another. That there is no such data is
-	// a Usage problem.
+	// Adoptions returns the directories that a node would take over from another node. It returns a
+	// Usage problem if there are none.
 	Adoptions(ctx context.Context, of Heritage) ([]Adoption, error)
-	// Adopt moves that data to the node, unless a running node uses some of it. It returns what was moved, even
-	// if there is an error.
+	// Adopt moves these directories to the node, unless a running node uses one of them. It returns
+	// what it moved, even if there is an error.
 	Adopt(ctx context.Context, of Heritage) ([]Adopted, error)
-	// Receive takes in what comes along a stream (package treesync) as a volume of the site, which is
-	// a twin: what a program has made for it elsewhere.
+	// Receive stores what arrives over a stream (package treesync) as a volume of the site, which
+	// is a twin. A program on the control host made it for the twin.
 	Receive(ctx context.Context, of Directory, way io.ReadWriter) error
 }
 
-// A Directory is that of a volume on a host.
+// A Directory is the directory of a volume on a host.
 type Directory struct {
-	Node   string     `json:"node"` // whose it is
+	Node   string     `json:"node"` // the node that owns it
 	Mount  spec.Mount `json:"mount"`
-	Path   string     `json:"path,omitempty"` // of one that no node uses; else it follows from the rest
+	Path   string     `json:"path,omitempty"` // only for a volume that no node uses; else it follows from the rest
 	Mirror string     `json:"mirror,omitempty"`
 
-	Every time.Duration `json:"every,omitempty"` // how often that is brought up to date by itself; 0: it is not
+	Every time.Duration `json:"every,omitempty"` // how often the mirror is updated automatically, or 0 for never
 }
 
-// At returns where a directory is.
+// At returns the path of the directory.
 func (d Directory) At(dirs host.Dirs, key string) string {
 	if d.Path != "" {
 		return d.Path
@@ -49,7 +49,7 @@ func (d Directory) At(dirs host.Dirs, key string) string {
 	return volume.Path(dirs, key, d.Node, d.Mount)
 }
 
-// Name returns what the directory is called: as its node, or as that of all.
+// Name returns the name of the node that owns the directory, or volume.ForAll if it is shared.
 func (d Directory) Name() string {
 	if d.Mount.Shared {
 		return volume.ForAll
@@ -57,39 +57,39 @@ func (d Directory) Name() string {
 	return d.Node
 }
 
-// A Share is a volume of a node of which its twin gets a copy.
+// A Share is a volume of a node that is copied to the node's twin.
 type Share struct {
 	Node string     `json:"node"`
 	From spec.Mount `json:"from"`
-	To   spec.Mount `json:"to"` // of the twin
+	To   spec.Mount `json:"to"` // the mount of the twin
 }
 
-// A Heritage is the data of a node that is to be another's.
+// A Heritage is the data of a former node that another node will take over.
 type Heritage struct {
 	Former string    `json:"former"`
 	Heir   spec.Node `json:"heir"`
-	// volumes, as WAS=IS if they were called otherwise; none: all that the heir uses
+	// volumes, as FORMER=NEW if their names differ, or none for all that the heir uses
 	Named []string `json:"named,omitempty"`
 }
 
-// An Adoption is a directory that is to be another node's.
+// An Adoption is a directory that another node will take over.
 type Adoption struct {
-	Volume string   `json:"volume"`          // as it was called
-	As     string   `json:"as"`              // as the heir calls it
-	Users  []string `json:"users,omitempty"` // nodes that run and use it, or what is in its place
+	Volume string   `json:"volume"`          // its former name
+	As     string   `json:"as"`              // its name for the heir
+	Users  []string `json:"users,omitempty"` // running nodes that use it, or use what is in its place
 }
 
-// InUse says that a volume cannot change hands.
+// InUse returns the error for a volume that a running node uses.
 func InUse(node, volume string) error {
 	return problem.New(problem.Refused, "node %s runs and uses volume %s; nothing was done", node, volume).
 		Try("orrery stop %s", node)
 }
 
-// Adopted is one that is.
+// An Adopted is a directory that was taken over.
 type Adopted struct {
 	Volume string `json:"volume"` // of the former node
 	To     string `json:"to"`     // where it is now
-	Kept   string `json:"kept"`   // where that is which the node had itself; "": it had nothing
+	Kept   string `json:"kept"`   // where the node's own former data is now, or "" if it had none
 }
 
 // Contents is what is in a directory of a volume.
@@ -97,13 +97,14 @@ type Contents struct {
 	Path  string           `json:"path"`
 	Size  volume.Size      `json:"size"`
 	There bool             `json:"there,omitempty"`
-	Last  *volume.Mirrored `json:"last,omitempty"` // how its mirror was brought up to date; nil: it never was
-	Next  time.Time        `json:"next,omitzero"`  // when it will be, by itself
-	Idle  string           `json:"idle,omitempty"` // why it will not, although the site file says so
+	Last  *volume.Mirrored `json:"last,omitempty"` // the last update of its mirror, or nil if there was none
+	Next  time.Time        `json:"next,omitzero"`  // the next automatic update
+	// why there is no automatic update although the site file asks for one
+	Idle string `json:"idle,omitempty"`
 }
 
-// A MirrorRun says how mirrors are brought up to date.
+// A MirrorRun says how mirrors are updated.
 type MirrorRun struct {
-	Contents bool        `json:"contents,omitempty"` // these are compared, instead of sizes and times
+	Contents bool        `json:"contents,omitempty"` // compare contents instead of sizes and times
 	By       host.Holder `json:"by"`
 }

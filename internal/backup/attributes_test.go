@@ -10,8 +10,8 @@ import (
 	"orrery/internal/treesync/treesynctest"
 )
 
-// TestAttributes: a backup has all attributes that mean something elsewhere. Those come back that
-// are content, and the others are named.
+// TestAttributes: a backup has all attributes that have a meaning on other machines. Those that are
+// content are restored, and the others are named.
 func TestAttributes(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o644); err != nil {

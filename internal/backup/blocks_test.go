@@ -10,12 +10,13 @@ import (
 	"orrery/internal/backup/vault"
 )
 
-// What follows knows of the format only what docs/decisions/0012 says, so that a test notices when it changes.
+// The helpers below know of the format only what docs/decisions/0012 says, so that a test notices
+// when it changes.
 
-// blockPath returns where a block is in a repository, and what it is called in an archive.
+// blockPath returns the path of a block in a repository, which is also its name in an archive.
 func blockPath(d vault.Digest) string { return "blocks/" + d.String()[:2] + "/" + d.String() + ".zst" }
 
-// blockWith returns the block in which a piece is.
+// blockWith returns the block that contains a piece.
 func blockWith(t *testing.T, v vault.Vault, content []byte) vault.Digest {
 	t.Helper()
 	block, ok := vault.NewPieces(v).Block(sha256.Sum256(content))
@@ -25,7 +26,7 @@ func blockWith(t *testing.T, v vault.Vault, content []byte) vault.Digest {
 	return block
 }
 
-// blocksOfRepository returns the blocks for which there is something that is called like a file.
+// blocksOfRepository returns the blocks for which there is a path with the name of a block.
 func blocksOfRepository(t *testing.T, at string) (all []vault.Digest) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(at, "blocks/*/*.zst"))
@@ -38,12 +39,12 @@ func blocksOfRepository(t *testing.T, at string) (all []vault.Digest) {
 	return all
 }
 
-// A note is what a repository keeps of how the file of a block was when it was last read.
+// A note is a repository's record of the state of a block's file when it was last verified.
 type note struct {
 	Size, Inode, Changed, Read uint64
 }
 
-// changeNotes goes through them.
+// changeNotes calls change for each of them, and stores the result.
 func changeNotes(t *testing.T, at string, change func(block vault.Digest, n *note)) {
 	t.Helper()
 	path := filepath.Join(at, "index/read")

@@ -10,13 +10,12 @@ import (
 	"orrery/internal/tree"
 )
 
-// file reads a regular file, but not its holes.
+// file reads a regular file without its holes.
 //
-// A process that has the file mapped can change what is on a page without the time of change, as
-// long as that page has not been written to disk since the last change. So the file's pages are
-// written out first; if its time of change is the same afterwards, and it is from then on, then
-// nothing has been changed since. (fsync(2) would flush the disk's cache for each file, which
-// nobody needs.)
+// A process that has mapped the file can change a page without changing the file's change time,
+// until the page is next written to disk. So the pages are written out first. If the change time is
+// the same afterwards, and stays the same until the next backup, then nothing has changed in
+// between. (fsync(2) would also flush the disk's cache for each file, which is not needed.)
 func (w *walk) file(dir int, name string, e *vault.Entry) error {
 	f, st, err := tree.OpenEntry(dir, name)
 	if err != nil {
@@ -41,7 +40,7 @@ func (w *walk) file(dir int, name string, e *vault.Entry) error {
 	return err
 }
 
-// extents reads the parts of a file that are no holes.
+// extents reads the parts of a file that are not holes.
 func (w *walk) extents(f int, st *unix.Stat_t) ([]vault.Extent, error) {
 	if st.Size == 0 {
 		return nil, nil
@@ -70,7 +69,7 @@ func (w *walk) extent(f int, from, to int64) (vault.Extent, error) {
 		if err != nil {
 			return x, err
 		}
-		clear(w.buffer[got:n]) // it has been cut off meanwhile: it will be read again
+		clear(w.buffer[got:n]) // the file was truncated during the read: it will be read again
 		d, err := w.pack.Add(w.buffer[:n])
 		if err != nil {
 			return x, err

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A forest is the trees that go into a backup, by name, as they were when they were last read.
+// A forest is the trees of a backup, by name, as they were when they were last read.
 type forest map[string]*taken
 
 type taken struct {
@@ -25,7 +25,7 @@ type taken struct {
 	left    []string // what is not in it, and why
 }
 
-// pass goes through directories, several at once, and reads what is not as it was when it was last read.
+// pass walks directories, several at a time, and reads what has changed since it was last read.
 func (f forest) pass(ctx context.Context, sources []Source, into Adder, saw func(int64), read *atomic.Int64) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(2, runtime.NumCPU()))
@@ -64,7 +64,7 @@ func (f forest) pass(ctx context.Context, sources []Source, into Adder, saw func
 	return nil
 }
 
-// until reads again what nodes write to, until little of it changes meanwhile.
+// until reads again the directories to which nodes write, until a pass reads only a few new bytes.
 func (f forest) until(ctx context.Context, sources []Source, into Adder, saw func(int64), read *atomic.Int64) error {
 	moving := slices.DeleteFunc(slices.Clone(sources), func(s Source) bool { return !s.Moving })
 	for before, times := int64(0), 1; read.Load()-before > smallBytes && times < most; times++ {
@@ -76,8 +76,8 @@ func (f forest) until(ctx context.Context, sources []Source, into Adder, saw fun
 	return nil
 }
 
-// again returns those of the directories that there are now that are to be read while nodes stand
-// still, and forgets those that there are no more.
+// again returns those of the current directories that must be read while the nodes are frozen. It
+// removes the trees of directories that do not exist any more.
 func (f forest) again(sources []Source) (again []Source) {
 	names := map[string]bool{}
 	for _, s := range sources {
@@ -88,7 +88,7 @@ func (f forest) again(sources []Source) (again []Source) {
 	}
 	for name := range f {
 		if !names[name] {
-			delete(f, name) // it is gone
+			delete(f, name) // the directory was removed
 		}
 	}
 	return again

@@ -21,7 +21,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// seed writes a backup with one of everything.
+// seed writes a backup with one entry of each kind.
 func seed(t testing.TB) (archive []byte, manifest []byte) {
 	f := forgeArchive(t)
 	dir := vault.Entry{Entry: treesync.Entry{Name: "dir", Mode: unix.S_IFDIR | 0o755, Uid: uint32(os.Geteuid()),
@@ -49,8 +49,8 @@ func seed(t testing.TB) (archive []byte, manifest []byte) {
 	return archive, manifest
 }
 
-// try lays down whatever it is, as restore does. It may not touch anything beside, nor take much
-// memory; what it says is a problem.
+// try stages an arbitrary backup, as restore does. It must not change anything outside, or take
+// much memory, and its error must be a problem.
 func try(t *testing.T, where string) {
 	dir, intact := yard(t)
 	var before, after runtime.MemStats
@@ -67,7 +67,7 @@ func try(t *testing.T, where string) {
 	intact()
 }
 
-// FuzzArchive: whatever the bytes of a file are.
+// FuzzArchive: a file may contain arbitrary bytes.
 func FuzzArchive(f *testing.F) {
 	archive, _ := seed(f)
 	f.Add(archive)
@@ -80,8 +80,8 @@ func FuzzArchive(f *testing.F) {
 	})
 }
 
-// FuzzManifest: whatever a manifest and the list of a tree say, all digests being right. LIST
-// stands for the digest of the list, TEXT for that of a piece that is there.
+// FuzzManifest: a manifest and the list of a tree may be arbitrary, with correct digests. LIST
+// stands for the digest of the list, TEXT for that of an existing piece.
 func FuzzManifest(f *testing.F) {
 	_, manifest := seed(f)
 	const list = `{"p":".","m":16877,"u":0,"g":0,"t":0}` + "\n" +

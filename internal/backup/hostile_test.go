@@ -27,7 +27,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A forger writes backups of which Orrery would write none.
+// A forger writes backups that Orrery would never write.
 type forger struct {
 	t    testing.TB
 	into vault.Vault
@@ -40,7 +40,7 @@ func forge(t testing.TB, into vault.Vault) *forger {
 		vault.Manifest{Format: vault.Format, Site: "s", Key: "s", Time: time.Unix(1, 0)}}
 }
 
-// forgeArchive begins one in a file.
+// forgeArchive starts a backup in a file.
 func forgeArchive(t testing.TB) *forger {
 	v, err := vault.WriteArchive(filepath.Join(t.TempDir(), "file"))
 	if err != nil {
@@ -49,7 +49,7 @@ func forgeArchive(t testing.TB) *forger {
 	return forge(t, v)
 }
 
-// tree adds a tree; its top is added, too.
+// tree adds a tree with its top and the given entries.
 func (f *forger) tree(tree vault.Tree, entries ...vault.Entry) {
 	f.t.Helper()
 	text, err := vault.WriteList(
@@ -79,7 +79,7 @@ func (f *forger) file(name, content string) vault.Entry {
 	return e
 }
 
-// done ends the backup, and returns where it is.
+// done completes the backup, and returns its path and id.
 func (f *forger) done() (where, id string) {
 	f.t.Helper()
 	err := f.pack.Close()
@@ -92,8 +92,8 @@ func (f *forger) done() (where, id string) {
 	return f.into.Where(), id
 }
 
-// stage opens a backup and lays it down with a state and a site directory below dir, as restore
-// does, as far as it comes.
+// stage opens a backup and stages it, as restore does, with the state and site directories below
+// dir.
 func stage(t testing.TB, where, dir string) (*Restore, error) {
 	v, _, err := vault.Open(where)
 	if err != nil {
@@ -125,7 +125,7 @@ func stage(t testing.TB, where, dir string) (*Restore, error) {
 	return r, r.Stage(t.Context())
 }
 
-// sizes returns the sizes of the trees in a backup, as their sender says them.
+// sizes returns the sizes of the trees in a backup, as a sender would report them.
 func sizes(t testing.TB, from Contents, m *vault.Manifest) (map[string]Size, error) {
 	all := map[string]Size{}
 	for i := range m.Trees {
@@ -138,11 +138,11 @@ func sizes(t testing.TB, from Contents, m *vault.Manifest) (map[string]Size, err
 	return all, nil
 }
 
-// errAsks: the user would be asked.
+// errAsks stands for a question to the user.
 var errAsks = errors.New("volumes come to directories of the host")
 
-// yard is a directory with one for a restore in it, beside which there is something that it must
-// leave alone. Intact says so.
+// yard returns a directory for a restore, beside which there is a directory that the restore must
+// not change. Intact checks that.
 func yard(t testing.TB) (dir string, intact func()) {
 	top := t.TempDir()
 	if err := os.Chmod(top, 0o700); err != nil {
@@ -165,7 +165,7 @@ func yard(t testing.TB) (dir string, intact func()) {
 	}
 }
 
-// TestNamesOfStrangers: no name in a manifest leads anywhere.
+// TestNamesOfStrangers: no name in a manifest leads outside.
 func TestNamesOfStrangers(t *testing.T) {
 	up := "../../../../../beside"
 	node := func(name string, id int) nodedir.Record {
@@ -223,7 +223,8 @@ func TestNamesOfStrangers(t *testing.T) {
 	}
 }
 
-// TestLayersOfStrangers: what lies in a backup under the digest of a recipe is not what other sites stand on.
+// TestLayersOfStrangers: a layer in a backup is not stored under the digest of its recipe, where
+// other sites would use it.
 func TestLayersOfStrangers(t *testing.T) {
 	f := forgeArchive(t)
 	f.tree(vault.Tree{Name: "layer/abc", Kind: vault.LayerTree, Layer: "abc"}, f.file("evil", "evil"))
@@ -241,7 +242,7 @@ func TestLayersOfStrangers(t *testing.T) {
 	intact()
 }
 
-// limited runs what must end, with an error, within bounds of memory and time.
+// limited calls do, which must return an error within limits of memory and time.
 func limited(t *testing.T, most uint64, do func() error) error {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -262,7 +263,7 @@ func limited(t *testing.T, most uint64, do func() error) error {
 	return err
 }
 
-// repeat returns as many of one digest.
+// repeat returns n copies of a digest.
 func repeat(d vault.Digest, n int) []vault.Digest {
 	all := make([]vault.Digest, n)
 	for i := range all {
@@ -271,7 +272,7 @@ func repeat(d vault.Digest, n int) []vault.Digest {
 	return all
 }
 
-// TestBombs: a backup that would be much more than it is ends with an error before it is.
+// TestBombs: a backup that would unpack to much more than its size ends with an error before that.
 func TestBombs(t *testing.T) {
 	private := vault.Tree{Name: "private/1", Kind: vault.PrivateTree, Node: "n", ID: 1}
 	big := strings.Repeat("x", vault.PieceSize)
@@ -342,7 +343,7 @@ func TestBombs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "a size of 8 EiB" {
-				t.Setenv("TMPDIR", "/var/tmp") // in memory there would be room for it
+				t.Setenv("TMPDIR", "/var/tmp") // a tmpfs would have room for it
 			}
 			f := forgeArchive(t)
 			fill(t, f)
@@ -360,7 +361,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// head makes a header of a member as an archive has it, with any size.
+// head returns the header of an archive's member, with any size.
 func head(t testing.TB, name string, size int64) []byte {
 	var b bytes.Buffer
 	h := &tar.Header{Name: name, Size: size, Mode: 0o600, Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0),
@@ -374,11 +375,11 @@ func head(t testing.TB, name string, size int64) []byte {
 	return b.Bytes()
 }
 
-// What a repository and an archive begin with.
+// The start of a repository and of an archive.
 const marked, mark1 = "orrery-backup", "orrery backup 1\n"
 
-// TestHeadsOfStrangers: an archive whose headers tell of more than any machine has is refused, and
-// nothing panics.
+// TestHeadsOfStrangers: an archive whose headers contain sizes beyond those of any machine is
+// refused without a panic.
 func TestHeadsOfStrangers(t *testing.T) {
 	block := blockPath(vault.Digest{1})
 	begin := slices.Concat(head(t, marked, int64(len(mark1))), []byte(mark1), make([]byte, 512-len(mark1)))
@@ -419,7 +420,7 @@ func TestHeadsOfStrangers(t *testing.T) {
 	}
 }
 
-// TestManifestBombs: what JSON there is in a manifest is not a hundred times more in memory.
+// TestManifestBombs: the JSON of a manifest does not take a hundred times its size in memory.
 func TestManifestBombs(t *testing.T) {
 	for name, text := range map[string]string{
 		"nodes":   `{"format":1,"nodes":[` + strings.Repeat("1,", 8<<20) + `1]}`,
@@ -434,7 +435,8 @@ func TestManifestBombs(t *testing.T) {
 	}
 }
 
-// TestWhatIsLaidDown: what could be of use to users of the host, or to overlayfs, is left out, and told.
+// TestWhatIsLaidDown: what could be of use to users of the host, or to overlayfs, is left out and
+// reported.
 func TestWhatIsLaidDown(t *testing.T) {
 	f := forgeArchive(t)
 	shell := f.file("shell", "#!")
@@ -448,7 +450,7 @@ func TestWhatIsLaidDown(t *testing.T) {
 	}
 	where, _ := f.done()
 	dir, intact := yard(t)
-	// open to users of the host
+	// users of the host can reach it
 	must(t, errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(filepath.Dir(filepath.Dir(dir)), 0o755)))
 	r, err := stage(t, where, dir)
 	must(t, err)
@@ -480,8 +482,8 @@ func TestWhatIsLaidDown(t *testing.T) {
 	}
 }
 
-// TestDirectoryOfStrangers: links and named pipes in a directory of backups are damage; nothing
-// waits, nothing is read or written outside.
+// TestDirectoryOfStrangers: links and named pipes in a directory of backups are damage. Nothing
+// blocks, and nothing outside is read or written.
 func TestDirectoryOfStrangers(t *testing.T) {
 	outside := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("of the host"), 0o600))
@@ -528,8 +530,8 @@ func TestDirectoryOfStrangers(t *testing.T) {
 	}
 }
 
-// TestSnapshotOfStrangers: a snapshot that comes with a backup says what is here, and not what its
-// writer would have.
+// TestSnapshotOfStrangers: a restored snapshot describes the nodes on this host, and not what its
+// author wrote.
 func TestSnapshotOfStrangers(t *testing.T) {
 	snapshots := func(text string) (*Restore, error) {
 		f := forgeArchive(t)
@@ -575,7 +577,8 @@ func TestSnapshotOfStrangers(t *testing.T) {
 	}
 }
 
-// TestLinksInSnapshots: the directories of a snapshot are gone through by path, so none of them may be a link.
+// TestLinksInSnapshots: the directories of a snapshot are accessed by path, so none of them may be
+// a link.
 func TestLinksInSnapshots(t *testing.T) {
 	for _, name := range []string{"nodes", "volumes", "nodes/1", "nodes/1/upper", "volumes/v", "volumes/v/n"} {
 		f := forgeArchive(t)
@@ -598,8 +601,8 @@ func TestLinksInSnapshots(t *testing.T) {
 	}
 }
 
-// TestCarryStaysInside: what is given to a private layer from a backup does not follow its links,
-// and waits for nothing.
+// TestCarryStaysInside: writing to a restored private layer does not follow its links, and blocks
+// on nothing.
 func TestCarryStaysInside(t *testing.T) {
 	made, staged, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(made, "etc/ssh"), 0o755))

@@ -14,26 +14,28 @@ import (
 	"orrery/internal/tree"
 )
 
-// A restore that is interrupted, at whatever moment, is brought to its end by whoever brings the
-// site up next. Until all is laid down nothing of the site has been touched, so that what there is
-// of it can go. From then on the backup is not needed any more: what was laid down tells all.
+// A restore that is interrupted at any moment is completed by the next run that brings the site up.
+// Until everything is staged, nothing of the site has been changed, so the staged files can be
+// removed. From then on the backup is not needed any more: the staged files are complete.
 
-// manifestAside is the manifest of the backup, beside what was laid down of it.
+// manifestAside is the name of the manifest in the staging directory.
 const manifestAside = "manifest.json"
 
-// TakeLock lets one restore of a site be at work at a time, also while the site's own lock is not held.
+// TakeLock takes a lock that only one restore of a site can hold. The site's own lock need not be
+// held.
 func TakeLock(ctx context.Context, dirs host.Dirs, key string, by host.Holder) (*host.Lock, error) {
 	return host.TakeLock(ctx, filepath.Join(dirs.Site(key), "restore.lock"), by)
 }
 
-// OpenPart returns the part of a restore that was begun on this host, or nil.
+// OpenPart returns the part of a restore that was started on this host, or nil if there is none.
 func OpenPart(dirs host.Dirs, store *image.Store, key string) (*Part, error) {
 	at := Aside(dirs, key)
 	if !tree.Exists(at) {
 		return nil, nil
 	}
 	p, err := readProgress(dirs, key)
-	p.Going = p.Going || p.Staged && !p.Apart // so an earlier Orrery has left it, and may have touched what was there
+	// a former version left it like this, and may have changed the site already
+	p.Going = p.Going || p.Staged && !p.Apart
 	r := &Part{
 		Layout: Layout{Dirs: dirs, Key: key, SiteDir: p.SiteDir, Twin: p.Twin}, Store: store,
 		ID: p.ID, Title: p.From, Without: p.Without, Replace: p.Replace, plan: p,
@@ -49,7 +51,7 @@ func OpenPart(dirs host.Dirs, store *image.Store, key string) (*Part, error) {
 	return r, nil
 }
 
-// readManifest reads what was in the backup.
+// readManifest reads the manifest of the staged backup.
 func readManifest(at string) (*vault.Manifest, error) {
 	m, err := host.ReadJSON[vault.Manifest](at)
 	if err != nil {
@@ -63,16 +65,16 @@ func readProgress(dirs host.Dirs, key string) (progress, error) {
 	return host.ReadJSON[progress](filepath.Join(Aside(dirs, key), "restore.json"))
 }
 
-// ToClear reports whether what was there is still to be taken down.
+// ToClear reports whether the former site must still be taken down.
 func (r *Part) ToClear() bool { return r.plan.Was && !r.plan.Cleared }
 
-// Cleared notes that what was there has been taken down: what is there from now on is what was restored.
+// Cleared records that the former site was taken down. What exists from then on was restored.
 func (r *Part) Cleared() error {
 	r.plan.Cleared = true
 	return r.note()
 }
 
-// Placed reports whether all but private layers is in its place.
+// Placed reports whether everything except the private layers has been moved to its place.
 func (r *Part) Placed() bool {
 	for _, m := range r.plan.Moves {
 		if tree.Exists(m.From) {
@@ -94,10 +96,10 @@ func (r *Part) note() error {
 	return dir.Sync()
 }
 
-// A source is where a backup is that somebody else has.
+// A source is the location of a backup on another machine.
 type source string
 
-// Where names it.
+// Where returns the location.
 func (s source) Where() string { return string(s) }
 
 func (r *Part) damaged(what string, err error) error {

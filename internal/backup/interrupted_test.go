@@ -14,8 +14,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// interruptible returns a restore of a site with two nodes, one of which has a volume, over one that exists
-// (was) or not.
+// interruptible returns the restore of a site with two nodes, one of which has a volume. The site
+// may already exist.
 func interruptible(t *testing.T, existed bool) *Restore {
 	t.Helper()
 	f := forgeArchive(t)
@@ -57,11 +57,11 @@ func again(t *testing.T, r *Part) *Part {
 	return found
 }
 
-// TestInterruptedWhileLaidDown: a restore that is killed while it lays down has touched nothing. If
-// the site was there, it goes on as it was; if not, its nodes wait.
+// TestInterruptedWhileLaidDown: a restore that is killed while it stages files has changed nothing.
+// If the site existed, it goes on as before. If not, its nodes wait.
 func TestInterruptedWhileLaidDown(t *testing.T) {
 	for _, existed := range []bool{true, false} {
-		for after := range 5 { // files
+		for after := range 5 { // number of files
 			r := interruptible(t, existed)
 			if again(t, &r.Part) != nil {
 				t.Fatal("it was interrupted before it began")
@@ -90,19 +90,19 @@ func TestInterruptedWhileLaidDown(t *testing.T) {
 	}
 }
 
-// killed reports whether something was killed, as by SIGKILL: nothing of it tidies up.
+// killed reports whether do failed or panicked. A panic acts like SIGKILL: nothing is cleaned up.
 func killed(do func() error) (panicked bool) {
 	defer func() { panicked = recover() != nil }()
 	return do() != nil
 }
 
-// TestInterruptedAfterwards: once all is laid down, whoever comes next goes on without the backup;
-// a node waits until it has what it had written.
+// TestInterruptedAfterwards: once everything is staged, the next run continues without the backup.
+// A node waits until its data is restored.
 func TestInterruptedAfterwards(t *testing.T) {
 	begun := interruptible(t, true)
 	must(t, begun.Stage(t.Context()))
 	must(t, os.Remove(begun.Contents.Where()))
-	begun.plan.Apart = false // as an earlier Orrery has left it
+	begun.plan.Apart = false // as a former version left it
 	must(t, begun.note())
 	r := again(t, &begun.Part)
 	if !r.State().Staged || !r.Going() || !r.ToClear() || r.Placed() || !r.waits("one") || r.Title != "the backup" ||
@@ -114,7 +114,7 @@ func TestInterruptedAfterwards(t *testing.T) {
 	if r.ToClear() || r.Placed() {
 		t.Fatalf("taken down: %+v", r)
 	}
-	must(t, r.plan.Moves[0].do(true)) // and killed
+	must(t, r.plan.Moves[0].do(true)) // and is killed
 	r = again(t, r)
 	if r.Placed() {
 		t.Fatalf("placed in part: %+v", r)
@@ -142,5 +142,5 @@ func TestInterruptedAfterwards(t *testing.T) {
 	}
 }
 
-// waits reports whether a node gets what it had when it is made.
+// waits reports whether a node will get its data when it is created.
 func (r *Part) waits(node string) bool { return slices.Contains(r.State().Nodes, node) }

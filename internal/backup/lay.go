@@ -16,18 +16,18 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A layer lays a tree down in a directory that nobody else can enter meanwhile. All names are
-// followed below that directory only, whatever the list says.
+// A layer stages a tree in a directory that no other user can enter during that time. All names are
+// resolved below that directory, whatever the list says.
 type layer struct {
 	ctx   context.Context
 	from  Contents
 	of    *vault.Tree
-	shut  bool // users of the host cannot come to it
+	shut  bool // users of the host cannot reach the directory
 	saw   func(int64)
-	lacks func(what string) // told of what is not kept
+	lacks func(what string) // called for every attribute that is not restored
 }
 
-// lay lays a tree down in a new directory; its parent is there.
+// lay stages a tree in a new directory. The parent of the directory must exist.
 func lay(ctx context.Context, from Contents, t *vault.Tree, dir string, saw func(int64), lacks func(string)) error {
 	shut, err := closed(filepath.Dir(dir))
 	if err != nil {
@@ -54,7 +54,8 @@ func (l *layer) lay(dir string) error {
 	return b.Close()
 }
 
-// closed reports whether users of the host are kept out of a directory, by itself or by one above it.
+// closed reports whether other users of the host cannot enter a directory, because of its own mode
+// or that of a parent.
 func closed(dir string) (bool, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err == nil {
@@ -100,9 +101,9 @@ func (l *layer) make(b *tree.Builder, e *vault.Entry) error {
 	return err
 }
 
-// admits tells whether an entry is kept, and refuses one that its kind of tree does not have.
-// Devices are left out: a node has those that its engine gives it, and what a device of the host is
-// here, nobody knows.
+// admits reports whether an entry is restored, and returns an error for an entry that its kind of
+// tree cannot have. Devices are left out: a node has the devices that its engine gives it, and the
+// meaning of a device number on this host is unknown.
 func (l *layer) admits(e *vault.Entry) (bool, error) {
 	if !inPlace(l.of.Kind, e) {
 		return false, fmt.Errorf("%s does not belong there", tree.Kind(e.Mode))
@@ -131,8 +132,8 @@ func (l *layer) admits(e *vault.Entry) (bool, error) {
 	return false, fmt.Errorf("there is no such kind of file: %o", e.Mode)
 }
 
-// inPlace tells what may be where in a kind of tree: the directories of releases and snapshots are
-// gone through by path later, so none of them may be a link.
+// inPlace reports whether a kind of tree may have an entry in this place. The directories of
+// releases and snapshots are later accessed by path, so none of them may be a link.
 func inPlace(kind string, e *vault.Entry) bool {
 	parts := strings.Split(string(e.Name), "/")
 	switch kind {
@@ -149,7 +150,7 @@ func inPlace(kind string, e *vault.Entry) bool {
 	return true
 }
 
-// policy returns which extended attributes come back, and tells of the others.
+// policy returns which extended attributes are restored, and reports the others.
 func (l *layer) policy(e *vault.Entry) treesync.Policy {
 	policy := treesync.Open
 	if l.shut {
@@ -163,7 +164,7 @@ func (l *layer) policy(e *vault.Entry) treesync.Policy {
 	return policy
 }
 
-// fill writes the parts of a file that are no holes.
+// fill writes the parts of a file that are not holes.
 func (l *layer) fill(f *os.File, e *vault.Entry) error {
 	if err := f.Truncate(e.Size); err != nil {
 		return err

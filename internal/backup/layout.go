@@ -13,16 +13,16 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Layout says where a restore lays down a site on this host, and where what is laid down belongs.
+// A Layout says where a restore stages a site on this host, and where the staged files belong.
 type Layout struct {
 	Dirs    host.Dirs
-	Key     string // under which the site will be kept here
+	Key     string // the key of the restored site on this host
 	SiteDir string // where the site directory will be
-	Twin    bool   // it is restored as a twin: volumes are with the host's state
+	Twin    bool   // it is restored as a twin: volumes are in the host's state directory
 }
 
-// Aside is where a backup is laid down before it is moved to its place. While it is there, a
-// restore is under way or was interrupted.
+// Aside returns the staging directory of a restore. While it exists, a restore is in progress or
+// was interrupted.
 func Aside(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "restore") }
 
 func (l Layout) aside(parts ...string) string {
@@ -31,15 +31,15 @@ func (l Layout) aside(parts ...string) string {
 
 func (l Layout) private(id int) string { return l.aside("private", strconv.Itoa(id)) }
 
-// places tells where a tree is laid down, and where it is moved to; private layers are moved when
-// their nodes have been made.
+// places returns where a tree is staged, and where it is then moved. Private layers have no second
+// path: they are moved when their nodes have been created.
 func (l Layout) places(t *vault.Tree) (at, to string) {
 	switch t.Kind {
 	case vault.PrivateTree:
 		return l.private(t.ID), ""
 	case vault.SiteTree:
 		if tree.Exists(l.SiteDir) && !empty(l.SiteDir) {
-			return "", "" // it is the same
+			return "", "" // it has the same files
 		}
 		return beside(l.SiteDir), l.SiteDir
 	case vault.VolumeTree:
@@ -50,13 +50,13 @@ func (l Layout) places(t *vault.Tree) (at, to string) {
 		to = l.Dirs.Release(l.Key, t.Number)
 	case vault.SnapshotTree:
 		if l.Twin {
-			return "", "" // they tell of the original's directories
+			return "", "" // they contain paths of the original
 		}
-	} // a snapshot stays there until it is fitted
+	} // a snapshot stays there until FitSnapshots
 	return l.aside("trees", t.Name), to
 }
 
-// volume is where a volume belongs on this host.
+// volume returns the path of a volume on this host.
 func (l Layout) volume(t *vault.Tree) string {
 	m := spec.Mount{Volume: t.Volume, Source: t.Path, Shared: t.Node == ""}
 	if l.Twin {
@@ -65,12 +65,13 @@ func (l Layout) volume(t *vault.Tree) string {
 	return volume.Path(l.Dirs, l.Key, t.Node, m)
 }
 
-// beside is a name for what will be in a place: on the same file system, so that a rename takes it there.
+// beside returns a staging path on the same file system as path, from which a rename moves it to
+// path.
 func beside(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"-restore")
 }
 
-// Clear removes what an interrupted restore of a site has laid down and not moved to its place.
+// Clear removes what an interrupted restore of a site has staged and not moved to its place.
 func (l Layout) Clear() error {
 	at := l.aside()
 	p, err := readProgress(l.Dirs, l.Key)
@@ -82,7 +83,7 @@ func (l Layout) Clear() error {
 			err = errors.Join(err, tree.RemoveAll(m.From))
 		}
 	}
-	if err != nil { // the record of what is left stays with it
+	if err != nil { // keep the record of what is left
 		return err
 	}
 	return tree.RemoveAll(at)

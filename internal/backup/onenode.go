@@ -18,11 +18,11 @@ import (
 	"orrery/internal/volume"
 )
 
-// Snapshot lays down what one node has in the backup as a snapshot of the site on this host, by
-// which it comes in the place of what is there: so the former is kept until the node has been
-// proven healthy, and a run that is killed is made good, as with any snapshot. What is of the host
-// is as it is here: layers, mounts, SSH host keys. One of the same ID that a run has left which was
-// killed is taken as it is. All of what is laid down is compared with its digests.
+// Snapshot stages the backup of one node as a snapshot of the site on this host. Restoring that
+// snapshot replaces the node: its former state is kept until the node has been proven healthy, and
+// the next run completes or undoes the restore if this one is killed. Layers, mounts and SSH host
+// keys stay those of this host. If a killed run has left a snapshot with this id, Snapshot returns
+// that one. All staged data is verified by its digests.
 func (p *Pick) Snapshot(ctx context.Context, dirs host.Dirs, key, id string, here *nodedir.Record,
 	e engine.Engine) (*snapshot.Snapshot, error) {
 	then, err := p.node(here.Name)
@@ -61,7 +61,7 @@ func (p *Pick) Snapshot(ctx context.Context, dirs host.Dirs, key, id string, her
 	return nil, errors.Join(err, s.Drop())
 }
 
-// fill lays down the private layer of a node and its volumes.
+// fill stages the private layer of a node and its volumes.
 func (p *Pick) fill(ctx context.Context, s *snapshot.Snapshot, dirs host.Dirs, here, then *nodedir.Record) error {
 	t, ok := p.Manifest.Tree(privateName(then))
 	if !ok {
@@ -91,7 +91,7 @@ func (p *Pick) fill(ctx context.Context, s *snapshot.Snapshot, dirs host.Dirs, h
 	return nil
 }
 
-// leftAlone says why a volume stays as it is; "": it comes back.
+// leftAlone returns why a volume stays as it is, or "" if it is restored.
 func leftAlone(m *spec.Mount, found bool) string {
 	switch left := m.From().Left; {
 	case left != "":
@@ -106,8 +106,8 @@ func leftAlone(m *spec.Mount, found bool) string {
 	return ""
 }
 
-// whole lays down all of a tree that will be used in another place: whether users of the host can
-// come to it is asked of that.
+// whole stages a complete tree in dir. The tree will be used in place, so that directory decides
+// whether users of the host can reach it.
 func (p *Pick) whole(ctx context.Context, t *vault.Tree, dir, place string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (p *Pick) whole(ctx context.Context, t *vault.Tree, dir, place string) erro
 	return l.lay(dir)
 }
 
-// existing returns a directory or, if it is not there, the nearest above it that is.
+// existing returns dir or, if it does not exist, its nearest existing parent.
 func existing(dir string) string {
 	for dir != "/" {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {

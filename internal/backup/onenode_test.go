@@ -20,7 +20,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// layers is an engine that keeps private layers.
+// layers is an engine with private layers.
 type layers struct {
 	engine.Engine
 	dirs host.Dirs
@@ -30,7 +30,7 @@ func (l layers) nodes() *nodedir.Nodes                { return &nodedir.Nodes{Di
 func (l layers) Private(ref engine.Ref) string        { return l.nodes().Private(ref) }
 func (l layers) Fill(ref engine.Ref, at string) error { return l.nodes().Fill(ref, at) }
 
-// standing returns a node on this host that has something now, and a backup in which it had something else.
+// standing returns a node on this host with some data, and a backup in which it had other data.
 func standing(t *testing.T) (e layers, here *nodedir.Record, p *Pick) {
 	t.Helper()
 	f := forgeArchive(t)
@@ -65,8 +65,8 @@ func standing(t *testing.T) (e layers, here *nodedir.Record, p *Pick) {
 	return e, here, p
 }
 
-// TestSnapshotOfNode: what one node has in a backup becomes a snapshot that is put back on the
-// layers, and with the keys, that the node has here.
+// TestSnapshotOfNode: the backup of one node becomes a snapshot that is restored with the current
+// layers and keys of the node.
 func TestSnapshotOfNode(t *testing.T) {
 	e, here, p := standing(t)
 	s, err := p.Snapshot(t.Context(), e.dirs, "s", "n-then", here, e)
@@ -104,7 +104,7 @@ func TestSnapshotOfNode(t *testing.T) {
 	}
 }
 
-// TestNoSnapshotOfDamaged: of a node of which not all is whole in the backup nothing is laid down.
+// TestNoSnapshotOfDamaged: if the backup of a node is damaged, nothing is staged.
 func TestNoSnapshotOfDamaged(t *testing.T) {
 	e, here, p := standing(t)
 	tree, _ := p.Manifest.Tree("volume/data/n")

@@ -18,36 +18,39 @@ import (
 	"orrery/internal/tree"
 )
 
-// A restore of a site has a part on each of its hosts. All lay down theirs first, and none has
-// touched anything. Then each notes that it goes on: whoever comes after a kill knows from one such
-// note that all have laid down theirs, and brings all to the end, without the backup. If there is
-// none, the site is as it was, unless all parts are there.
+// The restore of a site has a part on each of its hosts. First, all hosts stage their parts, and
+// none changes the site. Then each host records that it continues. After a kill, one such record
+// tells the next run that all hosts have staged their parts, and that run completes all parts
+// without the backup. Without such a record, the site is unchanged unless all parts are staged.
 
-// Contents is what is in a backup, wherever that is: pieces of a vault, or what somebody sends who has one.
+// Contents is the content of a backup. It comes from a vault on this machine, or from a machine
+// that has the vault.
 type Contents interface {
-	// Each reads the entries of a tree, one after another. What visit gives ends it.
+	// Each parses the entries of a tree, one at a time. It stops at the first error of visit and
+	// returns it.
 	Each(t *vault.Tree, visit func(*vault.Entry) error) error
-	// Get returns the content of a piece, which is compared with its digest.
+	// Get returns the content of a piece, which is verified by its digest.
 	Get(d vault.Digest) ([]byte, error)
-	// Where names it, and Damaged says what of it is damaged.
+	// Where returns the location of the backup. Damaged returns the problem for damage in it.
 	Where() string
 	Damaged(what string, err error) error
 }
 
-// A Part is what a host has of a restore: what is laid down, and how far it has come.
+// A Part is a host's part of a restore: the staged files and the progress.
 type Part struct {
 	Layout
 	ID       string
-	Title    string          // how a user names the backup
-	Manifest *vault.Manifest // nil: not all is laid down
+	Title    string          // name of the backup for the user
+	Manifest *vault.Manifest // or nil if the part is not completely staged
 	Store    *image.Store
-	Replace  bool     // what is in the way goes
-	Without  []string // hosts that have no part of it, because they were left out
+	Replace  bool     // replace existing files
+	Without  []string // hosts that were left out and have no part of the restore
 
 	plan progress
 }
 
-// Lies reports whether all of a part is laid down that has these trees, while the same hosts have one.
+// Lies reports whether this part is completely staged and has the same trees and hosts as the
+// restore.
 func (r *Part) Lies(of *Restore) bool {
 	same := func(a, b vault.Tree) bool { return a.Name == b.Name && slices.Equal(a.List, b.List) }
 	return r.plan.Staged && r.ID == of.ID && r.plan.Opened == (of.Secrets != nil) &&
@@ -55,10 +58,10 @@ func (r *Part) Lies(of *Restore) bool {
 		bytes.Equal(r.Manifest.Releases, of.Manifest.Releases) && slices.EqualFunc(r.Manifest.Trees, of.Manifest.Trees, same)
 }
 
-// Going reports whether all hosts have laid down their parts.
+// Going reports whether all hosts have staged their parts.
 func (r *Part) Going() bool { return r.plan.Going }
 
-// State tells how far a part has come.
+// State returns how far a part has come.
 func (r *Part) State() *observe.Restoring {
 	s := &observe.Restoring{ID: r.ID, From: r.Title, Without: r.Without, Staged: r.plan.Staged, Going: r.plan.Going,
 		Clears: r.ToClear(), Placed: r.plan.Going && r.Placed(), Opened: r.plan.Opened}
@@ -73,11 +76,11 @@ func (r *Part) State() *observe.Restoring {
 	return s
 }
 
-// Over reports whether a part has nothing left to be gone on with.
+// Over reports whether the part is complete.
 func (r *Part) Over() bool { return r.plan.Going && r.Placed() && len(r.State().Nodes) == 0 }
 
-// End puts the snapshots of a part in their place, now that its nodes are there, and removes what
-// is left of it.
+// End moves the snapshots of a part to their place, after its nodes were created, and removes what
+// is left of the part.
 func (r *Part) End(engines map[string]engine.Engine) error {
 	if err := r.FitSnapshots(engines); err != nil {
 		return err
@@ -87,15 +90,15 @@ func (r *Part) End(engines map[string]engine.Engine) error {
 
 // The steps of a part, in their order.
 const (
-	ToGo     = "go"      // all hosts have laid down theirs
-	ToClear  = "cleared" // what was there has been taken down
-	ToPlace  = "place"   // what is laid down comes to its place
-	ToFinish = "finish"  // nodes have what they had; what is left of it goes
-	ToDrop   = "drop"    // it does not come to that, or
-	ToGiveUp = "give up" // not to its end
+	ToGo     = "go"      // all hosts have staged their parts
+	ToClear  = "cleared" // the former site was taken down
+	ToPlace  = "place"   // the staged files are moved to their place
+	ToFinish = "finish"  // the nodes have their data; the rest of the part is removed
+	ToDrop   = "drop"    // the part is dropped before ToGo
+	ToGiveUp = "give up" // the part is dropped at any time
 )
 
-// Advance does a step. It tells what is other than it was.
+// Advance does the next step. For ToFinish, it returns messages about what differs from the backup.
 func (r *Part) Advance(ctx context.Context, to string, engines map[string]engine.Engine) (told []string, err error) {
 	switch {
 	case to == ToDrop && r.plan.Going:
@@ -124,7 +127,7 @@ func (r *Part) Advance(ctx context.Context, to string, engines map[string]engine
 	return nil, errors.New("there is no such step: " + to)
 }
 
-// otherwise tells what is other than it was.
+// otherwise returns messages about what differs from the backup.
 func (r *Part) otherwise() (told []string, err error) {
 	found, err := nodedir.All(r.Dirs, r.Key)
 	if err != nil {
@@ -143,7 +146,7 @@ func (r *Part) otherwise() (told []string, err error) {
 	if len(recipe) > 0 && len(nodes) > 0 {
 		tell("no node stands on it any more, because the site file makes other layers: layer %s", humanize.List(recipe, 4))
 	}
-	for _, name := range r.State().Nodes { // whose private layers have found no node
+	for _, name := range r.State().Nodes { // the nodes whose private layers were not used
 		tell("not restored: a node %s of another release, or that the site no longer declares", name)
 	}
 	return told, nil

@@ -26,20 +26,20 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A Pick takes single files, or what one node has, out of a backup, and touches nothing of a site.
-// It reads and compares no more than it takes: so it brings back what is whole in a backup that is
-// damaged elsewhere.
+// A Pick extracts single files or one node from a backup, and changes nothing of a site. It reads
+// and verifies only what it extracts, so it can extract intact files from a backup that is damaged
+// elsewhere.
 type Pick struct {
 	From     Contents
 	Manifest *vault.Manifest
 	Saw      func(bytes int64)
 
-	Lacked map[string]int // attributes that the file system here does not take, and how often
-	Lost   Loss           // what is damaged in the backup, and left out
+	Lacked map[string]int // attributes that the local file system does not support, and how often
+	Lost   Loss           // what is damaged in the backup, and was left out
 }
 
-// File lays down a file of a node, or a directory with all that is in it, in a directory, under its
-// own name. It returns the path.
+// File extracts a file of a node, or a directory with its content, into a directory under its own
+// name. It returns the path.
 func (p *Pick) File(ctx context.Context, node, name, dir string) (string, error) {
 	n, err := p.node(node)
 	if err != nil {
@@ -57,8 +57,8 @@ func (p *Pick) File(ctx context.Context, node, name, dir string) (string, error)
 	return filepath.Join(dir, of.base), p.lay(ctx, of, dir)
 }
 
-// Node lays down all that a node has in a new directory: what it wrote outside of volumes in
-// private, and its volumes in volumes/NAME. It returns the names of volumes that are not in the
+// Node extracts everything of a node into a new directory: what it wrote outside volumes into
+// private, and its volumes into volumes/NAME. It returns the names of volumes that are not in the
 // backup.
 func (p *Pick) Node(ctx context.Context, node, dir string) (without []string, err error) {
 	n, err := p.node(node)
@@ -92,7 +92,7 @@ func (p *Pick) Node(ctx context.Context, node, dir string) (without []string, er
 	return without, at.settle("new", filepath.Base(dir))
 }
 
-// node returns what is on record of a node; of several releases, of the one that was live.
+// node returns the record of a node. If there are several releases of it, it returns the live one.
 func (p *Pick) node(name string) (*nodedir.Record, error) {
 	var found *nodedir.Record
 	for i := range p.Manifest.Nodes {
@@ -114,7 +114,7 @@ func (p *Pick) node(name string) (*nodedir.Record, error) {
 
 func privateName(n *nodedir.Record) string { return "private/" + strconv.Itoa(n.ID) }
 
-// volumeName is the name of the tree of a volume.
+// volumeName returns the name of the tree of a volume.
 func volumeName(n *nodedir.Record, m *spec.Mount) string {
 	if m.Shared {
 		return "volume/" + m.Volume
@@ -122,7 +122,7 @@ func volumeName(n *nodedir.Record, m *spec.Mount) string {
 	return "volume/" + m.Volume + "/" + n.Name
 }
 
-// where finds the tree that a path of a node is in, and what of it.
+// where returns the tree that contains a path of a node, and the path in that tree.
 func (p *Pick) where(n *nodedir.Record, name string) (t *vault.Tree, inner string, err error) {
 	of, below := privateName(n), strings.TrimPrefix(name, "/")
 	longest := ""
@@ -150,16 +150,15 @@ func (p *Pick) where(n *nodedir.Record, name string) (t *vault.Tree, inner strin
 	return t, below, nil
 }
 
-// A part of a tree is a path in it with all that is below.
+// A part is a path in a tree with everything below it.
 type part struct {
 	of    *vault.Tree
 	inner string // the path
-	base  string // its name where it is laid down
-	title string // for people
+	base  string // its name in the output directory
+	title string // for messages
 }
 
-// named returns the path that a path of the tree has where the part is laid down; not in: it is not
-// of the part.
+// named returns the output path for a path of the tree, or false if the path is not in the part.
 func (p *part) named(name treesync.Name) (made treesync.Name, in bool) {
 	switch {
 	case string(name) == p.inner:
@@ -172,7 +171,7 @@ func (p *part) named(name treesync.Name) (made treesync.Name, in bool) {
 	return "", false
 }
 
-// lay lays a part down in a directory in which nothing of its name is.
+// lay extracts a part into a directory that has no file of its name.
 func (p *Pick) lay(ctx context.Context, of part, dir string) error {
 	at, err := newYard(dir)
 	if err != nil {
@@ -192,8 +191,8 @@ func (p *Pick) lay(ctx context.Context, of part, dir string) error {
 	return at.settle("new/"+of.base, of.base)
 }
 
-// build makes a tree in which there is nothing but the part. Shut: users of the host cannot come to
-// where it will be.
+// build creates a tree that contains only the part. Shut says that users of the host cannot reach
+// its final place.
 func (p *Pick) build(ctx context.Context, of part, top string, shut bool) error {
 	lacks := func(what string) { p.Lacked[what]++ }
 	b, err := tree.Build(top, lacks)
@@ -223,21 +222,21 @@ func (p *Pick) build(ctx context.Context, of part, top string, shut bool) error 
 	return unpicked(top, b.Close())
 }
 
-// A cutting cuts a part out of a tree.
+// A cutting extracts a part from a tree.
 type cutting struct {
 	layer
 	part   part
 	pick   *Pick
 	tree   *tree.Builder
 	found  bool
-	gone   bool                            // the node had removed it
-	link   string                          // through which the path of the part leads
-	linked map[treesync.Name]bool          // the first names of files that have others in the part
-	outer  map[treesync.Name]*vault.Entry  // those that are not in the part
-	here   map[treesync.Name]treesync.Name // their names where the part is laid down, as far as they have been made
+	gone   bool                            // the node had removed the path
+	link   string                          // a symbolic link in the path of the part
+	linked map[treesync.Name]bool          // first names of files that have other names in the part
+	outer  map[treesync.Name]*vault.Entry  // those of these files whose first name is not in the part
+	here   map[treesync.Name]treesync.Name // output paths of these files, once they were created
 }
 
-// look finds out what else of the tree the part needs.
+// look finds out which other entries of the tree the part needs.
 func (c *cutting) look(e *vault.Entry) error {
 	if e.Kind() == unix.S_IFLNK && strings.HasPrefix(c.part.inner, string(e.Name)+"/") {
 		c.link = string(e.Name)
@@ -245,7 +244,7 @@ func (c *cutting) look(e *vault.Entry) error {
 	if _, in := c.part.named(e.Name); !in {
 		return nil
 	}
-	if e.Kind() == unix.S_IFCHR { // overlayfs's mark that something was removed
+	if e.Kind() == unix.S_IFCHR { // overlayfs marks removed files in this way
 		c.gone = c.gone || string(e.Name) == c.part.inner
 		return nil
 	}
@@ -268,7 +267,7 @@ func (c *cutting) missing() error {
 	return p.Try("what a node has from its image and roles, and has not changed, is in its layers")
 }
 
-// take makes one path of the part.
+// take creates one path of the part.
 func (c *cutting) take(e *vault.Entry) error {
 	name, in := c.part.named(e.Name)
 	if !in {
@@ -304,14 +303,14 @@ func (c *cutting) take(e *vault.Entry) error {
 	return c.make(c.tree, &made)
 }
 
-// plain leaves out what only overlayfs understands.
+// plain removes attributes that only overlayfs understands.
 func plain(attrs treesync.Attrs) treesync.Attrs {
 	kept := maps.Clone(attrs)
 	maps.DeleteFunc(kept, func(name string, _ []byte) bool { return strings.Contains(name, ".overlay.") })
 	return kept
 }
 
-// readable reports whether all of a file is whole in the backup.
+// readable reports whether a file is completely intact in the backup.
 func (c *cutting) readable(e *vault.Entry) bool {
 	for _, x := range e.Data {
 		for _, d := range x.Pieces {
@@ -323,8 +322,7 @@ func (c *cutting) readable(e *vault.Entry) bool {
 	return true
 }
 
-// A building yard is a directory, closed to others, in which something is made before it comes to
-// its place beside.
+// A buildingYard is a staging directory that is closed to other users, beside the final place.
 type buildingYard struct {
 	root *tree.Root
 	name string
@@ -348,7 +346,7 @@ func newYard(dir string) (*buildingYard, error) {
 
 func (y *buildingYard) path() string { return filepath.Join(y.root.Name(), y.name) }
 
-// settle brings what is made to its place, unless there is something already.
+// settle moves the result to its place, unless something exists there.
 func (y *buildingYard) settle(from, to string) error {
 	err := y.root.RenameFresh(path.Join(y.name, from), to)
 	if errors.Is(err, fs.ErrExist) {
@@ -358,7 +356,7 @@ func (y *buildingYard) settle(from, to string) error {
 }
 
 func (y *buildingYard) close() {
-	_ = y.root.RemoveAll(y.name) // it is in nobody's way
+	_ = y.root.RemoveAll(y.name) // ignore the error: it is in nobody's way
 	y.root.Close()
 }
 
@@ -367,7 +365,7 @@ func inTheWay(at string) error {
 		Try("name another directory with --dir")
 }
 
-// unpicked says why something could not be laid down.
+// unpicked returns the problem that something could not be extracted.
 func unpicked(at string, err error) error {
 	var p *problem.Problem
 	if err == nil || errors.As(err, &p) || errors.Is(err, context.Canceled) {

@@ -19,7 +19,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// pickOf opens a backup to take something out; its node n has two volumes and an export.
+// pickOf opens a backup to extract files. Its node n has two volumes and an NFS export.
 func pickOf(t *testing.T, where string) *Pick {
 	t.Helper()
 	v, _, err := vault.Open(where)
@@ -34,7 +34,7 @@ func pickOf(t *testing.T, where string) *Pick {
 	return &Pick{From: vault.NewPieces(v), Manifest: m, Saw: func(int64) {}, Lacked: map[string]int{}}
 }
 
-// TestPickFile: one file comes back as it was, or a directory, with all that it is, and nothing else.
+// TestPickFile: a file or a directory is extracted unchanged and completely, and nothing else is.
 func TestPickFile(t *testing.T) {
 	dir, where := t.TempDir(), filepath.Join(t.TempDir(), "file")
 	writeTree(t, dir)
@@ -70,7 +70,7 @@ func TestPickFile(t *testing.T) {
 			t.Errorf("%q: there are %v", name, names)
 		}
 	}
-	at, err := p.File(t.Context(), "n", "/a/text", t.TempDir()) // another name of what is not picked
+	at, err := p.File(t.Context(), "n", "/a/text", t.TempDir()) // another name of a file that is not extracted
 	must(t, err)
 	if text, _ := os.ReadFile(at); string(text) != "some text\n" {
 		t.Errorf("a/text holds %q", text)
@@ -105,8 +105,8 @@ func wantListed(t *testing.T, want, got []string) {
 	}
 }
 
-// TestPickNode: all that a node has comes into a directory, each volume into one of its own; what
-// it had removed does not become a device.
+// TestPickNode: all data of a node is extracted into a directory, each volume into one of its own.
+// Removed files do not become devices.
 func TestPickNode(t *testing.T) {
 	f := forgeArchive(t)
 	removed := vault.Entry{Entry: treesync.Entry{Name: "removed", Mode: unix.S_IFCHR | 0o600}}
@@ -150,8 +150,8 @@ func TestPickNode(t *testing.T) {
 	}
 }
 
-// TestPickFromDamaged: what is whole in a damaged backup comes back, and what is not is named, with
-// its other names.
+// TestPickFromDamaged: intact files of a damaged backup are extracted, and the others are named,
+// with their other names.
 func TestPickFromDamaged(t *testing.T) {
 	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "backups")
 	noise(t, filepath.Join(dir, "a"), 5*vault.PieceSize)
@@ -180,7 +180,7 @@ func TestPickFromDamaged(t *testing.T) {
 	}
 }
 
-// TestPickOfStrangers: nothing that a list says leads out of the directory.
+// TestPickOfStrangers: nothing in a list leads outside the directory.
 func TestPickOfStrangers(t *testing.T) {
 	for name, entries := range map[string]func(f *forger, beside string) []vault.Entry{
 		"through a link": func(f *forger, beside string) []vault.Entry {

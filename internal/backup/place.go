@@ -19,11 +19,11 @@ import (
 	"orrery/internal/tree"
 )
 
-// cut takes the first part off a path.
+// cut splits a path after its first element.
 func cut(name string) (first, rest string, both bool) { return strings.Cut(name, "/") }
 
-// Place moves all to where it belongs but the private layers. What has been moved already by a run
-// that was killed stays.
+// Place moves everything except the private layers to its place. It skips what a killed run has
+// already moved.
 func (r *Part) Place(ctx context.Context, engines map[string]engine.Engine) error {
 	for _, m := range r.plan.Moves {
 		if !tree.Exists(m.From) {
@@ -38,7 +38,7 @@ func (r *Part) Place(ctx context.Context, engines map[string]engine.Engine) erro
 	return r.removeUnfilled(ctx, engines)
 }
 
-// do moves it. In its way only an empty directory goes, unless what is there may be replaced.
+// do moves it. It replaces an empty directory, and other existing files only if replace is set.
 func (m move) do(replace bool) error {
 	if err := os.MkdirAll(filepath.Dir(m.To), 0o700); err != nil {
 		return err
@@ -67,7 +67,7 @@ func empty(dir string) bool {
 	return err == nil && len(names) == 0
 }
 
-// removeUnfilled removes nodes that a run made that was killed before it could give them their private layers.
+// removeUnfilled removes nodes that a run created and could not fill, because it was killed.
 func (r *Part) removeUnfilled(ctx context.Context, engines map[string]engine.Engine) error {
 	found, err := nodedir.All(r.Dirs, r.Key)
 	if err != nil {
@@ -84,11 +84,12 @@ func (r *Part) removeUnfilled(ctx context.Context, engines map[string]engine.Eng
 	return err
 }
 
-// Fill fills a new node with the private layer that it had, except what an engine writes for this host.
+// Fill fills a new node with its private layer from the backup, except for the files that an engine
+// writes for this host.
 func (r *Part) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	staged := r.private(n.ID)
 	if !tree.Exists(staged) {
-		return nil // it was not in the backup
+		return nil // the node was not in the backup
 	}
 	layered, ok := e.(engine.Layered)
 	if !ok {
@@ -104,8 +105,8 @@ func (r *Part) Fill(ctx context.Context, e engine.Engine, n *spec.Node) error {
 		if r.Twin {
 			config = movedVolumes(config, n.Config)
 		}
-		// If secrets may have been made anew, roles are applied anew, so that what they have set up with
-		// the former ones, such as the password of a database, is brought in line.
+		// If secrets may be new, roles are applied again. This updates what they set up with the
+		// former secrets, such as the password of a database.
 		configured := record.Configured && (r.plan.Opened || !hasSecrets(n.Config))
 		if err := e.Mark(ctx, ref, engine.Mark{Configured: configured, Config: config, Active: record.Active}); err != nil {
 			return err
@@ -123,9 +124,9 @@ func hasSecrets(c spec.Config) bool {
 	return false
 }
 
-// movedVolumes returns what had been applied to a node of a twin. Volumes that it has in another
-// place than the original came back with what is on them: boot steps, which see to that, need not
-// be done again.
+// movedVolumes returns the configuration that had been applied to a node of a twin. Volumes whose
+// path differs from that of the original were restored with their content. So the boot steps that
+// fill them need not be done again.
 func movedVolumes(old, current spec.Config) spec.Config {
 	old.Parts = maps.Clone(old.Parts)
 	for part, digest := range current.Parts {
@@ -136,7 +137,7 @@ func movedVolumes(old, current spec.Config) spec.Config {
 	return old
 }
 
-// record returns what was on record of a node.
+// record returns the record of a node in the backup.
 func (r *Part) record(n *spec.Node) *nodedir.Record {
 	for i := range r.Manifest.Nodes {
 		if r.Manifest.Nodes[i].ID == n.ID && r.Manifest.Nodes[i].Name == n.Name {
@@ -146,8 +147,9 @@ func (r *Part) record(n *spec.Node) *nodedir.Record {
 	return nil
 }
 
-// carry takes over from the private layer that an engine has made what is of this host: SSH host
-// keys and name servers. The node may run, and what it is given was written by others.
+// carry copies the files of this host, which are SSH host keys and name servers, from the private
+// layer that an engine has made. The node may be running, and the target was written by others, so
+// both are accessed through package tree.
 func carry(from, to string) error {
 	made, err := tree.Open(from)
 	if err != nil {
@@ -194,9 +196,9 @@ func carryFile(from, to *tree.Root, name string) error {
 	return to.Stamp(path.Dir(name), above.Mtim)
 }
 
-// rebuilt compares the layers that the nodes stand on now with those on which they stood: it
-// returns the titles of those that were built anew from the same recipe and have another content,
-// and of those that are of another recipe.
+// rebuilt compares the current layers of the nodes with those in the backup. It returns the titles
+// of the layers that were rebuilt from the same recipe with another content, and of those that the
+// nodes no longer use.
 func (r *Part) rebuilt(nodes []nodedir.Record) (content, recipe []string) {
 	here := map[string]bool{}
 	for _, digest := range layersOf(nodes) {

@@ -9,18 +9,18 @@ import (
 	"orrery/internal/engine/nodedir"
 )
 
-// A Reading is what a host reads for a backup: once while nodes run, and what has changed while
-// they stand still.
+// A Reading is what a host reads for a backup. It reads everything while nodes run, and then what
+// has changed while they are frozen.
 type Reading struct {
 	Set  *Set
 	Into Adder
-	Only map[string]bool // trees; nil: all
+	Only map[string]bool // names of trees, or nil for all
 
 	trees forest
 	read  atomic.Int64
 }
 
-// Former says what was in a tree of the last backup, of which whoever has the vault still has all.
+// Former sets the content of a tree in the last backup. The vault still has all of it.
 func (r *Reading) Former(tree string, entries []vault.Entry) {
 	if r.trees == nil {
 		r.trees = forest{}
@@ -28,7 +28,7 @@ func (r *Reading) Former(tree string, entries []vault.Entry) {
 	r.trees[tree] = &taken{entries: entries}
 }
 
-// First reads all that is not as it was in the last backup.
+// First reads everything that has changed since the last backup.
 func (r *Reading) First(ctx context.Context) error {
 	if r.trees == nil {
 		r.trees = forest{}
@@ -36,10 +36,10 @@ func (r *Reading) First(ctx context.Context) error {
 	return r.pass(ctx, r.trees.pass)
 }
 
-// Again reads what has changed since, until that is little.
+// Again reads what has changed since then, until that is little.
 func (r *Reading) Again(ctx context.Context) error { return r.pass(ctx, r.trees.until) }
 
-func noted(int64) {} // what comes is counted at the other end
+func noted(int64) {} // the data is counted at the other end
 
 func (r *Reading) pass(ctx context.Context,
 	read func(context.Context, []Source, Adder, func(int64), *atomic.Int64) error) error {
@@ -53,7 +53,7 @@ func (r *Reading) pass(ctx context.Context,
 	return read(ctx, sources, r.Into, noted, &r.read)
 }
 
-// Last reads the rest, while the nodes stand still. It returns what is on record of them, and what is
+// Last reads the rest while the nodes are frozen. It returns the records of the nodes, and what is
 // not in the backup.
 func (r *Reading) Last(ctx context.Context) (nodes []nodedir.Record, left []string, err error) {
 	sources, nodes, left, err := r.Set.sources()
@@ -63,7 +63,7 @@ func (r *Reading) Last(ctx context.Context) (nodes []nodedir.Record, left []stri
 	return nodes, left, r.trees.pass(ctx, r.trees.again(sources), r.Into, noted, &r.read)
 }
 
-// Each passes what was read to do.
+// Each calls do for each tree that was read.
 func (r *Reading) Each(do func(t vault.Tree, entries []vault.Entry, left []string) error) error {
 	for _, t := range r.trees {
 		if err := do(t.source.Tree, t.entries, t.left); err != nil {

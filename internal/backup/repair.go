@@ -12,33 +12,33 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Repair makes the backups in a repository whole again, as far as what they lack is still
-// somewhere: in blocks that are damaged only in part, in other copies, or in the site itself.
-// Whatever it takes from there is what it was: it is found by its digest.
+// A Repair completes damaged backups in a repository from what still exists elsewhere: in blocks
+// that are only partly damaged, in other copies, or in the site itself. Everything is found by its
+// digest, so it is exactly what was lost.
 type Repair struct {
 	Into *vault.Repository
-	Set  *Set          // the site, if one is meant: its directory, and what this machine keeps of releases
+	Set  *Set          // the site, or nil; its directory and this machine's copies of releases are searched
 	From []vault.Vault // other copies
 	Saw  func(bytes int64)
-	// Ask asks the hosts of the site.
+	// Ask requests pieces from the hosts of the site.
 	Ask func(ctx context.Context, wanted map[vault.Digest]bool, into Adder) error
 
-	seekIn func(*Backup) error // in the place of Set, in tests
+	seekIn func(*Backup) error // replaces Set in tests
 }
 
-// Repaired says what became of a repository.
+// Repaired is the result of a repair.
 type Repaired struct {
-	Blocks  int   // that were read
-	Bytes   int64 // of these
+	Blocks  int   // number of blocks that were read
+	Bytes   int64 // size of these blocks
 	Wrote   int64
 	Rotten  []vault.Rotten
 	Backups []Mended
 }
 
-// A Mended is a backup, and what it lacked and lacks.
+// A Mended is a backup, with what it lacked before and what it lacks now.
 type Mended struct {
 	ID   string
-	Site string // under what its host kept it; "": that cannot be told
+	Site string // the site's key on its host, or "" if unknown
 	Was  Loss
 	Is   Loss
 }
@@ -56,7 +56,7 @@ func (l *Loss) add(what string) {
 	}
 }
 
-// Run reads all blocks, and takes from elsewhere what they lack.
+// Run verifies all blocks, and restores lost pieces from elsewhere.
 func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 	r := p.Into
 	done, err := &Repaired{}, error(nil)
@@ -68,7 +68,7 @@ func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 		return nil, err
 	}
 	after := before
-	for len(wanted) > 0 { // a list that is found names more
+	for len(wanted) > 0 { // a list that was found refers to further pieces
 		wrote, err := p.fetch(ctx, wanted)
 		done.Wrote += wrote
 		if err != nil {
@@ -94,10 +94,10 @@ func (p *Repair) Run(ctx context.Context) (*Repaired, error) {
 	return done, nil
 }
 
-// A surveyed backup is one whose trees were gone through.
+// A surveyed backup is one whose trees were walked.
 type surveyed struct {
 	id   string
-	m    *vault.Manifest // nil: it is damaged
+	m    *vault.Manifest // or nil if it is damaged
 	loss Loss
 }
 
@@ -108,7 +108,7 @@ func (s *surveyed) site() string {
 	return s.m.Key
 }
 
-// survey tells what each backup lacks, and which pieces that is.
+// survey returns what each backup lacks, and the digests of the missing pieces.
 func (p *Repair) survey() ([]surveyed, map[vault.Digest]bool, error) {
 	ids, err := p.Into.Backups()
 	if err != nil {
@@ -129,7 +129,7 @@ func (p *Repair) survey() ([]surveyed, map[vault.Digest]bool, error) {
 	return all, wanted, nil
 }
 
-// lossOf tells what a backup lacks, and adds the pieces to those that are wanted.
+// lossOf returns what a backup lacks, and adds the missing pieces to wanted.
 func lossOf(r *vault.Repository, m *vault.Manifest, wanted map[vault.Digest]bool) Loss {
 	var loss Loss
 	lacks := func(pieces []vault.Digest) bool {
@@ -168,7 +168,7 @@ func lossOf(r *vault.Repository, m *vault.Manifest, wanted map[vault.Digest]bool
 	return loss
 }
 
-// fetch looks for pieces wherever they may be.
+// fetch searches for pieces in all places.
 func (p *Repair) fetch(ctx context.Context, wanted map[vault.Digest]bool) (wrote int64, err error) {
 	t := &Backup{Set: p.Set, Into: p.Into, Saw: p.Saw, pack: vault.NewPacker(p.Into), trees: forest{}}
 	t.pack.Only = wanted
@@ -185,7 +185,7 @@ func (p *Repair) fetch(ctx context.Context, wanted map[vault.Digest]bool) (wrote
 	return t.pack.Written(), err
 }
 
-// copy takes what is wanted out of another vault.
+// copy copies the wanted pieces from another vault.
 func (t *Backup) copy(ctx context.Context, v vault.Vault) error {
 	from := vault.NewPieces(v)
 	for d := range t.pack.Only {
@@ -203,8 +203,8 @@ func (t *Backup) copy(ctx context.Context, v vault.Vault) error {
 	return nil
 }
 
-// seek asks the hosts of the site, and goes through what is here of it. What is as it was in its
-// last backup, and whole there, is not read.
+// seek asks the hosts of the site, and searches this machine's part of it. It does not read files
+// that are unchanged since the last backup and intact in it.
 func (p *Repair) seek(ctx context.Context, t *Backup) error {
 	if p.seekIn != nil {
 		return p.seekIn(t)
@@ -239,10 +239,10 @@ func (t *Backup) seek(ctx context.Context, sources []Source) error {
 	return nil
 }
 
-// Whole reports whether it lacks nothing.
+// Whole reports whether nothing is lost.
 func (l *Loss) Whole() bool { return l.All == 0 }
 
-// String names some of what is lost.
+// String returns the first losses and the number of the others.
 func (l *Loss) String() string {
 	text := strings.Join(l.Some, "; ")
 	if more := l.All - len(l.Some); more > 0 {

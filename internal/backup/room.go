@@ -12,13 +12,13 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Size is how much is in a tree.
+// A Size is the size of a tree.
 type Size struct {
 	Bytes int64 `json:"bytes"`
 	Paths int64 `json:"paths"`
 }
 
-// SizeOf counts what is in a tree.
+// SizeOf returns the size of a tree.
 func SizeOf(ctx context.Context, from Contents, t *vault.Tree) (s Size, err error) {
 	err = from.Each(t, func(e *vault.Entry) error {
 		s.Paths++
@@ -30,14 +30,14 @@ func SizeOf(ctx context.Context, from Contents, t *vault.Tree) (s Size, err erro
 	return s, err
 }
 
-// A need is what is laid down on one file system.
+// A need is the space needed on one file system.
 type need struct {
 	Size
-	at string // a directory of it
+	at string // a directory on it
 }
 
-// room wants that there is space for what is laid down, before it is: a backup may say that there
-// is more in it than it has.
+// room returns an error if there is not enough space for the staged files. It counts what the
+// backup claims to contain, which may be more than it really has.
 func (r *Restore) room() error {
 	needs := map[uint64]*need{}
 	for i := range r.Manifest.Trees {
@@ -64,7 +64,7 @@ func (r *Restore) room() error {
 	return nil
 }
 
-// needOf returns the need of the file system on which a path will be.
+// needOf returns the need of the file system of a path.
 func needOf(all map[uint64]*need, path string) (*need, error) {
 	var st unix.Stat_t
 	err := unix.Stat(path, &st)
@@ -83,13 +83,13 @@ func needOf(all map[uint64]*need, path string) (*need, error) {
 func (n *need) met() error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(n.at, &st); err != nil {
-		return nil // it will show
+		return nil // if space is missing, writing will fail
 	}
 	if free := int64(st.Bavail) * st.Bsize; free < n.Bytes {
 		return problem.New(problem.Unable, "the backup has %d MiB in it, and there are %d MiB free", n.Bytes>>20, free>>20).
 			At(n.at).Try("make room")
 	}
-	if st.Files > 0 && int64(st.Ffree) < n.Paths { // not every file system has a number of inodes
+	if st.Files > 0 && int64(st.Ffree) < n.Paths { // some file systems report no number of inodes
 		return problem.New(problem.Unable, "the backup has %d paths in it, and there is room for %d", n.Paths, st.Ffree).
 			At(n.at).Try("make room")
 	}

@@ -15,7 +15,7 @@ import (
 	test "orrery/test/need"
 )
 
-// rot is what may become of the file of a block.
+// rot lists what may happen to the file of a block.
 var rot = map[string]func(t *testing.T, path string){
 	"a flipped byte": func(t *testing.T, path string) {
 		text, err := os.ReadFile(path)
@@ -56,7 +56,7 @@ var rot = map[string]func(t *testing.T, path string){
 	},
 }
 
-// noise fills a file with what cannot be compressed.
+// noise fills a file with data that cannot be compressed.
 func noise(t *testing.T, path string, size int) {
 	t.Helper()
 	text := make([]byte, size)
@@ -64,7 +64,8 @@ func noise(t *testing.T, path string, size int) {
 	must(t, errors.Join(err, os.WriteFile(path, text, 0o600)))
 }
 
-// A kept tree has been backed up twice: so blocks are in use that nobody has just written.
+// keepTwice returns a tree that was backed up twice, so that blocks are reused that were not just
+// written.
 func keepTwice(t *testing.T) (dir, at string) {
 	var last *Report
 	dir, at = t.TempDir(), filepath.Join(t.TempDir(), "backups")
@@ -119,8 +120,8 @@ func wantVerified(t *testing.T, at string) string {
 	return ids[len(ids)-1]
 }
 
-// TestRot: whatever has become of a block, the next backup notices, writes what it needs of it
-// again, and the one after that has nothing more to do.
+// TestRot: whatever has happened to a block, the next backup notices it and writes what it needs of
+// it again. The backup after that has nothing more to do.
 func TestRot(t *testing.T) {
 	for name, spoil := range rot {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +146,7 @@ func TestRot(t *testing.T) {
 	}
 }
 
-// forget makes a block rot as a disk makes it: no time tells of it.
+// forget damages a block as a failing disk does: the times of the file do not change.
 func forget(t *testing.T, at string, block vault.Digest) {
 	t.Helper()
 	flip := rot["a flipped byte"]
@@ -159,8 +160,8 @@ func forget(t *testing.T, at string, block vault.Digest) {
 	})
 }
 
-// TestSilentRot: what no time tells of is found in the sample, which comes round to every block;
-// and at once, wherever the list of a tree is.
+// TestSilentRot: damage without a changed time is found by the sample, which over time includes
+// every block. In the list of a tree, it is found at once.
 func TestSilentRot(t *testing.T) {
 	dir, at := keepTwice(t)
 	for _, block := range blocksOfRepository(t, at) {
@@ -172,7 +173,8 @@ func TestSilentRot(t *testing.T) {
 	}
 }
 
-// TestSampleComesRound: what is read is bounded, and what was read longest ago comes first.
+// TestSampleComesRound: the size of the sample is limited, and the blocks that were read longest
+// ago come first.
 func TestSampleComesRound(t *testing.T) {
 	const leastRead, maxBlockBytes = 4 << 20, 6 << 20
 	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "backups")
@@ -198,8 +200,8 @@ func TestSampleComesRound(t *testing.T) {
 	}
 }
 
-// TestCopiedRepository: a copy, whose files have other inodes and times, is read once, and then no
-// more than any other.
+// TestCopiedRepository: a copy, whose files have other inodes and times, is read completely once,
+// and then no more than any other.
 func TestCopiedRepository(t *testing.T) {
 	dir, at := keepTwice(t)
 	other := filepath.Join(t.TempDir(), "other")
@@ -216,7 +218,7 @@ func TestCopiedRepository(t *testing.T) {
 	}
 }
 
-// TestRottenNotes: notes about blocks that have rotted themselves are as good as none.
+// TestRottenNotes: damaged notes about blocks are ignored.
 func TestRottenNotes(t *testing.T) {
 	dir, at := keepTwice(t)
 	for name, spoil := range rot {
@@ -234,7 +236,8 @@ func TestRottenNotes(t *testing.T) {
 	}
 }
 
-// repair repairs a repository, from a directory that is a node's private layer and from others.
+// repair repairs a repository, from a directory that is a node's private layer and from other
+// vaults.
 func repair(t *testing.T, at, dir string, from ...vault.Vault) *Repaired {
 	t.Helper()
 	w, err := vault.WriteRepository(at)
@@ -253,7 +256,8 @@ func repair(t *testing.T, at, dir string, from ...vault.Vault) *Repaired {
 	return done
 }
 
-// TestRepair: whatever has become of blocks, they are taken from the source again, and nothing else is written.
+// TestRepair: whatever has happened to blocks, their content is read from the source again, and
+// nothing else is written.
 func TestRepair(t *testing.T) {
 	for name, spoil := range rot {
 		t.Run(name, func(t *testing.T) {
@@ -275,7 +279,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestRepairWritesWhatIsLacking: of a site that has changed since, nothing else comes into the repository.
+// TestRepairWritesWhatIsLacking: if a site has changed since the backup, its new data is not
+// stored.
 func TestRepairWritesWhatIsLacking(t *testing.T) {
 	dir, at := keepTwice(t)
 	noise(t, filepath.Join(dir, "later"), 3*vault.PieceSize)
@@ -293,8 +298,8 @@ func TestRepairWritesWhatIsLacking(t *testing.T) {
 	}
 }
 
-// TestRepairTellsWhatIsLost: what is nowhere any more is named, for each backup that lacks it; all
-// else is saved, also out of the damaged block; another copy brings back the rest.
+// TestRepairTellsWhatIsLost: data that exists nowhere any more is named, for each backup that lacks
+// it. Everything else is restored, even from the damaged block, and another copy provides the rest.
 func TestRepairTellsWhatIsLost(t *testing.T) {
 	dir, at := t.TempDir(), filepath.Join(t.TempDir(), "backups")
 	for _, name := range []string{"a", "b", "c"} {
@@ -313,7 +318,7 @@ func TestRepairTellsWhatIsLost(t *testing.T) {
 	must(t, err)
 	block := blockWith(t, w, content)
 	must(t, w.Close())
-	// of noise, the last byte of a block is that of its last piece
+	// the file is noise, so the last byte of the block is in its last piece
 	rot["a flipped byte"](t, filepath.Join(at, blockPath(block)))
 	done := repair(t, at, "")
 	if done.Backups[0].ID != first.ID || done.Backups[0].Is.String() != "node n: c" || !done.Backups[1].Is.Whole() ||

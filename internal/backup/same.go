@@ -10,7 +10,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// different names the first path in which a directory differs from a tree; "": none.
+// different returns the first path in which a directory differs from a tree, or "" if they are the
+// same.
 func different(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir string) (string, error) {
 	here, err := vault.OpenDirectory(dir)
 	if err != nil {
@@ -54,7 +55,7 @@ func different(ctx context.Context, from *vault.Pieces, t *vault.Tree, dir strin
 	return "", err
 }
 
-// holds reports whether a file here holds what an entry does.
+// holds reports whether the local file has the same content as the entry.
 func holds(here *tree.Root, e *vault.Entry, from *vault.Pieces) bool {
 	f, err := here.OpenFile(string(e.Name))
 	if err != nil {

@@ -40,7 +40,7 @@ func TestSecrets(t *testing.T) {
 	must(t, os.WriteFile(phrase, []byte("correct horse\n"), 0o600))
 	to, err = vault.Recipients(nil, phrase)
 	must(t, err)
-	to[0].(*age.ScryptRecipient).SetWorkFactor(test.Times(12, 18)) // 18 is what age takes
+	to[0].(*age.ScryptRecipient).SetWorkFactor(test.Times(12, 18)) // age uses 18
 	sealed, err = all.Seal(to)
 	must(t, err)
 	with, err := vault.Identities("", phrase)

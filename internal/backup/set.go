@@ -1,17 +1,17 @@
-// Package backup backs up whole sites and restores them: their files, private layers and volumes,
-// and the layers or their recipes.
+// Package backup backs up and restores whole sites.
 //
-// A Set says what of a site there is to keep: a Source for each directory. A Backup reads the
-// sources into a vault, twice: while the nodes run, and what has changed since while they stand
-// still. A Repair reads a vault again and fetches what it lacks from wherever it still is.
+// A backup has the site's files, private layers and volumes, and the layers or their recipes. A Set
+// says what to back up: a Source for each directory. A Backup reads the sources into a vault twice:
+// while the nodes run, and what has changed since then while they are frozen. A Repair verifies a
+// vault and restores what it lacks from wherever it still exists.
 //
-// A Restore goes the other way, and may be killed at any moment: Stage lays all trees down aside,
-// where nothing sees them, and notes how far it has come. From then on it is a Part, which OpenPart
-// finds: what was there is cleared; Place moves directories to where they belong; Fill gives each
-// node its private layer as the engine makes it. A SiteDir is the site directory of a backup. A
-// Pick takes one file or node out of a backup and touches no site.
+// A Restore may be killed at any moment. Stage stores all trees in a staging directory, and records
+// how far it has come. From then on it is a Part, which OpenPart returns: the former site is taken
+// down; Place moves directories to their places; Fill gives each node its private layer when the
+// engine has created the node. A SiteDir is the site directory of a backup. A Pick extracts one
+// file or node from a backup and changes no site.
 //
-// How content is stored is the business of package vault.
+// Package vault stores the content.
 package backup
 
 import (
@@ -36,34 +36,34 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Set is what of a site on this host is to be kept.
+// A Set selects the parts of a site on this host to back up.
 type Set struct {
 	Site    *site.Site
-	Dir     string // the site directory, for whoever has the vault
+	Dir     string // the site directory, if this machine has the vault
 	Dirs    host.Dirs
 	Engines map[string]engine.Engine
 	Store   *image.Store
-	Nodes   map[string]bool // names; nil: all
-	Target  string          // where the backup goes, which may be in the site directory
+	Nodes   map[string]bool // names of nodes, or nil for all
+	Target  string          // the path of the backup, which may be in the site directory
 
 	WithLayers, WithSnapshots bool
-	Layers                    map[string]bool // of the layers, only these: others come from other hosts; nil: all
+	// digests of the layers to include, because other hosts send the others, or nil for all
+	Layers map[string]bool
 }
 
-// A Source is a directory to be kept, and what of it is not.
+// A Source is a directory to back up, without some of its files.
 type Source struct {
 	Tree   vault.Tree
 	Dir    string
-	Skip   func(path string) bool // tells what is left out, with all below it; nil: nothing
-	Bound  int64                  // most bytes that the files may have; 0: any number
+	Skip   func(path string) bool // reports whether a path is left out with everything below it, or nil
+	Bound  int64                  // maximum total size of the files, or 0 for no limit
 	Moving bool                   // nodes write there
 }
 
-// siteBound is how much a site directory may hold. An image to be imported may be in it; data does
-// not belong there.
+// siteBound limits the size of a site directory. It may contain an image to import, but not data.
 const siteBound = 1 << 30
 
-// sources returns all directories to be kept, the records of the nodes, and what is left out.
+// sources returns all directories to back up, the records of the nodes, and what is left out.
 func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, err error) {
 	key := s.Site.Key()
 	if nodes, left, err = s.records(); err != nil {
@@ -104,12 +104,12 @@ func (s *Set) sources() (all []Source, nodes []nodedir.Record, left []string, er
 	return all, nodes, left, nil
 }
 
-// declares returns the site directory.
+// declares returns the site directory as a source.
 func (s *Set) declares() Source {
 	return Source{Tree: vault.Tree{Name: "site", Kind: vault.SiteTree}, Dir: s.Dir, Skip: s.unkept(), Bound: siteBound}
 }
 
-// records returns what is on record of the nodes.
+// records returns the records of the nodes.
 func (s *Set) records() (nodes []nodedir.Record, left []string, err error) {
 	found, err := nodedir.All(s.Dirs, s.Site.Key())
 	if err != nil {
@@ -137,18 +137,20 @@ func (s *Set) private(r *nodedir.Record) (string, error) {
 	return layered.Private(engine.RefOf(&r.Node)), nil
 }
 
-// hostKey tells SSH host keys in a private layer. They are secrets: they travel encrypted or are made anew.
+// hostKey reports whether a path of a private layer is an SSH host key. Host keys are secrets: they
+// are stored encrypted or generated again.
 func hostKey(path string) bool { return strings.HasPrefix(path, "etc/ssh/ssh_host_") }
 
-// notOfSnapshot tells what of a snapshot is left out: host keys, and what machines had in memory,
-// which fits none but them where they were.
+// notOfSnapshot reports whether a path of a snapshot is left out: host keys, and the memory of
+// machines, which can be used only by the same machines on the same host.
 func notOfSnapshot(path string) bool {
 	memory, _ := filepath.Match("nodes/*/memory", path)
 	return memory || strings.Contains(path, "/upper/etc/ssh/ssh_host_")
 }
 
-// unkept tells what of the site directory is left out: what version control keeps, and the backup
-// itself. Files of secrets are never in there: package sitefile sees to it.
+// unkept returns a function that reports whether a path of the site directory is left out: version
+// control data and the backup itself. Package sitefile makes sure that the directory has no
+// secrets.
 func (s *Set) unkept() func(string) bool {
 	target, err := filepath.Rel(s.Dir, s.Target)
 	if err != nil || target == "." {
@@ -160,7 +162,7 @@ func (s *Set) unkept() func(string) bool {
 }
 
 // volumes returns the directories of the nodes' volumes, and those that the host keeps for nodes
-// that are not there now.
+// that do not exist now.
 func (s *Set) volumes(nodes []nodedir.Record) (all []Source, left []string, err error) {
 	seen := map[string]bool{}
 	add := func(name, node, dir, path string) {
@@ -202,7 +204,7 @@ func (s *Set) volumes(nodes []nodedir.Record) (all []Source, left []string, err 
 	return all, left, err
 }
 
-// owner is the node to which a volume belongs; "": all share it.
+// owner returns the node that owns a volume, or "" if all nodes share it.
 func owner(n *nodedir.Record, m spec.Mount) string {
 	if m.Shared {
 		return ""
@@ -210,8 +212,8 @@ func owner(n *nodedir.Record, m spec.Mount) string {
 	return n.Name
 }
 
-// Release returns as a source the copy of the site directory from which a release was staged, without the
-// copies that a quarantine has of volumes.
+// Release returns as a source the copy of the site directory from which a release was staged. It
+// does not include the copies of volumes for a quarantine.
 func Release(number int, dir string) Source {
 	return Source{
 		Tree: vault.Tree{Name: "release/" + strconv.Itoa(number), Kind: vault.ReleaseTree, Number: number}, Dir: dir,
@@ -219,7 +221,7 @@ func Release(number int, dir string) Source {
 	}
 }
 
-// releases returns those that this machine keeps.
+// releases returns the copies of releases on this machine.
 func (s *Set) releases() (all []Source) {
 	for _, dir := range below(s.Dirs.Releases(s.Site.Key())) {
 		if number, err := strconv.Atoi(filepath.Base(dir)); err == nil {
@@ -229,7 +231,7 @@ func (s *Set) releases() (all []Source) {
 	return all
 }
 
-// Secrets reads the secrets that go with the site.
+// Secrets returns the secrets of the site.
 func (s *Set) Secrets() (vault.Secrets, error) {
 	all := vault.Secrets{}
 	key := s.Site.Key()
@@ -239,7 +241,7 @@ func (s *Set) Secrets() (vault.Secrets, error) {
 	return all, collect(all, "keys", s.Dirs.Keys(key))
 }
 
-// layersOf returns the layers that nodes stand on, each after those that it stands on.
+// layersOf returns the layers of nodes, each after the layers below it.
 func layersOf(nodes []nodedir.Record) []string {
 	depth := map[string]int{}
 	for i := range nodes {
@@ -253,7 +255,7 @@ func layersOf(nodes []nodedir.Record) []string {
 	})
 }
 
-// below returns the directories in a directory, sorted, but for those that are being made.
+// below returns the subdirectories of a directory, sorted, without incomplete ones.
 func below(dir string) []string {
 	entries, _ := os.ReadDir(dir)
 	var all []string
@@ -265,7 +267,7 @@ func below(dir string) []string {
 	return all
 }
 
-// collect reads the secrets of a site that the host keeps.
+// collect adds the files of a directory of secrets to s.
 func collect(s vault.Secrets, prefix, dir string) error {
 	names, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {

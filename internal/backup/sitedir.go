@@ -13,16 +13,16 @@ import (
 	"orrery/internal/tree"
 )
 
-// A SiteDir is the site directory in a backup, and its place here.
+// A SiteDir is the site directory in a backup, and its place on this machine.
 type SiteDir struct {
 	From     vault.Vault
 	Manifest *vault.Manifest
 	Path     string
 }
 
-// Lay lays down the site directory beside its place, unless something is there, and returns where
-// it can be read. It is in its place, as a whole, after Place only: whoever finds it may bring the
-// site up.
+// Lay stages the site directory beside its place, unless something is there, and returns the
+// directory that can be read. Place then moves it as a whole. Until then it is not in its place,
+// because any process that finds it there may bring the site up.
 func (s *SiteDir) Lay(ctx context.Context) (at string, err error) {
 	t, ok := s.Manifest.Tree("site")
 	if !ok || tree.Exists(s.Path) && !empty(s.Path) {
@@ -51,10 +51,11 @@ func (s *SiteDir) Lay(ctx context.Context) (at string, err error) {
 	return aside, nil
 }
 
-// Place moves the site directory that Lay has laid down to its place.
+// Place moves the staged site directory to its place.
 func (s *SiteDir) Place() error { return move{From: beside(s.Path), To: s.Path}.do(false) }
 
-// Check wants the place of the site directory to be empty, missing, or to hold the same files.
+// Check returns an error unless the site directory is missing, empty, or has the same files as the
+// backup.
 func (s *SiteDir) Check(ctx context.Context) error {
 	if !tree.Exists(s.Path) || empty(s.Path) {
 		return nil
@@ -77,12 +78,12 @@ func (s *SiteDir) Check(ctx context.Context) error {
 	return nil
 }
 
-// Lay lays down a tree in a new directory.
+// Lay extracts a tree into a new directory.
 func Lay(ctx context.Context, from vault.Vault, t *vault.Tree, dir string) error {
 	return lay(ctx, vault.NewPieces(from), t, dir, noted, func(string) {})
 }
 
-// OpenSecrets decrypts the secrets in a backup. It returns nil if there is nothing to do so with.
+// OpenSecrets decrypts the secrets in a backup. It returns nil if with is empty.
 func OpenSecrets(from vault.Vault, m *vault.Manifest, with []age.Identity) (vault.Secrets, error) {
 	if len(with) == 0 {
 		return nil, nil

@@ -19,14 +19,14 @@ import (
 	"orrery/internal/volume"
 )
 
-// A snapshot says what its nodes were made from and where its volumes are used, and whoever puts it
-// back later believes it. So those of a backup stay aside until the site file that was restored has
-// made the nodes: then what each of them says is what is here.
+// A snapshot contains the specification of its nodes and the paths of its volumes, and a later
+// restore of the snapshot trusts them. So the snapshots of a backup stay staged until the restored
+// site file has created the nodes. Then their content is replaced by that of the new nodes.
 
-// maxSnapshotBytes bounds what a snapshot says of itself.
+// maxSnapshotBytes limits the size of snapshot.json.
 const maxSnapshotBytes = vault.MaxManifestBytes
 
-// eachSnapshot goes through the snapshots that are laid down.
+// eachSnapshot calls do for each staged snapshot.
 func (r *Part) eachSnapshot(do func(staged string, s *snapshot.Snapshot) error) error {
 	for i := range r.Manifest.Trees {
 		t := &r.Manifest.Trees[i]
@@ -62,7 +62,7 @@ func readSnapshot(dir string) (*snapshot.Snapshot, error) {
 	return s, json.Unmarshal(text, s)
 }
 
-// WellFormed refuses a snapshot whose names are none.
+// WellFormed returns an error if a snapshot contains invalid names.
 func WellFormed(s *snapshot.Snapshot, id, key string) error {
 	if s.ID != id || s.Site != key {
 		return fmt.Errorf("it says that it is %q of %q", s.ID, s.Site)
@@ -85,7 +85,7 @@ func WellFormed(s *snapshot.Snapshot, id, key string) error {
 	return nil
 }
 
-// snapshots wants that those laid down can come to their place.
+// snapshots returns an error if a staged snapshot cannot be moved to its place.
 func (r *Restore) snapshots() error {
 	return r.eachSnapshot(func(_ string, s *snapshot.Snapshot) error {
 		if to := filepath.Join(r.Dirs.Snapshots(r.Key), s.ID); tree.Exists(to) && !r.Replace {
@@ -96,8 +96,9 @@ func (r *Restore) snapshots() error {
 	})
 }
 
-// FitSnapshots puts snapshots in their place: what in them is of the host is that of this one, as
-// in the nodes that have just been made. Of nodes that did not come back nothing is left in them.
+// FitSnapshots moves snapshots to their place. Everything specific to a host is replaced by that of
+// this host, as in the nodes that were just created. Nodes that were not restored are removed from
+// them.
 func (r *Part) FitSnapshots(engines map[string]engine.Engine) error {
 	return r.eachSnapshot(func(staged string, s *snapshot.Snapshot) error {
 		if err := r.fit(s, engines); err != nil {
@@ -112,7 +113,7 @@ func (r *Part) FitSnapshots(engines map[string]engine.Engine) error {
 
 func (l Layout) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) error {
 	var nodes []snapshot.Node
-	used := map[string]string{} // where the volumes are used here, by the directories in which the snapshot keeps them
+	used := map[string]string{} // paths of volumes on this host, by their directories in the snapshot
 	for _, n := range s.Nodes {
 		here, err := nodedir.Of(l.Dirs, l.Key, n.Record.ID).Read()
 		if errors.Is(err, os.ErrNotExist) || err == nil && here.Name != n.Record.Name {
@@ -153,8 +154,8 @@ func (l Layout) fit(s *snapshot.Snapshot, engines map[string]engine.Engine) erro
 	return nil
 }
 
-// asThen returns a node as the site file makes it here, on the layers on which it stood and as it
-// was configured then.
+// asThen returns a node as the site file makes it here, with the layers and configuration that it
+// had in the snapshot.
 func asThen(here, then *nodedir.Record) *nodedir.Record {
 	r := *here
 	r.Base, r.Layer, r.Parts, r.Config = then.Base, then.Layer, then.Parts, then.Config

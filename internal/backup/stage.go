@@ -13,50 +13,50 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Restore puts a backup in place. First all of it is laid down aside, where nothing sees it; then
-// it is moved to where it belongs, each tree by one rename; private layers come last, each when its
-// node has been made. A run that is killed has laid down all or not, and the next one goes on from
-// there.
+// A Restore restores a backup. First, everything is staged where nothing reads it. Then each tree
+// is moved to its place by one rename. Private layers come last, each after its node was created.
+// If a run is killed, the next one continues if everything was staged, or starts again.
 type Restore struct {
 	Part
-	Contents Contents        // of whoever has the backup
-	Secrets  vault.Secrets   // decrypted, or nil if they are made anew
-	Sizes    map[string]Size // of its trees, by their names, as their sender says
-	// TrustLayers: layers in the backup come into the store, where all sites of the host find them by
-	// the digest of their recipe. That they are what the recipe makes nothing but the word of whoever
-	// made the backup says.
+	Contents Contents        // from the machine that has the backup
+	Secrets  vault.Secrets   // decrypted, or nil if they are generated again
+	Sizes    map[string]Size // of its trees by name, as reported by the sender
+	// TrustLayers stores the layers of the backup in the host's store, where all sites find them by
+	// the digest of their recipe. Only the author of the backup guarantees that they were built
+	// from it.
 	TrustLayers bool
-	Was         bool // the site is on its hosts, and is taken down once all is laid down
+	Was         bool // the site exists on its hosts, and is taken down when everything is staged
 	Saw         func(bytes int64)
-	Lacked      map[string]int // attributes that a file system here does not take, and how often
+	Lacked      map[string]int // attributes that a local file system does not support, and how often
 }
 
-// progress is kept beside what is laid down: how far it has come, and, once all is laid down, what
-// is needed to go on without the backup.
+// progress is stored in the staging directory. It says how far the restore has come. When
+// everything is staged, it has what is needed to continue without the backup.
 type progress struct {
-	ID      string   `json:"id"` // of the backup
-	From    string   `json:"from"`
-	Moves   []move   `json:"moves"`
-	Staged  bool     `json:"staged"` // all is laid down
-	Opened  bool     `json:"opened"` // the secrets are among it
-	SiteDir string   `json:"dir"`
-	Twin    bool     `json:"twin,omitempty"`
-	Replace bool     `json:"replace,omitempty"`
-	Was     bool     `json:"was,omitempty"`     // the site was on this host when it began
-	Cleared bool     `json:"cleared,omitempty"` // and has been taken down
-	Apart   bool     `json:"apart,omitempty"`   // it is the part of one of the site's hosts,
-	Going   bool     `json:"going,omitempty"`   // and all of them have laid down theirs: none goes back
-	Without []string `json:"without,omitempty"` // but these, which have none
+	ID      string `json:"id"` // of the backup
+	From    string `json:"from"`
+	Moves   []move `json:"moves"`
+	Staged  bool   `json:"staged"` // everything is staged
+	Opened  bool   `json:"opened"` // including the secrets
+	SiteDir string `json:"dir"`
+	Twin    bool   `json:"twin,omitempty"`
+	Replace bool   `json:"replace,omitempty"`
+	Was     bool   `json:"was,omitempty"`     // the site was on this host when the restore started
+	Cleared bool   `json:"cleared,omitempty"` // it has been taken down
+	// set by all versions that restore a site as parts of its hosts
+	Apart   bool     `json:"apart,omitempty"`
+	Going   bool     `json:"going,omitempty"`   // all hosts have staged their parts: there is no way back
+	Without []string `json:"without,omitempty"` // hosts that were left out and have no part
 }
 
-// A move takes what is laid down to its place.
+// A move moves staged files to their place.
 type move struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	File bool   `json:"file,omitempty"` // a secret, which takes the place of another
+	File bool   `json:"file,omitempty"` // a single file, which replaces an existing one
 }
 
-// Stage lays all down.
+// Stage stages everything.
 func (r *Restore) Stage(ctx context.Context) error {
 	r.Lacked = map[string]int{}
 	if err := r.Clear(); err != nil {
@@ -93,7 +93,8 @@ func (r *Restore) Stage(ctx context.Context) error {
 	return r.settle()
 }
 
-// explain says why it was not laid down; what there was of it goes.
+// explain returns the problem that the backup could not be staged. The caller removes the staged
+// files.
 func (r *Restore) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return problem.New(problem.Interrupted, "interrupted; nothing was put in place").At(r.Title)
@@ -106,7 +107,7 @@ func (r *Restore) explain(ctx context.Context, err error) error {
 		Because(err)
 }
 
-// tree lays down one tree.
+// tree stages one tree.
 func (r *Restore) tree(ctx context.Context, t *vault.Tree) error {
 	lacks := func(attr string) { r.Lacked[attr]++ }
 	if t.Kind == vault.LayerTree {
@@ -134,7 +135,7 @@ func (r *Restore) tree(ctx context.Context, t *vault.Tree) error {
 	if err := tree.RemoveAll(at); err != nil {
 		return err
 	}
-	// It may be that it takes long: whoever comes after a kill must know of it.
+	// Record it first, because staging may take long and the next run must know of it after a kill.
 	if to != "" {
 		r.plan.Moves = append(r.plan.Moves, move{From: at, To: to})
 		if err := r.note(); err != nil {
@@ -144,7 +145,7 @@ func (r *Restore) tree(ctx context.Context, t *vault.Tree) error {
 	return lay(ctx, r.Contents, t, at, r.Saw, lacks)
 }
 
-// secret lays down a secret.
+// secret stages a secret.
 func (r *Restore) secret(name string, content []byte) error {
 	at, to := r.aside("secret", name), ""
 	switch part, rest, _ := cut(name); part {
@@ -163,8 +164,9 @@ func (r *Restore) secret(name string, content []byte) error {
 	return host.WriteFile(host.File{Path: at, Content: content, Mode: mode})
 }
 
-// releases lays down what the host knew of releases. What was under way on the other host is not
-// under way here, and the nodes of former releases do not come back: only what was live does.
+// releases stages the host's record of releases. It keeps only what was live: operations in
+// progress on the former host are not in progress here, and the nodes of former releases are not
+// restored.
 func (r *Restore) releases() error {
 	if len(r.Manifest.Releases) == 0 {
 		return nil
@@ -179,7 +181,7 @@ func (r *Restore) releases() error {
 	return host.WriteJSON(at, 0o644, known)
 }
 
-// settle brings all to disk and notes that it is laid down.
+// settle brings everything to disk and records that it is staged.
 func (r *Restore) settle() error {
 	if err := host.WriteJSON(r.aside(manifestAside), 0o600, r.Manifest); err != nil {
 		return err
@@ -191,8 +193,7 @@ func (r *Restore) settle() error {
 	return r.note()
 }
 
-// InTheWay returns the directories that are there already where something is to be put, besides
-// those of the site on this host.
+// InTheWay returns existing directories outside the site's state directory that would be replaced.
 func (r *Restore) InTheWay() []string {
 	var all []string
 	for i := range r.Manifest.Trees {
@@ -207,8 +208,8 @@ func (r *Restore) InTheWay() []string {
 	return all
 }
 
-// Distrusted returns the titles of layers that the backup has, and that are built from their
-// recipes nevertheless.
+// Distrusted returns the titles of layers that are in the backup, but will be built from their
+// recipes.
 func (r *Restore) Distrusted() []string {
 	var all []string
 	for i := range r.Manifest.Layers {

@@ -18,43 +18,43 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Backup is made of what hosts have of a site: see Together.
+// A Backup stores the parts of a site that its hosts send (Together).
 //
-// What nodes write to is read twice. First while they run: that takes as long as it takes, and is
-// done again while much has changed meanwhile. Then all of them are frozen, and what has changed
-// since is read: little. So the backup is of one moment for the whole set, and the nodes stand
-// still for a moment only, on any file system and whatever the size of the volumes.
+// Directories to which nodes write are read twice. First they are read while the nodes run, however
+// long that takes, and again while much has changed. Then all nodes are frozen, and the little that
+// has changed since is read. So the backup shows all nodes at one moment, and they are frozen only
+// briefly, on any file system and whatever the size of the volumes.
 type Backup struct {
 	Set  *Set
 	Into vault.Vault
-	To   []age.Recipient // for whom secrets are encrypted; none: they are left out
+	To   []age.Recipient // the recipients of encrypted secrets, or none to leave secrets out
 	By   string          // version of the program
 	Who  string
-	Saw  func(bytes int64) // of content read
+	Saw  func(bytes int64) // called with the number of bytes read
 
 	pack       *vault.Packer
 	trees      forest
 	incomplete bool // the last backup lacks something
 }
 
-// smallBytes is how many bytes may be left to be read while the nodes stand still; most is how often it
-// is tried to come below that.
+// smallBytes is how many bytes may be left to read while the nodes are frozen. most is how many
+// passes are made to get below that.
 const (
 	smallBytes = 32 << 20
 	most       = 3
 )
 
-// A Report says what a backup cost.
+// A Report is the result of a backup.
 type Report struct {
 	ID       string
 	Manifest *vault.Manifest
-	Read     int64 // bytes of content that were not read before
+	Read     int64 // bytes of content that were read in this run
 	Wrote    int64 // bytes of blocks that were added
 	Checked  vault.Checked
 }
 
-// recall finds what of the last backup of the site is still whole in the vault. Some of what is
-// reused of that is read again.
+// recall finds out what of the last backup of the site is still intact in the vault. It verifies
+// some of the blocks that will be reused.
 func (t *Backup) recall(ctx context.Context) error {
 	t.pack, t.trees = vault.NewPacker(t.Into), forest{}
 	used, err := t.formerly(ctx)
@@ -65,7 +65,7 @@ func (t *Backup) recall(ctx context.Context) error {
 	return err
 }
 
-// manifest returns what is known of the backup before anything was read.
+// manifest returns a manifest with what is known before reading.
 func (t *Backup) manifest() *vault.Manifest {
 	m := &vault.Manifest{
 		Format: vault.Format, Site: t.Set.Site.Name, Key: t.Set.Site.Key(), Twin: t.Set.Site.Twin,
@@ -76,7 +76,7 @@ func (t *Backup) manifest() *vault.Manifest {
 	return m
 }
 
-// end writes down what is in the backup, unless something has failed.
+// end writes the manifest, unless something has failed.
 func (t *Backup) end(ctx context.Context, err error, m *vault.Manifest, read *atomic.Int64) (*Report, error) {
 	if err == nil {
 		err = t.salvage()
@@ -93,7 +93,7 @@ func (t *Backup) end(ctx context.Context, err error, m *vault.Manifest, read *at
 	return report, err
 }
 
-// salvage writes once more what is left of rotten blocks: older backups may need it.
+// salvage stores the intact pieces of rotten blocks again, because older backups may need them.
 func (t *Backup) salvage() error {
 	r, ok := t.Into.(*vault.Repository)
 	if !ok {
@@ -119,7 +119,7 @@ func explain(ctx context.Context, v vault.Vault, err error) error {
 	return problem.New(problem.Failed, "the backup could not be made").At(v.Where()).Because(err)
 }
 
-// Stands returns what is known of the layers that the nodes stand on which are there now.
+// Stands returns the records of the layers that the current nodes use.
 func (s *Set) Stands() ([]image.Record, error) {
 	nodes, _, err := s.records()
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Set) Stands() ([]image.Record, error) {
 	return s.Recipes(nodes)
 }
 
-// Recipes returns what is known of the layers that nodes stand on, and of those that only this host gives.
+// Recipes returns the records of the layers that nodes use, and of those that only this host sends.
 func (s *Set) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
 	var all []image.Record
 	digests := layersOf(nodes)
@@ -149,8 +149,8 @@ func (s *Set) Recipes(nodes []nodedir.Record) ([]image.Record, error) {
 	return all, nil
 }
 
-// formerly reads the lists of the last backup of this site in the vault, and returns the blocks of
-// which something is reused.
+// formerly reads the lists of the last backup of this site in the vault, and returns the blocks
+// that will be reused.
 func (t *Backup) formerly(ctx context.Context) (used []vault.Digest, err error) {
 	r, ok := t.Into.(*vault.Repository)
 	if !ok {
@@ -182,14 +182,15 @@ func (t *Backup) formerly(ctx context.Context) (used []vault.Digest, err error) 
 	}
 	used = slices.Collect(maps.Keys(blocks))
 	err = vault.EachBlock(ctx, used, func(block vault.Digest) error {
-		r.Sound(block) // else it is condemned
+		r.Sound(block) // damaged blocks are condemned
 		return nil
 	})
 	t.forget()
 	return used, err
 }
 
-// forget lets entries be read anew of which the vault lacks something, and so be made good.
+// forget removes entries of which the vault lacks something, so that they are read and stored
+// again.
 func (t *Backup) forget() {
 	r, ok := t.Into.(*vault.Repository)
 	if !ok || !t.incomplete && !r.Rots() {
@@ -200,7 +201,7 @@ func (t *Backup) forget() {
 	}
 }
 
-// former reads the list of a tree, and notes in which blocks it and what it names are.
+// former reads the list of a tree, and adds the blocks of the list and of its content to used.
 func (t *Backup) former(from *vault.Pieces, tree *vault.Tree, used map[vault.Digest]bool) {
 	note := func(pieces []vault.Digest) {
 		for _, d := range pieces {
@@ -213,7 +214,7 @@ func (t *Backup) former(from *vault.Pieces, tree *vault.Tree, used map[vault.Dig
 	}
 	var entries []vault.Entry
 	err := from.Each(tree, func(e *vault.Entry) error { entries = append(entries, *e); return nil })
-	if err != nil { // the tree is read anew
+	if err != nil { // the tree will be read again
 		from.Doubt(tree.List)
 		return
 	}
@@ -226,7 +227,7 @@ func (t *Backup) former(from *vault.Pieces, tree *vault.Tree, used map[vault.Dig
 	t.trees[tree.Name] = &taken{source: Source{Tree: vault.Tree{Host: tree.Host}}, entries: entries}
 }
 
-// lacks reports whether the vault lacks a piece of an entry; then it is read anew, and so made good.
+// lacks reports whether the vault lacks a piece of an entry.
 func (t *Backup) lacks(e *vault.Entry) bool {
 	for _, x := range e.Data {
 		if slices.ContainsFunc(x.Pieces, func(d vault.Digest) bool { return !t.pack.Has(d) }) {
@@ -236,9 +237,10 @@ func (t *Backup) lacks(e *vault.Entry) bool {
 	return false
 }
 
-// lists packs the lists of what was read here.
+// lists stores the lists of the trees that were read here.
 func (t *Backup) lists(m *vault.Manifest) error {
-	t.pack.Cut() // of content that is damaged, the lists can tell the names
+	// separate blocks for the lists, so that they can name the files of damaged content
+	t.pack.Cut()
 	for _, tree := range t.trees {
 		text, err := vault.WriteList(tree.entries)
 		if err != nil {
@@ -259,7 +261,7 @@ func (t *Backup) lists(m *vault.Manifest) error {
 	return nil
 }
 
-// keep packs secrets, encrypted.
+// keep stores the secrets, encrypted.
 func (t *Backup) keep(secrets vault.Secrets, m *vault.Manifest) error {
 	if len(t.To) == 0 {
 		m.Left = append(m.Left, "secrets and SSH host keys: nothing was given to encrypt them with")

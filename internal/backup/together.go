@@ -12,20 +12,20 @@ import (
 	"orrery/internal/problem"
 )
 
-// Together is a backup of a site on its hosts: each reads what it has, and whoever has the vault
-// takes that in, and reads the site directory himself.
+// Together is a backup of a site on its hosts. Each host reads and sends its part. The machine with
+// the vault stores the parts, and reads the site directory itself.
 type Together struct {
 	*Backup
 	Manifest *vault.Manifest
 	Secrets  vault.Secrets // of all hosts
-	Also     []Source      // what is read here besides the site directory
+	Also     []Source      // what is read on this machine in addition to the site directory
 
 	read  atomic.Int64
 	mutex sync.Mutex
 	fresh []vault.Tree
 }
 
-// Begin begins one: it finds what of the last backup is still whole in the vault.
+// Begin starts a backup. It finds out what of the last backup is still intact in the vault.
 func (t *Backup) Begin(ctx context.Context) (*Together, error) {
 	all := &Together{Backup: t, Manifest: t.manifest(), Secrets: vault.Secrets{}}
 	if err := t.recall(ctx); err != nil {
@@ -35,7 +35,7 @@ func (t *Backup) Begin(ctx context.Context) (*Together, error) {
 	return all, nil
 }
 
-// Former returns the trees of the last backup that a host had. All that they name is in the vault.
+// Former returns the trees that a host sent for the last backup. The vault has all their pieces.
 func (t *Together) Former(host string) map[string][]vault.Entry {
 	all := map[string][]vault.Entry{}
 	for name, old := range t.trees {
@@ -46,7 +46,7 @@ func (t *Together) Former(host string) map[string][]vault.Entry {
 	return all
 }
 
-// Gave returns the host that had a tree in the last backup; "": none had.
+// Gave returns the host that sent a tree for the last backup, or "".
 func (t *Together) Gave(tree string) string {
 	if old := t.trees[tree]; old != nil {
 		return old.source.Tree.Host
@@ -54,33 +54,33 @@ func (t *Together) Gave(tree string) string {
 	return ""
 }
 
-// Add takes in a piece of what a host has.
+// Add stores a piece that a host sends.
 func (t *Together) Add(content []byte) (vault.Digest, error) {
 	t.read.Add(int64(len(content)))
 	t.Saw(int64(len(content)))
 	return t.pack.Add(content)
 }
 
-// AddList takes in a part of a list.
+// AddList stores a part of a list.
 func (t *Together) AddList(text []byte) ([]vault.Digest, error) { return t.pack.AddAll(text) }
 
-// Cut lets what comes next, which is lists, begin a block of its own: of content that is damaged,
-// they can tell the names.
+// Cut starts a new block for the lists that follow. Separate blocks can still name the files of
+// damaged content.
 func (t *Together) Cut() { t.pack.Cut() }
 
-// Tree notes a tree whose list was taken in. A host may still have what was a volume of a node that
-// is elsewhere by now: what the node has counts.
+// Tree records a tree whose list was stored. A host may still have the former volume of a node that
+// has moved to another host; settle then uses the volume of the node's host.
 func (t *Together) Tree(tree vault.Tree) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.fresh = append(t.fresh, tree)
 }
 
-// Some reports whether hosts have given a tree.
+// Some reports whether hosts have sent a tree.
 func (t *Together) Some() bool { return len(t.fresh) > 0 }
 
-// Finish reads the site directory and writes down what is in the backup, if all hosts have given
-// what they have; else it says why not.
+// Finish reads the site directory and writes the manifest, if all hosts have sent their parts.
+// Otherwise failed is the reason, and Finish returns an error.
 func (t *Together) Finish(ctx context.Context, failed error) (*Report, error) {
 	own := append([]Source{t.Set.declares()}, t.Also...)
 	t.trees.again(own)
@@ -105,10 +105,10 @@ func (t *Together) Finish(ctx context.Context, failed error) (*Report, error) {
 	return t.end(ctx, err, t.Manifest, &t.read)
 }
 
-// settle puts the trees of all hosts into the manifest, each once.
+// settle adds the trees of all hosts to the manifest, each once.
 func (t *Together) settle() error {
 	m := t.Manifest
-	home := map[string]string{} // of nodes
+	home := map[string]string{} // hosts of nodes
 	for i := range t.fresh {
 		if tree := &t.fresh[i]; tree.Kind == vault.PrivateTree {
 			home[tree.Node] = tree.Host

@@ -21,7 +21,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// writeTree makes a tree with all that may be in one, as far as whoever runs the test may make it.
+// writeTree creates a tree with one entry of each kind that the user of the test may create.
 func writeTree(t *testing.T, dir string) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Join(dir, "a/b"), 0o755))
@@ -62,7 +62,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// kept backs one directory up.
+// kept backs up one directory.
 func kept(t *testing.T, into vault.Vault, dir string, at time.Time) (*Report, error) {
 	t.Helper()
 	backup := &Backup{Into: into, Saw: func(int64) {}, Set: &Set{}}
@@ -91,17 +91,17 @@ func kept(t *testing.T, into vault.Vault, dir string, at time.Time) (*Report, er
 	return report, err
 }
 
-// back lays the tree of a backup down.
+// back extracts the tree of a backup.
 func back(t *testing.T, v vault.Vault, id string) string {
 	t.Helper()
 	m, err := v.Manifest(id)
 	must(t, err)
-	dir := filepath.Join(t.TempDir(), "back") // closed, so set-user-ID programs may be in it
+	dir := filepath.Join(t.TempDir(), "back") // closed to other users, so that it may contain set-user-ID programs
 	must(t, lay(t.Context(), vault.NewPieces(v), &m.Trees[0], dir, func(int64) {}, func(string) {}))
 	return dir
 }
 
-// listOf returns a tree's entries without what is of this disk.
+// listOf returns a tree's entries without what is specific to this disk.
 func listOf(t *testing.T, dir string) []string {
 	t.Helper()
 	into, err := vault.WriteRepository(filepath.Join(t.TempDir(), "r"))
@@ -158,7 +158,7 @@ func TestRepository(t *testing.T) {
 	if second := write(1); second.Read != 0 || second.Wrote != 0 {
 		t.Errorf("unchanged: %d bytes read, %d written", second.Read, second.Wrote)
 	}
-	// A change that only the time of change tells.
+	// A change that only the change time shows.
 	info, err := os.Stat(filepath.Join(dir, "a/text"))
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "a/text"), []byte("same long\n"), 0))
@@ -189,7 +189,7 @@ func TestRepository(t *testing.T) {
 	must(t, w.Close())
 }
 
-// TestArchiveDamage: whichever byte is another, it is refused.
+// TestArchiveDamage: an archive in which any byte differs is refused.
 func TestArchiveDamage(t *testing.T) {
 	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(filepath.Join(dir, "text"), []byte("some text"), 0o644))
@@ -228,7 +228,7 @@ func TestArchiveDamage(t *testing.T) {
 	}
 }
 
-// TestDamageNamesFile: the message names what is damaged.
+// TestDamageNamesFile: the message names the damaged file.
 func TestDamageNamesFile(t *testing.T) {
 	dir, at := t.TempDir(), t.TempDir()
 	writeTree(t, dir)
@@ -284,7 +284,7 @@ func damage(t *testing.T, where string, block vault.Digest) {
 	must(t, errors.Join(err, f.Close()))
 }
 
-// TestResume: what a killed run has written is used, and nothing half written is.
+// TestResume: complete blocks of a killed run are used, and incomplete ones are not.
 func TestResume(t *testing.T) {
 	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "file")
 	writeTree(t, dir)
@@ -315,7 +315,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestLinkInTheWay: a list that would write through a link that it made does not come out of its directory.
+// TestLinkInTheWay: a list that would write through a link that it has created does not leave its
+// directory.
 func TestLinkInTheWay(t *testing.T) {
 	outside := t.TempDir()
 	v, err := vault.WriteRepository(filepath.Join(t.TempDir(), "r"))

@@ -18,7 +18,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A walk makes the list of a tree. Processes of nodes may change the tree meanwhile.
+// A walk creates the list of a tree. Processes of nodes may change the tree at the same time.
 type walk struct {
 	ctx     context.Context
 	source  *Source
@@ -28,29 +28,29 @@ type walk struct {
 	entries []vault.Entry
 	left    []string               // what is not in the list, and why
 	first   map[file]treesync.Name // files with several names
-	bytes   int64                  // in all files
-	read    int64                  // of these read now
+	bytes   int64                  // total size of all files
+	read    int64                  // bytes read in this walk
 	saw     func(int64)
 }
 
-// An Adder takes pieces of content: a Packer of the vault, on this machine or for another one.
+// An Adder stores pieces of content. It is a Packer of a vault, on this machine or another one.
 type Adder interface {
 	Add(content []byte) (vault.Digest, error)
 }
 
 type file struct{ dev, ino uint64 }
 
-// minAge is how old the last change of a file must be for its time to tell a later one apart: the
-// kernel's clock for files goes by ticks of up to ten milliseconds.
+// minAge is how old the last change of a file must be so that a later change has another time. The
+// kernel's clock for files has a resolution of up to ten milliseconds.
 const minAge = 50 * time.Millisecond
 
-// bounds are what a list takes of a tree at most. All paths of a tree are in memory, and in one text.
+// bounds limit a tree. All of its paths are in memory, and in one text.
 var bounds = tree.Bounds{Depth: tree.Ample.Depth, Names: tree.Ample.Names, All: tree.Ample.All, Text: 1 << 30}
 
-// run goes through the tree. What is as it was the last time is not read.
+// run walks the tree. It does not read files that are unchanged since the last time.
 func (w *walk) run() ([]vault.Entry, error) {
 	var root *tree.Root
-	dir, err := filepath.EvalSymlinks(w.source.Dir) // it is the operator's who says where a volume is
+	dir, err := filepath.EvalSymlinks(w.source.Dir) // the user decides where a volume is
 	if err == nil {
 		root, err = tree.Open(dir)
 	}
@@ -74,7 +74,7 @@ func (w *walk) visit(e *tree.Entry) error {
 		return tree.SkipDir
 	}
 	if e.Stat.Mode&unix.S_IFMT == unix.S_IFSOCK {
-		return nil // nobody listens any more when it comes back
+		return nil // no process will listen on it after a restore
 	}
 	if tree.Device(&e.Stat) {
 		w.leave(e.Path, "a device")
@@ -87,7 +87,7 @@ func (w *walk) visit(e *tree.Entry) error {
 	return err
 }
 
-// leave notes what is not in the list. Of many, the first are named.
+// leave records what is not in the list. It names only the first few.
 func (w *walk) leave(at, why string) {
 	const most = 10
 	if len(w.left) < most {
@@ -138,8 +138,8 @@ func (w *walk) add(at *tree.Entry) error {
 	return nil
 }
 
-// unchanged reports whether an entry is as it was: every change of a file gives it another time of
-// change, which nobody can set.
+// unchanged reports whether an entry is unchanged. Every change of a file gives it another change
+// time, which no program can set.
 func unchanged(old, current *vault.Entry) bool {
 	return old.Changed != 0 && old.Same == "" && old.Changed == current.Changed && old.Ino == current.Ino &&
 		old.Mode == current.Mode &&
@@ -147,7 +147,7 @@ func unchanged(old, current *vault.Entry) bool {
 		old.Time == current.Time && old.Uid == current.Uid && old.Gid == current.Gid
 }
 
-// fresh reads all of an entry but what stat(2) told.
+// fresh reads everything of an entry that stat(2) does not return.
 func (w *walk) fresh(at *tree.Entry, e *vault.Entry) error {
 	begun := time.Now()
 	if e.IsFile() {
@@ -164,7 +164,7 @@ func (w *walk) fresh(at *tree.Entry, e *vault.Entry) error {
 	return nil
 }
 
-// within reports whether a path is one of these, or below it.
+// within reports whether a path is one of tops, or below one of them.
 func within(at string, tops ...string) bool {
 	return slices.ContainsFunc(tops, func(top string) bool { return at == top || strings.HasPrefix(at, top+"/") })
 }

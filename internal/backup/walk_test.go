@@ -16,8 +16,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// TestDeep: a path that is longer than the kernel takes at once is kept and comes back; what is
-// beyond the bounds is left out and told of.
+// TestDeep: a path that is longer than the kernel's limit is backed up and restored. Paths beyond
+// the limits are left out and reported.
 func TestDeep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep")
 	must(t, os.MkdirAll(dir, 0o755))
@@ -56,7 +56,7 @@ func TestDeep(t *testing.T) {
 	must(t, tree.RemoveAll(dir))
 }
 
-// TestDevices: a device goes into no backup, and that is told; a whiteout does.
+// TestDevices: a device is left out of a backup and reported, but a whiteout is backed up.
 func TestDevices(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root makes devices")

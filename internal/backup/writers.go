@@ -11,8 +11,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// Writers returns the running nodes that write into what is kept: those of the set, and all that
-// share a volume with one of them.
+// Writers returns the running nodes that write to what is backed up: the nodes of the set, and all
+// that share a volume with one of them.
 func (s *Set) Writers(ctx context.Context) ([]*spec.Node, error) {
 	sources, nodes, _, err := s.sources()
 	if err != nil {

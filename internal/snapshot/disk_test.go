@@ -13,8 +13,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestNodeOnDisk: what a node that runs has written is put back, on the layers on which it stood;
-// when that fails, it has what it had.
+// TestNodeOnDisk: the data of a running node is restored, on its layers of the snapshot. If the
+// restore fails, the node keeps its current data.
 func TestNodeOnDisk(t *testing.T) {
 	need.SameIDs(t)
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}

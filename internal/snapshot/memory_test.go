@@ -15,12 +15,12 @@ import (
 	"orrery/test/need"
 )
 
-// remembering is an engine that keeps the memory of nodes: a word.
+// remembering is an engine that stores the memory of nodes, which is one word.
 type remembering struct {
 	*fake.Disk
 	wrong    error
-	recalled string // what the node goes on from
-	still    bool   // it did not run when its memory was kept
+	recalled string // the file from which the node resumes
+	still    bool   // the node was frozen when its memory was stored
 }
 
 func (r *remembering) Remember(ctx context.Context, ref engine.Ref, file string) error {
@@ -37,8 +37,8 @@ func (r *remembering) Recall(_ engine.Ref, file string) error {
 	return nil
 }
 
-// TestMemory: what nodes have in memory is kept while they stand still, if that is wanted, and they
-// go on from it when they are restored, unless that is taken back.
+// TestMemory: the memory of nodes is stored while they are frozen, if requested. Restored nodes
+// resume from it, unless the restore is undone.
 func TestMemory(t *testing.T) {
 	need.SameIDs(t)
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}

@@ -15,12 +15,12 @@ import (
 	"orrery/internal/volume"
 )
 
-// A pair is a directory and the one that takes its place, beside it. They are swapped at once, so
-// that one is there at every moment, and by the number of its inode the former is known whenever a
-// run is killed.
+// A pair is a directory and its replacement beside it. They are exchanged atomically, so that the
+// path exists at every moment. The inode number identifies the former directory, whenever a run is
+// killed.
 type pair struct {
 	Path   string `json:"path"`
-	Former uint64 `json:"former"` // inode of the directory that was there before; 0: none
+	Former uint64 `json:"former"` // inode of the former directory, or 0 if there was none
 }
 
 func newPair(path string) (*pair, error) {
@@ -28,7 +28,7 @@ func newPair(path string) (*pair, error) {
 	return &pair{path, former}, err
 }
 
-// inode returns the number of a directory; 0 if it is not there.
+// inode returns the inode number of a directory, or 0 if it does not exist.
 func inode(path string) (uint64, error) {
 	var s unix.Stat_t
 	if err := unix.Lstat(path, &s); err != nil && !errors.Is(err, unix.ENOENT) {
@@ -48,7 +48,7 @@ func (p *pair) swap() error {
 	return host.Exchange(p.aside(), p.Path)
 }
 
-// swapBack puts the former directory back, if it is not there.
+// swapBack restores the former directory if it is not in its place.
 func (p *pair) swapBack() error {
 	now, err := inode(p.Path)
 	if err != nil {
@@ -66,13 +66,14 @@ func (p *pair) swapBack() error {
 	case p.Former != 0 && now != p.Former && beside == p.Former:
 		err = p.swap()
 	}
-	if err != nil { // what is beside it may be the former directory
+	if err != nil { // keep the directory beside it, which may be the former one
 		return err
 	}
 	return volume.Erase(p.aside())
 }
 
-// restoring is there while directories are swapped, until it is known that the new ones stay.
+// restoring is the record of a restore. It exists from the exchange of the directories until the
+// new ones are accepted.
 type restoring struct {
 	Snapshot string   `json:"snapshot"`
 	Nodes    []string `json:"nodes"`
@@ -102,14 +103,13 @@ func removePairs(dirs host.Dirs, key string) error {
 	return nil
 }
 
-// Unfinished returns the snapshot whose restoring was cut short, and the nodes of it that were to
-// be put back; "" if there is none.
+// Unfinished returns the snapshot whose restore was interrupted, or "", and the nodes to restore.
 func Unfinished(dirs host.Dirs, key string) (id string, nodes []string, err error) {
 	r, err := readPairs(dirs, key)
 	return r.Snapshot, r.Nodes, err
 }
 
-// cutShort says how to go on with that.
+// cutShort returns the problem that tells the user how to continue that restore.
 func cutShort(dirs host.Dirs, key, id string, nodes []string) error {
 	return problem.New(problem.Left, "the restoring of snapshot %s was cut short", id).At(pairsPath(dirs, key)).
 		Try("orrery snapshot restore %s %s", id, strings.Join(nodes, " "))
@@ -123,8 +123,8 @@ func readPairs(dirs host.Dirs, key string) (r restoring, err error) {
 	return r, err
 }
 
-// Recover takes back a restoring that was cut short: what was there before it is put back. The
-// nodes must be stopped, and only the holder of the site's lock may call it.
+// Recover undoes a restore that was interrupted, and brings back the former directories. The nodes
+// must be stopped, and only the holder of the site's lock may call it.
 func Recover(dirs host.Dirs, key string) error {
 	r, err := readPairs(dirs, key)
 	for _, p := range r.Pairs {

@@ -11,20 +11,19 @@ import (
 	"orrery/internal/host"
 )
 
-// unprivileged lets file modes hold for this test also where root runs it: for the one thread that
-// it has from now on.
+// unprivileged makes file modes apply to the current thread even if root runs the test.
 func unprivileged(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() == 0 {
-		runtime.LockOSThread() // for good: the thread ends with the test
+		runtime.LockOSThread() // not unlocked: the thread ends with the test
 		if _, _, err := unix.RawSyscall(unix.SYS_SETFSUID, 65534, 0, 0); err != 0 {
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestFormerStays: a former directory that cannot be put back is not removed. It is the only copy
-// of what nodes have written.
+// TestFormerStays: a former directory that cannot be restored is not removed, because it is the
+// only copy of the nodes' data.
 func TestFormerStays(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // so that nobody in particular gets there
@@ -64,8 +63,8 @@ func TestFormerStays(t *testing.T) {
 	}
 }
 
-// TestSweepAside: what was laid beside volumes by a run that was killed before it put anything back
-// is swept, but nothing as long as directories are on record as exchanged.
+// TestSweepAside: directories that a run staged beside volumes before it was killed are removed.
+// Nothing is removed while there is a record that directories were exchanged.
 func TestSweepAside(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	at := filepath.Join(dirs.Volumes("karoo"), "data", "store")

@@ -15,11 +15,11 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Restore puts nodes, all stopped, back as they were in a snapshot. What was there before is kept
-// until Settle, and comes back with TakeBack.
+// A Restore restores stopped nodes from a snapshot. The former state is kept until Settle, and
+// TakeBack brings it back.
 type Restore struct {
 	Left []string // volumes that stay as they are, and why
-	Lost []string // what of the snapshot could not be put back, and why
+	Lost []string // parts of the snapshot that could not be restored, and why
 
 	from     *Snapshot
 	dirs     host.Dirs
@@ -28,12 +28,13 @@ type Restore struct {
 	volumes  []Volume
 	created  []engine.Ref
 	replaced []engine.Ref
-	were     map[engine.Ref]engine.Mark // how far the nodes had come that are neither created nor replaced
-	pairs    []*pair
+	// the former marks of the nodes that were neither created nor replaced
+	were  map[engine.Ref]engine.Mark
+	pairs []*pair
 }
 
-// PutBack puts some nodes of a snapshot (nil: all) back as they were, with their volumes. If it
-// fails, all is as it was before.
+// PutBack restores the chosen nodes of a snapshot, or all if chosen is nil, with their volumes. If
+// it fails, the former state is back.
 func (s *Snapshot) PutBack(ctx context.Context, dirs host.Dirs, engines map[string]engine.Engine,
 	chosen map[string]bool) (*Restore, error) {
 	if err := s.MayPutBack(dirs, chosen); err != nil {
@@ -63,7 +64,8 @@ func (s *Snapshot) PutBack(ctx context.Context, dirs host.Dirs, engines map[stri
 	return r, nil
 }
 
-// MayPutBack refuses to put nodes back while the restoring of others, who may run by now, has been cut short.
+// MayPutBack returns an error if the restore of other nodes was interrupted, because these may be
+// running by now.
 func (s *Snapshot) MayPutBack(dirs host.Dirs, chosen map[string]bool) error {
 	id, nodes, err := Unfinished(dirs, s.Site)
 	if err != nil || id == "" {
@@ -76,12 +78,12 @@ func (s *Snapshot) MayPutBack(dirs host.Dirs, chosen map[string]bool) error {
 	return cutShort(dirs, s.Site, id, nodes)
 }
 
-// Chosen returns the nodes of a snapshot that are among those chosen (nil: all).
+// Chosen returns the chosen nodes of a snapshot, or all if chosen is nil.
 func (s *Snapshot) Chosen(chosen map[string]bool) []Node {
 	return slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return chosen != nil && !chosen[n.Record.Name] })
 }
 
-// chooseVolumes leaves alone what a node uses that stays as it is.
+// chooseVolumes selects the volumes to restore. It leaves out those that other nodes use, too.
 func (r *Restore) chooseVolumes() error {
 	back := map[int]bool{}
 	uses := map[string]bool{}
@@ -110,7 +112,8 @@ func (r *Restore) chooseVolumes() error {
 	return err
 }
 
-// prepareNode makes a node stand on the layers of then, and its private layer of then ready beside that of now.
+// prepareNode puts the node on its layers of the snapshot, and stages its private layer of the
+// snapshot beside the current one.
 func (r *Restore) prepareNode(ctx context.Context, n Node) error {
 	e, ok := r.engines[n.Record.Engine]
 	layered, supported := e.(engine.Layered)
@@ -142,7 +145,7 @@ func (r *Restore) prepareNode(ctx context.Context, n Node) error {
 	return r.prepare(ctx, r.from.Private(ref.ID), layered.Private(ref))
 }
 
-// prepare clones a tree of the snapshot beside the place where it belongs.
+// prepare clones a tree of the snapshot beside its place.
 func (r *Restore) prepare(ctx context.Context, from, to string) error {
 	p, err := newPair(to)
 	if err != nil {
@@ -162,8 +165,8 @@ func (r *Restore) prepare(ctx context.Context, from, to string) error {
 	return err
 }
 
-// swap puts everything in place, and notes on the nodes how far they had come then. That they are
-// healthy is to be proven again.
+// swap moves everything to its place, and restores the marks of the nodes. Their health must be
+// proven again.
 func (r *Restore) swap(ctx context.Context) error {
 	if err := r.writePairs(); err != nil {
 		return err
@@ -182,7 +185,8 @@ func (r *Restore) swap(ctx context.Context) error {
 	return r.recall(r.from.Memory)
 }
 
-// recall lets the nodes whose memory is in the snapshot go on from a file when they are started; "": they boot.
+// recall makes the nodes whose memory is in the snapshot resume from a file when they are started.
+// If the path is "", they boot.
 func (r *Restore) recall(from func(id int) string) error {
 	for _, n := range r.nodes {
 		e, ok := r.engines[n.Record.Engine].(engine.Rememberer)
@@ -196,10 +200,10 @@ func (r *Restore) recall(from func(id int) string) error {
 	return nil
 }
 
-// Settle removes what was there before.
+// Settle removes the former state.
 func (r *Restore) Settle(ctx context.Context) error {
 	err := removePairs(r.dirs, r.from.Site)
-	if err != nil { // as long as it says that all goes back, what goes back stays
+	if err != nil { // while the record exists, the former directories are still needed
 		return err
 	}
 	for _, p := range r.pairs {
@@ -211,7 +215,7 @@ func (r *Restore) Settle(ctx context.Context) error {
 	return err
 }
 
-// TakeBack puts all back as it was before PutBack. The nodes must be stopped.
+// TakeBack brings back the state before PutBack. The nodes must be stopped.
 func (r *Restore) TakeBack(ctx context.Context) error {
 	err := r.recall(func(int) string { return "" })
 	for _, p := range r.pairs {

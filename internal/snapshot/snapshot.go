@@ -1,5 +1,6 @@
-// Package snapshot keeps the state of a set of nodes at one moment: what each has written, and its
-// volumes.
+// Package snapshot stores the state of a set of nodes at one moment.
+//
+// A snapshot has what each node has written, and its volumes.
 package snapshot
 
 import (
@@ -22,49 +23,50 @@ import (
 // A Snapshot is a directory of the host: snapshot.json, nodes/ID/upper (private layers) and volumes/NAME/NODE.
 type Snapshot struct {
 	ID      string    `json:"id"`
-	Site    string    `json:"site"` // the site's key
+	Site    string    `json:"site"` // when all nodes were frozen
 	Time    time.Time `json:"time"` // when all nodes stood still
 	Who     string    `json:"who"`
 	Nodes   []Node    `json:"nodes"`
 	Volumes []Volume  `json:"volumes,omitempty"`
 	Omitted []string  `json:"omitted,omitempty"` // volumes that are not in it, and why
-	Left    []string  `json:"left,omitempty"`    // what of nodes and volumes is not in it, and why
-	Pause   float64   `json:"pause_seconds"`     // from the first freeze to the last thaw; 0: no node ran
-	Skew    float64   `json:"skew_seconds"`      // between the first node that stood still and the last
-	Seconds float64   `json:"seconds"`           // that all of it took
-	Hosts   []string  `json:"hosts,omitempty"`   // that have a part of it; none: it was taken on one host alone
-	Dir     string    `json:"-"`
+	Left    []string  `json:"left,omitempty"`    // files of nodes and volumes that are not in it, and why
+	Pause   float64   `json:"pause_seconds"`     // from the first freeze to the last thaw, or 0 if no node ran
+	Skew    float64   `json:"skew_seconds"`      // between the first node that was frozen and the last
+	Seconds float64   `json:"seconds"`           // total duration
+	// hosts that have a part of it, or none if it was taken on one host alone
+	Hosts []string `json:"hosts,omitempty"`
+	Dir   string   `json:"-"`
 }
 
 // A Node is one node of a snapshot.
 type Node struct {
-	Record  *nodedir.Record `json:"record"` // node.json as it was
+	Record  *nodedir.Record `json:"record"` // node.json at that time
 	Running bool            `json:"running"`
-	How     volume.How      `json:"how,omitempty"`    // "": its engine keeps no private layer as a directory
-	Memory  bool            `json:"memory,omitempty"` // what it had in memory is in it
+	How     volume.How      `json:"how,omitempty"`    // or "" if its engine has no directory for the private layer
+	Memory  bool            `json:"memory,omitempty"` // the snapshot has its memory
 }
 
-// A Volume is the persistent data of one node, or of all that share it.
+// A Volume is the persistent data of one node, or of all nodes that share it.
 type Volume struct {
 	Name string     `json:"name"`
-	Node string     `json:"node"` // as its directory is called
+	Node string     `json:"node"` // the name of its directory
 	Path string     `json:"path"` // where it is used
 	How  volume.How `json:"how"`
 }
 
 const file = "snapshot.json"
 
-// Private is the private layer of a node in the snapshot.
+// Private returns the directory of a node's private layer in the snapshot.
 func (s *Snapshot) Private(id int) string {
 	return filepath.Join(s.Dir, "nodes", strconv.Itoa(id), "upper")
 }
 
-// Memory is what a node had in memory.
+// Memory returns the path of a node's memory in the snapshot.
 func (s *Snapshot) Memory(id int) string {
 	return filepath.Join(s.Dir, "nodes", strconv.Itoa(id), "memory")
 }
 
-// Kept is the data of a volume in the snapshot.
+// Kept returns the directory of a volume's data in the snapshot.
 func (s *Snapshot) Kept(v Volume) string { return filepath.Join(s.Dir, "volumes", v.Name, v.Node) }
 
 // Open opens a snapshot of a site.
@@ -101,7 +103,7 @@ func List(dirs host.Dirs, key string) ([]*Snapshot, error) {
 	var all []*Snapshot
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") {
-			continue // half made or half removed
+			continue // incomplete, or being removed
 		}
 		s, err := Open(dirs, key, e.Name())
 		if err != nil {
@@ -113,7 +115,7 @@ func List(dirs host.Dirs, key string) ([]*Snapshot, error) {
 	return all, nil
 }
 
-// Layers returns the layers on which nodes stood in any snapshot of this host.
+// Layers returns the layers of all nodes in the snapshots of this host.
 func Layers(dirs host.Dirs) ([]string, error) {
 	sites, err := filepath.Glob(filepath.Dir(dirs.Snapshots("*")))
 	var digests []string
@@ -129,7 +131,7 @@ func Layers(dirs host.Dirs) ([]string, error) {
 	return digests, err
 }
 
-// Remove removes a snapshot for good.
+// Remove removes a snapshot permanently.
 func Remove(dirs host.Dirs, key, id string) error {
 	at := filepath.Join(dirs.Snapshots(key), id)
 	if _, err := os.Stat(at); err != nil || strings.HasPrefix(id, ".") || strings.Contains(id, "/") || id == "" {
@@ -148,7 +150,8 @@ func Remove(dirs host.Dirs, key, id string) error {
 	return erase(gone)
 }
 
-// Sweep removes what killed runs left beside the snapshots. Only the holder of the site's lock may call it.
+// Sweep removes what killed runs left beside the snapshots. Only the holder of the site's lock may
+// call it.
 func Sweep(dirs host.Dirs, key string) error {
 	left, err := filepath.Glob(filepath.Join(dirs.Snapshots(key), ".*"))
 	for _, path := range left {
@@ -159,13 +162,13 @@ func Sweep(dirs host.Dirs, key string) error {
 	return errors.Join(err, sweepAside(dirs, key))
 }
 
-// sweepAside removes what a killed run was laying beside volumes that it had not begun to put back:
-// once it has, that is on record, and what is beside them may be the former ones.
+// sweepAside removes what a killed run staged beside volumes before it started to exchange them.
+// After that, there is a record, and the directories beside the volumes may be the former ones.
 func sweepAside(dirs host.Dirs, key string) error {
 	if id, _, err := Unfinished(dirs, key); err != nil || id != "" {
 		return err
 	}
-	// -aside, and -aside-new of a clone that is not whole
+	// -aside, and -aside-new of an incomplete clone
 	left, err := filepath.Glob((&pair{Path: filepath.Join(dirs.Volumes(key), "*", "*")}).aside() + "*")
 	for _, path := range left {
 		err = errors.Join(err, volume.Erase(path))
@@ -173,7 +176,8 @@ func sweepAside(dirs host.Dirs, key string) error {
 	return err
 }
 
-// erase removes a directory of a snapshot, each volume first: it may be one that is removed at once.
+// erase removes the directory of a snapshot. It removes each volume first, because some file
+// systems can remove a volume at once.
 func erase(dir string) error {
 	kept, err := filepath.Glob(filepath.Join(dir, "volumes", "*", "*"))
 	for _, path := range kept {

@@ -23,7 +23,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// machines is an engine whose nodes are directories with a counter that goes up while they are not frozen.
+// machines is an engine whose nodes are directories with a counter that increases while they are
+// not frozen.
 type machines struct {
 	engine.Engine
 	dirs     host.Dirs
@@ -64,8 +65,8 @@ func (m *machines) Mark(_ context.Context, ref engine.Ref, mark engine.Mark) err
 	return nil
 }
 
-// farm makes three nodes, of which the first two run, and volumes: one of each, and one that the
-// last two share.
+// farm returns three nodes, of which the first two run, and volumes: one for each node, and one
+// that the last two share.
 func farm(t *testing.T) (*machines, Options) {
 	t.Helper()
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
@@ -163,7 +164,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestTakeFails: no node stays frozen, and nothing is kept.
+// TestTakeFails: after a failure, no node stays frozen, and nothing is stored.
 func TestTakeFails(t *testing.T) {
 	for _, method := range []string{"Freeze", "Thaw"} {
 		m, o := farm(t)
@@ -217,7 +218,7 @@ func TestPutBack(t *testing.T) {
 	if err := r.TakeBack(t.Context()); err != nil || state() != spoilt {
 		t.Errorf("taken back is %s (%v)", state(), err)
 	}
-	// Of a run that was killed all is taken back by the next.
+	// The next run undoes the restore of one that was killed.
 	if _, err = s.PutBack(t.Context(), o.Dirs, o.Engines, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +247,7 @@ func TestPutBack(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(o.Dirs.Volumes("karoo"), "*", ".*")); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
-	// What a node uses that is not put back is left alone.
+	// Volumes of nodes that are not restored are not touched.
 	spoil()
 	r, err = s.PutBack(t.Context(), o.Dirs, o.Engines, map[string]bool{"n1": true, "n2": true})
 	if err != nil || state() != "n1, rows of n1, spoilt, true" || len(r.Left) != 1 {
@@ -254,8 +255,8 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-// TestTakeSharers: a node that shares a volume with one of the snapshot stands still, too, although
-// it is not in it.
+// TestTakeSharers: a node that shares a volume with a node of the snapshot is frozen, too, although
+// it is not in the snapshot.
 func TestTakeSharers(t *testing.T) {
 	m, o := farm(t)
 	o.Nodes = o.Nodes[2:] // it does not run, and shares a volume with n2, which does
@@ -278,8 +279,8 @@ func TestTakeSharers(t *testing.T) {
 	}
 }
 
-// TestTakeHostile: a node that makes what no copy can hold does not stop the snapshot of a site;
-// what is not in it is told of, also by the snapshot itself.
+// TestTakeHostile: a node whose files cannot be copied does not prevent the snapshot of a site. The
+// snapshot lists what is not in it.
 func TestTakeHostile(t *testing.T) {
 	_, o := farm(t)
 	deep := filepath.Join(o.Dirs.Volumes("karoo"), "data", "n1")
@@ -311,7 +312,7 @@ func TestTakeHostile(t *testing.T) {
 	}
 }
 
-// dig makes directories one in another.
+// dig makes nested directories.
 func dig(t *testing.T, top string, levels int) {
 	t.Helper()
 	at, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY, 0)

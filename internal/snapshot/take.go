@@ -23,24 +23,25 @@ import (
 	"orrery/internal/volume"
 )
 
-// Options say of what a snapshot is taken. Whoever takes one holds the lock of the site and has
-// swept its engines.
+// Options describe a snapshot to take. The caller holds the lock of the site and has swept its
+// engines.
 type Options struct {
 	Dirs    host.Dirs
-	Key     string // of the site
+	Key     string // the key of the site
 	Engines map[string]engine.Engine
 	Nodes   []*nodedir.Record
 	Who     string
-	Memory  bool   // also what those have in memory that run and whose engine can keep it
-	ID      string // "": one by the time
-	Pace    Pace   // of all hosts that take the snapshot together; nil: this one takes it alone
-	// Guard, if set, sees to it that nodes go on that stand still when this process is killed, until it is let go.
+	Memory  bool   // include the memory of running nodes whose engine supports it
+	ID      string // or "" for one made from the time
+	Pace    Pace   // shared with the other hosts, or nil if this host takes the snapshot alone
+	// Guard, if set, makes sure that frozen nodes resume if this process is killed before letGo is
+	// called.
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
 }
 
-// Take takes a snapshot: most is copied while the nodes run; then all stand still at once, what has
-// changed meanwhile is copied, and they go on. However it ends, no node stays frozen but one whose
-// engine cannot thaw it, and that is said.
+// Take takes a snapshot. It copies most data while the nodes run. Then it freezes all nodes at
+// once, copies what has changed since, and resumes them. Whatever happens, a node stays frozen only
+// if its engine cannot thaw it, and Take reports that.
 func Take(ctx context.Context, o Options) (*Snapshot, error) {
 	began := time.Now()
 	t, err := o.prepare(ctx, began)
@@ -58,8 +59,8 @@ func Take(ctx context.Context, o Options) (*Snapshot, error) {
 	return t.Snapshot, nil
 }
 
-// keep keeps a snapshot that is taken alone. One that is taken together is ready then, and kept
-// when all hosts have got that far.
+// keep stores a snapshot that this host takes alone. If several hosts take it, the part is ready
+// afterwards, and is stored once it is ready on all hosts.
 func (t *capture) keep(ctx context.Context) error {
 	if t.of.Pace == nil {
 		return t.Keep()
@@ -80,11 +81,11 @@ type capture struct {
 	*Snapshot
 	of      *Options
 	copies  []*toCopy
-	writers []*spec.Node // running nodes that write into what is copied
+	writers []*spec.Node // running nodes that write to what is copied
 	stood   engine.Pause
 }
 
-// A toCopy is a tree that goes into the snapshot.
+// A toCopy is a tree that is copied to the snapshot.
 type toCopy struct {
 	whose    string // for messages
 	from, to string
@@ -124,10 +125,10 @@ func (o *Options) prepare(ctx context.Context, now time.Time) (*capture, error) 
 	return t, engine.MayStandStill(o.Engines, t.writers)
 }
 
-// NewID returns the name of a snapshot that is taken now.
+// NewID returns the id of a snapshot that is taken now.
 func NewID(now time.Time) string { return now.UTC().Format("20060102-150405") }
 
-// freeID returns a name that no snapshot has.
+// freeID returns an id that no snapshot has.
 func freeID(dir, id string) string {
 	free := id
 	for n := 2; ; n++ {
@@ -138,7 +139,7 @@ func freeID(dir, id string) string {
 	}
 }
 
-// add notes what of a node is copied.
+// add adds what to copy of a node.
 func (t *capture) add(n *Node) error {
 	e, ok := t.of.Engines[n.Record.Engine]
 	if !ok {
@@ -156,8 +157,8 @@ func (t *capture) add(n *Node) error {
 	return nil
 }
 
-// addDisks says which disks of a node are not in what is copied: devices of the host. Files are in
-// its private layer.
+// addDisks adds the disks of a node that are not copied, because they are devices of the host. Disk
+// images in files are in the private layer.
 func (t *capture) addDisks(n *spec.Node) error {
 	for _, d := range n.VM.Drives() {
 		switch {
@@ -175,7 +176,7 @@ func (t *capture) addDisks(n *spec.Node) error {
 	return nil
 }
 
-// addVolumes notes the volumes of all nodes, each once.
+// addVolumes adds the volumes of all nodes, each once.
 func (t *capture) addVolumes() {
 	seen := map[string]bool{}
 	for _, n := range t.Nodes {
@@ -203,8 +204,8 @@ func (t *capture) addVolumes() {
 	}
 }
 
-// addWriters notes who must stand still: the nodes that are in the snapshot, and all others that
-// write into a volume that is.
+// addWriters adds the nodes to freeze: those in the snapshot, and all others that write to one of
+// its volumes.
 func (t *capture) addWriters(running []*spec.Node) {
 	var paths []string
 	for _, v := range t.Volumes {
@@ -219,7 +220,7 @@ func (t *capture) addWriters(running []*spec.Node) {
 	}
 }
 
-// omit says why a volume is not in a snapshot.
+// omit returns why a volume is not in a snapshot, or "" if it is.
 func omit(m spec.Mount, path string) string {
 	if left := m.From().Left; left != "" && m.Copy == "" {
 		return left
@@ -233,7 +234,7 @@ func omit(m spec.Mount, path string) string {
 	return ""
 }
 
-// take copies, lets all nodes stand still, and completes the copies.
+// take copies all trees, freezes all nodes, and completes the copies.
 func (t *capture) take(ctx context.Context) error {
 	err := inParallel(t.copies, func(c *toCopy) (err error) {
 		if err := os.MkdirAll(filepath.Dir(c.to), 0o700); err != nil {
@@ -252,7 +253,7 @@ func (t *capture) take(ctx context.Context) error {
 			return err
 		}
 	}
-	runtime.GC() // not while nodes stand still
+	runtime.GC() // so that it does not run while nodes are frozen
 	var at time.Time
 	if t.of.Pace != nil {
 		if at, err = t.of.Pace.Copied(ctx); err != nil {
@@ -262,7 +263,7 @@ func (t *capture) take(ctx context.Context) error {
 	}
 	t.stood, err = engine.StillAt(ctx, t.of.Engines, t.writers, at, t.rest)
 	if err == nil {
-		letGo() // else it lets go on whoever does not, as soon as we end
+		letGo() // if StillAt failed, the guard resumes the nodes that are still frozen as soon as this process ends
 	}
 	t.Time, t.Pause, t.Skew = t.stood.At, t.stood.Long.Seconds(), t.stood.Skew.Seconds()
 	for _, c := range t.copies {
@@ -274,7 +275,7 @@ func (t *capture) take(ctx context.Context) error {
 	return err
 }
 
-// rest copies what has changed, while all nodes stand still.
+// rest copies what has changed, while all nodes are frozen.
 func (t *capture) rest(ctx context.Context, p engine.Pause) error {
 	if t.of.Pace != nil {
 		if err := t.of.Pace.Stood(ctx, p); err != nil {
@@ -287,8 +288,8 @@ func (t *capture) rest(ctx context.Context, p engine.Pause) error {
 	return inParallel(t.copies, func(c *toCopy) error { return c.wrong(c.copying.Finish(ctx)) })
 }
 
-// remember keeps what nodes have in memory, if it is wanted, before the last of their files: they
-// may still write for a moment.
+// remember stores the memory of nodes if it is wanted. This happens before their files are
+// completed, because the nodes may still write for a moment.
 func (t *capture) remember(ctx context.Context) error {
 	if !t.of.Memory {
 		return nil
@@ -330,12 +331,12 @@ func (c *toCopy) wrong(err error) error {
 	return volume.Uncopied(c.from, err)
 }
 
-// Fresh returns an empty snapshot of a site. Its Dir is swept away unless Keep moves it to its place.
+// Fresh returns an empty snapshot of a site. Sweep removes its directory unless Keep renames it.
 func Fresh(dirs host.Dirs, key, id string) *Snapshot {
 	return &Snapshot{ID: id, Site: key, Dir: filepath.Join(dirs.Snapshots(key), "."+id+"-new")}
 }
 
-// Keep writes down what the snapshot is, and gives it its name once all is on disk.
+// Keep writes snapshot.json, and gives the snapshot its name once everything is on disk.
 func (s *Snapshot) Keep() error {
 	if s.Time.IsZero() {
 		s.Time = time.Now()
@@ -348,7 +349,7 @@ func (s *Snapshot) Keep() error {
 	return os.Rename(fresh, s.Dir)
 }
 
-// write writes down what the snapshot is, and brings all of it to disk.
+// write writes snapshot.json, and brings the whole snapshot to disk.
 func (s *Snapshot) write() error {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
@@ -366,10 +367,10 @@ func (s *Snapshot) write() error {
 	return nil
 }
 
-// Drop removes a snapshot that was not kept.
+// Drop removes a snapshot that was not stored.
 func (s *Snapshot) Drop() error { return erase(s.Dir) }
 
-// inParallel does something with all trees, a few at a time.
+// inParallel calls do for all trees, several at a time.
 func inParallel(all []*toCopy, do func(*toCopy) error) error {
 	var group errgroup.Group
 	group.SetLimit(2 * runtime.NumCPU())

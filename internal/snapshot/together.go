@@ -14,32 +14,35 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// A Pace is that of several hosts that take a snapshot together: each has its own part of it.
+// A Pace keeps the hosts that take a snapshot together in step. Each has its own part of it.
 type Pace interface {
-	// Copied says that all is copied that was there, and returns the moment at which nodes are to stand still.
+	// Copied reports that the first copy is complete, and returns the moment at which to freeze the
+	// nodes.
 	Copied(ctx context.Context) (at time.Time, err error)
-	// Stood says that the nodes of this host stand still, and waits until those of all hosts do.
+	// Stood reports that the nodes of this host are frozen, and waits until those of all hosts are.
 	Stood(ctx context.Context, p engine.Pause) error
-	// Went says that they go on, and returns how it was on all hosts once that is known.
+	// Went reports that the nodes run again, and returns the values for all hosts once they are
+	// known.
 	Went(ctx context.Context, p engine.Pause) (All, error)
 }
 
-// All is what hosts say together of a snapshot.
+// All has the values of a snapshot for all hosts.
 type All struct {
-	Time        time.Time // when the nodes of all hosts stood still
+	Time        time.Time // when the nodes of all hosts were frozen
 	Pause, Skew float64   // seconds, as in a Snapshot
-	Hosts       []string  // that have a part of it
+	Hosts       []string  // hosts that have a part of it
 }
 
-// A part is ready before it is kept: only when it is ready on all hosts may any keep it. Whoever
-// comes next keeps those of which a host has a part that is kept, and removes others.
+// A part is ready before it is stored. Hosts may store their parts only when the parts of all hosts
+// are ready. After an interruption, the next run stores the remaining parts of a snapshot if one
+// host has stored its part, and removes all others.
 const readySuffix = "-ready"
 
 func ready(dirs host.Dirs, key, id string) string {
 	return filepath.Join(dirs.Snapshots(key), "."+id+readySuffix)
 }
 
-// Ready returns the snapshots of which this host has a part that is ready.
+// Ready returns the ids of the snapshots of which this host has a ready part.
 func Ready(dirs host.Dirs, key string) (ids []string, err error) {
 	entries, err := os.ReadDir(dirs.Snapshots(key))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +57,7 @@ func Ready(dirs host.Dirs, key string) (ids []string, err error) {
 	return ids, err
 }
 
-// KeepReady keeps a part that is ready. One that is kept already stays.
+// KeepReady stores a part that is ready. It leaves an already stored part unchanged.
 func KeepReady(dirs host.Dirs, key, id string) error {
 	if !FitID(id) {
 		return absent(key, id)
@@ -66,7 +69,7 @@ func KeepReady(dirs host.Dirs, key, id string) error {
 	return err
 }
 
-// RemoveReady removes a part that is ready, and was not kept.
+// RemoveReady removes a part that is ready and was not stored.
 func RemoveReady(dirs host.Dirs, key, id string) error {
 	if !FitID(id) {
 		return absent(key, id)
@@ -80,5 +83,5 @@ func RemoveReady(dirs host.Dirs, key, id string) error {
 
 var fitID = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
 
-// FitID reports whether a name may be that of a snapshot.
+// FitID reports whether id is a valid snapshot id.
 func FitID(id string) bool { return fitID().MatchString(id) }

@@ -1,5 +1,7 @@
-// Package copying copies files between nodes of two hosts: one host sends what the node's tar
-// packs, and the other checks it and has its own node unpack it.
+// Package copying copies files between nodes of two hosts.
+//
+// One host sends what the node's tar packs. The other host checks it and makes its own node unpack
+// it.
 package copying
 
 import (
@@ -15,12 +17,12 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// Give sends a file or directory of a node along a lane.
+// Give sends a file or directory of a node over a connection.
 func Give(ctx context.Context, in host.Runner, e *apply.CopyErrand, along net.Conn) error {
 	to := transfer.Whole(transfer.Unhurried(along))
 	cut := &cutOff{Writer: to}
 	switch err := (nodecopy.Place{In: in, Path: e.Path}).Pack(ctx, cut); {
-	case cut.err != nil: // what the node's tar says of that says less
+	case cut.err != nil: // the error of the node's tar says less than this one
 		return transfer.Cut(cut.err)
 	case err != nil:
 		return err
@@ -28,7 +30,7 @@ func Give(ctx context.Context, in host.Runner, e *apply.CopyErrand, along net.Co
 	return transfer.Cut(to.Close())
 }
 
-// cutOff remembers that it could not be written to.
+// cutOff is a writer that remembers its first error.
 type cutOff struct {
 	io.Writer
 	err error
@@ -42,7 +44,7 @@ func (c *cutOff) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Take has a node lay down what comes from another one.
+// Take makes a node store what another node sends.
 func Take(ctx context.Context, in host.Runner, e *apply.CopyErrand, with apply.Meeting) error {
 	t := &tally{tell: with.Moved, told: time.Now()}
 	defer t.end()
@@ -50,13 +52,13 @@ func Take(ctx context.Context, in host.Runner, e *apply.CopyErrand, with apply.M
 	return apply.From(ctx, with, e.Host, func(c net.Conn) error { return to.Lay(ctx, transfer.Parts(c), from, e.Several) })
 }
 
-// telling is how often a host tells how much has come.
+// telling is the time between two progress reports.
 const telling = 500 * time.Millisecond
 
-// A tally tells now and then how many bytes more have come.
+// A tally reports periodically how many more bytes have arrived.
 type tally struct {
 	mutex sync.Mutex
-	tell  func(bytes int64) // nil: nobody hears it any more
+	tell  func(bytes int64) // or nil after the last report
 	bytes int64
 	told  time.Time
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestTally: how many bytes have come is told now and then, each of them once, and the rest at the
-// end; what comes after that nobody hears.
+// TestTally: the number of bytes is reported periodically, each byte once, and the rest at the end.
+// After that, nothing is reported.
 func TestTally(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []int64

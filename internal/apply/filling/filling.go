@@ -1,5 +1,7 @@
-// Package filling fills the volumes of a twin: with copies of the original's volumes. Each host
-// copies what it has, and nothing leaves it.
+// Package filling fills the volumes of a twin.
+//
+// They get copies of the original's volumes, which each host makes of its own data, so that no data
+// leaves a host. Or they get the output of a program, which the control host sends.
 package filling
 
 import (
@@ -14,7 +16,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// All lets each host of the original fill the volumes of a twin, and tells what is not in the copies.
+// All makes each host of the original fill the volumes of a twin, and calls tell for everything
+// that is missing in the copies.
 func All(ctx context.Context, original *apply.Fleet, twin *site.Site, tell func(left string)) error {
 	homes, err := homesOf(ctx, original, twin.Original)
 	if err != nil {
@@ -36,7 +39,7 @@ func All(ctx context.Context, original *apply.Fleet, twin *site.Site, tell func(
 	})
 }
 
-// homesOf returns the hosts on which the data of nodes is.
+// homesOf returns a function that returns the host that has the data of a node, or "" if none has.
 func homesOf(ctx context.Context, f *apply.Fleet, s *site.Site) (func(n *site.Node) (string, error), error) {
 	if len(f.All)+len(f.Unknown) == 1 {
 		return func(*site.Node) (string, error) { return f.All[0].Name, nil }, nil
@@ -59,8 +62,8 @@ func homesOf(ctx context.Context, f *apply.Fleet, s *site.Site) (func(n *site.No
 	}, nil
 }
 
-// Shares returns what each host is to copy. Home gives the host that has the data of a node of the
-// original; "": none has.
+// Shares returns the volumes that each host must copy. Home returns the host that has the data of a
+// node of the original, or "" if none has.
 func Shares(twin *site.Site, home func(n *site.Node) (string, error)) (map[string][]apply.Share, error) {
 	all := map[string][]apply.Share{}
 	ours, of := spec.NewMaker(twin), spec.NewMaker(twin.Original)
@@ -92,7 +95,7 @@ func Shares(twin *site.Site, home func(n *site.Node) (string, error)) (map[strin
 	return all, nil
 }
 
-// sharesOf returns the volumes that a node of a twin and that of the original both have.
+// sharesOf returns the volumes that both a node of a twin and the original node have.
 func sharesOf(twin *spec.Maker, n *site.Node, of *spec.Maker, original *site.Node) (all []apply.Share, err error) {
 	ours, err := twin.Node(n)
 	if err != nil {

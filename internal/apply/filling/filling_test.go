@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site"
 )
 
-// original is a site of two nodes with volumes, and one without.
+// original returns a site of two nodes with volumes, and one without.
 func original() *site.Site {
 	s := &site.Site{
 		Name: "karoo", Hosts: []site.Host{{Name: "sv1"}, {Name: "sv2", Address: "sv2"}},
@@ -30,8 +30,8 @@ func original() *site.Site {
 	return s
 }
 
-// TestShares: each host copies, for the nodes of a twin whose data it has, the volumes that both
-// have; data does not go to another host.
+// TestShares: each host copies the volumes that both a twin's node and its original have, for the
+// nodes whose data it has. Data does not go to another host.
 func TestShares(t *testing.T) {
 	lost := errors.New("it is on two hosts")
 	at := map[string]string{"db": "sv1", "ledger": "sv2"}

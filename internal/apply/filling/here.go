@@ -16,15 +16,15 @@ import (
 	"orrery/internal/volume"
 )
 
-// An Original is a site on this machine of which there is a twin.
+// An Original is a site on this machine that has a twin.
 type Original struct {
 	Dirs  host.Dirs
 	Key   string
-	Still func(path string) volume.Still // makes all nodes stand still that write into a directory
+	Still func(path string) volume.Still // freezes all nodes that write to a directory
 }
 
-// Fill fills the volumes of a twin, once: the record of the twin says when they have got it. A run
-// that was killed left copies that are whole or not there.
+// Fill fills the volumes of a twin once. The record of the twin says whether they are filled. A run
+// that was killed leaves copies that are complete, or none.
 func (o Original) Fill(ctx context.Context, name string, of []apply.Share) (left []string, err error) {
 	if err := twin.Legal(name); err != nil {
 		return nil, err
@@ -46,17 +46,17 @@ func (o Original) Fill(ctx context.Context, name string, of []apply.Share) (left
 			return left, err
 		}
 	}
-	if err := o.copySecrets(key); err != nil { // data may be of use only with the secrets that were made for it
+	if err := o.copySecrets(key); err != nil { // data may be of use only with the secrets that were generated for it
 		return left, err
 	}
 	r.Filled = true
 	return left, twins.Write(o.Dirs, r)
 }
 
-// share copies a volume, whose writers stand still meanwhile.
+// share copies a volume. Its writers are frozen during the copy.
 func (o Original) share(ctx context.Context, key string, s apply.Share) (volume.Made, error) {
 	from, to := volume.Path(o.Dirs, o.Key, s.Node, s.From), volume.Path(o.Dirs, key, s.Node, s.To)
-	if _, err := os.Stat(from); err != nil { // nobody has written to it
+	if _, err := os.Stat(from); err != nil { // no node has written to it
 		return volume.Made{}, nil //nolint:nilerr // it begins empty
 	}
 	if _, err := os.Stat(to); err == nil {

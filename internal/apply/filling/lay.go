@@ -16,11 +16,11 @@ import (
 	"orrery/internal/treesync"
 )
 
-// Tree is what the only tree is called that comes for a volume.
+// Tree is the name of the only tree that is received for a volume.
 const Tree = "volume"
 
-// Lay takes in what comes along a stream (package treesync) as the volume of a node of a twin on
-// this machine, which has nothing of it yet. It appears as a whole.
+// Lay stores what arrives over a stream (package treesync) as a volume of a twin's node on this
+// machine. The twin must not have the volume yet. The volume appears atomically.
 func Lay(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) error {
 	to, err := placeOf(dirs, key, d)
 	if err != nil {
@@ -43,8 +43,8 @@ func Lay(dirs host.Dirs, key string, d apply.Directory, way io.ReadWriter) error
 	return os.Rename(from, to)
 }
 
-// placeOf returns where a volume is to be that comes from elsewhere: one that the twin has for
-// itself, as its program has not filled all of them yet.
+// placeOf returns the path of a received volume. The volume must belong to one node of the twin,
+// and the twin must still be waiting for its program to fill the volumes.
 func placeOf(dirs host.Dirs, key string, d apply.Directory) (string, error) {
 	r, err := twins.Read(dirs, key)
 	if err != nil {

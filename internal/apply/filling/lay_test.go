@@ -17,7 +17,8 @@ import (
 	"orrery/internal/treesync"
 )
 
-// laid sends a directory as the volume of a node, under the name of a tree, and tells what became of it.
+// laid sends a directory as the volume of a node, under the name of a tree, and returns the error
+// of Lay.
 func laid(t *testing.T, dirs host.Dirs, tree string, d apply.Directory, from string) error {
 	return treesync.Pipe(t.Context(), func(way io.ReadWriter) error { return sent(t.Context(), way, tree, from) },
 		func(way io.ReadWriter) error { return Lay(dirs, "s.dev", d, way) })
@@ -31,7 +32,7 @@ func sent(ctx context.Context, way io.ReadWriter, tree, from string) error {
 	return err
 }
 
-// untaken is a stream of which nothing must be taken.
+// untaken is a stream from which nothing may be read.
 type untaken struct{ t *testing.T }
 
 func (u untaken) Read([]byte) (int, error) {
@@ -41,7 +42,8 @@ func (u untaken) Read([]byte) (int, error) {
 
 func (u untaken) Write(b []byte) (int, error) { return len(b), nil }
 
-// TestLayRefuses: what has no place is refused before anything of it is taken in, and it is said why.
+// TestLayRefuses: a volume that the twin cannot have is refused with a reason, before anything is
+// read.
 func TestLayRefuses(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	data := spec.Mount{Volume: "data"}
@@ -71,8 +73,8 @@ func TestLayRefuses(t *testing.T) {
 	refused("is there already", apply.Directory{Node: "db", Mount: data})
 }
 
-// TestLay: what comes is laid down as a volume that the twin has for itself and has not yet, and
-// nowhere else; nothing is there of what does not come to its end.
+// TestLay: received data becomes a volume that belongs to the twin alone and does not exist yet,
+// and nothing else. Data that does not arrive completely leaves nothing.
 func TestLay(t *testing.T) {
 	must := func(err error) {
 		t.Helper()

@@ -25,7 +25,7 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// A renewer is an engine whose nodes go on in other programs, or fail to.
+// A renewer is an engine that can move nodes to new programs, or fails to.
 type renewer struct {
 	engine.Engine
 	failure error
@@ -38,8 +38,8 @@ func (r renewer) Renew(context.Context, engine.Ref) (*engine.Renewal, error) {
 	return &engine.Renewal{Downtime: 30 * time.Millisecond, Bytes: 2_500_000, Took: 4 * time.Second}, nil
 }
 
-// TestRenew: for how long a node stood still that goes on in other programs is said; that it did
-// not, or cannot, is the error.
+// TestRenew: renew reports how long the node was frozen, and returns an error if it failed or is
+// not supported.
 func TestRenew(t *testing.T) {
 	lost := errors.New("the program is gone")
 	for what, c := range map[string]struct {
@@ -61,7 +61,7 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// claimless is a machine that lets nobody keep state of a site.
+// claimless is a machine that refuses every claim.
 type claimless struct{ claims }
 
 func (claimless) Claim(context.Context, string) error { return errors.New("it is kept elsewhere") }
@@ -72,8 +72,8 @@ func (*claims) Claim(context.Context, string) error   { return nil }
 func (c *claims) Yield(_ context.Context, key string) { c.yielded = append(c.yielded, key) }
 func (claims) Elsewhere(string) error                 { return nil }
 
-// TestHold: a site is held by one at a time; whoever lets go of it, or could not have all of it,
-// leaves nothing held.
+// TestHold: only one holder at a time has the lock of a site. After a release, or if a part of the
+// lock could not be taken, nothing stays locked.
 func TestHold(t *testing.T) {
 	run, err := os.MkdirTemp("/dev/shm", "orrery-test-")
 	must(t, err)
@@ -96,13 +96,13 @@ func TestHold(t *testing.T) {
 		t.Errorf("what is kept elsewhere: %v", err)
 	}
 	p.Ground.Claims = kept
-	letGo, err = (runHost{Place: p}).Lock(t.Context(), by) // nothing of that is left
+	letGo, err = (runHost{Place: p}).Lock(t.Context(), by) // nothing is left of the failed attempt
 	must(t, err)
 	letGo()
 }
 
-// TestShow: a node that boots a disk is given what others see of the host's, with its hosts file in
-// its place; what is not there is left out, and any other node gets nothing.
+// TestShow: a node that boots a disk image gets the files that other nodes see of the host, and its
+// hosts file is installed. Missing files are left out, and all other nodes get nothing.
 func TestShow(t *testing.T) {
 	m := newRemoval(t)
 	n := *m.node
@@ -125,7 +125,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// meets is a meeting that nobody may come to.
+// meets is a meeting that no host can join.
 type meets struct{ apply.Meeting }
 
 func (meets) Moved(int64) {}
@@ -134,7 +134,7 @@ func (meets) Meet(context.Context, string, transfer.Card) (transfer.Card, error)
 	return transfer.Card{}, errors.New("nobody is met")
 }
 
-// TestNoErrand: an errand of a kind that this program does not know is told from one that fails.
+// TestNoErrand: an errand of an unknown kind is an error of its own.
 func TestNoErrand(t *testing.T) {
 	m := newRemoval(t)
 	step := func(kind plan.Kind) []byte {
@@ -163,8 +163,8 @@ func TestNoErrand(t *testing.T) {
 	}
 }
 
-// TestCopyRounds: what a running node has written is copied again and again, until little is left;
-// of one that stands still there is one round.
+// TestCopyRounds: the data of a running node is copied in rounds until little is left. For a
+// stopped node there is one round.
 func TestCopyRounds(t *testing.T) {
 	for what, c := range map[string]struct {
 		bytes  int
@@ -194,7 +194,8 @@ func TestCopyRounds(t *testing.T) {
 	}
 }
 
-// TestGiveNoErrand: a host that is asked to give it is not said what says so, to whoever has come to take it.
+// TestGiveNoErrand: a host that is asked to send something unknown reports that to the control host
+// and to the receiver.
 func TestGiveNoErrand(t *testing.T) {
 	m := newRemoval(t)
 	start, err := plan.Encode(&plan.Step{Kind: plan.StartNode, Host: "sv2", Subject: "db", Node: m.node, Was: m.node})

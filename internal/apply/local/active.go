@@ -11,7 +11,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// retire ends on a node what must not run twice, and takes from it the volumes that are not for two.
+// retire stops on a node what must not run twice, and removes its access to the volumes that only
+// one node may use.
 func (w work) retire(ctx context.Context) error {
 	if err := w.unsettle(ctx); err != nil {
 		return err
@@ -28,7 +29,8 @@ func (w work) retire(ctx context.Context) error {
 	return w.settle(ctx, false, nil)
 }
 
-// take replaces a quarantined node's copies of volumes by the volumes. Services start when the node is live.
+// take replaces a quarantined node's copies of volumes by the volumes. Services start when the node
+// is live.
 func (w work) take(ctx context.Context) error {
 	if err := w.unsettle(ctx); err != nil {
 		return err
@@ -42,7 +44,7 @@ func (w work) take(ctx context.Context) error {
 	return w.remount(ctx)
 }
 
-// giveBack is the way back from take.
+// giveBack undoes take.
 func (w work) giveBack(ctx context.Context) error {
 	if err := w.take(ctx); err != nil {
 		return err
@@ -53,7 +55,7 @@ func (w work) giveBack(ctx context.Context) error {
 	return w.settle(ctx, false, nil)
 }
 
-// activate does on a node what only a live node does. It is on record before it begins.
+// activate does on a node what only a live node does. The record is written before it begins.
 func (w work) activate(ctx context.Context) error {
 	if err := w.remount(ctx); err != nil {
 		return err
@@ -71,7 +73,7 @@ func (w work) activate(ctx context.Context) error {
 	return w.settle(ctx, true, spec.Active(all))
 }
 
-// apply does some of what the roles of a node ask for.
+// apply does a part of what the roles of a node ask for.
 func (w work) apply(ctx context.Context, do func(*role.Job, context.Context) error) error {
 	job, log, err := w.job()
 	if err != nil {
@@ -93,15 +95,15 @@ func (w work) remount(ctx context.Context) error {
 		return r.Remount(ctx, w.node)
 	}
 	record, err := w.recorded(w.node)
-	if err == nil && !slices.Equal(record.Mounts, w.node.Mounts) { // else no plan asks that
+	if err == nil && !slices.Equal(record.Mounts, w.node.Mounts) { // else no plan asks for that
 		return problem.New(problem.Surprise, "node %s: the engine %s cannot change the volumes of a running node",
 			w.node.Name, w.node.Engine).Try("plan again")
 	}
 	return err
 }
 
-// dropFormer removes copies that a node had before it had the volumes themselves, if a run was
-// killed before it could: they are out of date.
+// dropFormer removes the copies of volumes that a node had before it got the volumes themselves.
+// They are outdated, and are left if a run was killed before it could remove them.
 func (w work) dropFormer() error {
 	for _, m := range w.node.Mounts {
 		if m.Copy != spec.NoCopy || m.Shared {
@@ -114,9 +116,9 @@ func (w work) dropFormer() error {
 	return nil
 }
 
-// unsettle takes down, before services of a node stop or start, that it is not known which of them
-// run, and that it may do what only a live node does. If this process is killed meanwhile, the node
-// is configured anew.
+// unsettle records that it is unknown which services of a node run, and that the node may do what
+// only a live node does. It is called before services stop or start. If this process is killed
+// before settle, the node will be configured again.
 func (w work) unsettle(ctx context.Context) error {
 	record, err := w.recorded(w.node)
 	if err != nil {
@@ -135,8 +137,8 @@ func (w work) unsettle(ctx context.Context) error {
 			!w.node.Staged})
 }
 
-// settle takes down that it is known again, and whether the node does what only a live node does,
-// and what (nil: as before).
+// settle records that the state of the services is known again, and whether the node does what only
+// a live node does. It records does as the active parts, or leaves them as they are if does is nil.
 func (w work) settle(ctx context.Context, active bool, does spec.Parts) error {
 	record, err := w.recorded(w.node)
 	if err != nil {

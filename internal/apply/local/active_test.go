@@ -17,7 +17,7 @@ import (
 	"orrery/test/need"
 )
 
-// sharers returns a host on which two nodes run that share a volume, and one that does not.
+// sharers returns a host with three running nodes, two of which share a volume.
 func sharers(t *testing.T) (*Worker, *fake.Engine) {
 	t.Helper()
 	e := fake.New()
@@ -52,7 +52,7 @@ func states(t *testing.T, e *fake.Engine) string {
 	return text
 }
 
-// TestStillSharers: all nodes that write into a volume stand still while it is copied, and only they.
+// TestStillSharers: exactly the nodes that write to a volume are frozen while it is copied.
 func TestStillSharers(t *testing.T) {
 	h, e := sharers(t)
 	guarded := ""
@@ -77,8 +77,8 @@ func TestStillSharers(t *testing.T) {
 	}
 }
 
-// TestStillUnknown: where it cannot be told who runs, or who runs cannot be made to stand still,
-// nothing is copied.
+// TestStillUnknown: if it is unknown which nodes run, or a running node cannot be frozen, nothing
+// is copied.
 func TestStillUnknown(t *testing.T) {
 	h, e := sharers(t)
 	never := func(context.Context) error {
@@ -87,18 +87,18 @@ func TestStillUnknown(t *testing.T) {
 	}
 	path := filepath.Join(h.Dirs.Volumes("karoo"), "own/a")
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // the engine gives an error
+	cancel() // so that the engine returns an error
 	if err := h.life.still(path)(ctx, never); err == nil {
 		t.Error("an engine that cannot tell who runs gives no error")
 	}
-	h.Engines["fake"] = struct{ engine.Engine }{e} // one that cannot freeze
+	h.Engines["fake"] = struct{ engine.Engine }{e} // an engine that cannot freeze
 	if err := h.life.still(path)(t.Context(), never); problem.Exit(err) != int(problem.Unable) {
 		t.Errorf("an engine that cannot freeze gives %v", err)
 	}
 }
 
-// TestStillTogether: of two copies at the same time that one node has a part in, none lets it go on
-// under the other.
+// TestStillTogether: if a node takes part in two copies at the same time, neither resumes it during
+// the other.
 func TestStillTogether(t *testing.T) {
 	h, e := sharers(t)
 	var all sync.WaitGroup
@@ -119,8 +119,8 @@ func TestStillTogether(t *testing.T) {
 	all.Wait()
 }
 
-// TestVolumesOfRunningNode: an engine that cannot change which volumes a running node sees is not
-// asked to, and says so if the node shall have others.
+// TestVolumesOfRunningNode: an engine that cannot change the volumes of a running node is not asked
+// to, and it is an error if they must change.
 func TestVolumesOfRunningNode(t *testing.T) {
 	need.SameIDs(t)
 	dirs := host.Dirs{State: t.TempDir(), Run: t.TempDir()}
@@ -130,7 +130,7 @@ func TestVolumesOfRunningNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	place := &Place{Name: "local", Key: "karoo", Dirs: dirs, Ground: backends.Here(dirs)}
-	only := struct{ engine.Engine }{d} // what it can do besides is out of sight
+	only := struct{ engine.Engine }{d} // hides its optional methods
 	at := work{roles: &roles{Place: place}, engine: only, node: n}
 	if err := at.remount(t.Context()); err != nil {
 		t.Errorf("the same volumes: %v", err)

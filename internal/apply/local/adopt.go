@@ -11,7 +11,7 @@ import (
 	"orrery/internal/volume"
 )
 
-// Adoptions returns what a node is to take over here from another.
+// Adoptions returns the directories that a node would take over from another node on this machine.
 func (h volumeHost) Adoptions(ctx context.Context, of apply.Heritage) ([]apply.Adoption, error) {
 	all, nodes, err := h.heritage(ctx, of)
 	if err != nil {
@@ -33,7 +33,7 @@ func (h volumeHost) heritage(ctx context.Context, of apply.Heritage) ([]volume.A
 	return all, nodes, err
 }
 
-// users returns the nodes that run and use what changes hands.
+// users returns the running nodes that use the volume.
 func (h volumeHost) users(nodes []observe.Node, v volume.Adoption) (names []string) {
 	for i := range nodes {
 		n := &nodes[i]
@@ -57,7 +57,8 @@ func (h volumeHost) Adopt(ctx context.Context, of apply.Heritage) (done []apply.
 	}
 	for i := range nodes {
 		if n := &nodes[i]; n.Name == of.Heir.Name && !n.Staged {
-			// from before it has other data: roles prepare what they find
+			// the heir gets other data than it was configured with, so its roles must be applied
+			// again
 			e, err := h.engine(&n.Node)
 			if err != nil {
 				return nil, err

@@ -18,27 +18,27 @@ func (h backupHost) quay() ferry.Place {
 	return ferry.Place{Dirs: h.Dirs, Key: h.Key, Engines: h.Engines, Guard: h.Guard}
 }
 
-// Send sends what this machine has of the site.
+// Send sends this machine's part of the site.
 func (h backupHost) Send(ctx context.Context, way io.ReadWriter) error {
 	return ferry.Give(ctx, h.quay(), way)
 }
 
-// SendMissing reads what backups have lost of what this machine gave.
+// SendMissing sends what backups have lost of the data that this machine sent.
 func (h backupHost) SendMissing(ctx context.Context, way io.ReadWriter) error {
 	return ferry.Find(ctx, h.quay(), way)
 }
 
-// Receive lays down what comes for this machine.
+// Receive stores this machine's part of a backup.
 func (h backupHost) Receive(ctx context.Context, way io.ReadWriter) error {
 	return ferry.Lay(ctx, h.quay(), way)
 }
 
-// part returns the part of a restore that this machine has; nil: it has none.
+// part returns this machine's part of a restore, or nil if it has none.
 func (h backupHost) part() (*backup.Part, error) {
 	return backup.OpenPart(h.Dirs, image.Open(h.Dirs.State), h.Key)
 }
 
-// Restoring tells how far it has come.
+// Restoring returns how far that part has come.
 func (h backupHost) Restoring(context.Context) (*observe.Restoring, error) {
 	r, err := h.part()
 	if err != nil || r == nil {
@@ -47,7 +47,8 @@ func (h backupHost) Restoring(context.Context) (*observe.Restoring, error) {
 	return r.State(), nil
 }
 
-// AdvanceRestore does a step of it. That there is none has come to its end already, or was dropped.
+// AdvanceRestore takes that part one step further. If there is no part, it has already ended or was
+// dropped.
 func (h backupHost) AdvanceRestore(ctx context.Context, id, to string) ([]string, error) {
 	r, err := h.part()
 	if err != nil {
@@ -60,7 +61,7 @@ func (h backupHost) AdvanceRestore(ctx context.Context, id, to string) ([]string
 		return nil, problem.New(problem.Surprise, "nothing of backup %s is laid down on this host", id).
 			Try("run the same orrery restore again")
 	}
-	// none is advanced that is being laid down
+	// wait until no part is being received
 	lock, err := backup.TakeLock(ctx, h.Dirs, h.Key, host.NewHolder("root", "orrery restore"))
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (h backupHost) AdvanceRestore(ctx context.Context, id, to string) ([]string
 	return r.Advance(ctx, to, h.Engines)
 }
 
-// fillRestored fills a new node with what it had in the backup that is being restored.
+// fillRestored fills a new node with its data from the backup that is being restored.
 func (h backupHost) fillRestored(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	r, err := h.part()
 	if err != nil || r == nil || !r.State().Placed {
@@ -78,7 +79,7 @@ func (h backupHost) fillRestored(ctx context.Context, e engine.Engine, n *spec.N
 	return r.Fill(ctx, e, n)
 }
 
-// sweepRestore ends a restore that nobody has ended although its nodes have what they had.
+// sweepRestore ends a restore that was not ended although its nodes have their data.
 func (h backupHost) sweepRestore() error {
 	r, err := h.part()
 	if err != nil || r == nil || !r.Over() {

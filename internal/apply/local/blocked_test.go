@@ -25,7 +25,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// waiting is what is to run later on a host, and the timers that it keeps.
+// waiting records the jobs and timers of a host.
 type waiting struct {
 	calls     []string
 	schedules []schedule.Timers
@@ -46,12 +46,12 @@ func (w *waiting) Set(s schedule.Timers) ([]string, error) {
 	return nil, nil
 }
 
-// noSecrets are those of a site that has none.
+// noSecrets is the keyring of a site without secrets.
 type noSecrets struct{ *secret.Keyring }
 
 func (noSecrets) Text(context.Context, spec.SecretText) ([]byte, error) { return nil, fs.ErrNotExist }
 
-// keeping is a host on which a node has been made, and what waits there.
+// keeping returns a host with a node, and its recorded jobs.
 func keeping(t *testing.T) (*removal, *Worker, *waiting) {
 	t.Helper()
 	m := newRemoval(t)
@@ -61,7 +61,7 @@ func keeping(t *testing.T) (*removal, *Worker, *waiting) {
 	return m, w, later
 }
 
-// inTheWay puts a directory that is not empty where a file is kept. What was there is beside it.
+// inTheWay replaces a file by a directory that is not empty. Away restores the file.
 func inTheWay(t *testing.T, path string) (away func()) {
 	t.Helper()
 	existed := tree.Exists(path)
@@ -78,13 +78,13 @@ func inTheWay(t *testing.T, path string) (away func()) {
 	}
 }
 
-// twinOfKaroo is the record of a twin whose time is over in an hour.
+// twinOfKaroo returns the record of a twin that expires in an hour.
 func twinOfKaroo() twin.Record {
 	return twin.Record{Site: "karoo", Options: twin.Options{Name: "dev"}, Expires: time.Now().Add(time.Hour)}
 }
 
-// TestBlocked: what a host cannot write is an error, and nothing is begun that was to follow from
-// it. Without what is in the way, the same call succeeds.
+// TestBlocked: if a host cannot write a file, it returns an error and does not start what depends
+// on it. When the obstacle is gone, the same call succeeds.
 func TestBlocked(t *testing.T) {
 	m, w, later := keeping(t)
 	dirs, ctx := m.dirs[0], t.Context()
@@ -184,7 +184,7 @@ func TestBlocked(t *testing.T) {
 		}
 	}
 	must(t, names())
-	must(t, names()) // which keeps what the first has written
+	must(t, names()) // keeps what the first call has written
 	away := inTheWay(t, filepath.Join(dirs.Etc("karoo", m.node.ID), "hosts"))
 	if err := w.names.restore(); err == nil {
 		t.Error("what nodes were told before cannot be put back, and that is no error")

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestCheckAwaitsBoot: a node that has been started is asked for its health once it has booted, and
-// one that ran is asked at once.
+// TestCheckAwaitsBoot: a node that was just started is checked after it has booted, and a node that
+// was running is checked at once.
 func TestCheckAwaitsBoot(t *testing.T) {
 	n := newServed(t)
 	var asked []string
@@ -34,7 +34,7 @@ func TestCheckAwaitsBoot(t *testing.T) {
 	}
 }
 
-// TestCheckWithoutGuest: of a node of whose system nothing is known, it is not asked whether that has booted.
+// TestCheckWithoutGuest: a node without a known guest system is not asked whether it has booted.
 func TestCheckWithoutGuest(t *testing.T) {
 	n := newServed(t)
 	n.node.Disk.Guest = site.NoGuest

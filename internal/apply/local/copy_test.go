@@ -18,13 +18,13 @@ import (
 	"orrery/internal/tree"
 )
 
-// open nodes are as open as their host.
+// The Runner of openNodes is that of the host.
 type openNodes struct{ engine.Engine }
 
 func (openNodes) Runner(ref engine.Ref) host.Runner { return host.Local{Name: ref.Name} }
 
-// TestCopyAlongLanes: what is copied from a node to one of another host goes there directly, or by
-// way of whoever steers, whole or not at all. Whichever end fails, what it says is told.
+// TestCopyAlongLanes: a copy between nodes of two hosts goes directly, or through the control host,
+// and completely or not at all. Whichever end fails, its error is returned.
 func TestCopyAlongLanes(t *testing.T) {
 	for addresses, relays := range map[[2]string]int32{{"root@127.0.0.2", "root@127.0.0.3"}: 0,
 		{"one.example", "two.example"}: 2} {

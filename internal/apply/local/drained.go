@@ -14,11 +14,12 @@ import (
 	"orrery/internal/problem"
 )
 
-// drainFile has the mark on this host that no node of the site comes to it any more. It is beside
-// what the host keeps of the site, and survives a reboot and the end of all nodes.
+// drainFile returns the path of the mark that no node of the site may move to this host. It is
+// beside the host's other files of the site, and survives a reboot and the removal of all nodes.
 func (h stateHost) drainFile() string { return filepath.Join(h.Dirs.Site(h.Key), "drained.json") }
 
-// Cordoned reads the mark. One that cannot be read is no sign that there is none.
+// Cordoned reads the mark. It returns an error if the mark cannot be read, because the host may be
+// drained.
 func (h stateHost) Cordoned(context.Context) (*observe.Drain, error) {
 	mark, err := host.ReadJSON[observe.Drain](h.drainFile())
 	switch {
@@ -32,7 +33,7 @@ func (h stateHost) Cordoned(context.Context) (*observe.Drain, error) {
 	return &mark, nil
 }
 
-// SetCordoned puts the mark on this host, or takes it away.
+// SetCordoned sets the mark, or removes it if mark is nil.
 func (h stateHost) SetCordoned(_ context.Context, mark *observe.Drain) error {
 	if mark != nil {
 		return host.WriteJSON(h.drainFile(), 0o600, mark)
@@ -43,9 +44,10 @@ func (h stateHost) SetCordoned(_ context.Context, mark *observe.Drain) error {
 	return nil
 }
 
-// disk tells what room there is where nodes are kept; nil: nobody can tell.
+// disk returns the size of the file system for nodes and its free space, or nil if unknown.
 func (h stateHost) disk() *observe.Disk {
-	for _, dir := range []string{h.Dirs.State, filepath.Dir(h.Dirs.State)} { // nothing was ever done here
+	// the state directory does not exist before the first use
+	for _, dir := range []string{h.Dirs.State, filepath.Dir(h.Dirs.State)} {
 		var s unix.Statfs_t
 		if unix.Statfs(dir, &s) == nil {
 			return &observe.Disk{Total: int64(s.Blocks) * s.Bsize, Free: int64(s.Bavail) * s.Bsize}

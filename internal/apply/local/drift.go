@@ -22,15 +22,15 @@ import (
 	"orrery/internal/tree"
 )
 
-// How long a look into one node may take besides its health checks: to ask its systemd, and to read
-// what it has changed.
+// How long looking into one node may take, without its health checks: askTimeout to ask its
+// systemd, and readTimeout to read what it has changed.
 const (
 	askTimeout  = 10 * time.Second
 	readTimeout = 2 * time.Minute
 )
 
-// DetectDrift looks into nodes of which it is said what they shall be, and notes with each what has
-// drifted since its roles were applied.
+// DetectDrift looks into the nodes for which wants gives a desired state, and stores in each what
+// has drifted since its roles were applied.
 func (h nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
 	var round drift.Round
 	found := make([]atomic.Pointer[[]observe.Drift], len(nodes))
@@ -65,7 +65,7 @@ func (h nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants [
 		}
 		if want := wants[i]; want.Node != nil && nodes[i].Config.Health != "" {
 			nodes[i].Sick = sickness(&nodes[i], began)
-			// A node that is being destroyed has no place for it.
+			// The directory is missing if the node is being destroyed.
 			err := nodedir.Of(h.Dirs, nodes[i].Site, nodes[i].ID).KeepSick(nodes[i].Sick)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -75,7 +75,7 @@ func (h nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants [
 	return nil
 }
 
-// sickness returns what of a node's drift says that it is not healthy, or nil.
+// sickness returns the health drift of a node, or nil if it has none.
 func sickness(n *observe.Node, at time.Time) *observe.Sickness {
 	i := slices.IndexFunc(n.Drift, observe.Drift.Sick)
 	if i < 0 {
@@ -84,10 +84,10 @@ func sickness(n *observe.Node, at time.Time) *observe.Sickness {
 	return &observe.Sickness{At: at, Found: n.Drift[i].String(), Proven: n.ProvenAt}
 }
 
-// brief returns an error that may be in a node's own words as a part of a line.
+// brief shortens an error, which may contain text of the node, to a part of a line.
 func brief(err error) string { return problem.Short(sanitize.Line(err.Error()), 200) }
 
-// A look is what is to be looked for in one node.
+// A look is what to look for in one node.
 type look struct {
 	*Place
 	node   *observe.Node
@@ -98,8 +98,8 @@ type look struct {
 	rendered []drift.Rendered
 	laid     []drift.Owned // files of roles in the layers
 	free     drift.Free    // what nodes may change
-	settled  bool          // its roles have been applied in full, and are at work
-	answered drift.Free    // what roles answer for, and is not looked at as a program of the layers
+	settled  bool          // its roles have been applied completely, and their services run
+	answered drift.Free    // files that belong to roles, which are not checked as programs of the layers
 }
 
 func (h nodeHost) lookInto(n *observe.Node, want apply.Want) (*look, error) {
@@ -108,7 +108,7 @@ func (h nodeHost) lookInto(n *observe.Node, want apply.Want) (*look, error) {
 		return nil, err
 	}
 	l := &look{Place: h.Place, node: n, duties: want.Duties, engine: e}
-	// What is to be activated is given its files, volumes and services then.
+	// A node that will be activated gets its files, volumes and services then.
 	l.settled = n.Configured && (n.Active || !role.Holders(want.Duties))
 	for i := range want.Duties.Roles {
 		l.role(&want.Duties.Roles[i], want.Node)
@@ -116,7 +116,7 @@ func (h nodeHost) lookInto(n *observe.Node, want apply.Want) (*look, error) {
 	return l, nil
 }
 
-// role adds what of a role has been applied as it is declared.
+// role adds those parts of a role that were applied in their declared form.
 func (l *look) role(r *spec.Duty, wanted *spec.Node) {
 	node := l.node
 	for i := range r.Files {
@@ -128,7 +128,7 @@ func (l *look) role(r *spec.Duty, wanted *spec.Node) {
 	}
 	l.free = append(l.free, r.Changes...)
 	if !l.settled {
-		return // the rest is done anyway
+		return // the rest will be applied anyway
 	}
 	for _, f := range role.Files(r) {
 		if part := r.Name + ": file " + f.Path; node.Config.Parts[part] == wanted.Config.Parts[part] {
@@ -151,7 +151,8 @@ func (l *look) allowance() time.Duration {
 	return askTimeout + readTimeout + role.Allowance(l.duties)
 }
 
-// all returns all that has drifted. What cannot be found out is an error, beside what has been found.
+// all returns everything that has drifted. The error, which may come with results, describes what
+// could not be checked.
 func (l *look) all(ctx context.Context) ([]observe.Drift, error) {
 	all, err := l.files(ctx)
 	in, sv := l.engine.Runner(engine.RefOf(&l.node.Node)), distro.Or(l.node.Distribution).Services
@@ -175,7 +176,8 @@ func (l *look) all(ctx context.Context) ([]observe.Drift, error) {
 	return all, err
 }
 
-// files looks at what the host can see of the node's files without asking it, where the engine lets it.
+// files checks those of the node's files that the host can read without asking the node, if the
+// engine supports it.
 func (l *look) files(ctx context.Context) ([]observe.Drift, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout,
 		fmt.Errorf("what it has changed cannot be read within %s", readTimeout))
@@ -198,20 +200,20 @@ func (l *look) files(ctx context.Context) ([]observe.Drift, error) {
 	return all, err
 }
 
-// An inner is what the host sees of a running node's files.
+// An inner is the host's view of a running node's files.
 type inner struct {
 	root    *tree.Root // as the node sees it
-	first   int        // the id, on the host, of the node's root
+	first   int        // the user id of the node's root on the host
 	private *tree.Root // the node's private layer
 	layers  drift.Stack
 }
 
-// inside lets somebody look at the files of a running node from the host. With an engine by which
-// that cannot be done nothing is.
+// inside calls do with the files of a running node, as seen from the host. It does nothing if the
+// engine does not support this.
 func (p *Place) inside(e engine.Engine, n *spec.Node, do func(inner) error) error {
 	viewer, views := e.(engine.Viewer)
 	layered, stacks := e.(engine.Layered)
-	if !views || !stacks || n.VM.Disk != "" || n.Imported() { // what it has written there, only its guest can tell
+	if !views || !stacks || n.VM.Disk != "" || n.Imported() { // only the guest can read what it has written to its disk
 		return nil
 	}
 	ref := engine.RefOf(n)

@@ -38,14 +38,14 @@ func (v viewed) Private(engine.Ref) string           { return filepath.Join(v.di
 func (v viewed) Fill(engine.Ref, string) error       { return errors.ErrUnsupported }
 func (v viewed) Idmap(engine.Ref) (int, error)       { return os.Geteuid(), nil }
 
-// A served node is one that runs in memory, with its files in directories.
+// A served node is a running node in memory, with its files in directories.
 type served struct {
 	*testing.T
 	*apply.Steered
 	dirs   host.Dirs
 	engine viewed
 	node   *spec.Node
-	unit   string // what systemd says of its service
+	unit   string // what systemd reports of its service
 	sick   bool
 }
 
@@ -116,7 +116,7 @@ func (n *served) writeTo(path, text string) {
 	n.must(os.WriteFile(path, []byte(text), 0o644))
 }
 
-// command is what the node does when it is told to.
+// command does what the node does when it gets a command.
 func (n *served) command(_ context.Context, _ engine.Ref, c host.Command) error {
 	line := strings.Join(c.Args, " ")
 	switch {
@@ -131,7 +131,7 @@ func (n *served) command(_ context.Context, _ engine.Ref, c host.Command) error 
 	return nil
 }
 
-// drift looks into the node.
+// drift returns the drift of the node.
 func (n *served) drift() []observe.Drift {
 	n.Helper()
 	nodes, err := n.engine.List(n.T.Context(), "karoo")
@@ -153,7 +153,7 @@ func (n *served) want(want ...string) []observe.Drift {
 	return all
 }
 
-// needRoot skips a test in which files have owners.
+// needRoot skips a test that changes the owners of files.
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -161,8 +161,8 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// TestProbe: what has drifted of a node is found, mended and then gone; what is on record meanwhile
-// lets the next run make it good, if this one is killed.
+// TestProbe: drift of a node is found and repaired. If the run is killed, the records during the
+// repair make the next run repair it.
 func TestProbe(t *testing.T) {
 	needRoot(t)
 	n := newServed(t)
@@ -202,13 +202,13 @@ func TestProbe(t *testing.T) {
 	if !nodes[0].Configured || nodes[0].Proven != "" || n.unit != "active" {
 		t.Errorf("it is on record as %+v, its service is %s", nodes[0], n.unit)
 	}
-	n.write("root/etc/web.conf", "of one\n") // which is in memory only
+	n.write("root/etc/web.conf", "of one\n") // the former write went to memory only
 	n.must(os.Remove(filepath.Join(n.engine.dir, "upper/usr/bin/tar")))
 	n.want()
 }
 
-// mend mends what has drifted, after a run that is killed half way: that leaves a node which is to
-// be configured.
+// mend repairs drift after a first attempt that is killed half way, and checks that the attempt
+// leaves the node marked as not configured.
 func (n *served) mend(all []observe.Drift) {
 	n.T.Helper()
 	mend := &plan.Step{Kind: plan.MendNode, Node: n.node, Was: n.node, Subject: "one", Drift: all}
@@ -224,7 +224,8 @@ func (n *served) mend(all []observe.Drift) {
 	n.must(n.Do(n.Context(), mend, func(string) {}))
 }
 
-// TestProbeRendered: what any user can try of this: rendered files, services and health; nothing of a layer.
+// TestProbeRendered: the part of TestProbe that does not need root: rendered files, services and
+// health, but nothing of a layer.
 func TestProbeRendered(t *testing.T) {
 	n := newServed(t)
 	r := &n.Site().Roles[0]
@@ -243,7 +244,7 @@ func TestProbeRendered(t *testing.T) {
 		n.unit != "active" {
 		t.Errorf("/etc/web.conf: %q; its service is %s", f.Content, n.unit)
 	}
-	n.write("root/etc/web.conf", "of one\n") // which is in memory only
+	n.write("root/etc/web.conf", "of one\n") // the former write went to memory only
 	n.want()
 	n.engine.Fail("Run", "one", 99, nil)
 	if all := n.drift(); len(all) == 0 || all[len(all)-1].Kind != observe.DriftNode ||
@@ -252,8 +253,8 @@ func TestProbeRendered(t *testing.T) {
 	}
 }
 
-// TestProbeOther: what has not been applied yet is no drift, nor what is of nodes that nobody asked
-// for, that are in quarantine or do not run.
+// TestProbeOther: changes that were not applied yet are not drift. Nodes that were not requested,
+// that are in quarantine or do not run are not checked.
 func TestProbeOther(t *testing.T) {
 	needRoot(t)
 	n := newServed(t)
@@ -275,7 +276,8 @@ func TestProbeOther(t *testing.T) {
 	r := &n.Site().Roles[0]
 	r.Files[0].Content, r.Files[2].Content = []byte("new {{ .Node.Name }}\n"), []byte("new()\n")
 	n.want("service web.service is stopped, not running")
-	n.mark(engine.Mark{Config: n.node.Config}) // it was not finished: its services and files come with the rest
+	// it was not completely configured: its services and files will be applied with the rest
+	n.mark(engine.Mark{Config: n.node.Config})
 	n.want()
 	r.Files[2].Content = []byte("serve()\n")
 	n.want("file /srv/web.py is changed, not as in its layer")

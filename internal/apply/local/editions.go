@@ -16,18 +16,18 @@ import (
 	"orrery/internal/treesync/sitearchive"
 )
 
-// Editions tells of which of some releases the host keeps a copy of the site directory, and gives
-// their digests.
+// Editions returns the digests of the copies of site directories that the host keeps of some
+// releases.
 func (h *releaseHost) Editions(_ context.Context, of []int) (map[int]string, error) {
 	all := map[int]string{}
 	for _, n := range of {
 		dir := h.Dirs.Release(h.Key, n)
 		if !tree.Exists(filepath.Join(dir, sitearchive.Site)) {
-			continue // it was never staged here, or is being forgotten
+			continue // the release was never staged here, or is being removed
 		}
 		digest, err := sitearchive.Digest(dir)
 		if err != nil {
-			digest = "" // of one file too few, too
+			digest = "" // even if only one file is missing
 		}
 		all[n] = digest
 	}
@@ -43,7 +43,7 @@ func (h *releaseHost) SendEdition(ctx context.Context, release int, rw io.ReadWr
 	return sitearchive.Send(ctx, dir, rw)
 }
 
-// KeepEdition stores such a copy that comes from another host.
+// KeepEdition stores such a copy from another host.
 func (h *releaseHost) KeepEdition(ctx context.Context, release int, digest string, rw io.ReadWriter) error {
 	if release <= 0 {
 		return problem.New(problem.Failed, "no release has the number %d", release)
@@ -64,5 +64,6 @@ func (h *releaseHost) KeepEdition(ctx context.Context, release int, digest strin
 		return errors.Join(problem.New(problem.Failed, "the copy of the site directory of release %d has not come",
 			release).At(fresh).Because(err), tree.RemoveAll(fresh))
 	}
-	return host.ReplaceParts(fresh, to, sitearchive.Site, sitearchive.Record) // the copies of volumes beside them stay
+	// the copies of volumes beside them are not touched
+	return host.ReplaceParts(fresh, to, sitearchive.Site, sitearchive.Record)
 }

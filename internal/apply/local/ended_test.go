@@ -14,15 +14,15 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// leftNetworks are networks of some site that are still on the host.
+// leftNetworks returns a network of some site that is still on the host.
 type leftNetworks struct{ backends.Networks }
 
 func (leftNetworks) Observe(string) ([]observe.Network, error) {
 	return make([]observe.Network, 1), nil
 }
 
-// TestHostAsBefore: a host has its own settings back once no site has a node or a network on it,
-// and not before.
+// TestHostAsBefore: a host gets its own settings back once no site has a node or network on it, and
+// not before.
 func TestHostAsBefore(t *testing.T) {
 	w := newWorld(t)
 	own := fmt.Sprint(w.below.Kernel().Settings(nil))
@@ -68,15 +68,15 @@ func (d *dropping) Drop(n *spec.Node, m spec.Mount) error {
 	return d.Volumes.Drop(n, m)
 }
 
-// remounting is an engine whose nodes see other volumes at once.
+// remounting is an engine that can change the volumes of running nodes.
 type remounting struct{ *fake.Engine }
 
 var _ engine.Remounter = remounting{}
 
 func (remounting) Remount(context.Context, *spec.Node) error { return nil }
 
-// TestFormerCopies: a node that is retired keeps no copy of a volume that it once had for itself;
-// what others have in common with it stays, and so does a copy that it is to have.
+// TestFormerCopies: a retired node keeps no copy of a volume that it once had alone. Shared volumes
+// stay, and so does a copy that it still needs.
 func TestFormerCopies(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))

@@ -9,8 +9,8 @@ import (
 	"orrery/internal/plan"
 )
 
-// TestEnding: a node that does not shut down in its time is killed, and the user is told. One that
-// is to be killed is not waited for, and no word is lost about it.
+// TestEnding: a node that does not shut down in time is killed, and the user is told. A node that
+// the user asked to kill is not waited for, and nothing is reported.
 func TestEnding(t *testing.T) {
 	w := newWorld(t)
 	w.reach(w.up())

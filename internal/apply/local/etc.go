@@ -9,8 +9,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// provideEtc writes what a node sees as /etc/orrery: names, the environment of its roles, its
-// secrets and the files with secrets in them.
+// provideEtc writes the files that a node sees in /etc/orrery: names, the environment of its roles,
+// its secrets and the files that contain secrets.
 func (n *names) provideEtc(ctx context.Context, node *spec.Node, duties *spec.Duties, told *inventory.Names) error {
 	if err := n.tell(told); err != nil {
 		return err
@@ -26,8 +26,8 @@ func (n *names) provideEtc(ctx context.Context, node *spec.Node, duties *spec.Du
 	return n.own(node)
 }
 
-// own makes the node's root the owner of /etc/orrery and of all that is directly in it. Programs
-// such as munged refuse a secret below a directory that belongs neither to root nor to them.
+// own makes the node's root the owner of /etc/orrery and of everything directly in it. Programs
+// such as munged refuse a secret below a directory that is owned neither by root nor by their user.
 func (n *names) own(node *spec.Node) error {
 	first, err := n.rootOf(node)
 	if err != nil || first == 0 {
@@ -36,7 +36,7 @@ func (n *names) own(node *spec.Node) error {
 	return nodedir.Own(n.Dirs.Etc(node.Site, node.ID), first)
 }
 
-// provideSecrets writes the secrets that a role needs, and its files with secrets in them.
+// provideSecrets writes the secrets that a role needs, and its files that contain secrets.
 func (n *names) provideSecrets(ctx context.Context, node *spec.Node, duties *spec.Duties, r *spec.Duty) error {
 	for _, use := range r.Secrets {
 		value, err := n.Secrets.Value(ctx, use.Name)

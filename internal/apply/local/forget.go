@@ -15,8 +15,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// Forget removes all that this host keeps of the site, of which nothing may be there any more that
-// somebody could miss. What other sites use as well stays, and is told.
+// Forget removes all that this host keeps of the site. It returns an error if nodes, volumes or
+// snapshots of the site are left. It leaves what other sites use too, and returns a list of that.
 func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 	nodes, err := nodeHost{h.Place}.List(ctx)
 	if err != nil {
@@ -60,8 +60,8 @@ func (h stateHost) Forget(ctx context.Context) (left []string, err error) {
 	return left, tree.RemoveAll(helper)
 }
 
-// namesIn returns what is in a directory, which need not be there, but what is half made: its name
-// begins with a dot.
+// namesIn returns the names in a directory, which need not exist. It skips names that begin with a
+// dot, because those are incomplete.
 func namesIn(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -12,8 +12,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Lock takes the site's lock, and says where its state is kept while nodes of it may be on this
-// machine. The tmpfs with what nodes see of the host stays in memory meanwhile.
+// Lock takes the site's lock. It also records for the whole machine in which state directory the
+// site is kept, while nodes of it may be on the machine. While the lock is held, the tmpfs with the
+// files that nodes see of the host stays in memory.
 func (h runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	key := h.Key
 	lock, err := h.Dirs.TakeSite(ctx, key, by)
@@ -37,7 +38,7 @@ func (h runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err er
 	}, nil
 }
 
-// Clock tells that this is this machine's.
+// Clock returns zeros, because the host is this machine.
 func (h runHost) Clock(context.Context) (ahead, took time.Duration, err error) { return 0, 0, nil }
 
 // OpenJournal opens the site's journal for writing.
@@ -61,7 +62,7 @@ func (h runHost) ReadJournal(_ context.Context, runs int) (all []journal.Entry, 
 // Redact hides the values of secrets.
 func (h secretHost) Redact(text string) string { return h.Secrets.Redact(text) }
 
-// Runner returns the way into a running node.
+// Runner returns a Runner for a running node.
 func (h nodeHost) Runner(n *spec.Node) (host.Runner, error) {
 	e, err := h.engine(n)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package local carries out the steps of a plan on the machine on which Orrery runs.
 //
-// A Worker does them, and knows nothing of the site but its key: what a step takes comes with the
-// step. What is beside the site, and packs steps, is in package control. A host that is reached
-// over SSH will have the encoding of steps in between.
+// A Worker does the steps. It knows nothing of the site but its key: everything needed for a step
+// comes with the step. An apply.Steered has the site and packs the steps. For a remote host, package
+// remote encodes them and sends them to a Worker there.
 package local
 
 import (
@@ -18,7 +18,8 @@ import (
 	"orrery/internal/host"
 )
 
-// New returns the machine that runs Orrery, as the host that a site calls by a name.
+// New returns the machine that runs Orrery as a host of the site with this key. Name is the site's
+// name for the host.
 func New(name, key string, dirs host.Dirs, engines map[string]engine.Engine, secrets apply.Secrets) *Worker {
 	return NewWorker(Place{
 		Name: name, Key: key, Dirs: dirs, Engines: engines, Secrets: secrets,
@@ -26,7 +27,7 @@ func New(name, key string, dirs host.Dirs, engines map[string]engine.Engine, sec
 	})
 }
 
-// Log opens what the roles of a node printed when they were applied.
+// Log opens the output of the roles of a node when they were applied.
 func (h nodeHost) Log(_ context.Context, node string) (io.ReadCloser, error) {
 	return os.Open(filepath.Join(h.Dirs.Logs(h.Key), node+".log"))
 }

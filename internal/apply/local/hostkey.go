@@ -14,17 +14,17 @@ import (
 	"orrery/internal/problem"
 )
 
-// hostKey returns the public SSH host key of a node; the pair is made once, at random, and outlives
-// the node. The public half follows from the private one: where it is missing or another, it is
-// written again.
+// hostKey returns the public SSH host key of a node. The pair is generated once and outlives the
+// node. The public key is derived from the private one: if its file is missing or differs, hostKey
+// writes it again.
 func (n *names) hostKey(node string) (string, error) {
-	n.keys.Lock() // the first nodes that are made want those of all
+	n.keys.Lock() // the first nodes to be created need the keys of all nodes
 	defer n.keys.Unlock()
 	path := filepath.Join(n.Dirs.Keys(n.Key), node, "ssh_host_ed25519_key")
 	private, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(private) == 0 {
-		// a power cut may leave an empty file of one that was never on disk
-		name, _, _ := strings.Cut(n.Key, ".") // a twin's has its own behind
+		// after a power cut, the file may be empty because its content never reached the disk
+		name, _, _ := strings.Cut(n.Key, ".") // the site key of a twin is SITE.TWIN
 		private, err = login.MakeKey(path, node+"."+name)
 	}
 	if err != nil {

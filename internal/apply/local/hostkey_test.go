@@ -10,8 +10,8 @@ import (
 	"orrery/internal/host"
 )
 
-// TestHostKey: a key is made once and stays; the public half is that of the private one, also after
-// one of them was lost or left empty.
+// TestHostKey: a key is made once and stays. The public key is that of the private one, even after
+// one of the files was lost or left empty.
 func TestHostKey(t *testing.T) {
 	dir := t.TempDir()
 	h := New("local", "karoo", host.Dirs{State: dir, Run: dir}, nil, nil)
@@ -59,7 +59,7 @@ func TestHostKey(t *testing.T) {
 	if get() != first {
 		t.Error("another key was made for an empty public half")
 	}
-	put(path, "") // nobody can know it any more
+	put(path, "") // the private key is lost
 	second := get()
 	if second == first {
 		t.Error("the public half was given of a key that is not there")

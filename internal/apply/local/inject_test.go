@@ -10,10 +10,10 @@ import (
 	"orrery/internal/host"
 )
 
-// injecting is an engine whose nodes can have files before they boot.
+// injecting is an engine that can write files of nodes before they boot.
 type injecting struct {
 	*fake.Engine
-	paths *[]string // of these files
+	paths *[]string // the paths of these files
 	fails error
 }
 
@@ -29,16 +29,16 @@ func (i injecting) Inject(_ context.Context, _ engine.Ref, files ...host.File) e
 	return nil
 }
 
-// TestInjectedOnce: files that a node has before it boots are not written into it again; where that
-// cannot be done, or has failed, they are written once it runs.
+// TestInjectedOnce: files that were written before a node boots are not written again. If that is
+// not possible or has failed, they are written once the node runs.
 func TestInjectedOnce(t *testing.T) {
 	for what, fails := range map[string]error{"it works": nil, "it fails": errWeak} {
 		w := newWorld(t)
-		w.site.Roles[0].Volumes = nil // in a node with volumes a file may belong on one
+		w.site.Roles[0].Volumes = nil // inject skips nodes with volumes
 		var paths []string
 		w.host.Engines["fake"] = injecting{w.below.Engine, &paths, fails}
 		w.settled(w.reach(w.up()))
-		written := w.file(engine.RefOf(w.spelt("web")), "/etc/web") != "" // which injecting does not do here
+		written := w.file(engine.RefOf(w.spelt("web")), "/etc/web") != "" // injecting does not write them in this test
 		if injected := slices.Contains(paths, "/etc/web"); injected != (fails == nil) || written == injected {
 			t.Errorf("%s: injected are %q, and written into the node: %t", what, paths, written)
 		}

@@ -35,12 +35,12 @@ func (h runHost) build(ctx context.Context, l *spec.Layer, say func(string)) err
 	return nil
 }
 
-// Receive keeps a file from which a layer is to be built.
+// Receive stores a file from which a layer will be built.
 func (h layerHost) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
 	return h.Ground.Layers.Receive(ctx, digest, rw)
 }
 
-// Describe returns what is on record of layers in the host's store.
+// Describe returns the records of layers in the host's store.
 func (h layerHost) Describe(_ context.Context, layers []string) ([]image.Record, error) {
 	all := make([]image.Record, len(layers))
 	for i, digest := range layers {

@@ -20,17 +20,20 @@ import (
 	"orrery/internal/volume"
 )
 
-// life is how nodes come to be, run, and are where they shall be.
+// life creates, starts, stops and moves nodes.
 type life struct {
 	*Place
-	names    *names
-	standing sync.Mutex // held while nodes stand still for a copy: who lets them go on must not do so under another
+	names *names
+	// held while nodes are frozen for a copy: they must not be resumed while another copy needs
+	// them frozen
+	standing sync.Mutex
 	leaving  sync.Mutex // held while left is read or written
-	left     []string   // what is not in copies of volumes that were made, and why
+	left     []string   // what is missing in the copies of volumes that were made, and why
 }
 
-// stop shuts a node down, and kills it if it has not ended when the time is over. The user is told,
-// since what the node had not written is lost. With no time at all, that was asked for.
+// stop shuts a node down, and kills it if it has not ended within the timeout. It then tells the
+// user, because data that the node had not written is lost. A timeout of zero means that the user
+// asked to kill it.
 func stop(ctx context.Context, e engine.Engine, ref engine.Ref, timeout time.Duration, say func(string)) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -41,7 +44,7 @@ func stop(ctx context.Context, e engine.Engine, ref engine.Ref, timeout time.Dur
 	return err
 }
 
-// create makes a node, and the SSH host key by which it is known.
+// create creates a node and the SSH host key by which clients recognise it.
 func (l *life) create(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	if _, err := l.names.hostKey(n.Name); err != nil {
 		return err
@@ -52,7 +55,7 @@ func (l *life) create(ctx context.Context, e engine.Engine, n *spec.Node) error 
 	return backupHost{l.Place}.fillRestored(ctx, e, n)
 }
 
-// replace makes a node anew with other layers.
+// replace recreates a node with other layers.
 func (l *life) replace(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	keeper, err := keeperOf(e, n)
 	if err != nil {
@@ -61,7 +64,8 @@ func (l *life) replace(ctx context.Context, e engine.Engine, n *spec.Node) error
 	return keeper.Replace(ctx, n)
 }
 
-// keeperOf returns the engine of a node that is replaced. Of one that keeps nothing, no plan asks that.
+// keeperOf returns the engine of a node that is replaced. No plan replaces nodes of an engine that
+// keeps nothing.
 func keeperOf(e engine.Engine, n *spec.Node) (engine.Keeper, error) {
 	if keeper, ok := e.(engine.Keeper); ok {
 		return keeper, nil
@@ -70,7 +74,7 @@ func keeperOf(e engine.Engine, n *spec.Node) (engine.Keeper, error) {
 		n.Engine).Try("plan again")
 }
 
-// restore puts a replaced node back, unless it was never replaced.
+// restore restores a replaced node, unless it was never replaced.
 func (l *life) restore(ctx context.Context, e engine.Engine, as *spec.Node) error {
 	record, err := l.recorded(as)
 	if err == nil && record.Base == as.Base && record.Layer == as.Layer {
@@ -83,15 +87,15 @@ func (l *life) restore(ctx context.Context, e engine.Engine, as *spec.Node) erro
 	return keeper.Restore(ctx, engine.RefOf(as))
 }
 
-// start provides what a node finds at boot, then boots it. A node that is no longer declared has
-// all of that already.
+// start provides the files that a node needs at boot, then boots it. A node that is no longer
+// declared already has them.
 func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	n, run := s.Node, runOf(l.Dirs, l.Key)
 	if err := l.provide(ctx, n); err != nil {
 		return err
 	}
 	if err := (backupHost{l.Place}).fillRestored(ctx, e, n); err != nil {
-		// whoever made it may have been killed before it was given that
+		// the run that created the node may have been killed before it filled it
 		return err
 	}
 	if s.Duties != nil {
@@ -105,13 +109,13 @@ func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 		return err
 	}
 	active := record.Active
-	if active && n.Staged { // it was live, and stopped before it could be retired
+	if active && n.Staged { // it was live, and was stopped before it could be retired
 		if err := l.quieten(ctx, e, n, s.Duties); err != nil {
 			return err
 		}
 		active = false
 	}
-	if record.Proven != "" || record.Active != active { // health is of what ran before
+	if record.Proven != "" || record.Active != active { // the former health check was of what ran before
 		if err := e.Mark(ctx, ref, engine.Mark{Configured: record.Configured, Config: record.Config,
 			Active: active}); err != nil {
 			return err
@@ -130,7 +134,8 @@ func (l *life) start(ctx context.Context, e engine.Engine, s *plan.Step) error {
 	return nodedir.Of(l.Dirs, l.Key, n.ID).Move().Runs()
 }
 
-// renew lets a node go on in the programs that the host has now, and tells for how long it stood still.
+// renew makes a node continue in the current programs of the host, and reports for how long it was
+// frozen.
 func (l *life) renew(ctx context.Context, e engine.Engine, n *spec.Node, say func(string)) error {
 	renewer, ok := e.(engine.Renewer)
 	if !ok {
@@ -145,7 +150,7 @@ func (l *life) renew(ctx context.Context, e engine.Engine, n *spec.Node, say fun
 	return err
 }
 
-// quieten lets a node that does not run boot without what only a live node does.
+// quieten makes a stopped node boot without the services that only a live node runs.
 func (l *life) quieten(ctx context.Context, e engine.Engine, n *spec.Node, duties *spec.Duties) error {
 	if duties == nil {
 		return problem.New(problem.Surprise, "node %s is not declared any more, and would do what only a live node does",
@@ -167,9 +172,9 @@ func (l *life) quieten(ctx context.Context, e engine.Engine, n *spec.Node, dutie
 	return f.Disable(ctx, engine.RefOf(n), units...)
 }
 
-// inject writes the files of a node's roles before it boots, which saves going into it afterwards.
-// Where that cannot be done they are written once it runs, and what is wrong with them is said
-// then. In a node with volumes a file may belong on one.
+// inject writes the files of a node's roles before it boots, which is faster than doing so in the
+// running node. If it returns an error, the files are written once the node runs, and problems with
+// them are reported then. It skips nodes with volumes, because a file may belong on a volume.
 func (l *life) inject(ctx context.Context, e engine.Engine, n *spec.Node, duties *spec.Duties) error {
 	injector, ok := e.(engine.Injector)
 	if !ok || duties == nil || len(n.Mounts) > 0 {
@@ -185,10 +190,10 @@ func (l *life) inject(ctx context.Context, e engine.Engine, n *spec.Node, duties
 	return injector.Inject(ctx, engine.RefOf(n), files...)
 }
 
-// move takes the links of nodes to other networks, all in one batch, and then on record.
+// move moves the links of nodes to other networks in one batch, and then records the new links.
 func (l *life) move(ctx context.Context, moves []plan.Move) error {
 	var links []network.Move
-	var live []string // network namespaces of those that go live
+	var live []string // network namespaces of the nodes that go live
 	for _, m := range moves {
 		if s, ok := l.Engines[m.Is.Engine].(engine.Spacer); ok && !m.Is.Staged {
 			if at := s.Space(engine.RefOf(m.Is)); at != "" {
@@ -209,14 +214,14 @@ func (l *life) move(ctx context.Context, moves []plan.Move) error {
 		if m.Is.Staged {
 			later = append(later, m.Is)
 		} else {
-			now = append(now, m.Is) // clients wait for these
+			now = append(now, m.Is) // clients wait for these nodes
 		}
 	}
 	err := l.moved(ctx, now)
 	return errors.Join(err, l.moved(ctx, later))
 }
 
-// moved lets engines know where the links of nodes are now.
+// moved tells the engines where the links of nodes are now.
 func (l *life) moved(ctx context.Context, nodes []*spec.Node) error {
 	errs := make([]error, len(nodes))
 	var all sync.WaitGroup
@@ -233,7 +238,8 @@ func (l *life) moved(ctx context.Context, nodes []*spec.Node) error {
 	return errors.Join(errs...)
 }
 
-// provide makes the volumes of a node that is about to start, or copies of them if it is in quarantine.
+// provide makes the volumes of a node that is about to start, or copies of them for a node in
+// quarantine.
 func (l *life) provide(ctx context.Context, n *spec.Node) error {
 	account := func(owner string) (int, int, error) { return image.Account(l.trees(n), owner) }
 	for _, m := range n.Mounts {
@@ -252,7 +258,7 @@ func (l *life) provide(ctx context.Context, n *spec.Node) error {
 	return nil
 }
 
-// provideCopy copies a volume for the quarantine, while all who write into it stand still.
+// provideCopy copies a volume for the quarantine while all nodes that write to it are frozen.
 func (l *life) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account) error {
 	made, err := l.Ground.Volumes.ProvideCopy(ctx, n, m, account,
 		l.still(volume.Path(l.Dirs, n.Site, n.Name, volume.Live(m))))
@@ -264,9 +270,9 @@ func (l *life) provideCopy(ctx context.Context, n *spec.Node, m spec.Mount, acco
 	return err
 }
 
-// still makes all nodes of the site that write into a directory of a volume stand still while it is
-// copied. If one runs and cannot be made to, or it is not known which of them run, nothing is
-// copied.
+// still returns a function that freezes all nodes of the site that write to the directory of a
+// volume while it is copied. If a running writer cannot be frozen, or it is unknown which nodes
+// run, nothing is copied.
 func (l *life) still(path string) volume.Still {
 	return func(ctx context.Context, do func(context.Context) error) error {
 		l.standing.Lock()
@@ -287,7 +293,7 @@ func (l *life) still(path string) volume.Still {
 		}
 		_, err = engine.Still(ctx, l.Engines, writers, do)
 		if err == nil {
-			letGo() // else it lets go on whoever does not, as soon as we end
+			letGo() // if Still failed, the guard resumes the nodes that are still frozen as soon as this process ends
 		}
 		return err
 	}

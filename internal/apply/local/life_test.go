@@ -33,14 +33,14 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// A world is a site on a host of which only the files are not in memory.
+// A world is a site on a host whose parts are in memory, except for its files.
 type world struct {
 	*testing.T
 	*apply.Steered
-	host  *local.Worker // below it
+	host  *local.Worker // the worker of the host
 	below *fake.Host
 	site  *site.Site
-	ran   []string // commands that nodes were told
+	ran   []string // commands that were run in nodes
 	sick  bool
 }
 
@@ -96,7 +96,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// begin sets the host of the world to one as another process has it.
+// begin replaces the host by one that another process opens.
 func (w *world) begin(dirs host.Dirs) {
 	var releases map[int]*site.Site
 	if w.Steered != nil {
@@ -118,7 +118,7 @@ func (w *world) releases() map[int]*site.Site { return apply.Alone(w.Steered).Vi
 // release adds a release of its site to the world.
 func (w *world) release(number int, s *site.Site) { apply.Alone(w.Steered).Views().Add(number, s) }
 
-// An engine on trial counts its trials.
+// tried is an engine that counts how often it is tested.
 type tried struct {
 	engine.Engine
 	times *int
@@ -129,7 +129,7 @@ func (e tried) Try(context.Context) observe.Capabilities {
 	return observe.Capabilities{Accel: observe.TCG}
 }
 
-// left has a node that nobody declares any more.
+// left is an engine that has a node that is no longer declared.
 type left struct{ tried }
 
 func (left) List(context.Context, string) ([]observe.Node, error) {
@@ -137,7 +137,7 @@ func (left) List(context.Context, string) ([]observe.Node, error) {
 		State: observe.Stopped}}, nil
 }
 
-// TestTrial: an engine is put on trial only for a site that has nodes of it, or wants some.
+// TestTrial: an engine is tested only for a site that has nodes of it, or will have some.
 func TestTrial(t *testing.T) {
 	w := newWorld(t)
 	times := 0
@@ -186,7 +186,7 @@ func (w *world) run(p *plan.Plan) *apply.Result {
 	return apply.Run(w.Context(), p, map[string]apply.Worker{"sv1": w}, unwatched{}, 1)
 }
 
-// reach does a plan wholly.
+// reach carries out a plan completely.
 func (w *world) reach(p *plan.Plan, err error) *plan.Plan {
 	w.Helper()
 	w.must(err)
@@ -230,8 +230,8 @@ func (w *world) spelt(name string) *spec.Node {
 	return nil
 }
 
-// TestEtc: what nodes are told, and their secrets, is in /etc/orrery; where a secret belongs in a
-// file is a link to there.
+// TestEtc: the names and secrets of nodes are in /etc/orrery. A secret that belongs in another file
+// is a link to there.
 func TestEtc(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))
@@ -263,8 +263,8 @@ func TestEtc(t *testing.T) {
 	}
 }
 
-// TestUndoByAnother: what a process has done that was killed, another one undoes that has nothing
-// but what is on disk.
+// TestUndoByAnother: another process, which has only the files on disk, can undo what a killed
+// process has done.
 func TestUndoByAnother(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))
@@ -299,7 +299,7 @@ func TestUndoByAnother(t *testing.T) {
 	if now, _ := os.ReadFile(w.host.Dirs.Names("karoo")); string(now) != string(before) || len(now) == 0 {
 		t.Error("the names on record are others")
 	}
-	// Also what runs on live nodes only has read the files.
+	// Also services that run only on live nodes are restarted, because they have read the files.
 	if all := w.below.Commands(engine.RefOf(db)); !slices.ContainsFunc(all, func(c host.Command) bool {
 		return slices.Contains(c.Args, "restart") && slices.Contains(c.Args, "web.service") &&
 			slices.Contains(c.Args, "dish.service")
@@ -313,7 +313,7 @@ func TestUndoByAnother(t *testing.T) {
 	}
 }
 
-// TestSwitchThere: the steps of a switch, there by one process and back by another.
+// TestSwitchThere: the steps of a switch are done by one process and undone by another.
 func TestSwitchThere(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))
@@ -371,7 +371,8 @@ func (w *world) stage(number int) {
 	w.release(number, &lives)
 }
 
-// TestSick: a node that is not healthy is not proven, and what its check says hides secrets.
+// TestSick: a node that is not healthy is not proven, and secrets in the output of its check are
+// hidden.
 func TestSick(t *testing.T) {
 	w := newWorld(t)
 	w.site.Roles[0].Health[0].Within = 50 * time.Millisecond
@@ -390,11 +391,11 @@ func TestSick(t *testing.T) {
 	}
 }
 
-// TestHostKeepsRecord: lock, journal, logs and the way into a node are asked of the host.
+// TestHostKeepsRecord: the lock, journal, logs and Runner are methods of the host.
 func TestHostKeepsRecord(t *testing.T) {
 	w := newWorld(t)
 	h := w.host.Host
-	if os.Geteuid() == 0 { // a tmpfs is mounted
+	if os.Geteuid() == 0 { // this mounts a tmpfs
 		letGo, err := h.Runs.Lock(t.Context(), host.Holder{Who: "me", Pid: os.Getpid()})
 		w.must(err)
 		if _, err := h.Runs.Lock(t.Context(), host.Holder{Who: "you"}); err == nil || !strings.Contains(err.Error(), "me") {
@@ -443,8 +444,8 @@ func TestHostKeepsRecord(t *testing.T) {
 	}
 }
 
-// TestReplaceThereAndBack: a node of other layers has the former ones, and its files, once another
-// process has undone it.
+// TestReplaceThereAndBack: after another process has undone a replacement, the node has its former
+// layers and files.
 func TestReplaceThereAndBack(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))
@@ -465,10 +466,10 @@ func TestReplaceThereAndBack(t *testing.T) {
 	}
 }
 
-// bare is an engine that can do no more than it must.
+// bare is an engine without optional methods.
 type bare struct{ engine.Engine }
 
-// TestBareEngine: what an engine cannot do is done otherwise, or refused and told.
+// TestBareEngine: what an engine cannot do is done in another way, or is an error.
 func TestBareEngine(t *testing.T) {
 	w := newWorld(t)
 	w.host.Engines["fake"] = bare{w.below.Engine}
@@ -515,7 +516,8 @@ func TestBareEngine(t *testing.T) {
 	w.must(do(plan.RevertNode, n)) // it was not configured in this run
 }
 
-// TestReleasesOnRecord: what is live is known at once to who tells nodes of one another.
+// TestReleasesOnRecord: when the record of live releases changes, Live returns the new state at
+// once.
 func TestReleasesOnRecord(t *testing.T) {
 	w := newWorld(t)
 	made, err := twin.Release(w.site, 700)
@@ -546,7 +548,7 @@ func TestReleasesOnRecord(t *testing.T) {
 	}
 }
 
-// unguarded are networks whose ports are not guarded.
+// unguarded is networks whose ports are not guarded.
 type unguarded struct {
 	backends.Networks
 	guarded []network.Port
@@ -557,7 +559,8 @@ func (u *unguarded) Make(_ context.Context, _ spec.Network, nodes func() ([]netw
 	return err
 }
 
-// TestPortsAreGuardedAgain: when a network is made anew under nodes, their ports are known.
+// TestPortsAreGuardedAgain: when a network is created again under running nodes, their ports are
+// known.
 func TestPortsAreGuardedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))
@@ -570,8 +573,8 @@ func TestPortsAreGuardedAgain(t *testing.T) {
 	}
 }
 
-// walls are networks that note which ports are guarded, and an engine that starts or changes no
-// node whose ports are not.
+// walls is networks that record which ports are guarded, and an engine that refuses to start or
+// change a node with unguarded ports.
 type walls struct {
 	backends.Networks
 	engine.Engine
@@ -617,8 +620,8 @@ func (w *walls) Change(ctx context.Context, n *spec.Node) error {
 	return w.Engine.Change(ctx, n)
 }
 
-// TestPortsAreGuarded: the ports of a node are guarded from before it starts until it is no more,
-// also while it is stopped.
+// TestPortsAreGuarded: the ports of a node are guarded from before its start until its removal,
+// even while it is stopped.
 func TestPortsAreGuarded(t *testing.T) {
 	w := newWorld(t)
 	on := &walls{w.host.Ground.Networks, w.below.Engine, t, map[string]bool{}, w.host.Ground.Records}

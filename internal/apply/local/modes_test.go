@@ -14,10 +14,10 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// TestModes: what a host keeps of a site is for root alone. What nodes are told is for all of them
-// to read, and for none to write; of that, secrets are as open as their role says.
+// TestModes: only root can read what a host keeps of a site. All nodes can read the files in
+// /etc/orrery, and none can write them. Secrets have the mode that their role gives them.
 func TestModes(t *testing.T) {
-	old := unix.Umask(0) // whatever it hides elsewhere
+	old := unix.Umask(0) // so that the umask hides nothing
 	t.Cleanup(func() { unix.Umask(old) })
 	w := newWorld(t)
 	w.settled(w.reach(w.up()))

@@ -26,13 +26,13 @@ import (
 	"orrery/internal/volume"
 )
 
-// moves are nodes on their way to and from other hosts. What has been sent is remembered for one
-// run only: whoever comes after sends all of it anew.
+// moves handles nodes on their way to and from other hosts. What has been sent is remembered for
+// one run only, and the next run sends everything again.
 type moves struct {
 	*Place
 	mutex   sync.Mutex
 	senders map[int]*treesync.Sender
-	sums    map[int]string // of what was sent of nodes when they stood still
+	sums    map[int]string // digests of what was sent of nodes when they were frozen
 }
 
 func (m *moves) dir(id int) nodedir.Dir { return nodedir.Of(m.Dirs, m.Key, id) }
@@ -41,7 +41,7 @@ func (m *moves) store(id int) treesync.Receiver {
 	return treesync.Receiver{Dir: filepath.Join(m.Dirs.Arrivals(m.Key), strconv.Itoa(id))}
 }
 
-// observe looks at what is on its way.
+// observe adds the nodes that are moving to seen.
 func (m *moves) observe(seen *observe.Host) error {
 	away, err := nodedir.Away(m.Dirs, m.Key)
 	if err != nil {
@@ -61,7 +61,7 @@ func (m *moves) observe(seen *observe.Host) error {
 	return err
 }
 
-// sweep removes what came of nodes that are nodes here now.
+// sweep removes the received data of nodes that now exist here.
 func (m *moves) sweep() error {
 	entries, err := os.ReadDir(m.Dirs.Arrivals(m.Key))
 	if errors.Is(err, os.ErrNotExist) {
@@ -80,9 +80,10 @@ func (m *moves) sweep() error {
 	return err
 }
 
-// own returns the volumes of a node that are its own and kept with the state of this host, by the
-// names under which they travel. In quarantine, these are copies; others, which it has in common
-// with what is live of it, are not its own, and neither are its keys.
+// own returns the directories of the volumes that move with a node, by the names under which they
+// are sent. These are the volumes in this host's state directory that no other node uses. For a
+// node in quarantine, they are the copies. Neither the volumes that it shares with the live node
+// nor the keys are its own.
 func (m *moves) own(n *spec.Node) map[string]string {
 	all := map[string]string{}
 	for _, at := range n.Mounts {
@@ -97,7 +98,7 @@ func (m *moves) own(n *spec.Node) map[string]string {
 	return all
 }
 
-// keys returns where the SSH host keys of a node are, if they are its own; "": they are not.
+// keys returns the directory of the node's SSH host keys, or "" if it has no keys of its own.
 func (m *moves) keys(n *spec.Node) string {
 	if n.Staged {
 		return ""
@@ -105,7 +106,7 @@ func (m *moves) keys(n *spec.Node) string {
 	return filepath.Join(m.Dirs.Keys(m.Key), n.Name)
 }
 
-// runs reports whether a node does not stand still.
+// runs reports whether a node is running rather than frozen or stopped.
 func (m *moves) runs(ctx context.Context, e engine.Engine, n *spec.Node) (bool, error) {
 	nodes, err := e.List(ctx, m.Key)
 	i := slices.IndexFunc(nodes, func(other observe.Node) bool { return other.ID == n.ID })
@@ -115,15 +116,16 @@ func (m *moves) runs(ctx context.Context, e engine.Engine, n *spec.Node) (bool, 
 	return err == nil && nodes[i].Runs(), err
 }
 
-// How long a node is copied while it runs: until so little is left, or it does not become less, or so often.
+// Copying a running node ends when at most little bytes are left or after often rounds. It also
+// ends when a round leaves more than shrink times the bytes of the round before.
 const (
 	little = 1 << 20
 	shrink = 0.8
 	often  = 8
 )
 
-// send sends what a node has written to another host, along a stream; of one that stands still the
-// rest. It returns the sum of all that the other one has.
+// send sends another host over a stream what a node has written. For a frozen node, it sends the
+// rest. It returns the digest of all data that the receiver then has.
 func (m *moves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say func(string)) (string, error) {
 	r, err := m.recorded(s.Was)
 	if err != nil {
@@ -188,7 +190,7 @@ func (m *moves) send(ctx context.Context, s *plan.Step, way io.ReadWriter, say f
 	}
 }
 
-// free wants that a node is not there to which something comes.
+// free returns an error if the node to be received already exists.
 func (m *moves) free(s *plan.Step) error {
 	if dir := m.dir(s.Node.ID).Path(); tree.Exists(dir) {
 		return problem.New(problem.Surprise, "node %s (id %d) is there already", s.Node.Name, s.Node.ID).At(dir).
@@ -197,7 +199,7 @@ func (m *moves) free(s *plan.Step) error {
 	return nil
 }
 
-// take takes in what comes of a node from another host, until the stream ends. What comes is not believed.
+// take stores what another host sends of a node, until the stream ends. The data is not trusted.
 func (m *moves) take(s *plan.Step, way io.ReadWriter) error {
 	if err := m.free(s); err != nil {
 		return err
@@ -210,7 +212,7 @@ func (m *moves) take(s *plan.Step, way io.ReadWriter) error {
 		})
 }
 
-// do does a step of a move but the copying.
+// do does a step of a move, except for the copying.
 func (m *moves) do(ctx context.Context, s *plan.Step) error {
 	switch s.Kind {
 	case plan.GiveNode:
@@ -227,7 +229,7 @@ func (m *moves) do(ctx context.Context, s *plan.Step) error {
 	return unknown(s)
 }
 
-// give takes down that a node is another host's, which has all of it.
+// give records that a node belongs to another host, which has all of its data.
 func (m *moves) give(ctx context.Context, s *plan.Step) error {
 	r, err := m.recorded(s.Was)
 	if err != nil {
@@ -247,8 +249,8 @@ func (m *moves) give(ctx context.Context, s *plan.Step) error {
 	return m.dir(r.ID).Move().Give(nodedir.Giving{To: s.Peer, Sum: sum})
 }
 
-// receive makes a node of what has come. As long as that is under way, nothing whole has come:
-// whoever finds it so lets it go, and the host that has given the node has it again.
+// receive creates a node from the received data. Until it ends, the data is marked as incomplete. A
+// run that finds it so drops the data, and the node goes back to the host that sent it.
 func (m *moves) receive(ctx context.Context, s *plan.Step) error {
 	e, err := m.engine(s.Node)
 	if err != nil {
@@ -291,7 +293,7 @@ func (m *moves) receive(ctx context.Context, s *plan.Step) error {
 	return store.Remove()
 }
 
-// aside puts a volume aside that a node of the same name has left here at some time.
+// aside renames a volume that a node of the same name once left here.
 func aside(path string) error {
 	if !tree.Exists(path) {
 		return nil
@@ -299,11 +301,11 @@ func aside(path string) error {
 	return os.Rename(path, path+".before-"+time.Now().UTC().Format("20060102-150405.000"))
 }
 
-// takeKeys takes the SSH host keys of a node. Another host has sent them, so nothing but small
-// files is taken, and these as new ones.
+// takeKeys stores the SSH host keys of a node. Because another host has sent them, it accepts only
+// small files and writes them as new files.
 func takeKeys(from treesync.Receiver, to string) error {
 	files, err := from.Files("keys")
-	if err != nil || len(files) == 0 { // it had none
+	if err != nil || len(files) == 0 { // the node had no keys
 		return err
 	}
 	if err := os.MkdirAll(to, 0o700); err != nil {
@@ -321,12 +323,12 @@ func takeKeys(from treesync.Receiver, to string) error {
 	return nil
 }
 
-// leave removes what is kept of a node that is on another host now.
+// leave removes what is kept of a node that has moved to another host.
 func (m *moves) leave(ctx context.Context, s *plan.Step) error {
 	g, given := m.dir(s.Was.ID).Move().Given()
 	if !given {
 		if !tree.Exists(m.dir(s.Was.ID).Path()) {
-			return nil // a run that was killed did it
+			return nil // a run that was killed has already removed it
 		}
 		return problem.New(problem.Surprise, "node %s was not given away", s.Was.Name).At(m.dir(s.Was.ID).Path()).
 			Try("plan again")
@@ -338,7 +340,8 @@ func (m *moves) leave(ctx context.Context, s *plan.Step) error {
 	return m.remove(ctx, s.Was)
 }
 
-// drop removes what has come of a node, also if that is a node by now which has not run here.
+// drop removes the received data of a node, even if the node was created from it but has not run
+// here.
 func (m *moves) drop(ctx context.Context, n *spec.Node) error {
 	dir := m.dir(n.ID)
 	if tree.Exists(dir.Path()) {

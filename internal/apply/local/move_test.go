@@ -27,13 +27,13 @@ import (
 	"orrery/internal/tree"
 )
 
-// A mover is two hosts, between which a virtual machine goes that does not run.
+// A mover is two hosts, and a stopped virtual machine that moves between them.
 type mover struct {
 	*testing.T
 	dirs [2]host.Dirs
 	on   [2]*Worker
 	node *spec.Node
-	sent string // what the first host has said last that it has sent
+	sent string // the digest of what the first host has sent last
 }
 
 var moverNames = [2]string{"sv1", "sv2"}
@@ -81,7 +81,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// again has other processes work on the hosts, which know nothing but what is on disk.
+// again replaces the processes on the hosts by new ones, which know only what is on disk.
 func (m *mover) again() {
 	m.Helper()
 	for i, dirs := range m.dirs {
@@ -110,7 +110,7 @@ func (m *mover) do(kind plan.Kind, cut int64) error {
 	return on.Runs.Do(m.Context(), s, func(string) {})
 }
 
-// carry lets the first host send and the second one take in, until so many bytes have gone.
+// carry makes the first host send and the second one receive, until a number of bytes was sent.
 func (m *mover) carry(s *plan.Step, cut int64) error {
 	near, far := net.Pipe()
 	ended := make(chan error, 1)
@@ -127,7 +127,7 @@ func (m *mover) carry(s *plan.Step, cut int64) error {
 	return err
 }
 
-// cutting is a connection that breaks when so many bytes have been sent.
+// cutting is a connection that breaks after a number of bytes.
 type cutting struct {
 	net.Conn
 	left int64
@@ -154,7 +154,7 @@ func (m *mover) seen() []observe.Host {
 	return all
 }
 
-// holder returns the host that has the machine, and wants that there is at most one.
+// holder returns the host that has the machine, and reports an error if there are two.
 func (m *mover) holder() (host int) {
 	m.Helper()
 	host = -1
@@ -169,7 +169,7 @@ func (m *mover) holder() (host int) {
 	return host
 }
 
-// settle brings what was cut short to its end.
+// settle completes what was interrupted.
 func (m *mover) settle() {
 	m.Helper()
 	for _, h := range handover.Settle(m.seen(), func(string) bool { return true },
@@ -221,8 +221,8 @@ func (m *mover) wantWhole(on int) {
 	}
 }
 
-// TestQuarantineMoves: what is in quarantine goes with its copies of volumes, and what is live of
-// it keeps its keys and volumes.
+// TestQuarantineMoves: a node in quarantine moves with its copies of volumes. The live node keeps
+// its keys and volumes.
 func TestQuarantineMoves(t *testing.T) {
 	m := newMover(t)
 	live := m.node
@@ -258,7 +258,7 @@ func TestQuarantineMoves(t *testing.T) {
 	m.wantWhole(0)
 }
 
-// relayed counts the connections that whoever steers makes on a host.
+// relayed counts the connections that the control host makes on a host.
 type relayed struct {
 	apply.TransferHost
 	times *atomic.Int32
@@ -275,8 +275,8 @@ func (r relayed) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) 
 	return r.TransferHost.Dial(ctx, to)
 }
 
-// TestMoveAlongLanes: what goes from host to host does so directly where they reach one another,
-// else by way of whoever steers. Whichever of them fails, what it says is told.
+// TestMoveAlongLanes: data moves directly between hosts that reach each other, else through the
+// control host. Whichever end fails, its error is returned.
 func TestMoveAlongLanes(t *testing.T) {
 	for addresses, times := range map[[2]string]int32{{"root@127.0.0.2", "root@127.0.0.3"}: 0,
 		{"one.example", "two.example"}: 2 * 2} {
@@ -318,9 +318,9 @@ func TestMoveAlongLanes(t *testing.T) {
 
 var way = []plan.Kind{plan.CopyNode, plan.SendNode, plan.GiveNode, plan.ReceiveNode, plan.LeaveNode}
 
-// TestMachineMoves: a virtual machine that does not run goes to another host with its disks, and
-// wherever that is killed, between two steps or while bytes go, one host has it, and the next run
-// brings that to its end.
+// TestMachineMoves: a stopped virtual machine moves to another host with its disks. If the move is
+// killed, between two steps or during a transfer, exactly one host has the machine, and the next
+// run completes the move.
 func TestMachineMoves(t *testing.T) {
 	for killed := range len(way) + 1 {
 		t.Run(fmt.Sprint("before ", killed), func(t *testing.T) {
@@ -334,7 +334,7 @@ func TestMachineMoves(t *testing.T) {
 			m.again()
 			m.settle()
 			on := 0
-			if killed >= 3 { // it was given
+			if killed >= 3 { // it was handed over
 				on = 1
 			}
 			m.wantWhole(on)
@@ -343,7 +343,7 @@ func TestMachineMoves(t *testing.T) {
 	for _, bytes := range []int64{0, 100, 1000, 60_000} {
 		for at, kind := range way[:2] {
 			if kind == plan.SendNode && bytes > 1000 {
-				continue // there is not so much left
+				continue // less than that is left to send
 			}
 			t.Run(fmt.Sprint(kind, " cut after ", bytes), func(t *testing.T) {
 				m := newMover(t)
@@ -351,7 +351,7 @@ func TestMachineMoves(t *testing.T) {
 					must(t, m.do(before, 1<<30))
 				}
 				if kind == plan.SendNode {
-					m.again() // another sender goes on from what has come
+					m.again() // another process continues from what has arrived
 				}
 				if err := m.do(kind, bytes); err == nil {
 					t.Fatal("nothing was cut")

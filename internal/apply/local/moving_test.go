@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A links is networks that only move links, or fail to.
+// links is networks that only move links, or fail to.
 type links struct {
 	backends.Networks
 	failure error
@@ -22,7 +22,7 @@ type links struct {
 
 func (l links) MoveLinks(context.Context, []network.Move, ...string) error { return l.failure }
 
-// A changed engine records which nodes it was told of, and fails for some.
+// changed is an engine that records which nodes were changed, and fails for one of them.
 type changed struct {
 	engine.Engine
 	mu    *sync.Mutex
@@ -40,9 +40,9 @@ func (c changed) Change(_ context.Context, n *spec.Node) error {
 	return nil
 }
 
-// TestLiveFirst: when links have moved, the nodes that are live now are recorded before those in
-// quarantine, for which no client waits. A node that cannot be recorded is an error, and keeps no
-// other from being recorded. If no link has moved, nothing is recorded.
+// TestLiveFirst: when links have moved, the nodes that are now live are recorded before those in
+// quarantine, for which no client waits. A node that cannot be recorded is an error, but does not
+// prevent others from being recorded. If no link has moved, nothing is recorded.
 func TestLiveFirst(t *testing.T) {
 	moves := []plan.Move{
 		{Is: &spec.Node{ID: 1, Name: "web", Engine: "fake", Staged: true}}, {Is: &spec.Node{ID: 7001,

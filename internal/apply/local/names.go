@@ -14,15 +14,16 @@ import (
 	"orrery/internal/site/inventory"
 )
 
-// names are what the nodes of the place know of one another, and their SSH host keys.
+// names provides the names and addresses that the nodes of the place know of one another, and their
+// SSH host keys.
 type names struct {
 	*Place
 	keys sync.Mutex // held while an SSH host key is made
 }
 
-// write makes the SSH host keys of the site's nodes, if they are not there, and tells all live
-// nodes of this host of one another. Last it records what it told, so that a run that was killed
-// does it again.
+// write makes missing SSH host keys of the site's nodes, and gives all live nodes of this host the
+// names of one another. It records the digest last, so that the next run repeats the work of one
+// that was killed.
 func (n *names) write(ctx context.Context, digest string, told *inventory.Names) error {
 	if err := runOf(n.Dirs, n.Key).keepNames(n.former(told)); err != nil {
 		return err
@@ -39,7 +40,7 @@ func (n *names) write(ctx context.Context, digest string, told *inventory.Names)
 	return host.WriteFile(host.File{Path: n.Dirs.Names(n.Key), Content: []byte(digest), Mode: 0o600})
 }
 
-// writeKnownHosts tells the public SSH host keys of all nodes, and makes those that are not there.
+// writeKnownHosts writes the public SSH host keys of all nodes, and makes the missing keys.
 func (n *names) writeKnownHosts(told *inventory.Names) error {
 	var known strings.Builder
 	for _, p := range told.Peers {
@@ -54,7 +55,7 @@ func (n *names) writeKnownHosts(told *inventory.Names) error {
 
 func (n *names) knownHosts() string { return filepath.Join(n.Dirs.Keys(n.Key), "known_hosts") }
 
-// former reads what the nodes of this host were told of one another, by path.
+// former returns the current names files of this host's nodes, by path.
 func (n *names) former(told *inventory.Names) map[string][]byte {
 	paths := []string{n.knownHosts(), n.Dirs.Names(n.Key)}
 	for _, t := range told.Told {
@@ -71,7 +72,7 @@ func (n *names) former(told *inventory.Names) map[string][]byte {
 	return files
 }
 
-// restore tells the nodes again what they were told before.
+// restore writes the former names files again.
 func (n *names) restore() error {
 	files, err := runOf(n.Dirs, n.Key).names()
 	for path, text := range files {
@@ -80,8 +81,8 @@ func (n *names) restore() error {
 	return err
 }
 
-// forget removes what the nodes of this host were told. While there are nodes they keep it, and only the record
-// of it goes, so that the next run tells them anew.
+// forget removes the names files of this host. While there are nodes, they keep their files and
+// only the record is removed, so that the next run writes them again.
 func (n *names) forget() error {
 	nodes, err := n.Ground.Records.All(n.Key)
 	if err != nil {
@@ -97,7 +98,7 @@ func (n *names) forget() error {
 	return os.RemoveAll(filepath.Dir(names))
 }
 
-// tell tells nodes of all others of their site.
+// tell writes the files with which nodes know all other nodes of their site.
 func (n *names) tell(told *inventory.Names) error {
 	known, err := os.ReadFile(n.knownHosts())
 	if errors.Is(err, fs.ErrNotExist) { // a release is staged of a site that was never up

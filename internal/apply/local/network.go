@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// makeNetwork makes a network.
+// makeNetwork creates a network.
 func (h runHost) makeNetwork(ctx context.Context, n spec.Network) error {
 	if n.VXLAN.Key != "" {
 		private, err := h.names.privateKey()
@@ -23,7 +23,8 @@ func (h runHost) makeNetwork(ctx context.Context, n spec.Network) error {
 	return h.Ground.Networks.Make(ctx, n, h.ports)
 }
 
-// ports returns those of the site's nodes on this host, as far as there are records of them.
+// ports returns the ports of the site's nodes on this host, as far as there are records of the
+// nodes.
 func (h runHost) ports() (all []network.Port, err error) {
 	nodes, err := h.Ground.Records.All(h.Key)
 	for _, n := range nodes {
@@ -32,9 +33,10 @@ func (h runHost) ports() (all []network.Port, err error) {
 	return all, err
 }
 
-// unguard forgets the ports of nodes that the site no longer has on this host, once for all nodes
-// that a run has removed: the kernel ends no such change before all processors have let go of what
-// was there. A port stays guarded while its node is stopped or reboots.
+// unguard removes the guards of the ports of nodes that the site no longer has on this host. It
+// does so once for all nodes that a run has removed: the kernel completes such a change only when
+// no processor uses the former state any more. A port stays guarded while its node is stopped or
+// reboots.
 func (h runHost) unguard(ctx context.Context, done []*plan.Step) error {
 	ended := slices.ContainsFunc(done, func(s *plan.Step) bool {
 		return s.Kind == plan.DestroyNode || s.Kind == plan.ReshapeNode || s.Kind == plan.LeaveNode

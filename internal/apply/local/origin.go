@@ -12,14 +12,14 @@ import (
 	"orrery/internal/site/check"
 )
 
-// An origin is what this host has on record of where its nodes of a site are from.
+// An origin is this host's record of the site that owns its nodes.
 type origin struct {
-	ID string `json:"id"` // the site's
+	ID string `json:"id"` // the id of the site
 }
 
 func (p *Place) originFile() string { return filepath.Join(p.Dirs.Site(p.Key), "origin.json") }
 
-// origin returns the id of the site whose nodes are here; "": none is on record.
+// origin returns the id of the site whose nodes are here, or "" if none is on record.
 func (p *Place) origin() (string, error) {
 	owner, err := host.ReadJSON[origin](p.originFile())
 	switch {
@@ -32,7 +32,7 @@ func (p *Place) origin() (string, error) {
 	return owner.ID, nil
 }
 
-// WithOwner returns the nodes that are here, and whose they are.
+// WithOwner returns the nodes on this host and their owner.
 func (h nodeHost) WithOwner(ctx context.Context, look apply.Look) (present apply.Present, err error) {
 	if err := h.Ground.Claims.Elsewhere(h.Key); err != nil {
 		return present, err
@@ -48,7 +48,7 @@ func (h nodeHost) WithOwner(ctx context.Context, look apply.Look) (present apply
 	return present, err
 }
 
-// SetSiteID takes down of which site the nodes are.
+// SetSiteID records the id of the site that owns the nodes.
 func (h stateHost) SetSiteID(_ context.Context, id string) error {
 	if !check.Label(id) {
 		return problem.New(problem.Surprise, "%q is no id of a site", id)

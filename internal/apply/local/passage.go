@@ -14,12 +14,12 @@ import (
 	"orrery/internal/treesync/chunks"
 )
 
-// Word says what is in a layer in the store.
+// Word returns the content digest of a layer in the store.
 func (h layerHost) Word(_ context.Context, layer string) (image.Word, error) {
 	return h.Ground.Layers.Word(layer)
 }
 
-// Send opens an end of a lane, waits for the host that takes, and gives it what it asks for.
+// Send opens an end of a connection, waits for the receiving host, and sends what it asks for.
 func (h transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot,
 	meet func(transfer.Card) (transfer.Card, error), say func(string)) (string, error) {
 	own := at.Own
@@ -61,7 +61,7 @@ func (h transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot,
 	return "", errNoErrand
 }
 
-// Receive takes something from other hosts.
+// Receive receives something from other hosts.
 func (h transferHost) Receive(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
 	switch {
 	case e.Node != nil:
@@ -84,7 +84,7 @@ func (h transferHost) Receive(ctx context.Context, e apply.Errand, with apply.Me
 	return h.Ground.Layers.Take(ctx, e.Layer.Layer, e.Layer.Content, from, say, with.Doubt)
 }
 
-// takeNode takes in what comes of a node that moves here.
+// takeNode receives the data of a node that moves to this host.
 func (h transferHost) takeNode(ctx context.Context, e *apply.NodeErrand, with apply.Meeting) error {
 	s, err := moving(e)
 	if err != nil {
@@ -96,7 +96,7 @@ func (h transferHost) takeNode(ctx context.Context, e *apply.NodeErrand, with ap
 	return apply.From(ctx, with, s.Peer, func(c net.Conn) error { return h.moves.take(s, c) })
 }
 
-// moving returns the step for which there is an errand.
+// moving returns the step of an errand.
 func moving(e *apply.NodeErrand) (*plan.Step, error) {
 	s, err := plan.Decode(e.Step)
 	if err == nil && s.Kind != plan.CopyNode && s.Kind != plan.SendNode {
@@ -105,10 +105,10 @@ func moving(e *apply.NodeErrand) (*plan.Step, error) {
 	return s, err
 }
 
-// errNoErrand is of an errand of a kind that this program does not know.
+// errNoErrand is the error for a kind of errand that this program does not know.
 var errNoErrand = errors.New("it is not said what is taken; install the same orrery on all hosts")
 
-// Dial connects on this machine.
+// Dial connects to an address from this machine.
 func (h transferHost) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", to.String())
 }

@@ -19,20 +19,21 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Place is this machine as far as one site is on it. Of the site it knows no more than the key.
+// A Place is one site's part of this machine. It knows only the site's key.
 type Place struct {
-	Name    string // what the site calls the machine
-	Key     string // the site's
+	Name    string // the name of the machine in the site
+	Key     string // the key of the site
 	Dirs    host.Dirs
 	Engines map[string]engine.Engine
 	Ground  backends.Set
 	Secrets apply.Secrets
 	Waiter  Waiter
-	// Guard, if set, sees to it that nodes go on that stand still when this process is killed, until it is let go.
+	// Guard, if set, makes sure that frozen nodes resume if this process is killed before letGo is
+	// called.
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
 }
 
-// engine returns the engine that a node wants.
+// engine returns the engine of a node.
 func (p *Place) engine(n *spec.Node) (engine.Engine, error) {
 	if e, ok := p.Engines[n.Engine]; ok {
 		return e, nil
@@ -40,7 +41,7 @@ func (p *Place) engine(n *spec.Node) (engine.Engine, error) {
 	return nil, problem.New(problem.Unable, "node %s wants the engine %q, which this host does not have", n.Name, n.Engine)
 }
 
-// recorded returns what the host has on record of a node.
+// recorded returns the host's record of a node.
 func (p *Place) recorded(n *spec.Node) (*nodedir.Record, error) {
 	r, err := p.Ground.Records.Read(n.Site, n.ID)
 	switch path := nodedir.Of(p.Dirs, n.Site, n.ID).Path(); {
@@ -60,8 +61,8 @@ func (p *Place) trees(n *spec.Node) (trees []string) {
 	return trees
 }
 
-// put writes a file with an owner of the node's onto the tmpfs; nobody can read it before it has
-// its owner and mode.
+// put writes a file for the node to the tmpfs, owned by a user of the node. No other user can read
+// it before it has its owner and mode.
 func (p *Place) put(n *spec.Node, name string, content []byte, owner string, mode uint32) error {
 	uid, gid, err := image.Account(p.trees(n), owner)
 	if err != nil {
@@ -86,7 +87,7 @@ func (p *Place) put(n *spec.Node, name string, content []byte, owner string, mod
 	return os.Rename(path+".new", path)
 }
 
-// rootOf returns the id that the node's root has on this host.
+// rootOf returns the user id of the node's root on this host.
 func (p *Place) rootOf(n *spec.Node) (int, error) {
 	if m, ok := p.Engines[n.Engine].(engine.Idmapper); ok {
 		return m.Idmap(engine.RefOf(n))
@@ -94,8 +95,8 @@ func (p *Place) rootOf(n *spec.Node) (int, error) {
 	return 0, nil
 }
 
-// quick writes a file below a directory where there is no disk to wait for, or no need to, whole or
-// not at all. It belongs to the owner of the directory that it is in.
+// quick writes a file atomically but without waiting for the disk. It is for a tmpfs and for files
+// that can be written again. The file gets the owner of its directory.
 func quick(dir, name string, content []byte, mode os.FileMode) error {
 	path := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -111,7 +112,7 @@ func quick(dir, name string, content []byte, mode os.FileMode) error {
 	return os.Rename(fresh, path)
 }
 
-// log opens the log of a node or layer for appending, behind a writer that hides secrets.
+// log opens the log of a node or layer for appending, through a writer that hides secrets.
 func (p *Place) log(name string) (io.WriteCloser, error) {
 	if err := os.MkdirAll(p.Dirs.Logs(p.Key), 0o700); err != nil {
 		return nil, err
@@ -133,7 +134,7 @@ func (r *redacted) Close() error {
 	return errors.Join(err, r.file.Close())
 }
 
-// redact hides the values of secrets in what a command printed.
+// redact hides the values of secrets in an error that contains a command's output.
 func (p *Place) redact(err error) error { return &redactedError{err, p.Secrets.Redact} }
 
 type redactedError struct {

@@ -8,14 +8,14 @@ import (
 	"orrery/internal/observe"
 )
 
-// besides is an engine whose nodes have memory beside the host's.
+// besides is an engine whose nodes have memory other than the host's.
 type besides struct{ engine.Engine }
 
 func (besides) Capabilities() observe.Capabilities { return observe.Capabilities{Keep: true} }
 
 func (besides) Pool(context.Context) *observe.Pool { return &observe.Pool{Total: 2, Free: 1} }
 
-// TestPool: of an engine that is wanted, the plan is told what memory its nodes can have.
+// TestPool: the plan is told how much memory the nodes of a wanted engine can have.
 func TestPool(t *testing.T) {
 	if can := tried(t.Context(), besides{}); !can.Keep || can.Pool == nil ||
 		*can.Pool != (observe.Pool{Total: 2, Free: 1}) {

@@ -15,15 +15,15 @@ import (
 	"orrery/internal/problem"
 )
 
-// A releaseHost has the releases of the site that are on this host.
+// A releaseHost has the releases of the site on this host.
 type releaseHost struct {
 	*Place
-	lock sync.Mutex // held while what is live is written
+	lock sync.Mutex // held while the record of live releases is written
 }
 
 func (h *releaseHost) file() string { return filepath.Join(h.Dirs.Site(h.Key), "releases.json") }
 
-// Read reads which releases of the site are live on this host, and which are kept.
+// Read returns which releases of the site are live on this host, and which are kept.
 func (h *releaseHost) Read(context.Context) (observe.Releases, error) {
 	r, err := host.ReadJSON[observe.Releases](h.file())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -44,18 +44,19 @@ func (h *releaseHost) Read(context.Context) (observe.Releases, error) {
 	return r, nil
 }
 
-// Write takes down which releases are live, safe against a power cut: it is the one record of it.
+// Write records which releases are live. The record survives a power cut, because it is the only
+// one.
 func (h *releaseHost) Write(_ context.Context, r observe.Releases) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	old, err := host.ReadJSON[observe.Releases](h.file())
 	if err != nil {
-		old = observe.Releases{} // nothing is on record, or nothing that can be read
+		old = observe.Releases{} // there is no record, or an unreadable one
 	}
 	return host.WriteJSON(h.file(), 0o600, begun(r.After(old)))
 }
 
-// Copy takes down what another host has on record.
+// Copy stores the record of another host.
 func (h *releaseHost) Copy(_ context.Context, r observe.Releases) error {
 	h.lock.Lock()
 	defer h.lock.Unlock()
@@ -63,7 +64,7 @@ func (h *releaseHost) Copy(_ context.Context, r observe.Releases) error {
 	return host.WriteJSON(h.file(), 0o600, begun(r))
 }
 
-// begun lets the time of a trial begin that has not begun.
+// begun starts the time of a trial that has not started.
 func begun(r observe.Releases) observe.Releases {
 	if r.Trial != nil && r.Trial.Until.IsZero() {
 		trial := *r.Trial
@@ -73,7 +74,7 @@ func begun(r observe.Releases) observe.Releases {
 	return r
 }
 
-// dropCopies removes the copies of volumes of nodes that have the volumes now.
+// dropCopies removes the copies of volumes of nodes that now have the volumes themselves.
 func (h *releaseHost) dropCopies() error {
 	found, err := h.Ground.Records.All(h.Key)
 	if err != nil {
@@ -92,5 +93,5 @@ func (h *releaseHost) dropCopies() error {
 	return err
 }
 
-// copied stands for any copy: where one is does not depend on what it began with.
+// copied stands for any kind of copy: the path of a copy does not depend on how it was filled.
 const copied = "any"

@@ -23,14 +23,14 @@ import (
 	"orrery/test/need"
 )
 
-// A removal is two hosts whose nodes anybody may have, and a node that goes from the first to the second.
+// A removal is two hosts, and a node that moves from the first to the second. It needs no root.
 type removal struct {
 	*testing.T
 	dirs [2]host.Dirs
 	disk [2]*fake.Disk
 	on   [2]*Worker
 	node *spec.Node
-	sum  string // of what was sent last
+	sum  string // digest of what was sent last
 }
 
 func newRemoval(t *testing.T) *removal {
@@ -72,7 +72,7 @@ func (m *removal) wantText(path, want string) {
 	}
 }
 
-// do does a step of the move; change makes it another than a plan has it.
+// do does a step of the move. Change modifies the step first.
 func (m *removal) do(kind plan.Kind, change ...func(*plan.Step)) error {
 	s := &plan.Step{Kind: kind, Subject: m.node.Name, Host: moverNames[1], Peer: moverNames[0], Node: m.node,
 		Was: m.node, Sum: m.sum}
@@ -101,7 +101,7 @@ func (m *removal) do(kind plan.Kind, change ...func(*plan.Step)) error {
 	return err
 }
 
-// upTo does the steps of the move up to one of a kind.
+// upTo does the steps of the move up to one of this kind.
 func (m *removal) upTo(kind plan.Kind) {
 	m.Helper()
 	for _, k := range way {
@@ -112,8 +112,8 @@ func (m *removal) upTo(kind plan.Kind) {
 	}
 }
 
-// TestMoveSteps: a node is on the host to which it was given with all that is its own; what another
-// node of that name has left there is put aside, and nothing stays on the host that it has left.
+// TestMoveSteps: after a move, a node is on the other host with all of its own data. The data of
+// another node of that name is renamed, and nothing stays on the former host.
 func TestMoveSteps(t *testing.T) {
 	m := newRemoval(t)
 	m.write(filepath.Join(m.volume(1), "rows"), "old rows")
@@ -138,7 +138,7 @@ func TestMoveSteps(t *testing.T) {
 	}
 	m.wantText(before[0], "old rows")
 	must(t, m.do(plan.LeaveNode))
-	must(t, m.do(plan.LeaveNode)) // a run that was killed may have done it
+	must(t, m.do(plan.LeaveNode)) // a killed run may have done it already
 	for what, path := range map[string]string{
 		"node": m.dir(0).Path(), "volume": m.volume(0), "keys": m.keys(0), "arrival": m.on[1].moves.store(101).Dir,
 	} {
@@ -154,7 +154,7 @@ func TestMoveSteps(t *testing.T) {
 	}
 }
 
-// TestMoveGuards: a step of a move that does not find what the plan has seen does nothing.
+// TestMoveGuards: a step of a move does nothing if the state is not the one in the plan.
 func TestMoveGuards(t *testing.T) {
 	run := func(m *removal) { must(m.T, m.disk[0].Start(m.Context(), engine.RefOf(m.node))) }
 	none := func(*removal) {}
@@ -166,7 +166,7 @@ func TestMoveGuards(t *testing.T) {
 		s.Node = &n
 	}
 	for what, c := range map[string]struct {
-		after  plan.Kind // "": nothing was done
+		after  plan.Kind // or "" if nothing was done
 		then   func(*removal)
 		do     plan.Kind
 		change func(*plan.Step)
@@ -237,7 +237,7 @@ func TestMoveGuards(t *testing.T) {
 	}
 }
 
-// state tells what there is of the node on the two hosts.
+// state returns what exists of the node on the two hosts.
 func (m *removal) state() (all []string) {
 	m.Helper()
 	for i, w := range m.on {
@@ -265,7 +265,7 @@ func (m *removal) state() (all []string) {
 	return all
 }
 
-// TestMoveEnds: whichever way a move that was cut short ends, one host has the node, and the other
+// TestMoveEnds: in whichever way an interrupted move ends, one host has the node, and the other one
 // nothing of it.
 func TestMoveEnds(t *testing.T) {
 	m := newRemoval(t)
@@ -291,7 +291,8 @@ func TestMoveEnds(t *testing.T) {
 	}
 }
 
-// TestMoveUnable: an engine that moves no nodes says so, and a step that is none of a move is none.
+// TestMoveUnable: it is an error to move nodes of an engine that does not support this, or to do
+// another step as a step of a move.
 func TestMoveUnable(t *testing.T) {
 	m := newRemoval(t)
 	m.on[0].Engines["fake"] = struct{ engine.Engine }{m.disk[0]}
@@ -304,8 +305,8 @@ func TestMoveUnable(t *testing.T) {
 	}
 }
 
-// TestMoveSweep: what has come stays for the move to go on; what is of a node that is here now, or
-// of none, goes.
+// TestMoveSweep: received data stays so that the move can continue. Data of nodes that are on the
+// host now, or without a valid record, is removed.
 func TestMoveSweep(t *testing.T) {
 	m := newRemoval(t)
 	arrival := func(dir string, s treesync.State) treesync.Receiver {
@@ -338,11 +339,11 @@ func TestMoveSweep(t *testing.T) {
 			t.Errorf("%s: it stays: %t", what, found)
 		}
 	}
-	must(t, m.on[0].moves.sweep()) // where nothing ever came
+	must(t, m.on[0].moves.sweep()) // nothing was ever received on this host
 }
 
-// TestMoveOwn: of a node in quarantine the copies of volumes go with it, of a live one its volumes
-// that are kept on the host, and of neither what others have in common with it.
+// TestMoveOwn: a node in quarantine moves with its copies of volumes, and a live node with its
+// volumes in the host's state directory. Neither moves with shared volumes.
 func TestMoveOwn(t *testing.T) {
 	m := newRemoval(t)
 	mounts := []spec.Mount{

@@ -18,14 +18,14 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// roles is what is done in nodes that run.
+// roles works on running nodes.
 type roles struct {
 	*Place
 	names *names
 	life  *life
 }
 
-// work is what is done in one of them.
+// work is the work on one running node.
 type work struct {
 	*roles
 	engine engine.Engine
@@ -40,14 +40,14 @@ func (w work) run() run { return runOf(w.Dirs, w.Key) }
 
 func (w work) mark(ctx context.Context, m engine.Mark) error { return w.engine.Mark(ctx, w.ref(), m) }
 
-// configure applies the roles of a node. Before it begins, the node is marked as not configured, so that a run
-// that is killed in between is made good by the next.
+// configure applies the roles of a node. It first marks the node as not configured, so that the
+// next run repeats the work of one that was killed.
 func (w work) configure(ctx context.Context, tell *inventory.Names) error {
 	record, err := w.recorded(w.node)
 	if err != nil {
 		return err
 	}
-	if w.node.Disk.Guest == site.NoGuest { // it runs, and no more can be asked of it
+	if w.node.Disk.Guest == site.NoGuest { // the node runs, and nothing else can be done with it
 		return w.mark(ctx, engine.Mark{Configured: true, Config: w.node.Config})
 	}
 	job, log, err := w.job()
@@ -64,7 +64,7 @@ func (w work) configure(ctx context.Context, tell *inventory.Names) error {
 	active := job.Live && role.Holders(w.duties)
 	job.Was = record.Config
 	if !record.Configured || active && !record.Active {
-		// it is not known which of its parts were applied, and at work
+		// it is unknown which of its parts were applied and run
 		job.Was = spec.Config{Services: record.Config.Services}
 	}
 	if err := w.mark(ctx, engine.Mark{Config: record.Config, Active: active}); err != nil {
@@ -74,7 +74,7 @@ func (w work) configure(ctx context.Context, tell *inventory.Names) error {
 	if err != nil {
 		return err
 	}
-	if !came.Injected { // otherwise it has been done in this run, when the node was started
+	if !came.Injected { // otherwise it was done in this run when the node was started
 		if err := w.names.provideEtc(ctx, w.node, w.duties, tell); err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (w work) configure(ctx context.Context, tell *inventory.Names) error {
 	return w.mark(ctx, engine.Mark{Configured: true, Config: w.node.Config, Active: active})
 }
 
-// job returns what applies the roles of a node, and the log that it writes.
+// job returns the job that applies the roles of a node, and its log.
 func (w work) job() (*role.Job, io.Closer, error) {
 	log, err := w.log(w.node.Name)
 	if err != nil {
@@ -114,16 +114,18 @@ func (w work) starts() []string {
 	}
 	r, err := w.Ground.Layers.Record(w.node.Layer)
 	if err != nil {
-		return nil // then they are started as the node is configured
+		return nil // they are started when the node is configured
 	}
 	return r.Starts
 }
 
-// revert puts the files of a node back that were changed when it was configured.
+// revert restores the files of a node that were changed when it was configured.
 func (r *roles) revert(ctx context.Context, e engine.Engine, n *spec.Node) error {
 	all, known, err := runOf(r.Dirs, r.Key).kept(n.ID)
 	if err != nil || !known {
-		return err // it was not configured before this run: it was new, or in the place of one that comes back
+		// it was not configured before this run: it was new, or replaces a node that will be
+		// restored
+		return err
 	}
 	ref := engine.RefOf(n)
 	if err := role.PutBack(ctx, e.Runner(ref), all); err != nil {
@@ -142,7 +144,7 @@ func (r *roles) revert(ctx context.Context, e engine.Engine, n *spec.Node) error
 	return e.Mark(ctx, ref, engine.Mark{Configured: true, Config: n.Config, Active: record.Active})
 }
 
-// check waits until a node is healthy, and records that it has been.
+// check waits until a node is healthy, and records that.
 func (w work) check(ctx context.Context) error {
 	if err := w.awaitBoot(ctx); err != nil {
 		return err
@@ -162,12 +164,12 @@ func (w work) check(ctx context.Context) error {
 	})
 }
 
-// awaitBoot waits for the boot of a node that was started in this run as it is: a check may succeed
-// by what is on a volume, before services have started.
+// awaitBoot waits until a node that was started in this run without being configured has booted.
+// Otherwise a check could succeed because of data on a volume before services have started.
 func (w work) awaitBoot(ctx context.Context) error {
 	came, err := w.run().progress(w.node.ID)
 	if err != nil || !came.Booting || w.node.Disk.Guest == site.NoGuest {
-		// of such a one it is not known when it has booted
+		// it is unknown when a node without a guest agent has booted
 		return err
 	}
 	log, err := w.log(w.node.Name)
@@ -181,9 +183,9 @@ func (w work) awaitBoot(ctx context.Context) error {
 	return w.run().note(w.node.ID, func(p *progress) { p.Booting = false })
 }
 
-// mend puts right what has drifted. Until that is done the node is on record as not configured, and
-// what proved it healthy is forgotten: a run that is killed in between is made good by the next,
-// whether that looks or not.
+// mend repairs what has drifted. Until it ends, the node is marked as not configured and its health
+// is forgotten. So the next run repairs the node if this one is killed, whether or not that run
+// checks for drift.
 func (w work) mend(ctx context.Context, all []observe.Drift) error {
 	record, err := w.recorded(w.node)
 	if err != nil {
@@ -202,7 +204,7 @@ func (w work) mend(ctx context.Context, all []observe.Drift) error {
 	return w.mark(ctx, engine.Mark{Configured: record.Configured, Config: record.Config, Active: record.Active})
 }
 
-// layersBack restores what a node has deleted or changed of its layers.
+// layersBack restores files of the layers that a node has deleted or changed.
 func (w work) layersBack(ctx context.Context, all []observe.Drift) error {
 	rendered := map[string]bool{}
 	for i := range w.duties.Roles {
@@ -217,7 +219,7 @@ func (w work) layersBack(ctx context.Context, all []observe.Drift) error {
 		return nil
 	}
 	return w.inside(w.engine, w.node, func(in inner) error {
-		to, err := in.root.Alone() // whatever the node has mounted over it
+		to, err := in.root.Alone() // without anything that the node has mounted over it
 		if err != nil {
 			return err
 		}

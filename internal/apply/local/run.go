@@ -15,29 +15,29 @@ import (
 	"orrery/internal/role"
 )
 
-// A run is what is on disk of the steps that are being done on a site: what undoing them needs, and
-// how far nodes have come. It is written before a step changes anything, so that another process
-// can undo what one has done that was killed; whoever begins the next run, or has brought this one
-// to a good end, removes it.
+// A run is the files with which steps in progress on a site can be undone, and how far nodes have
+// come. They are written before a step changes anything, so that another process can undo the steps
+// of one that was killed. The process that completes the run, or starts the next one, removes them.
 type run struct{ dir string }
 
 func runOf(dirs host.Dirs, key string) run { return run{filepath.Join(dirs.Site(key), "undo")} }
 
-// A progress is how far a node has come in a run, apart from what is on record of it beyond that.
+// A progress is how far a node has come in a run, beyond what its record says.
 type progress struct {
-	// Configured: whether it had been, before services of it were stopped or started; nil: none were.
+	// Configured is whether the node was configured before its services were stopped or started, or
+	// nil if none were.
 	Configured *bool `json:"configured,omitempty"`
-	Injected   bool  `json:"injected,omitempty"` // its files were there before it booted
-	Booting    bool  `json:"booting,omitempty"`  // it was started, and nobody has seen it at the end of its boot
+	Injected   bool  `json:"injected,omitempty"` // its files were written before it booted
+	Booting    bool  `json:"booting,omitempty"`  // it was started, and its boot has not been seen to end
 }
 
-// progress tells how far a node has come.
+// progress returns how far a node has come.
 func (r run) progress(id int) (p progress, err error) {
 	err = r.read(filepath.Join(strconv.Itoa(id), "progress.json"), &p)
 	return p, err
 }
 
-// note takes down how far a node has come.
+// note records how far a node has come.
 func (r run) note(id int, change func(*progress)) error {
 	old, err := r.progress(id)
 	if err != nil {
@@ -50,10 +50,10 @@ func (r run) note(id int, change func(*progress)) error {
 	return r.write(filepath.Join(strconv.Itoa(id), "progress.json"), updated)
 }
 
-// keepsFiles lets files of a node be kept from now on.
+// keepsFiles makes the run keep files of a node from now on.
 func (r run) keepsFiles(id int) error { return r.make(filepath.Join(strconv.Itoa(id), "files")) }
 
-// keep adds files of a node as they were.
+// keep adds former files of a node.
 func (r run) keep(id int, s role.Saved) error {
 	dir := filepath.Join(strconv.Itoa(id), "files")
 	entries, err := os.ReadDir(filepath.Join(r.dir, dir))
@@ -63,8 +63,8 @@ func (r run) keep(id int, s role.Saved) error {
 	return r.write(filepath.Join(dir, fmt.Sprintf("%06d.json", len(entries))), s)
 }
 
-// kept returns the files of a node as they were, what was kept last first; known is false if none
-// were to be kept.
+// kept returns the former files of a node, the latest first. Known is false if keepsFiles was not
+// called.
 func (r run) kept(id int) (all []role.Saved, known bool, err error) {
 	dir := filepath.Join(strconv.Itoa(id), "files")
 	entries, err := os.ReadDir(filepath.Join(r.dir, dir))
@@ -72,7 +72,7 @@ func (r run) kept(id int) (all []role.Saved, known bool, err error) {
 		return nil, false, nil
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") { // it was not finished
+		if strings.HasPrefix(e.Name(), ".") { // it is incomplete
 			continue
 		}
 		var s role.Saved
@@ -85,7 +85,7 @@ func (r run) kept(id int) (all []role.Saved, known bool, err error) {
 	return all, true, err
 }
 
-// keepNames takes down what nodes were told of one another, by path.
+// keepNames records the former names files of nodes, by path.
 func (r run) keepNames(files map[string][]byte) error { return r.write("names.json", files) }
 
 // names returns what keepNames has recorded.
@@ -94,10 +94,10 @@ func (r run) names() (files map[string][]byte, err error) {
 	return files, err
 }
 
-// end forgets it all.
+// end removes the files of the run.
 func (r run) end() error { return os.RemoveAll(r.dir) }
 
-// make makes a directory that is nobody else's to read. The one above is for engines to go through.
+// make makes a directory that only root can read. Engines must be able to search its parent.
 func (r run) make(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(r.dir), 0o755); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (r run) write(name string, x any) error {
 	return quick(r.dir, name, text, 0o600)
 }
 
-// read reads what write wrote; what is not there leaves into as it is.
+// read reads what write has written. If there is no such file, it leaves into unchanged.
 func (r run) read(name string, into any) error {
 	text, err := os.ReadFile(filepath.Join(r.dir, name))
 	if errors.Is(err, fs.ErrNotExist) {

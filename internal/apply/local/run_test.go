@@ -9,8 +9,8 @@ import (
 	"orrery/internal/role"
 )
 
-// TestKeptFiles: the files of a node come back as they were kept, the last first; what cannot be
-// read is an error, since undoing without it would leave a node half as it was.
+// TestKeptFiles: the former files of a node are returned in reverse order. An unreadable file is an
+// error, because undoing without it would leave a node half changed.
 func TestKeptFiles(t *testing.T) {
 	check := func(err error) {
 		t.Helper()
@@ -30,7 +30,7 @@ func TestKeptFiles(t *testing.T) {
 		check(r.keep(1, role.Saved{Paths: []string{path}}))
 	}
 	dir := filepath.Join(r.dir, "1", "files")
-	check(os.WriteFile(filepath.Join(dir, ".half"), []byte("{"), 0o600)) // by a run that was killed
+	check(os.WriteFile(filepath.Join(dir, ".half"), []byte("{"), 0o600)) // by a killed run
 	all, known, err := r.kept(1)
 	if err != nil || !known || len(all) != 3 || all[0].Paths[0] != "/etc/c" || all[2].Paths[0] != "/etc/a" {
 		t.Errorf("%v, %t, %v", all, known, err)

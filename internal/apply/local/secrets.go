@@ -11,7 +11,7 @@ func (h secretHost) Read(_ context.Context, name string) (string, error) {
 	return h.kept().Read(name)
 }
 
-// Store keeps one.
+// Store stores such a copy.
 func (h secretHost) Store(_ context.Context, name, value string) error {
 	return h.kept().Keep(name, value)
 }

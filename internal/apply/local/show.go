@@ -14,11 +14,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// shown are the files of /etc/orrery that a node gets which does not see those of the host. There
-// are no secrets among them.
+// shown lists the files of /etc/orrery that are copied to a node that does not see those of the
+// host. None of them contains secrets.
 var shown = []string{"hosts", "inventory.json", "ssh_known_hosts", "env"}
 
-// show writes to a running node that boots a disk what others see of the host's.
+// show writes these files to a running node that boots from a disk image.
 func (n *names) show(ctx context.Context, e engine.Engine, node *spec.Node) error {
 	if node.Disk.Guest != site.CloudInit {
 		return nil
@@ -40,7 +40,7 @@ func (n *names) show(ctx context.Context, e engine.Engine, node *spec.Node) erro
 	return e.Runner(engine.RefOf(node)).Put(ctx, files...)
 }
 
-// showAll does so for all of them that run.
+// showAll does so for all such nodes that run.
 func (n *names) showAll(ctx context.Context) error {
 	all, err := nodeHost{n.Place}.List(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/volume"
 )
 
-// List returns the parts of snapshots that the host has.
+// List returns the parts of snapshots on the host.
 func (h snapshotHost) List(context.Context) (kept []*snapshot.Snapshot, ready []string, err error) {
 	if kept, err = snapshot.List(h.Dirs, h.Key); err != nil {
 		return nil, nil, err
@@ -19,7 +19,7 @@ func (h snapshotHost) List(context.Context) (kept []*snapshot.Snapshot, ready []
 	return kept, ready, err
 }
 
-// Size returns how large a part is.
+// Size returns the size of a part.
 func (h snapshotHost) Size(ctx context.Context, id string) (volume.Size, error) {
 	s, err := snapshot.Open(h.Dirs, h.Key, id)
 	if err != nil {
@@ -28,7 +28,7 @@ func (h snapshotHost) Size(ctx context.Context, id string) (volume.Size, error) 
 	return volume.SizeOf(ctx, s.Dir)
 }
 
-// Restoring returns the snapshot whose restoring was cut short.
+// Restoring returns the snapshot whose restore was interrupted.
 func (h snapshotHost) Restoring(context.Context) (id string, nodes []string, err error) {
 	return snapshot.Unfinished(h.Dirs, h.Key)
 }
@@ -47,7 +47,7 @@ func (h snapshotHost) Capture(ctx context.Context, of apply.Capture, with snapsh
 	return snapshot.Take(ctx, o)
 }
 
-// Keep keeps a part that is ready.
+// Keep stores a part that is ready.
 func (h snapshotHost) Keep(_ context.Context, id string) error {
 	return snapshot.KeepReady(h.Dirs, h.Key, id)
 }
@@ -58,13 +58,13 @@ func (h snapshotHost) Remove(_ context.Context, id string) error {
 	if err == nil {
 		err = snapshot.Remove(h.Dirs, h.Key, id)
 	}
-	if problem.Is(err, problem.Usage) { // it is not there
+	if problem.Is(err, problem.Usage) { // there is none
 		return nil
 	}
 	return err
 }
 
-// Restore puts nodes back as they were.
+// Restore restores nodes from a snapshot.
 func (h snapshotHost) Restore(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
 	from, err := snapshot.Open(h.Dirs, h.Key, id)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"orrery/test/need"
 )
 
-// TestRestartOnFullDisk: a node that could not start again is not stopped, whatever stops it; one
-// that was stopped starts, though the disk has become full meanwhile; and one that only stops needs
-// no room.
+// TestRestartOnFullDisk: a node that could not start again is not stopped, by whatever step. A
+// stopped node starts even if the disk has become full since. A node that is only stopped needs no
+// space.
 func TestRestartOnFullDisk(t *testing.T) {
 	need.Integration(t)
 	small := t.TempDir()

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/host"
 )
 
-// TestSweep: whoever holds the lock of a site next clears away what a killed build or snapshot
-// left, a power cut's too.
+// TestSweep: the next holder of the lock of a site removes what a killed build or snapshot left,
+// even after a power cut.
 func TestSweep(t *testing.T) {
 	state := t.TempDir()
 	var left []string

@@ -14,11 +14,11 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// List returns the records of all twins of which the host has something.
+// List returns the records of all twins that have anything on the host.
 func (h twinHost) List(context.Context) ([]twin.Record, error) { return twins.All(h.Dirs), nil }
 
-// Save keeps the record of a twin, and lets what is here of it end when its time is over. Somebody
-// waits for that before there is anything.
+// Save stores the record of a twin, and schedules its end on this host. This happens before
+// anything of the twin exists.
 func (h twinHost) Save(ctx context.Context, r twin.Record) error {
 	if r.Key() != h.Key {
 		return fmt.Errorf("the record of %s is not that of %s", r.Key(), h.Key)
@@ -36,12 +36,13 @@ func (h twinHost) Fill(ctx context.Context, name string, of []apply.Share) ([]st
 	return filling.Original{Dirs: h.Dirs, Key: h.Key, Still: h.life.still}.Fill(ctx, name, of)
 }
 
-// Receive takes in a volume of the site, which is a twin.
+// Receive stores a volume of the site, which is a twin.
 func (h volumeHost) Receive(_ context.Context, of apply.Directory, way io.ReadWriter) error {
 	return filling.Lay(h.Dirs, h.Key, of, way)
 }
 
-// Forget removes all that is kept of a twin that has ended, once nothing is laid down for it any more.
+// Forget removes all that is kept of a twin that has ended. It first waits until no restore is
+// storing files for it.
 func (h twinHost) Forget(ctx context.Context) error {
 	if !strings.Contains(h.Key, ".") {
 		return fmt.Errorf("%s is no twin", h.Key)

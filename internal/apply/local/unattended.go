@@ -8,14 +8,14 @@ import (
 	"orrery/internal/host/schedule"
 )
 
-// A Waiter lets command lines of this program run later.
+// A Waiter runs command lines of this program at a later time.
 type Waiter interface {
 	Later(ctx context.Context, job schedule.Job) error
 	Cancel(name string) error
 }
 
-// SavePlan stores what the host does on its own, and sees to it that it does. An empty plan ends
-// the former one.
+// SavePlan stores what the host does without the control host, and schedules it. An empty plan
+// removes the former one.
 func (h stateHost) SavePlan(ctx context.Context, p apply.UnattendedPlan) (notes []string, err error) {
 	if err := p.Write(h.Dirs, h.Key); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (h stateHost) SavePlan(ctx context.Context, p apply.UnattendedPlan) (notes 
 	return notes, err
 }
 
-// setTimers makes the timers of the site those of its plans.
+// setTimers sets the timers of the site to those of its plans.
 func (h stateHost) setTimers() (notes []string, err error) {
 	t := schedule.Timers{Key: h.Key, Dirs: h.Dirs}
 	if t.Program, err = os.Executable(); err != nil {
@@ -41,14 +41,14 @@ func (h stateHost) setTimers() (notes []string, err error) {
 	}
 	for _, planned := range apply.Unattended(h.Dirs, h.Key) {
 		if p, err := apply.ReadUnattended(h.Dirs, h.Key, planned.Trigger); err == nil {
-			// else the control host writes it anew
+			// a plan that cannot be read will be written again by the control host
 			t.All = append(t.All, p.Timers(h.Key)...)
 		}
 	}
 	return h.Ground.Timers.Set(t)
 }
 
-// forgetPlans ends all plans of the site.
+// forgetPlans removes all plans of the site.
 func (h stateHost) forgetPlans(ctx context.Context) error {
 	for _, planned := range apply.Unattended(h.Dirs, h.Key) {
 		if _, err := h.SavePlan(ctx, apply.UnattendedPlan{Trigger: planned.Trigger}); err != nil {

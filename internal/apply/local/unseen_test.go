@@ -16,7 +16,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// blind is an engine that cannot show what is in its nodes.
+// blind is an engine that cannot show the files of its nodes.
 type blind struct {
 	viewed
 	ids, view error
@@ -34,8 +34,8 @@ func (b blind) View(ref engine.Ref) (*tree.Root, error) {
 	return b.viewed.View(ref)
 }
 
-// TestUnseenFiles: a node whose files cannot be looked at is not taken for one without drift: it is said why,
-// beside what else was found.
+// TestUnseenFiles: a node whose files cannot be read is not reported as free of drift. The reason
+// is reported, in addition to what else was found.
 func TestUnseenFiles(t *testing.T) {
 	for what, c := range map[string]struct {
 		spoil func(n *served) engine.Engine

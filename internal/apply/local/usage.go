@@ -11,7 +11,7 @@ import (
 	"orrery/internal/volume"
 )
 
-// ReadUsage reads what nodes use.
+// ReadUsage reads the usage of nodes.
 func (h nodeHost) ReadUsage(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading,
 	error) {
 	all := make([]apply.Reading, len(nodes))

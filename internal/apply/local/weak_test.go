@@ -24,18 +24,18 @@ import (
 	"orrery/internal/volume"
 )
 
-// errWeak is why a call fails of what a worker stands on.
+// errWeak is the error of a backend call that is made to fail.
 var errWeak = errors.New("it has failed, as ordered")
 
-// Weak is what a worker stands on, of which one call can fail, before it has done anything.
+// weak makes one call of a worker's backends fail, before the call has done anything.
 type weak struct {
 	calls  map[string]int
 	name   string
-	nth    int // the first is 1
+	nth    int // starting at 1
 	struck bool
 }
 
-// order lets the nth call of a name fail, and forgets all calls before.
+// order makes the nth call of a name fail, and forgets all former calls.
 func (w *weak) order(name string, nth int) {
 	*w = weak{calls: map[string]int{}, name: name, nth: nth}
 }
@@ -49,7 +49,7 @@ func (w *weak) strike(name string) error {
 	return nil
 }
 
-// weakly makes a call unless it is to fail.
+// weakly makes a call unless it is made to fail.
 func weakly[T any](w *weak, name string, call func() (T, error)) (T, error) {
 	if err := w.strike(name); err != nil {
 		var zero T
@@ -65,7 +65,7 @@ func (w *weak) try(name string, call func() error) error {
 	return call()
 }
 
-type storing = backends.Layers // it has a method of its own name
+type storing = backends.Layers // another name, because Layers has a method Layers
 
 type (
 	weakNetworks struct {
@@ -260,7 +260,7 @@ func (r weakRunner) Put(ctx context.Context, files ...host.File) error {
 	return r.try("Put", func() error { return r.Runner.Put(ctx, files...) })
 }
 
-// weakWorld is one on what is weak.
+// weakWorld returns a world whose backends can fail.
 func weakWorld(t *testing.T) (*world, *weak) {
 	t.Helper()
 	w, of := newWorld(t), &weak{}
@@ -275,8 +275,8 @@ func weakWorld(t *testing.T) (*world, *weak) {
 	return w, of
 }
 
-// A life is all that a worker does for a site, from its first up to the end: do does one thing of
-// that, which has a name.
+// life does everything that a worker does for a site, from the first up to the end, as a series of
+// named actions.
 func (w *world) life(do func(name string, act func() error)) {
 	ctx := w.Context()
 	carry := func(what string, p *plan.Plan, err error) {
@@ -319,8 +319,8 @@ func (w *world) life(do func(name string, act func() error)) {
 	})
 }
 
-// TestWeakGround: whatever a worker stands on fails, what it does fails, and succeeds when it is done again: no
-// failure is passed over, and none spoils what comes after it.
+// TestWeakGround: if a backend call fails, the action of the worker fails, and succeeds when it is
+// repeated. So no error is ignored, and none damages the state.
 func TestWeakGround(t *testing.T) {
 	w, of := weakWorld(t)
 	calls := map[string]map[string]int{}
@@ -339,10 +339,10 @@ func TestWeakGround(t *testing.T) {
 				of.order(call, nth+1)
 				err := act()
 				if !of.struck {
-					break // less is to be done the second time
+					break // less is left to do the second time
 				}
 				if strings.Contains(name, ": check: ") && call == "Run" {
-					continue // a health check is tried again
+					continue // a failed health check is tried again
 				}
 				if tried++; !strings.Contains(fmt.Sprint(err), errWeak.Error()) {
 					t.Errorf("%s: %s (call %d) fails, and it says %v", name, call, nth+1, err)

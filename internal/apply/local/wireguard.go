@@ -7,8 +7,8 @@ import (
 	"orrery/internal/network/wireguard"
 )
 
-// PublicKey returns the public key with which others encrypt what networks of the site send to this
-// host. The pair is made once, at random; the private half never leaves the host.
+// PublicKey returns the public key with which other hosts encrypt what networks of the site send to
+// this host. The pair is generated once, and the private key never leaves the host.
 func (h stateHost) PublicKey(context.Context) (string, error) {
 	if err := h.Ground.Networks.Encrypts(); err != nil {
 		return "", err
@@ -20,10 +20,10 @@ func (h stateHost) PublicKey(context.Context) (string, error) {
 	return wireguard.Public(private)
 }
 
-// privateKey returns the other half.
+// privateKey returns the private key of that pair.
 func (n *names) privateKey() (string, error) {
 	n.keys.Lock()
 	defer n.keys.Unlock()
-	dir, name := n.Dirs.Keys(n.Key), ".wireguard" // no node is called so
+	dir, name := n.Dirs.Keys(n.Key), ".wireguard" // no node can have this name
 	return wireguard.Key(filepath.Join(dir, name), func(text []byte) error { return quick(dir, name, text, 0o600) })
 }

@@ -30,18 +30,18 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Worker does steps on this machine. All that a step takes comes with it: nothing is known here
-// of the site but its key, and nothing is kept in memory between steps that undoing them needs.
+// A Worker does steps on this machine. Everything needed for a step comes with it. The worker knows
+// only the site's key, and keeps nothing in memory between steps that undoing them needs.
 type Worker struct {
 	apply.Host
-	*Place // which all parts of the host share
+	*Place // shared by all parts of the host
 
 	names *names
 	life  *life
 	moves *moves
 }
 
-// What each subject of a host needs.
+// The parts of the host, by subject.
 type (
 	runHost struct {
 		*Place
@@ -80,7 +80,7 @@ type (
 	}
 )
 
-// NewWorker returns a worker in a place.
+// NewWorker returns a worker for a place.
 func NewWorker(at Place) *Worker {
 	p := &at
 	w := &Worker{Place: p, names: &names{Place: p}, moves: &moves{Place: p}}
@@ -104,7 +104,7 @@ func NewWorker(at Place) *Worker {
 	return w
 }
 
-// ofAllSites returns the nodes of all sites, if the host is asked about no site in particular.
+// ofAllSites returns the nodes of all sites, or an error unless the host was opened without a site.
 func (h nodeHost) ofAllSites(ctx context.Context) ([]observe.Node, error) {
 	if h.Key != "" {
 		return nil, fmt.Errorf("what other sites than %s use is not known", h.Key)
@@ -112,8 +112,8 @@ func (h nodeHost) ofAllSites(ctx context.Context) ([]observe.Node, error) {
 	return h.List(ctx)
 }
 
-// Observe looks at what is there of the site. An engine is put on trial only if the site has nodes
-// of it, or is wanted to.
+// Observe returns what exists of the site on this machine. It tests an engine only if the site has
+// nodes of it or it is in wanted.
 func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.Host, err error) {
 	seen = observe.Host{Name: h.Name, Cpus: runtime.NumCPU(), Online: host.Online(), Memory: host.TotalMemory()}
 	if err = h.Ground.Claims.Elsewhere(h.Key); err != nil {
@@ -156,7 +156,7 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 		return seen, err
 	}
 	if b, err := host.ReadJSON[apply.UnattendedPlan](apply.UnattendedPath(h.Dirs, h.Key, apply.AtBoot)); err == nil {
-		// else the control host writes it anew
+		// a plan that cannot be read will be written again by the control host
 		seen.Boot = b.Digest()
 	}
 	seen.Disk = h.disk()
@@ -165,15 +165,15 @@ func (h stateHost) Observe(ctx context.Context, wanted []string) (seen observe.H
 		return seen, err
 	}
 	if seen.Restoring, err = (backupHost{h.Place}).Restoring(ctx); err != nil {
-		// nobody can tell how far it has come; it must not keep anybody from looking, or from taking the
-		// site down
+		// It is unknown how far the restore has come. This must not prevent observing the site or
+		// taking it down.
 		seen.Restoring = &observe.Restoring{Staged: true, Going: true}
 	}
 	seen.Releases, err = h.releases.Read(ctx)
 	return seen, err
 }
 
-// tried returns what an engine can do that is asked for.
+// tried returns the capabilities of an engine after testing it.
 func tried(ctx context.Context, e engine.Engine) observe.Capabilities {
 	can := engine.Tried(ctx, e)
 	if of, ok := e.(engine.Pooled); ok {
@@ -182,7 +182,7 @@ func tried(ctx context.Context, e engine.Engine) observe.Capabilities {
 	return can
 }
 
-// List returns the nodes that are there, whatever runs them, by name: twice the same, if nothing has changed.
+// List returns the nodes of all engines by name. The order stays the same if nothing has changed.
 func (h nodeHost) List(ctx context.Context) (all []observe.Node, err error) {
 	for _, name := range slices.Sorted(maps.Keys(h.Engines)) {
 		e := h.Engines[name]
@@ -194,7 +194,7 @@ func (h nodeHost) List(ctx context.Context) (all []observe.Node, err error) {
 	return all, err
 }
 
-// glance returns the same nodes without what only a closer look tells.
+// glance returns the same nodes without the details that need a closer look.
 func (h nodeHost) glance(ctx context.Context) ([]observe.Node, error) {
 	see, can := engine.Glances(h.Engines)
 	if !can {
@@ -203,9 +203,9 @@ func (h nodeHost) glance(ctx context.Context) ([]observe.Node, error) {
 	return nodedir.Glance(h.Dirs, h.Key, see)
 }
 
-// tellAccel takes down what runs the virtual machines among the nodes of an engine.
+// tellAccel records how the virtual machines of an engine are accelerated.
 func tellAccel(ctx context.Context, e engine.Engine, nodes []observe.Node) {
-	runs := func(n observe.Node) bool { return n.Runs() && n.Accel == "" } // else the engine has taken it down itself
+	runs := func(n observe.Node) bool { return n.Runs() && n.Accel == "" } // else the engine has recorded it
 	if !slices.ContainsFunc(nodes, runs) {
 		return
 	}
@@ -224,7 +224,7 @@ func settingNames() (names []string) {
 	return names
 }
 
-// Sweep ends and removes what runs that were killed left behind. Only the holder of the lock may call it.
+// Sweep stops and removes what killed runs left behind. Only the holder of the lock may call it.
 func (h runHost) Sweep(ctx context.Context) error {
 	for _, e := range h.Engines {
 		if s, ok := e.(engine.Sweeper); ok {
@@ -244,7 +244,7 @@ func (h runHost) Sweep(ctx context.Context) error {
 // Do does one step.
 func (h runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	if s.Kind == plan.MoveLinks {
-		if wait := time.Until(s.At); wait > 0 { // nobody has agreed on what is far
+		if wait := time.Until(s.At); wait > 0 { // hosts never agree on a moment that is far away
 			if err := host.Pause(ctx, min(wait, time.Second)); err != nil {
 				return err
 			}
@@ -278,7 +278,7 @@ func (h runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	case plan.RemoveVolume:
 		return h.Ground.Volumes.Erase(s.Path)
 	case plan.CommitSwitch:
-		return h.releases.Write(ctx, *s.Releases) // the time of a trial begins now, when all of the rest is done
+		return h.releases.Write(ctx, *s.Releases) // the time of a trial starts now, after all other steps
 	case plan.ForgetRelease:
 		return h.forgetRelease(s.Release)
 	}
@@ -377,14 +377,14 @@ func (h runHost) restore(ctx context.Context) error {
 	return h.Ground.Kernel.Restore(ctx)
 }
 
-// forgetRelease removes what is kept of a release: the site as it was when it was staged, and
-// copies of volumes.
+// forgetRelease removes what is kept of a release: the copy of the site directory from which it was
+// staged, and copies of volumes.
 func (h runHost) forgetRelease(number int) error {
 	err := h.Ground.Volumes.DropCopies(h.Key, number)
 	return errors.Join(err, tree.RemoveAll(h.Dirs.Release(h.Key, number)))
 }
 
-// DiscardUndo removes what was kept for undoing, once a run has succeeded or been undone.
+// DiscardUndo removes what was kept for undoing, after a run has succeeded or was undone.
 func (h runHost) DiscardUndo(ctx context.Context, done []*plan.Step) error {
 	for _, s := range done {
 		if s.Kind == plan.CommitSwitch {
@@ -407,7 +407,7 @@ func (h runHost) DiscardUndo(ctx context.Context, done []*plan.Step) error {
 	return runOf(h.Dirs, h.Key).end()
 }
 
-// SkippedFiles returns what is not in the copies of volumes that were made, and why.
+// SkippedFiles returns which files are missing in the copies of volumes that were made, and why.
 func (h runHost) SkippedFiles(context.Context) ([]string, error) {
 	h.life.leaving.Lock()
 	defer h.life.leaving.Unlock()

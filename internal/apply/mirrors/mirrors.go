@@ -12,16 +12,16 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Cellar has the directories of volumes of a site on a host.
+// A Cellar is the directories of a site's volumes on a host.
 type Cellar struct {
 	dirs host.Dirs
 	key  string
 }
 
-// Of returns that of a site.
+// Of returns the directories of a site's volumes.
 func Of(dirs host.Dirs, key string) Cellar { return Cellar{dirs, key} }
 
-// Describe tells of directories of volumes.
+// Describe returns the contents of directories and the state of their mirrors.
 func (c Cellar) Describe(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
 	went, err := volume.ReadMirrored(c.dirs, c.key)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c Cellar) mirror(d apply.Directory) volume.Mirror {
 	return volume.Mirror{Volume: d.Mount.Volume, Node: d.Name(), From: d.At(c.dirs, c.key), To: d.Mirror}
 }
 
-// Mirror brings mirrors up to date.
+// Mirror updates mirrors.
 func (c Cellar) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun,
 	each func(volume.Mirrored)) error {
 	lock, err := volume.LockMirrors(ctx, c.dirs, c.key, with.By)

@@ -24,8 +24,8 @@ func directory(name, node, mirror string, every time.Duration) apply.Directory {
 	return apply.Directory{Node: node, Mount: spec.Mount{Volume: name}, Mirror: mirror, Every: every}
 }
 
-// TestDescribe: of each directory it is told whether it is there, how its own mirror went last, and
-// whether something brings that up to date: of one that was never mirrored, too.
+// TestDescribe: the description of a directory has whether it exists, and the last run of its own
+// mirror. It also has whether the mirror is updated automatically, even if that never happened yet.
 func TestDescribe(t *testing.T) {
 	c, dirs := cellar(t)
 	rows, none, other := directory("rows", "db", "/backup/db", time.Hour), directory("rows", "gone",
@@ -77,8 +77,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestMirrorFails: each mirror that cannot be brought up to date is told of and on record, and
-// keeps no other from being tried.
+// TestMirrorFails: each mirror that cannot be updated is reported and recorded, and does not
+// prevent other updates.
 func TestMirrorFails(t *testing.T) {
 	c, dirs := cellar(t)
 	of := []apply.Directory{directory("rows", "db", "/dev/null/db", 0), directory("rows", "web", "/dev/null/web", 0)}

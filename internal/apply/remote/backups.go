@@ -7,7 +7,7 @@ import (
 	"orrery/internal/observe"
 )
 
-// Send lets the host give what it has.
+// Send makes the remote host send its part of the site.
 func (f backupHost) Send(ctx context.Context, way io.ReadWriter) error {
 	return giveBackupMethod.along(ctx, f.far, none{}, way)
 }
@@ -19,7 +19,7 @@ var giveBackupMethod = method[none, none]{
 	},
 }
 
-// SendMissing lets the host look for what backups have lost of what it gave.
+// SendMissing makes the remote host find and send what backups have lost of the data that it sent.
 func (f backupHost) SendMissing(ctx context.Context, way io.ReadWriter) error {
 	return findBackupMethod.along(ctx, f.far, none{}, way)
 }
@@ -31,7 +31,7 @@ var findBackupMethod = method[none, none]{
 	},
 }
 
-// Receive lets the host lay down what comes for it.
+// Receive makes the remote host store its part of a backup.
 func (f backupHost) Receive(ctx context.Context, way io.ReadWriter) error {
 	return layBackupMethod.along(ctx, f.far, none{}, way)
 }
@@ -43,7 +43,7 @@ var layBackupMethod = method[none, none]{
 	},
 }
 
-// Restoring tells how far the part of a restore has come that the host has.
+// Restoring returns how far the remote host's part of a restore has come.
 func (f backupHost) Restoring(ctx context.Context) (s *observe.Restoring, err error) {
 	s, err = restorePartMethod.call(ctx, f.far, none{})
 	if s != nil {
@@ -59,19 +59,19 @@ var restorePartMethod = method[none, *observe.Restoring]{
 	},
 }
 
-// shownPart makes what a host says of a restore fit to be shown.
+// shownPart sanitizes the remote host's report on a restore.
 func shownPart(s *observe.Restoring) {
 	s.ID, s.From = shown(s.ID), shown(s.From)
 	s.Nodes, s.Without = shownAll(s.Nodes), shownAll(s.Without)
 }
 
-// AdvanceRestore lets the host do a step of it.
+// AdvanceRestore takes the remote host's part of a restore one step further.
 func (f backupHost) AdvanceRestore(ctx context.Context, id, to string) (told []string, err error) {
 	told, err = advanceRestoreMethod.call(ctx, f.far, restoreStep{id, to})
 	return shownAll(told), err
 }
 
-// A restoreStep is which restore a host is to bring how far.
+// A restoreStep says which restore a host must continue, and to which step.
 type restoreStep struct {
 	ID string `json:"id"`
 	To string `json:"to"`
@@ -84,7 +84,7 @@ var advanceRestoreMethod = method[restoreStep, []string]{
 	},
 }
 
-// shownAll makes of a list what is fit to be shown.
+// shownAll sanitizes the entries of a list and limits their number.
 func shownAll(all []string) []string {
 	all = all[:min(len(all), maxPerSnapshot)]
 	for i := range all {

@@ -13,15 +13,15 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// A halting pace does something once nodes stand still.
+// A halting pace calls a function once the nodes are frozen.
 type halting struct{ stood func() error }
 
 func (halting) Copied(context.Context) (time.Time, error)                        { return time.Time{}, nil }
 func (h halting) Stood(context.Context, engine.Pause) error                      { return h.stood() }
 func (halting) Went(context.Context, engine.Pause) (all snapshot.All, err error) { return all, nil }
 
-// TestCaptureEnds: nodes that stand still go on, and nothing is left of the snapshot, when another
-// host fails or whoever steers has gone.
+// TestCaptureEnds: if another host fails or the control host is gone, frozen nodes are resumed, and
+// nothing is left of the snapshot.
 func TestCaptureEnds(t *testing.T) {
 	for what, wrong := range map[string]func(p *pair) error{
 		"another host fails": func(*pair) error { return errors.New("sv3 is full") },
@@ -46,7 +46,7 @@ func TestCaptureEnds(t *testing.T) {
 			t.Errorf("%s: nodes stood still: %v; %v", what, froze, err)
 		}
 		p.link.Close()
-		must(t, <-p.ended) // by then, all has come to an end there
+		must(t, <-p.ended) // by then, everything on the helper has ended
 		now, err := p.near.Worker.Nodes.List(t.Context())
 		must(t, err)
 		for _, n := range now {

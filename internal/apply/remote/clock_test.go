@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestClock: how far a host's clock is ahead is asked anew each time, and with it how long that took.
+// TestClock: each call asks the host again for its clock, and measures how long that takes.
 func TestClock(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
 		l := lied(t, "greet", said{"result": said{"version": "1", "time": time.Now().Add(ahead)}})

@@ -27,13 +27,13 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// answerOf returns the type that a method answers with.
+// answerOf returns the type of a method's answer.
 func answerOf(m asked) reflect.Type {
 	f, _ := reflect.TypeOf(m).Elem().FieldByName("answer")
 	return f.Type.Out(0)
 }
 
-// TestMethodsListed: each declared method is in the list of them, once, and no two have the same name.
+// TestMethodsListed: each declared method is in the list once, and no two have the same name.
 func TestMethodsListed(t *testing.T) {
 	declared, listed := map[string]bool{}, map[string]bool{}
 	files, err := filepath.Glob("*.go")
@@ -41,7 +41,7 @@ func TestMethodsListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range files {
-		if strings.HasSuffix(path, "_test.go") { // what a test declares no helper answers
+		if strings.HasSuffix(path, "_test.go") { // a helper does not answer the methods of tests
 			continue
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
@@ -94,8 +94,8 @@ func isMethod(of ast.Expr) bool {
 	return ok && name.Name == "method"
 }
 
-// TestCostlyAnswers: whatever an answer of the allowed length has most of, it takes no more memory
-// than that length allows. That holds for what is said on the way, too.
+// TestCostlyAnswers: an answer of the allowed length takes no more memory than the limit, whatever
+// it consists of. This holds for messages before the answer, too.
 func TestCostlyAnswers(t *testing.T) {
 	tried := map[reflect.Type]int{reflect.TypeFor[word](): 256 << 10, reflect.TypeFor[given](): 256 << 10}
 	for _, m := range methods() {
@@ -122,14 +122,13 @@ func TestCostlyAnswers(t *testing.T) {
 	}
 }
 
-// maxMemoryBytes is what the longest answer may cost the process that has asked: it has 16 MiB, a
-// few times over while it is received, and 8 times that once it is decoded; before the garbage
-// collector runs there may be twice as much.
+// maxMemoryBytes limits the memory that the longest answer may take in the process that receives
+// it. The answer has 16 MiB. It is in memory several times while it is received, and takes 8 times
+// its size when decoded. Before the garbage collector runs, there may be twice as much.
 const maxMemoryBytes = 384 << 20
 
-// TestCostlyHost: a host that answers at the allowed length, with whatever takes most memory, costs
-// the process that has asked no more than is stated above. The process is one of its own, whose
-// peak the kernel knows.
+// TestCostlyHost: an answer of the allowed length takes no more memory than maxMemoryBytes,
+// whatever it consists of. A separate process receives it, so that the kernel can report its peak.
 func TestCostlyHost(t *testing.T) {
 	if os.Getenv("ORRERY_COSTLY") != "" {
 		askCostly()
@@ -161,7 +160,7 @@ func TestCostlyHost(t *testing.T) {
 	}
 }
 
-// askCostly asks a host that lies, and prints what that has cost.
+// askCostly receives the answer of a lying host, and prints the memory that this took.
 func askCostly() {
 	about, what, _ := strings.Cut(os.Getenv("ORRERY_COSTLY"), " ")
 	many := func(elem string) json.RawMessage {
@@ -173,7 +172,7 @@ func askCostly() {
 		result = map[string]any{"engines": json.RawMessage("{" + strings.Repeat(`"":{},`, (16<<20-64)/6) + `"":{}}`)}
 	case "layers":
 		result = many("{}")
-	case "long nodes": // which may be decoded
+	case "long nodes": // these are short enough to be decoded
 		result = map[string]any{"nodes": many(`{"state":"` + strings.Repeat("x", 320) + `"}`)}
 	case "drift":
 		result = many("[{}]")
@@ -206,7 +205,7 @@ func askCostly() {
 	fmt.Println(string(status))
 }
 
-// A prepared helper has an answer ready.
+// A prepared helper gives the same answer to everything.
 type prepared struct {
 	about string
 	text  json.RawMessage

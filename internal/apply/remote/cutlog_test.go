@@ -12,7 +12,7 @@ import (
 	"orrery/internal/journal"
 )
 
-// A torn host has records that can be read in part.
+// A torn host has records that can be read only in part.
 type torn struct{ apply.NodeHost }
 
 func (torn) Log(context.Context, string) (io.ReadCloser, error) {
@@ -34,7 +34,7 @@ func (m *tornMachine) Host(_, key string, _ apply.Secrets) apply.Host {
 	return h
 }
 
-// TestTorn: what a host cannot read to its end is not taken for all that there is.
+// TestTorn: a log or journal that a host cannot read to its end returns an error.
 func TestTorn(t *testing.T) {
 	p := newPair(t)
 	far := p.to(&tornMachine{machine{dir: p.machine.dir, hosts: p.machine.hosts}}, "1").Host("s", p.keyring())

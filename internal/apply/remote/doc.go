@@ -1,11 +1,11 @@
 // Package remote makes another host an apply.Host: the same program runs there as a helper and does what the
 // control host requests.
 //
-// Serve is the helper: it offers what a Machine has to the other end of a connection. Open is the control
-// host's end: it returns a Link, whose Host is an apply.Host like that of this machine. All decisions are
-// made by the control host. The helper knows no site but by its key and stores nothing but what a host has on
-// its disk. It holds the site's lock, which ends with the connection, as does everything that the helper was
-// asked to do.
+// Serve is the helper: it offers what a Machine has to the peer of a connection. Open is the
+// control host's end: it returns a Link, whose Host is an apply.Host like that of this machine. All
+// decisions are made by the control host. The helper knows no site but by its key and stores
+// nothing but what a host has on its disk. It holds the site's lock. When the connection ends, the
+// helper releases the lock and stops everything that it was asked to do.
 //
 // # From below
 //
@@ -14,10 +14,10 @@
 //     can write. If it is missing, the script reads it from its standard input and verifies it. It then
 //     becomes the program (the hidden verb host-helper). The control host caches the digest of its own
 //     program (host/reach/memo.go). Runs share one login for a while, which ssh keeps for them (decision 91,
-//     host/reach/share.go); each starts a helper of its own by it, so exactly one process has a connection,
-//     and what was begun along the connection ends with it.
-//   - wire is spoken over the standard streams, as with the agent of a virtual machine, with a stream for
-//     each call.
+//     host/reach/share.go). Each run starts its own helper through it. So exactly one process has a
+//     connection, and everything that was started over the connection ends with it.
+//   - Both ends speak the protocol of package rpc over the standard streams, as with the agent of a
+//     virtual machine. Each call has its own stream.
 //   - This package declares each method of the host's interfaces once (method[Q, A]), beside the call that
 //     sends it: its name, the types of request and answer, how large the answer may be, how long it may take,
 //     and the function that answers it on the remote host. methods() lists them. To add one, add a method to

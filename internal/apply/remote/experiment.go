@@ -10,33 +10,35 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// An Experiment is what a host is asked to measure, by itself and on itself.
+// An Experiment is a measurement that a host does on its own nodes.
 type Experiment struct {
-	Name     string            `json:"name"`
-	Text     []byte            `json:"text"`               // the file
-	Only     []string          `json:"only,omitempty"`     // tests to which it is confined; none: all of them
-	Rounds   int               `json:"rounds,omitempty"`   // kept, at least; 0: as the file says
-	Until    float64           `json:"until,omitempty"`    // the difference that is to be found; 0: as the file says
-	Budget   time.Duration     `json:"budget,omitempty"`   // how long rounds may take in all; 0: no bound
-	Fresh    bool              `json:"fresh,omitempty"`    // begin anew, even if a run of it was interrupted over there
+	Name   string        `json:"name"`
+	Text   []byte        `json:"text"`             // the experiment file
+	Only   []string      `json:"only,omitempty"`   // the tests to run, or none for all
+	Rounds int           `json:"rounds,omitempty"` // minimum number of rounds, or 0 for the number in the file
+	Until  float64       `json:"until,omitempty"`  // the difference to detect, or 0 for the value in the file
+	Budget time.Duration `json:"budget,omitempty"` // total time for the rounds, or 0 for no limit
+	// start again even if a former run on the host was interrupted
+	Fresh    bool              `json:"fresh,omitempty"`
 	Arch     string            `json:"arch"`               // of the programs
-	Programs map[string][]byte `json:"programs,omitempty"` // that come with Orrery, and not with its helper
-	By       string            `json:"by"`                 // who wants it
+	Programs map[string][]byte `json:"programs,omitempty"` // programs that come with Orrery, but not with its helper
+	By       string            `json:"by"`                 // the user who requests it
 }
 
-// A Bench is a machine that does experiments.
+// A Bench is a machine that can run experiments.
 type Bench interface {
-	// Measure does one, and tells how it gets on: words that only the two ends of it know. What was
-	// measured it writes, as packed bundles are, also when the run was ended by its caller.
+	// Measure runs an experiment and reports its progress by tell, in words that only the two ends
+	// know. It writes the results to the writer as a packed bundle, even if the caller has stopped
+	// the run.
 	Measure(ctx context.Context, x Experiment, tell func(string), to io.Writer) error
 }
 
-// endTimeout is how long a host may take to end an experiment that its caller wants no more: its
-// nodes are taken down, and what was measured is sent.
-var endTimeout = 5 * time.Minute // but in tests
+// endTimeout limits how long a host may take to end an experiment that its caller has cancelled. It
+// has to remove its nodes and send what was measured.
+var endTimeout = 5 * time.Minute // variable, so that tests can change it
 
-// Measure lets the host do an experiment. When ctx ends, the host is to end the run, and what was
-// measured still comes. An error of tell, or of whoever is written to, ends the talk.
+// Measure makes the host run an experiment. When ctx ends, the host must stop the run, and Measure
+// still receives what was measured. An error of tell or of the writer ends the call.
 func (l *Link) Measure(ctx context.Context, x Experiment, tell func(string) error, to io.Writer) error {
 	_, err := experimentMethod.ask(ctx, l, place{}, x, func(_ *rpc.Talk, w *word) error {
 		if w.Detail != "" {

@@ -13,7 +13,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// A benched machine measures.
+// A benched machine can run experiments.
 type benched struct {
 	*machine
 	measure func(ctx context.Context, x remote.Experiment, tell func(string), to io.Writer) error
@@ -23,8 +23,8 @@ func (b benched) Measure(ctx context.Context, x remote.Experiment, tell func(str
 	return b.measure(ctx, x, tell, to)
 }
 
-// TestMeasure: what is told of a run comes as it goes on, and what it leaves comes also when its
-// caller has ended it.
+// TestMeasure: progress is reported during a run, and the results arrive even if the caller has
+// stopped it.
 func TestMeasure(t *testing.T) {
 	p := newPair(t)
 	x := remote.Experiment{Name: "x", Text: []byte("y"), Rounds: 7, By: "ada"}
@@ -57,7 +57,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestMeasureWithoutEnd: a host that does not end a run when it shall is waited for no longer than it may take.
+// TestMeasureWithoutEnd: if a host does not end a run, it is given up after endTimeout.
 func TestMeasureWithoutEnd(t *testing.T) {
 	t.Cleanup(remote.LetGo(50 * time.Millisecond))
 	p := newPair(t)

@@ -2,7 +2,7 @@ package remote
 
 import "time"
 
-// LetGo shortens how long a host may take to end an experiment, until it is given back.
+// LetGo shortens endTimeout until back is called.
 func LetGo(d time.Duration) (back func()) {
 	old := endTimeout
 	endTimeout = d

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A failing helper greets, and answers all else with the same fault.
+// A failing helper greets, and answers everything else with the same fault.
 type failing struct {
 	prepared
 	with fault
@@ -42,8 +42,8 @@ func toHelper(t *testing.T, runner host.Runner) *Link {
 	return l
 }
 
-// TestFailsHere: whatever a host is asked and fails at, the call fails here, with what the host
-// says of it and at which host it was.
+// TestFailsHere: if a call fails on the remote host, it fails here with the error of the host and
+// the name of the host.
 func TestFailsHere(t *testing.T) {
 	broken := fault{Problems: []trouble{{Kind: problem.Unable, What: "the disk is broken", Where: "/var/lib",
 		Cure: "get another"}}}

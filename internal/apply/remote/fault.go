@@ -13,12 +13,12 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// A fault is an error on its way.
+// A fault is an error in a message.
 type fault struct {
 	Problems []trouble `json:"problems,omitempty"`
 	Run      *mishap   `json:"run,omitempty"`
 	Gone     bool      `json:"gone,omitempty"` // fs.ErrNotExist
-	Cut      bool      `json:"cut,omitempty"`  // lane.ErrCut
+	Cut      bool      `json:"cut,omitempty"`  // transfer.ErrCut
 }
 
 type trouble struct {
@@ -29,7 +29,7 @@ type trouble struct {
 	Cause string       `json:"cause,omitempty"`
 }
 
-// A mishap is a command that has not succeeded.
+// A mishap is a command that failed.
 type mishap struct {
 	Place   string   `json:"place"`
 	Command []string `json:"command"`
@@ -38,7 +38,7 @@ type mishap struct {
 	Cause   string   `json:"cause,omitempty"`
 }
 
-// faultOf takes an error apart.
+// faultOf converts an error to a fault.
 func faultOf(err error) *fault {
 	if err == nil {
 		return nil
@@ -61,7 +61,8 @@ func faultOf(err error) *fault {
 	return f
 }
 
-// fill says of the trouble that it comes from a full disk, which at the other end is another's.
+// fill marks the trouble as caused by a full disk of the remote host, because the control host
+// cannot see that from the text.
 func (t *trouble) fill() {
 	if t.Cause != "" {
 		t.What += ": " + t.Cause
@@ -87,7 +88,8 @@ func text(err error) string {
 	return err.Error()
 }
 
-// err puts it together again: with all that was said of it, and what callers tell it by.
+// err converts the fault back to an error, with all its text and with the errors that callers test
+// for.
 func (f *fault) err() error {
 	if f == nil {
 		return nil
@@ -111,7 +113,7 @@ func (f *fault) err() error {
 	return &marked{err, marks}
 }
 
-// A marked error is one that has come from elsewhere and is still what it was there, for errors.Is.
+// A marked error is an error from a remote host that still matches the same errors with errors.Is.
 type marked struct {
 	error
 	is []error
@@ -120,7 +122,7 @@ type marked struct {
 func (m *marked) Unwrap() error        { return m.error }
 func (m *marked) Is(target error) bool { return slices.Contains(m.is, target) }
 
-// told returns the error that the host described, or nil.
+// told returns the error that the fault describes, or nil.
 func (f *fault) told() error {
 	if f.Run != nil {
 		e := &host.RunError{Place: f.Run.Place, Command: slices.Clone(f.Run.Command), Status: f.Run.Status,

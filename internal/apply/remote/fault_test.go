@@ -14,7 +14,8 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// TestFault: an error is the same on the other side; and whatever a helper says is wrong, it is no success.
+// TestFault: an error is the same on the other side. Whatever fault a helper sends, it is not taken
+// for success.
 func TestFault(t *testing.T) {
 	for text, want := range map[string]int{
 		`{"problems":[{"kind":5,"what":"held"}]}`:                           int(problem.Locked),
@@ -44,8 +45,8 @@ func TestFault(t *testing.T) {
 	}
 }
 
-// TestFullThere: that the disk over there is full is said with the host and a cure, whatever was
-// written; what else went wrong there stays as it is.
+// TestFullThere: if the disk of the remote host is full, the problem names the host and a cure.
+// Other errors stay as they are.
 func TestFullThere(t *testing.T) {
 	full := &fs.PathError{Op: "mkdir", Path: "/var/lib/orrery/sites/s", Err: unix.ENOSPC}
 	l := &Link{name: "sv2"}
@@ -73,8 +74,8 @@ func TestFullThere(t *testing.T) {
 	}
 }
 
-// TestAbsentThere: that a file is not there is still told apart over there, and still says which
-// file, and of what, however many hosts it has come through.
+// TestAbsentThere: fs.ErrNotExist of a remote host is recognised, and the error names the file and
+// its purpose, however many hosts it has passed.
 func TestAbsentThere(t *testing.T) {
 	absent := &fs.PathError{Op: "open", Path: "/etc/orrery/token", Err: fs.ErrNotExist}
 	for what, err := range map[string]error{

@@ -17,14 +17,14 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// far is a host at the other end.
+// far is a remote host.
 type far struct {
 	*Link
 	at      place
 	secrets apply.Secrets
 }
 
-// What each subject of it asks.
+// The methods of a remote host, by subject.
 type (
 	runHost      struct{ *far }
 	stateHost    struct{ *far }
@@ -39,7 +39,8 @@ type (
 	transferHost struct{ *far }
 )
 
-// Do does a step. Of what the helper asks for meanwhile, it gets no more than the step needs.
+// Do makes the remote host do a step. The helper may request secrets during the step, and gets only
+// those that the step needs.
 func (f runHost) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	text, err := plan.Encode(s)
 	if err != nil {
@@ -66,7 +67,7 @@ var stepMethod = method[json.RawMessage, none]{
 	},
 }
 
-// Lock takes the lock. It is the helper that has it.
+// Lock takes the lock on the remote host. The helper holds it.
 func (f runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err error) {
 	if name, err := os.Hostname(); err == nil {
 		by.Who += " at " + name
@@ -91,16 +92,17 @@ func (f runHost) Lock(ctx context.Context, by host.Holder) (letGo func(), err er
 		defer held()
 		t.stopWithin(stopTimeout)
 		t.Stop()
-		_ = t.result(context.WithoutCancel(ctx), nil, nil) // or it is gone, and the lock with it
+		// ignore the error: if the connection is lost, the lock is released anyway
+		_ = t.result(context.WithoutCancel(ctx), nil, nil)
 		t.Close()
 	}, nil
 }
 
-// holdMethod keeps the site's lock until the caller releases it or is gone.
+// holdMethod holds the site's lock until the caller releases it or is gone.
 var holdMethod = method[host.Holder, none]{
 	name: "hold", traits: traits{abandoned: true},
 	answer: func(ctx context.Context, c *received, by host.Holder) (none, error) {
-		by.Pid = os.Getpid() // that of the caller means nothing here
+		by.Pid = os.Getpid() // the caller's process id has no meaning on this host
 		release, err := c.host().Runs.Lock(ctx, by)
 		if err != nil {
 			return none{}, err
@@ -114,7 +116,7 @@ var holdMethod = method[host.Holder, none]{
 	},
 }
 
-// Sweep ends and removes what runs that were killed left behind.
+// Sweep stops and removes what killed runs left behind.
 func (f runHost) Sweep(ctx context.Context) error {
 	_, err := sweepMethod.call(ctx, f.far, none{})
 	return err
@@ -127,7 +129,7 @@ var sweepMethod = method[none, none]{
 	},
 }
 
-// PublicKey returns the key of the host.
+// PublicKey returns the public key of the remote host.
 func (f stateHost) PublicKey(ctx context.Context) (key string, err error) {
 	return publicKeyMethod.call(ctx, f.far, none{})
 }
@@ -139,7 +141,7 @@ var publicKeyMethod = method[none, string]{
 	},
 }
 
-// Observe looks at what is there.
+// Observe returns what exists of the site on the remote host.
 func (f stateHost) Observe(ctx context.Context, engines []string) (seen observe.Host, err error) {
 	seen, err = observeMethod.call(ctx, f.far, engines)
 	if seen.Restoring != nil {
@@ -155,7 +157,7 @@ var observeMethod = method[[]string, observe.Host]{
 	},
 }
 
-// SetSiteID takes down over there of which site the nodes are.
+// SetSiteID records on the remote host which site owns its nodes.
 func (f stateHost) SetSiteID(ctx context.Context, origin string) error {
 	_, err := markMethod.call(ctx, f.far, origin)
 	return err
@@ -168,7 +170,7 @@ var markMethod = method[string, none]{
 	},
 }
 
-// Cordoned returns the mark on the host.
+// Cordoned returns the host's mark, or nil if it has none.
 func (f stateHost) Cordoned(ctx context.Context) (mark *observe.Drain, err error) {
 	return drainedMethod.call(ctx, f.far, none{})
 }
@@ -180,7 +182,7 @@ var drainedMethod = method[none, *observe.Drain]{
 	},
 }
 
-// SetCordoned puts the mark on the host, or takes it away.
+// SetCordoned sets the host's mark, or removes it if mark is nil.
 func (f stateHost) SetCordoned(ctx context.Context, mark *observe.Drain) error {
 	_, err := setDrainedMethod.call(ctx, f.far, mark)
 	return err
@@ -206,13 +208,13 @@ var forgetMethod = method[none, []string]{
 	},
 }
 
-// List returns the nodes that are there.
+// List returns the nodes of the remote host.
 func (f nodeHost) List(ctx context.Context) ([]observe.Node, error) {
 	present, err := f.WithOwner(ctx, apply.Closely)
 	return present.Nodes, err
 }
 
-// WithOwner returns the nodes and which site owns them, as the host says along with them.
+// WithOwner returns the nodes and the site that owns them, as the remote host reports them.
 func (f nodeHost) WithOwner(ctx context.Context, look apply.Look) (apply.Present, error) {
 	all, err := nodesMethod.call(ctx, f.far, look)
 	if err != nil {
@@ -221,7 +223,7 @@ func (f nodeHost) WithOwner(ctx context.Context, look apply.Look) (apply.Present
 	return all.Present, f.there(all.Fault.err())
 }
 
-// counted are nodes, and what is wrong with the rest.
+// counted is the nodes of a host, and why some are missing.
 type counted struct {
 	apply.Present
 	Fault *fault `json:"fault,omitempty"`
@@ -235,7 +237,7 @@ var nodesMethod = method[apply.Look, counted]{
 	},
 }
 
-// DetectDrift looks into nodes.
+// DetectDrift makes the remote host look for drift in nodes.
 func (f nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants []apply.Want) error {
 	drift, err := probeMethod.call(ctx, f.far, probed{nodes, wants})
 	if err != nil {
@@ -250,7 +252,7 @@ func (f nodeHost) DetectDrift(ctx context.Context, nodes []observe.Node, wants [
 	return nil
 }
 
-// probed are nodes to look into, and what each of them is to be.
+// probed is the nodes to look into, and the desired state of each.
 type probed struct {
 	Nodes []observe.Node `json:"nodes"`
 	Wants []apply.Want   `json:"wants"`
@@ -268,7 +270,7 @@ var probeMethod = method[probed, [][]observe.Drift]{
 	},
 }
 
-// Describe returns what is on record of layers in the store over there.
+// Describe returns the records of layers in the remote host's store.
 func (f layerHost) Describe(ctx context.Context, layers []string) (all []image.Record, err error) {
 	all, err = describeMethod.call(ctx, f.far, layers)
 	if err != nil {
@@ -313,7 +315,7 @@ var settleMethod = method[[]json.RawMessage, none]{
 	},
 }
 
-// SkippedFiles returns what is not in the copies of volumes.
+// SkippedFiles returns which files are missing in the copies of volumes.
 func (f runHost) SkippedFiles(ctx context.Context) ([]string, error) {
 	left, err := leftMethod.call(ctx, f.far, none{})
 	return shownAll(left), err
@@ -326,7 +328,7 @@ var leftMethod = method[none, []string]{
 	},
 }
 
-// LastDuration returns how long a step took that was like this one.
+// LastDuration returns how long a similar step took last time.
 func (f runHost) LastDuration(ctx context.Context, s *plan.Step) (time.Duration, error) {
 	if s.Kind != plan.BuildLayer {
 		return 0, nil
@@ -349,7 +351,7 @@ var tookMethod = method[json.RawMessage, time.Duration]{
 	},
 }
 
-// Clock tells how far the clock over there is ahead: by the quickest of some answers.
+// Clock returns how far the remote host's clock is ahead. It uses the fastest of several answers.
 func (f runHost) Clock(ctx context.Context) (ahead, took time.Duration, err error) {
 	for i := range 5 {
 		asked := time.Now()
@@ -364,7 +366,7 @@ func (f runHost) Clock(ctx context.Context) (ahead, took time.Duration, err erro
 	return ahead, took, nil
 }
 
-// SavePlan stores there what the host does on its own.
+// SavePlan stores on the remote host what it does without the control host.
 func (f stateHost) SavePlan(ctx context.Context, p apply.UnattendedPlan) (notes []string, err error) {
 	notes, err = savePlanMethod.call(ctx, f.far, p)
 	for i := range notes {
@@ -380,7 +382,7 @@ var savePlanMethod = method[apply.UnattendedPlan, []string]{
 	},
 }
 
-// List returns the records of twins over there.
+// List returns the records of twins on the remote host.
 func (f twinHost) List(ctx context.Context) (all []twin.Record, err error) {
 	return twinsMethod.call(ctx, f.far, none{})
 }
@@ -392,7 +394,7 @@ var twinsMethod = method[none, []twin.Record]{
 	},
 }
 
-// Save keeps the record of a twin over there.
+// Save stores the record of a twin on the remote host.
 func (f twinHost) Save(ctx context.Context, r twin.Record) error {
 	_, err := keepTwinMethod.call(ctx, f.far, r)
 	return err
@@ -405,7 +407,7 @@ var keepTwinMethod = method[twin.Record, none]{
 	},
 }
 
-// Forget removes what is kept of a twin over there.
+// Forget removes what the remote host keeps of a twin.
 func (f twinHost) Forget(ctx context.Context) error {
 	_, err := forgetTwinMethod.call(ctx, f.far, none{})
 	return err
@@ -418,5 +420,5 @@ var forgetTwinMethod = method[none, none]{
 	},
 }
 
-// Redact hides the values of secrets, of which this end knows.
+// Redact hides the values of secrets. The control host does this, because it knows the values.
 func (f secretHost) Redact(text string) string { return f.secrets.Redact(text) }

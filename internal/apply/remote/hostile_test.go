@@ -15,10 +15,10 @@ import (
 	"orrery/internal/volume"
 )
 
-// A liar is a helper that says what it likes.
+// A liar is a helper that sends whatever a test sets.
 type liar struct {
 	host.Local
-	says map[string][]any // by what it is asked about
+	says map[string][]any // by method
 }
 
 func (l liar) Talk(_ context.Context, about string, with *rpc.Caller) error {
@@ -36,7 +36,7 @@ func (l liar) Talk(_ context.Context, about string, with *rpc.Caller) error {
 
 type said = map[string]any
 
-// lied connects to a helper that says, when asked about something, what it likes.
+// lied connects to a helper that answers one method with arbitrary messages.
 func lied(t *testing.T, about string, says ...any) *remote.Link {
 	t.Helper()
 	near, far := net.Pipe()
@@ -50,7 +50,7 @@ func lied(t *testing.T, about string, says ...any) *remote.Link {
 	return l
 }
 
-// TestLongAnswers: a host that says more than there can be to say is not heard to the end.
+// TestLongAnswers: an answer that is longer than allowed is not read to its end.
 func TestLongAnswers(t *testing.T) {
 	long := func(n int) any { return said{"result": said{"id": strings.Repeat("x", n)}} }
 	if _, err := lied(t, "releases", long(1<<19)).Host("s", nil).Releases.Read(t.Context()); err != nil {
@@ -70,8 +70,8 @@ func TestLongAnswers(t *testing.T) {
 	}
 }
 
-// TestHostileJournal: what another host says is its journal is read as lines of which any may be
-// wrong, and no more of it than a journal has.
+// TestHostileJournal: the journal of another host is parsed line by line, any of which may be
+// invalid, and only up to its maximum size.
 func TestHostileJournal(t *testing.T) {
 	bytes := func(text string) any { return said{"bytes": []byte(text)} }
 	const good = `{"kind":"begin","run":"1","hosts":["sv1"]}` + "\n"
@@ -94,7 +94,7 @@ func TestHostileJournal(t *testing.T) {
 	}
 }
 
-// TestHostileRecords: of so many layers as were asked for, a host says what is in them, and of no others.
+// TestHostileRecords: a host must describe as many layers as were requested.
 func TestHostileRecords(t *testing.T) {
 	for what, says := range map[string]any{"too few": []any{}, "too many": []any{said{}, said{}}, "none": "x"} {
 		if all, err := lied(t, "describe", said{"result": says}).Host("s", nil).Layers.Describe(t.Context(),
@@ -104,8 +104,8 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// TestHostileSecret: what another host says is a generated secret comes to nodes of other hosts,
-// and has nothing in it but what is generated.
+// TestHostileSecret: a generated secret of another host is used by nodes of other hosts, so it must
+// consist of allowed characters.
 func TestHostileSecret(t *testing.T) {
 	if v, err := lied(t, "secret", said{"result": "abcDEF123"}).Host("s", nil).Secrets.Read(t.Context(),
 		"db"); v != "abcDEF123" || err != nil {
@@ -122,8 +122,8 @@ func TestHostileSecret(t *testing.T) {
 	}
 }
 
-// TestHostileSnapshots: what another host says of snapshots is shown, and some of it is the name of
-// a directory on other hosts.
+// TestHostileSnapshots: snapshots of another host are displayed, and their ids become names of
+// directories on other hosts, so they are checked.
 func TestHostileSnapshots(t *testing.T) {
 	kept := func(s said) any { return said{"result": said{"kept": []any{s}}} }
 	all, _, err := lied(t, "snapshots",
@@ -152,7 +152,7 @@ func TestHostileSnapshots(t *testing.T) {
 	}
 }
 
-// TestHostileVolumes: what another host says of volumes is shown, and is about those that it was asked for.
+// TestHostileVolumes: descriptions of volumes are sanitized, and must match the requested volumes.
 func TestHostileVolumes(t *testing.T) {
 	of := []apply.Directory{{Node: "web1"}}
 	all, err := lied(t, "volumes", said{"result": []any{said{"path": "/x\x1b[2J", "last": said{"problem": "a\nb"}}}}).

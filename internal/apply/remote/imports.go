@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Receive sends a file to the host, from which a layer is built.
+// Receive sends the remote host a file from which a layer will be built.
 func (f layerHost) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
 	return receiveMethod.along(ctx, f.far, digest, rw)
 }

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/treesync"
 )
 
-// receives sends files to be imported: an empty one, a short and a long one, one that is something
-// else, and one that cannot be read.
+// receives sends files to be imported: an empty one, a short and a long one, one with another
+// digest, and one that cannot be read.
 func (p *pair) receives() {
 	p.Helper()
 	file := filepath.Join(p.TempDir(), "file")

@@ -13,8 +13,8 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// ReadJournal returns what the journal has. It comes as lines, which are read as those of a file
-// that anybody may have written.
+// ReadJournal returns the entries of the remote host's journal. They arrive as lines and are parsed
+// with the same care as a file of unknown origin.
 func (f runHost) ReadJournal(ctx context.Context, runs int) (all []journal.Entry, damaged []int, err error) {
 	l, err := entriesMethod.stream(ctx, f.far, runs)
 	if err != nil {
@@ -23,7 +23,7 @@ func (f runHost) ReadJournal(ctx context.Context, runs int) (all []journal.Entry
 	defer l.Close() //nolint:errcheck // it was only read
 	all, wrong, _, err := journal.Scan(io.LimitReader(l, maxJournalBytes))
 	if err == nil && (len(wrong) > 0 || jsonlimit.Unmarshal(l.result, &damaged) != nil) {
-		// if it was cut off, there is no result
+		// if the stream was cut off, there is no result
 		err = errors.New("it sends what is none")
 	}
 	switch {
@@ -54,12 +54,12 @@ var entriesMethod = method[int, []int]{
 	},
 }
 
-// pieces sends what is written.
+// pieces is a writer that sends each write as one message.
 type pieces struct{ with *rpc.Caller }
 
 func (p pieces) Write(b []byte) (int, error) { return len(b), p.with.Say(word{Bytes: b}) }
 
-// entry is one of a journal, on its way.
+// entry is a journal entry in a message.
 type entry struct {
 	Entry journal.Entry `json:"entry"`
 }
@@ -68,10 +68,10 @@ type entry struct {
 type record struct {
 	far  *far
 	talk *talk
-	turn chan struct{} // entries are written one after the other
+	turn chan struct{} // held while an entry is written: one at a time
 }
 
-// OpenJournal opens the journal.
+// OpenJournal opens the journal on the remote host.
 func (f runHost) OpenJournal(ctx context.Context) (apply.Journal, error) {
 	t, err := journalMethod.begin(context.WithoutCancel(ctx), f.Link, f.at, none{})
 	if err != nil {
@@ -85,7 +85,7 @@ func (f runHost) OpenJournal(ctx context.Context) (apply.Journal, error) {
 	return r, nil
 }
 
-// journalMethod writes entries of the journal as they come, and says of each that it is written.
+// journalMethod writes journal entries as they arrive, and confirms each one when it is written.
 var journalMethod = method[none, none]{
 	name: "journal",
 	answer: func(ctx context.Context, c *received, _ none) (none, error) {
@@ -109,7 +109,7 @@ var journalMethod = method[none, none]{
 	},
 }
 
-// heard waits until something has been done.
+// heard waits until the helper confirms a request.
 func (r *record) heard(ctx context.Context) error {
 	w, err := r.talk.hearOne(ctx)
 	r.talk.answered()
@@ -122,7 +122,7 @@ func (r *record) heard(ctx context.Context) error {
 	return nil
 }
 
-// Add adds an entry.
+// Add writes an entry and waits until the helper has confirmed it.
 func (r *record) Add(e journal.Entry) error {
 	r.turn <- struct{}{}
 	defer func() { <-r.turn }()
@@ -133,7 +133,7 @@ func (r *record) Add(e journal.Entry) error {
 	return r.heard(context.Background())
 }
 
-// Close closes it.
+// Close closes the journal.
 func (r *record) Close() error {
 	r.talk.stopWithin(stopTimeout)
 	r.talk.Stop()

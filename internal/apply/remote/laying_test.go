@@ -12,7 +12,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A laying host is at work for a while after its caller wants no more.
+// A laying host works on for a while after its caller has given up.
 type laying struct {
 	begun chan bool
 	over  atomic.Bool
@@ -26,7 +26,7 @@ func (l *laying) lay(way io.Reader) error {
 	return err
 }
 
-// Its subjects.
+// The subjects that it implements.
 type (
 	layingBackups struct {
 		apply.BackupHost
@@ -55,9 +55,9 @@ func (m *layingMachine) Host(_, key string, secrets apply.Secrets) apply.Host {
 	return h
 }
 
-// TestLayingEnds: what is laid down on a host is at rest when the call is over, also if the caller
-// has interrupted it, or has nothing more to send because the backup is damaged: what the caller
-// removes then does not come back.
+// TestLayingEnds: when a call that stores data on a host returns, the host has stopped writing.
+// This holds even if the caller has interrupted it, or has nothing more to send because the backup
+// is damaged. Otherwise data that the caller then removes could reappear.
 func TestLayingEnds(t *testing.T) {
 	calls := map[string]func(ctx context.Context, h apply.Host, way io.ReadWriter) error{
 		"backup": func(ctx context.Context, h apply.Host, way io.ReadWriter) error { return h.Backups.Receive(ctx, way) },

@@ -18,8 +18,8 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// How often a helper is asked for a sign of life, and how long nothing may come from it: a
-// connection that stalls is given up within ten seconds.
+// keepAliveInterval is how often a helper is asked for a sign of life. keepAliveTimeout is how long
+// nothing may arrive from it. A stalled connection is given up within ten seconds.
 const (
 	keepAliveInterval = 2 * time.Second
 	keepAliveTimeout  = 7 * time.Second
@@ -28,19 +28,18 @@ const (
 // A Link is a connection to a helper.
 type Link struct {
 	Greeting
-	// how far the clock over there is ahead of ours, and half of the time that asking took may be
-	// added or taken away
+	// how far the remote host's clock is ahead of ours, with an error of at most half of Took
 	Skew time.Duration
-	Took time.Duration // the time that asking took
+	Took time.Duration // duration of the request for the time
 
 	name   string
 	client *rpc.Client
-	notice atomic.Pointer[func(text string)] // of hosts that are waited for
+	notice atomic.Pointer[func(text string)] // called with the name of a host that is being waited for
 	why    func(error) error
 }
 
-// Open greets the helper of a host that is called so. Why explains the end of the connection; it is
-// given what is known of it at this end.
+// Open exchanges greetings with the helper of the host called name. Why explains the end of the
+// connection; its argument is the error seen at this end.
 func Open(ctx context.Context, name string, conn io.ReadWriteCloser, version string, why func(error) error) (*Link,
 	error) {
 	greeted, cancel := context.WithTimeoutCause(ctx, greetTimeout,
@@ -70,8 +69,8 @@ func Open(ctx context.Context, name string, conn io.ReadWriteCloser, version str
 	return l, nil
 }
 
-// other says that a helper is of another version, which happens where the program of another
-// architecture is another's.
+// other returns the problem that a helper has another version. This happens if the program for the
+// other architecture comes from another build.
 func other(name, actual, version string) *problem.Problem {
 	p := problem.New(problem.Unable, "host %s: the helper there is of another version than this program, which is %s",
 		name, version)
@@ -82,10 +81,10 @@ func other(name, actual, version string) *problem.Problem {
 	return p.Try("put the program of its architecture beside this one, of one build (make dist)")
 }
 
-// Close ends the connection, and with it all that is under way over there.
+// Close ends the connection, and with it everything in progress on the remote host.
 func (l *Link) Close() { _ = l.client.Close() }
 
-// Inspect returns what the host has that nodes need.
+// Inspect returns which of the things that nodes need the host has.
 func (l *Link) Inspect(ctx context.Context) (facts doctor.Facts, err error) {
 	return inspectMethod.ask(ctx, l, place{}, none{}, nil)
 }
@@ -97,8 +96,8 @@ var inspectMethod = method[none, doctor.Facts]{
 	},
 }
 
-// Try returns, for each way from the host to another, the size of the largest packet that came back from
-// there: no larger than what was asked for, whatever the host says.
+// Try returns, for each path from the host to another, the size of the largest packet that came
+// back. A size is at most the requested one, whatever the host reports.
 func (l *Link) Try(ctx context.Context, ways []path.Way) (sizes []int, err error) {
 	if sizes, err = pathsMethod.ask(ctx, l, place{}, ways, nil); err == nil && len(sizes) != len(ways) {
 		err = problem.New(problem.Failed, "host %s: it was asked for %d ways, and tells of %d", l.name, len(ways), len(sizes))
@@ -118,10 +117,10 @@ var pathsMethod = method[[]path.Way, []int]{
 	},
 }
 
-// maxWays is how many ways to other hosts one question may be about.
+// maxWays limits how many paths to other hosts one request may contain.
 const maxWays = 1024
 
-// Outfit installs on the host what nodes of some engines need, and says what is done there.
+// Outfit installs on the host what nodes of the given engines need, and reports what it does.
 func (l *Link) Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error) {
 	return outfitMethod.ask(ctx, l, place{}, engines, func(_ *rpc.Talk, w *word) error {
 		say(sanitize.Line(w.Detail))
@@ -136,7 +135,7 @@ var outfitMethod = method[[]string, []string]{
 	},
 }
 
-// result hears a talk to its end.
+// result reads messages until the call ends.
 func (t *talk) result(ctx context.Context, hear func(*rpc.Talk, *word) error, into any) error {
 	if !t.displayed {
 		t.reminded()
@@ -162,7 +161,7 @@ func (t *talk) result(ctx context.Context, hear func(*rpc.Talk, *word) error, in
 	}
 }
 
-// read decodes what a helper has answered.
+// read decodes the answer of a helper.
 func (l *Link) read(text []byte, into any) error {
 	if err := jsonlimit.Unmarshal(text, into); err != nil {
 		return problem.New(problem.Surprise, "host %s: its answer cannot be read", l.name).Because(err).
@@ -171,7 +170,8 @@ func (l *Link) read(text []byte, into any) error {
 	return nil
 }
 
-// there says of a problem at which host it is: a path, such as that of a lock, does not say on which.
+// there adds the name of the host to a problem: a path, such as that of a lock, does not say on
+// which host it is.
 func (l *Link) there(err error) error {
 	for _, p := range problem.All(err) {
 		switch {
@@ -184,10 +184,10 @@ func (l *Link) there(err error) error {
 	return err
 }
 
-// ErrLost is of all errors that come from the end of a connection.
+// ErrLost matches all errors that come from the end of a connection.
 var ErrLost = errors.New("the connection to the host has ended")
 
-// gone is the end of a connection.
+// gone is the error for the end of a connection.
 type gone struct{ error }
 
 func (g gone) Unwrap() error        { return g.error }
@@ -204,7 +204,7 @@ func (l *Link) lost(err error) error {
 	return l.there(err)
 }
 
-// unlessLost returns an error, or why the connection has ended if that caused the error.
+// unlessLost returns why the connection has ended if that caused the error, else the error itself.
 func (l *Link) unlessLost(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -215,7 +215,8 @@ func (l *Link) unlessLost(ctx context.Context, err error) error {
 	return err
 }
 
-// Host returns the host as a site with this key has it, which gets the values of secrets from here.
+// Host returns the host with the site that has this key. It gets the values of secrets from the
+// argument.
 func (l *Link) Host(key string, secrets apply.Secrets) apply.Host {
 	f := &far{Link: l, at: place{Host: l.name, Key: key}, secrets: secrets}
 	return apply.Host{

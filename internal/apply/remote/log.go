@@ -8,7 +8,7 @@ import (
 	"io/fs"
 )
 
-// Log opens what the roles of a node printed.
+// Log opens the output of the roles of a node.
 func (f nodeHost) Log(ctx context.Context, node string) (io.ReadCloser, error) {
 	return logMethod.stream(ctx, f.far, node)
 }
@@ -24,7 +24,7 @@ var logMethod = method[string, none]{
 	},
 }
 
-// stream asks for what comes in pieces.
+// stream starts a call whose result arrives in pieces.
 func (m *method[Q, A]) stream(ctx context.Context, f *far, ask Q) (*log, error) {
 	t, err := m.begin(ctx, f.Link, f.at, ask)
 	if err != nil {
@@ -38,14 +38,14 @@ func (m *method[Q, A]) stream(ctx context.Context, f *far, ask Q) (*log, error) 
 	return l, nil
 }
 
-// A log comes in pieces.
+// A log is a reader of a result that arrives in pieces.
 type log struct {
 	far    *far
 	talk   *talk
-	ctx    context.Context // with which it ends
+	ctx    context.Context // the log ends with it
 	piece  []byte
 	ended  error
-	result json.RawMessage // that came after the last
+	result json.RawMessage // the result after the last piece
 }
 
 func (l *log) Read(p []byte) (int, error) {
@@ -79,7 +79,7 @@ func (l *log) more() error {
 	return l.ended
 }
 
-// Close closes it.
+// Close closes the log.
 func (l *log) Close() error {
 	if l.ended == nil {
 		l.ended = fs.ErrClosed

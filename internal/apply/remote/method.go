@@ -7,49 +7,50 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A method is a question of type Q to a host, which it answers with an A. It is declared once,
-// beside the call that asks it, and listed in methods. The connection, its limits, and what the
-// helper does come from the declaration.
+// A method is a request of type Q to a host, which answers with an A. It is declared once, beside
+// the call that sends it, and listed in methods. The connection, its limits, and the action of the
+// helper follow from the declaration.
 type method[Q, A any] struct {
 	name string
 	traits
-	answer func(ctx context.Context, c *received, ask Q) (A, error) // over there
+	answer func(ctx context.Context, c *received, ask Q) (A, error) // runs on the remote host
 }
 
-// none is a question or an answer that says nothing.
+// none is an empty request or answer.
 type none = struct{}
 
 // traits are how the caller of a method waits for its answer.
 type traits struct {
-	// maxBytes is how much a host may say at once, or 0 for defaultMaxBytes.
+	// maxBytes is the largest message that a host may send, or 0 for defaultMaxBytes.
 	maxBytes int
-	// long calls may take as long as they like. The user sees how they get on, or is told that they
-	// are waited for.
+	// long calls have no timeout. The user sees their progress, or is told which host is being
+	// waited for.
 	long bool
-	// abandoned calls are not waited for once their caller has gone: they change nothing on the host,
-	// or half of them counts for nothing. All others may be doing something by then, and say what came
-	// of it: a caller who removes what has been received must not do so beside the call that still
-	// receives it.
+	// abandoned calls are not waited for once their caller has gone. They change nothing on the
+	// host, or a half-done change has no effect. All other calls may be changing something at that
+	// time, and must report the outcome: a caller that removes received data must not do so while
+	// the call still receives it.
 	abandoned bool
-	// displayed calls have their progress shown by their callers.
+	// displayed calls have their progress displayed by their callers.
 	displayed bool
-	// stop is how long the host may take to end a call that is not abandoned, or nil for stopTimeout.
+	// stop is how long the host may take to end a call that is not abandoned, or nil for
+	// stopTimeout.
 	stop *time.Duration
 }
 
-// What a host may say at once: a list of all nodes or layers may be long where there are thousands.
+// Limits for one message. A list of all nodes or layers can be long where there are thousands.
 const (
 	defaultMaxBytes = 1 << 20
 	listMaxBytes    = 16 << 20
 )
 
-// A question is the first message of a talk.
+// A question is the first message of a call.
 type question[Q any] struct {
 	place
 	Ask Q `json:"ask,omitzero"`
 }
 
-// asked is a method of any types, as the helper knows it.
+// asked is a method of any types, as the helper sees it.
 type asked interface {
 	about() (string, traits)
 	serve(ctx context.Context, h *helper, with *rpc.Caller) (any, error)
@@ -57,7 +58,7 @@ type asked interface {
 
 func (m *method[Q, A]) about() (string, traits) { return m.name, m.traits }
 
-// serve answers the question that a caller is about to send.
+// serve reads the request of a caller and answers it.
 func (m *method[Q, A]) serve(ctx context.Context, h *helper, with *rpc.Caller) (any, error) {
 	var q question[Q]
 	if err := with.Hear(&q); err != nil {
@@ -66,7 +67,7 @@ func (m *method[Q, A]) serve(ctx context.Context, h *helper, with *rpc.Caller) (
 	return m.answer(asking(ctx, with), &received{Caller: with, helper: h, at: q.place}, q.Ask)
 }
 
-// A received call is one that the helper answers.
+// A received call is a call that the helper answers.
 type received struct {
 	*rpc.Caller
 	helper *helper
@@ -76,17 +77,17 @@ type received struct {
 // host returns the host that the call is about.
 func (c *received) host() *lent { return c.helper.of(c.at) }
 
-// detail tells the caller how far the call has come.
+// detail reports progress to the caller.
 func (c *received) detail(text string) { _ = c.Say(word{Detail: text}) }
 
-// call asks a host as a site has it, and waits for the answer.
+// call sends a request about a site's part of a host and waits for the answer.
 func (m *method[Q, A]) call(ctx context.Context, f *far, ask Q) (A, error) {
 	return m.ask(ctx, f.Link, f.at, ask, nil)
 }
 
-// ask asks a host and waits for the answer. When ctx ends, the helper must end the call, which is
-// waited for, but no longer than stopTimeout: what it did until then counts. Hear, unless it is
-// nil, gets what is said on the way.
+// ask sends a request to a host and waits for the answer. When ctx ends, the helper must end the
+// call. Ask waits for that, but no longer than stopTimeout, because the work done until then
+// counts. Hear, unless it is nil, receives the messages before the answer.
 func (m *method[Q, A]) ask(ctx context.Context, l *Link, at place, ask Q,
 	hear func(*rpc.Talk, *word) error) (answer A, err error) {
 	t, err := m.begin(ctx, l, at, ask)
@@ -101,12 +102,12 @@ func (m *method[Q, A]) ask(ctx context.Context, l *Link, at place, ask Q,
 	return answer, err
 }
 
-// begin asks a host something. The caller closes the talk.
+// begin starts a call. The caller must close the talk.
 func (m *method[Q, A]) begin(ctx context.Context, l *Link, at place, ask Q) (*talk, error) {
 	return l.begin(ctx, m.name, m.traits, question[Q]{at, ask})
 }
 
-// methods returns all that a helper answers.
+// methods returns all methods that a helper answers.
 func methods() []asked {
 	return []asked{
 		&greetMethod, &inspectMethod, &pathsMethod, &outfitMethod, &experimentMethod,

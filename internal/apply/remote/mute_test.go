@@ -25,11 +25,11 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A deaf helper greets and gives signs of life. Of all else it takes the question, says what it
-// likes, and never answers.
+// A deaf helper greets and sends signs of life. It receives all other requests, sends what the test
+// sets, and never answers.
 type deaf struct {
 	prepared
-	asked chan string // what it is asked about
+	asked chan string // the methods of its requests
 	says  func(about string, with *rpc.Caller)
 }
 
@@ -45,10 +45,10 @@ func (d deaf) Talk(_ context.Context, about string, with *rpc.Caller) error {
 	if d.says != nil {
 		d.says(about, with)
 	}
-	select {} // whatever becomes of its caller
+	select {} // even if its caller is gone
 }
 
-// traitsOf returns those of the method called name.
+// traitsOf returns the traits of the method called name.
 func traitsOf(name string) traits {
 	for _, m := range methods() {
 		if about, how := m.about(); about == name {
@@ -58,7 +58,7 @@ func traitsOf(name string) traits {
 	return traits{}
 }
 
-// toDeaf connects to such a helper. What the user is told goes to told.
+// toDeaf connects to a deaf helper. Notices for the user go to told.
 func toDeaf(t *testing.T, d deaf, told func(string)) *Link {
 	t.Helper()
 	near, far := net.Pipe()
@@ -74,13 +74,13 @@ func toDeaf(t *testing.T, d deaf, told func(string)) *Link {
 	return l
 }
 
-// nearby are the methods of a host for which nothing is asked of it, or nothing but a greeting, or
-// no talk is begun.
+// nearby lists methods of a host that send nothing to it, or only a greeting, or that start no
+// call.
 var nearby = []string{"Secrets.Redact", "Nodes.Runner", "Nodes.Console", "Nodes.Screen", "Runs.LastDuration",
 	"Transfers.Dial", "Runs.Clock"}
 
-// asksHost are all calls that ask a host, by name: the methods of apply.Host, with arguments that
-// mean nothing, and those of a link.
+// asksHost returns all calls that send a request to a host, by name: the methods of apply.Host,
+// with arbitrary arguments, and those of a Link.
 func asksHost() map[string]func(ctx context.Context, l *Link) error {
 	all := map[string]func(ctx context.Context, l *Link) error{
 		"Inspect": func(ctx context.Context, l *Link) error { _, err := l.Inspect(ctx); return err },
@@ -114,7 +114,7 @@ func asksHost() map[string]func(ctx context.Context, l *Link) error {
 	return all
 }
 
-// arguments makes those of a method.
+// arguments returns arguments for a method.
 func arguments(ctx context.Context, of reflect.Type) (all []reflect.Value) {
 	for i := range of.NumIn() {
 		switch in := of.In(i); {
@@ -142,13 +142,13 @@ func arguments(ctx context.Context, of reflect.Type) (all []reflect.Value) {
 	return all
 }
 
-// An endless stream has always more to send.
+// An endless stream never ends.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error)  { return len(p), nil }
 func (endless) Write(p []byte) (int, error) { return len(p), nil }
 
-// shorten makes a host be given up soon, for a test.
+// shorten shortens the timeouts of calls during a test.
 func shorten(t *testing.T, answer, stop, notice time.Duration) {
 	t.Helper()
 	old := []time.Duration{answerTimeout, stopTimeout, noticeInterval, endTimeout}
@@ -158,8 +158,7 @@ func shorten(t *testing.T, answer, stop, notice time.Duration) {
 
 const timeout = 20 * time.Second // on a busy machine
 
-// TestEndsWithContext: whatever a host is asked, and whatever it says on the way, the call ends
-// soon after its context.
+// TestEndsWithContext: every call ends soon after its context, whatever the host has sent before.
 func TestEndsWithContext(t *testing.T) {
 	shorten(t, time.Hour, 200*time.Millisecond, time.Hour)
 	drip := func(_ string, with *rpc.Caller) {
@@ -172,7 +171,7 @@ func TestEndsWithContext(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	begun := []string{"Runs.Lock", "Nodes.Log"} // what is said first is that it begins
+	begun := []string{"Runs.Lock", "Nodes.Log"} // these calls return at the first message
 	takesNoContext := []string{"Releases.Copy", "Releases.Write", "Runs.OpenJournal"}
 	for what, says := range map[string]func(string, *rpc.Caller){"nothing": nil, "details": drip, "waits": waiting} {
 		for name, call := range asksHost() {
@@ -205,9 +204,9 @@ func TestEndsWithContext(t *testing.T) {
 	}
 }
 
-// TestAnswersInTime: a call either has a time within which it is answered, or the user is told who
-// is waited for, or its caller shows how it gets on. One that is not answered is told with the host
-// and what it was asked, and ends the connection.
+// TestAnswersInTime: a call has a timeout, or the user is told which host is being waited for, or
+// its caller displays its progress. If there is no answer, the error names the host and the method,
+// and the connection ends.
 func TestAnswersInTime(t *testing.T) {
 	shorten(t, 150*time.Millisecond, 150*time.Millisecond, 10*time.Millisecond)
 	for name, call := range asksHost() {
@@ -253,9 +252,9 @@ func TestAnswersInTime(t *testing.T) {
 	}
 }
 
-// TestWaitsGoOn: a host that says for whom it waits is not given up meanwhile, and the user is told
-// of that and not, besides, that the host is waited for. Once it says no more, it is given up like
-// any other.
+// TestWaitsGoOn: a host that reports what it is waiting for is not given up, and the user is told
+// that instead of the name of the host only. Once it stops reporting, it is given up like any other
+// host.
 func TestWaitsGoOn(t *testing.T) {
 	shorten(t, time.Second, time.Second, 300*time.Millisecond)
 	for name, call := range map[string]func(ctx context.Context, h apply.Host) error{
@@ -265,7 +264,7 @@ func TestWaitsGoOn(t *testing.T) {
 	} {
 		for what, then := range map[string]*word{"it answers": {Result: json.RawMessage("null")}, "it is mute": nil} {
 			if name == "Log" && then == nil {
-				continue // it may take as long as it likes
+				continue // it has no timeout
 			}
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
@@ -298,8 +297,8 @@ func TestWaitsGoOn(t *testing.T) {
 	}
 }
 
-// TestHalfCalls: what has begun well does not end well by itself: a lock that is not let go of, a
-// journal that takes no entry, a stream that stops.
+// TestHalfCalls: calls that started well end with an error if the host then stops answering: a lock
+// that is not released, a journal that confirms no entry, a stream that stalls.
 func TestHalfCalls(t *testing.T) {
 	begins := func(about string, with *rpc.Caller) {
 		w := word{Detail: "held"}
@@ -326,7 +325,7 @@ func TestHalfCalls(t *testing.T) {
 			defer mutex.Unlock()
 			told = append(told, text)
 		})
-		shorten(t, 150*time.Millisecond, 150*time.Millisecond, 10*time.Millisecond) // once it has greeted
+		shorten(t, 150*time.Millisecond, 150*time.Millisecond, 10*time.Millisecond) // after the greeting
 		return l.Host("s", nil), func() string {
 			mutex.Lock()
 			defer mutex.Unlock()
@@ -339,7 +338,7 @@ func TestHalfCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(200 * time.Millisecond) // it may be held for long
+		time.Sleep(200 * time.Millisecond) // a lock may be held for long
 		within(t, "letting go of the lock", letGo)
 		if !strings.Contains(told(), "host sv2: hold") {
 			t.Errorf("the user is told %q", told())
@@ -387,7 +386,7 @@ func TestHalfCalls(t *testing.T) {
 	})
 }
 
-// TestNoGreeting: a helper that is started and says nothing is given up.
+// TestNoGreeting: a helper that starts and sends nothing is given up.
 func TestNoGreeting(t *testing.T) {
 	old := greetTimeout
 	greetTimeout = 100 * time.Millisecond

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// leapMethod is a question that there is not: when a host will have a leap second.
+// leapMethod is a method that exists only in this test: it returns when a host will have a leap
+// second.
 var leapMethod = method[int, string]{
 	name: "leap second", traits: traits{maxBytes: 100},
 	answer: func(_ context.Context, _ *received, year int) (string, error) {
@@ -22,8 +23,8 @@ var leapMethod = method[int, string]{
 	},
 }
 
-// TestNewQuestion: a question to a host is one declaration, and an entry in the list of methods.
-// Its errors arrive as they are, and its limits hold.
+// TestNewQuestion: a new method needs one declaration, and an entry in the list of methods. Its
+// errors arrive unchanged, and its limits hold.
 func TestNewQuestion(t *testing.T) {
 	here, peer := net.Pipe()
 	h := newHelper(nil, Greeting{Version: "1"})

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Runner returns the way into a node.
+// Runner returns a Runner for a node of the remote host.
 func (f nodeHost) Runner(n *spec.Node) (host.Runner, error) {
 	at := f.at
 	at.Node = n
@@ -20,7 +20,8 @@ func (f nodeHost) Runner(n *spec.Node) (host.Runner, error) {
 	return way{in, f.Link}, err
 }
 
-// A way leads into a node by way of a helper. If that is lost, that is what went wrong, and not the node.
+// A way is a Runner for a node that goes through a helper. If the connection to the helper is lost,
+// its errors say so instead of blaming the node.
 type way struct {
 	host.Runner
 	link *Link
@@ -42,10 +43,10 @@ func (w way) Dial(ctx context.Context, network, address string) (net.Conn, error
 	return c, w.link.unlessLost(ctx, err)
 }
 
-// Console cannot be had from here yet.
+// Console returns an Unable problem: consoles of remote nodes are not supported yet.
 func (f nodeHost) Console(n *spec.Node) (host.Console, error) { return nil, f.onlyThere(n, "console") }
 
-// Screen cannot be had from here yet.
+// Screen returns an Unable problem: screens of remote nodes are not supported yet.
 func (f nodeHost) Screen(n *spec.Node) (host.Screen, error) { return nil, f.onlyThere(n, "screen") }
 
 func (f *far) onlyThere(n *spec.Node, what string) error {
@@ -53,7 +54,7 @@ func (f *far) onlyThere(n *spec.Node, what string) error {
 		Try("run orrery %s %s on that host; orrery shell %[2]s gives a terminal from here", what, n.Name)
 }
 
-// ReadUsage reads what nodes use.
+// ReadUsage reads the usage of nodes on the remote host.
 func (f nodeHost) ReadUsage(ctx context.Context, nodes []observe.Node, before map[int]host.Sample) ([]apply.Reading,
 	error) {
 	all, err := meterMethod.call(ctx, f.far, metered{nodes, before})
@@ -63,7 +64,7 @@ func (f nodeHost) ReadUsage(ctx context.Context, nodes []observe.Node, before ma
 	return all, err
 }
 
-// Metered nodes are those of which it is read what they use.
+// metered is the nodes whose usage is read, and earlier samples.
 type metered struct {
 	Nodes  []observe.Node      `json:"nodes"`
 	Before map[int]host.Sample `json:"before,omitzero"`

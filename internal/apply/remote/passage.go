@@ -12,28 +12,28 @@ import (
 	"orrery/internal/transport/transfer"
 )
 
-// passed is what is said on the way when hosts receive something from one another.
+// passed is a message that is sent while hosts receive something from one another.
 type passed struct {
 	Meet  *meeting `json:"meet,omitempty"`
 	Doubt string   `json:"doubt,omitempty"`
 	Moved int64    `json:"moved,omitempty"`
 }
 
-// A meeting is what a helper says of its end of a lane: that it is open for one who comes, or that
-// it is to meet another host, or that the two do not reach one another.
+// A meeting is a message of a helper about its end of a connection. The end is open for a peer, or
+// the helper asks to meet the peer, or it asks for a relay because the two cannot connect.
 type meeting struct {
 	Peer  string        `json:"peer,omitempty"`
 	Card  transfer.Card `json:"card"`
 	Relay bool          `json:"relay,omitempty"`
 }
 
-// A reply is the answer to it.
+// A reply is the answer to a meeting.
 type reply struct {
 	Card  transfer.Card `json:"card"`
 	Fault *fault        `json:"fault,omitempty"`
 }
 
-// Word says what is in a layer over there.
+// Word returns the content digest of a layer on the remote host.
 func (f layerHost) Word(ctx context.Context, layer string) (w image.Word, err error) {
 	return layerMethod.call(ctx, f.far, layer)
 }
@@ -45,7 +45,7 @@ var layerMethod = method[string, image.Word]{
 	},
 }
 
-// Send does what a host that gives does.
+// Send makes the remote host send something to another host.
 func (f transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot,
 	meet func(transfer.Card) (transfer.Card, error), say func(string)) (sum string, err error) {
 	return giveMethod.ask(ctx, f.Link, f.at, gift{e, at}, func(t *rpc.Talk, w *word) error {
@@ -60,7 +60,7 @@ func (f transferHost) Send(ctx context.Context, e apply.Errand, at apply.Spot,
 	})
 }
 
-// A gift is what a host is to give, and what has to be there for it.
+// A gift is what a host must send, and where it listens.
 type gift struct {
 	Errand apply.Errand `json:"errand"`
 	At     apply.Spot   `json:"at,omitzero"`
@@ -76,8 +76,8 @@ var giveMethod = method[gift, string]{
 	},
 }
 
-// Receive does what a host that takes does. It may meet several others at the same time, and asks
-// one after the other.
+// Receive makes the remote host receive something from others. It may meet several hosts
+// concurrently, but asks the control host about one at a time.
 func (f transferHost) Receive(ctx context.Context, e apply.Errand, with apply.Meeting, say func(string)) error {
 	_, err := takeMethod.ask(ctx, f.Link, f.at, e, func(t *rpc.Talk, w *word) error {
 		switch {
@@ -110,13 +110,13 @@ var takeMethod = method[apply.Errand, none]{
 	},
 }
 
-// Dial connects on the host itself.
+// Dial connects to an address from the remote host itself.
 func (f transferHost) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	c, err := f.client.Runner(f.at.Host).Dial(ctx, "tcp", to.String())
 	return c, f.unlessLost(ctx, err)
 }
 
-// caller is whoever steers, as a helper sees him.
+// caller is the control host, as a helper sees it.
 type caller struct {
 	mutex sync.Mutex
 	with  *rpc.Caller
@@ -135,19 +135,19 @@ func (c *caller) ask(m meeting) (transfer.Card, error) {
 	return r.Card, r.Fault.err()
 }
 
-// Meet lets another host open its end.
+// Meet makes another host open its end.
 func (c *caller) Meet(_ context.Context, peer string, mine transfer.Card) (transfer.Card, error) {
 	return c.ask(meeting{Peer: peer, Card: mine})
 }
 
-// Relay lets whoever steers connect the ends.
+// Relay makes the control host connect the ends.
 func (c *caller) Relay(_ context.Context, mine transfer.Card) error {
 	_, err := c.ask(meeting{Card: mine, Relay: true})
 	return err
 }
 
-// Moved tells him how many bytes more have come.
+// Moved reports to the control host how many more bytes have arrived.
 func (c *caller) Moved(bytes int64) { _ = c.with.Say(word{passed: passed{Moved: bytes}}) }
 
-// Doubt tells him of something.
+// Doubt reports to the control host that a peer sent something wrong.
 func (c *caller) Doubt(text string) { _ = c.with.Say(word{passed: passed{Doubt: text}}) }

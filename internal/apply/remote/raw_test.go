@@ -13,11 +13,11 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// hostileText is what a host says wherever it may say text.
+// hostileText is what the host sends in every text.
 const hostileText = "a1\x1b[2J"
 
-// A hostile helper answers each question with an answer of the right form, whose texts are not fit
-// for a terminal.
+// A hostile helper answers each request with an answer of the right type, whose texts must not be
+// written to a terminal.
 type hostile struct{ prepared }
 
 func (hostile) Talk(_ context.Context, about string, with *rpc.Caller) error {
@@ -38,7 +38,7 @@ func (hostile) Talk(_ context.Context, about string, with *rpc.Caller) error {
 	return nil
 }
 
-// spoil sets all texts in a value, and lets each list have one entry.
+// spoil sets all texts in a value, and gives each list one entry.
 func spoil(v reflect.Value, depth int) {
 	if depth > 8 || !v.CanSet() || v.Type() == reflect.TypeFor[time.Time]() {
 		return
@@ -48,7 +48,7 @@ func spoil(v reflect.Value, depth int) {
 		v.SetString(hostileText)
 	case reflect.Pointer:
 		if v.Type() == reflect.TypeFor[*fault]() {
-			return // then it would be no answer
+			return // with a fault it would be an error, not an answer
 		}
 		v.Set(reflect.New(v.Type().Elem()))
 		spoil(v.Elem(), depth+1)
@@ -64,14 +64,14 @@ func spoil(v reflect.Value, depth int) {
 	}
 }
 
-// asRecorded are the methods whose texts are looked at, or made fit, where they are used.
+// asRecorded lists the methods whose texts are checked or sanitized where they are used.
 var asRecorded = []string{
 	"Nodes.List", "Nodes.WithOwner", "Nodes.ReadUsage", "State.Observe", "State.PublicKey", "State.Cordoned",
 	"Releases.Read", "Layers.Word", "Twins.List",
 	"Transfers.Send", "Volumes.Verify", "Layers.Describe",
 }
 
-// TestNothingRaw: what a host says of what it has done or found is a line that a terminal takes for text.
+// TestNothingRaw: every text that a host sends about what it has done or found is sanitized.
 func TestNothingRaw(t *testing.T) {
 	looked := 0
 	for _, subject := range reflect.VisibleFields(reflect.TypeFor[apply.Host]()) {
@@ -85,7 +85,8 @@ func TestNothingRaw(t *testing.T) {
 			l := toHelper(t, hostile{})
 			ask := arguments(t.Context(), m.Type)
 			for k, a := range ask {
-				if a.Kind() == reflect.Slice && a.Type().Elem().Kind() != reflect.Pointer { // one answer for each
+				// one answer for each element
+				if a.Kind() == reflect.Slice && a.Type().Elem().Kind() != reflect.Pointer {
 					ask[k] = reflect.MakeSlice(a.Type(), 1, 1)
 				}
 			}

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/observe"
 )
 
-// Read tells which releases are live.
+// Read returns which releases are live on the remote host.
 func (f releaseHost) Read(ctx context.Context) (r observe.Releases, err error) {
 	return releasesMethod.call(ctx, f.far, none{})
 }
@@ -19,7 +19,7 @@ var releasesMethod = method[none, observe.Releases]{
 	},
 }
 
-// Write takes down which are live.
+// Write records on the remote host which releases are live.
 func (f releaseHost) Write(ctx context.Context, r observe.Releases) error {
 	_, err := writeReleasesMethod.call(ctx, f.far, r)
 	return err
@@ -32,7 +32,7 @@ var writeReleasesMethod = method[observe.Releases, none]{
 	},
 }
 
-// Copy takes down what another host has on record.
+// Copy records the record of another host on the remote host.
 func (f releaseHost) Copy(ctx context.Context, r observe.Releases) error {
 	_, err := copyReleasesMethod.call(ctx, f.far, r)
 	return err
@@ -45,7 +45,7 @@ var copyReleasesMethod = method[observe.Releases, none]{
 	},
 }
 
-// Editions tells of which of some releases the host keeps a copy.
+// Editions returns the digests of the copies that the remote host keeps of some releases.
 func (f releaseHost) Editions(ctx context.Context, of []int) (all map[int]string, err error) {
 	return editionsMethod.call(ctx, f.far, of)
 }
@@ -57,7 +57,8 @@ var editionsMethod = method[[]int, map[int]string]{
 	},
 }
 
-// SendEdition lets the host send the copy of the site directory from which a release was staged.
+// SendEdition makes the remote host send the copy of the site directory from which a release was
+// staged.
 func (f releaseHost) SendEdition(ctx context.Context, release int, rw io.ReadWriter) error {
 	return sendEditionMethod.along(ctx, f.far, release, rw)
 }
@@ -69,7 +70,7 @@ var sendEditionMethod = method[int, none]{
 	},
 }
 
-// KeepEdition stores one.
+// KeepEdition stores such a copy on the remote host.
 func (f releaseHost) KeepEdition(ctx context.Context, release int, digest string, rw io.ReadWriter) error {
 	return keepEditionMethod.along(ctx, f.far, edition{release, digest}, rw)
 }
@@ -90,5 +91,5 @@ var keepEditionMethod = method[edition, none]{
 // A part is a piece of a stream that the caller sends.
 type part struct {
 	Bytes []byte `json:"bytes,omitempty"`
-	End   bool   `json:"end,omitempty"` // it was the last
+	End   bool   `json:"end,omitempty"` // this was the last piece
 }

@@ -41,7 +41,7 @@ import (
 	"orrery/test/need"
 )
 
-// limit is how long something may take, on a busy machine, that takes no time.
+// limit is the time limit, on a busy machine, for something that needs hardly any time.
 const limit = time.Minute
 
 func TestMain(m *testing.M) { os.Exit(need.InMemory(m)) }
@@ -53,13 +53,13 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// A machine is one in memory, of which a helper gives the hosts.
+// A machine is a machine in memory whose hosts a helper offers.
 type machine struct {
 	dir     string
 	mutex   sync.Mutex
 	hosts   map[string]*memory.Host
-	secrets apply.Secrets // that the last host got
-	outfit  error         // of what is to be installed
+	secrets apply.Secrets // those of the last host
+	outfit  error         // of the installation
 }
 
 func (m *machine) of(key string) *memory.Host {
@@ -83,7 +83,7 @@ func (m *machine) Outfit(_ context.Context, engines []string, say func(string)) 
 
 func (m *machine) Inspect() doctor.Facts { return doctor.Facts{{Name: "lxc", OK: true}} }
 
-// Try says more than it was asked for.
+// Try returns a larger size than was asked for.
 func (m *machine) Try(_ context.Context, ways []path.Way) []int {
 	var all []int
 	for _, w := range ways {
@@ -92,7 +92,7 @@ func (m *machine) Try(_ context.Context, ways []path.Way) []int {
 	return all
 }
 
-// A pair is a host in memory, and the same behind a helper.
+// A pair is a host in memory, and the same host behind a helper.
 type pair struct {
 	*testing.T
 	machine *machine
@@ -100,11 +100,11 @@ type pair struct {
 	link    *remote.Link
 	far     apply.Host
 	near    *memory.Host
-	ended   chan error // how the helper ended that was begun last
+	ended   chan error // the result of the helper that was started last
 	line    net.Conn   // its end of the connection
 }
 
-// keys are the secrets of the steering side.
+// keys are the secrets of the control host.
 type keys struct {
 	*secret.Keyring
 	file string // of the secret password
@@ -119,7 +119,7 @@ func newPair(t *testing.T) *pair {
 	need.SameIDs(t)
 	p := &pair{T: t, machine: &machine{dir: t.TempDir(), hosts: map[string]*memory.Host{}}}
 	p.dirs = host.Dirs{State: p.machine.dir + "/state", Run: p.machine.dir + "/run"}
-	// as root, a file system in memory may be there for secrets
+	// if the test runs as root, a tmpfs may be mounted there for secrets
 	t.Cleanup(func() { _ = unix.Unmount(p.dirs.Run, unix.MNT_DETACH) })
 	p.near = p.machine.of("s")
 	p.link = p.open("1")
@@ -181,7 +181,7 @@ func (p *pair) connect(m remote.Machine, version string) (*remote.Link, error) {
 	})
 }
 
-// TestGreeting: both ends know whom they speak to.
+// TestGreeting: both ends know the identity of the other.
 func TestGreeting(t *testing.T) {
 	p := newPair(t)
 	if l := p.link; l.Hostname != "far" || l.Machine != "m1" || l.Took <= 0 || l.Skew.Abs() > l.Took {
@@ -229,7 +229,7 @@ func (p *pair) load() *site.Site {
 	return s
 }
 
-// up brings the site up by way of the helper, and says how many steps that took.
+// up brings the site up through the helper, and returns the number of steps.
 func (p *pair) up(s *site.Site) int {
 	p.Helper()
 	packer := pack.New(s, nil)
@@ -249,8 +249,8 @@ func (p *pair) up(s *site.Site) int {
 	return len(steps.Steps)
 }
 
-// TestSteps: a site comes up by way of a helper, what is seen there is the same from both ends, and
-// a second plan is empty.
+// TestSteps: a site comes up through a helper, both ends observe the same, and a second plan is
+// empty.
 func TestSteps(t *testing.T) {
 	p := newPair(t)
 	s := p.load()
@@ -268,7 +268,7 @@ func TestSteps(t *testing.T) {
 	must(t, err)
 	near, err := p.near.Worker.State.Observe(t.Context(), []string{"fake"})
 	must(t, err)
-	far.Disk, near.Disk = nil, nil // others write to it meanwhile
+	far.Disk, near.Disk = nil, nil // other processes write to the disk during the test
 	same(t, far, near)
 	nodes, err := p.far.Nodes.List(t.Context())
 	must(t, err)
@@ -297,7 +297,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// same compares what JSON has of two values, which is all that travels, and that it is all.
+// same compares two values by their JSON, which is what is sent, and checks that nothing is lost in
+// it.
 func same[T any](t *testing.T, far, near T) {
 	t.Helper()
 	a, err := json.Marshal(far)
@@ -311,8 +312,8 @@ func same[T any](t *testing.T, far, near T) {
 	}
 }
 
-// TestLock: the helper holds the lock, and who asks for it is told who has it. It goes when the
-// connection does.
+// TestLock: the helper holds the lock, and another caller is told who has it. The lock is released
+// when the connection ends.
 func TestLock(t *testing.T) {
 	p := newPair(t)
 	letGo, err := p.far.Runs.Lock(t.Context(), host.Holder{Who: "ada", Command: "orrery up"})
@@ -328,14 +329,14 @@ func TestLock(t *testing.T) {
 	must(t, err)
 	other.Close()
 	must(t, <-p.ended)
-	letGo() // there is nobody any more
+	letGo() // the helper is gone
 	if letGo, err = p.far.Runs.Lock(t.Context(), host.Holder{Who: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	letGo()
 }
 
-// TestRecords: journal, releases and logs of a host are read and written by way of a helper.
+// TestRecords: the journal, releases and logs of a host are read and written through a helper.
 func TestRecords(t *testing.T) {
 	p := newPair(t)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -344,7 +345,7 @@ func TestRecords(t *testing.T) {
 	must(t, err)
 	for _, kind := range []string{"begin", "end"} {
 		must(t, j.Add(journal.Entry{Kind: kind, Run: "1"}))
-		interrupt() // how the run ended is noted all the same
+		interrupt() // the end of an interrupted run is recorded, too
 	}
 	must(t, j.Close())
 	all, damaged, err := p.far.Runs.ReadJournal(t.Context(), 0)
@@ -426,7 +427,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestOutfit: a host says what it installs, and what went wrong with it.
+// TestOutfit: a host reports what it installs, and errors.
 func TestOutfit(t *testing.T) {
 	p := newPair(t)
 	var said []string
@@ -441,8 +442,8 @@ func TestOutfit(t *testing.T) {
 	}
 }
 
-// TestForget: what a host keeps of a site goes, but not as long as there is something of it that
-// would be missed.
+// TestForget: the files of a site are removed from a host, but not while there is something that a
+// user would miss.
 func TestForget(t *testing.T) {
 	p := newPair(t)
 	must(t, p.far.State.SetCordoned(t.Context(), &observe.Drain{Who: "ada"}))
@@ -481,8 +482,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestDrainMark: the mark that a host is drained is on that host, for the site: whoever asks is
-// told so, until it is taken away. One that cannot be read is not taken for none.
+// TestDrainMark: the mark that a host is drained is on the host, for the site. Every caller sees it
+// until it is removed. A mark that cannot be read is an error.
 func TestDrainMark(t *testing.T) {
 	p := newPair(t)
 	wants := func(want *observe.Drain) {
@@ -516,7 +517,7 @@ func TestDrainMark(t *testing.T) {
 	wants(nil)
 }
 
-// TestErrors: an error is the same at both ends: its kind, what it says, and where.
+// TestErrors: an error is the same at both ends: its kind, text, and place.
 func TestErrors(t *testing.T) {
 	p := newPair(t)
 	p.up(p.load())
@@ -550,7 +551,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A curious host wants secrets with each step, and says what it got.
+// A curious host requests secrets for each step, and reports what it got.
 type curious struct {
 	apply.RunHost
 	secrets apply.Secrets
@@ -582,8 +583,8 @@ func (m *curiousMachine) Host(_, key string, secrets apply.Secrets) apply.Host {
 	return h
 }
 
-// TestSecrets: the helper asks for a secret when a step needs it, once, and knows what it must not
-// show. Of what the step does not need it gets nothing, and without a step neither.
+// TestSecrets: the helper requests a secret once, when a step needs it, and knows which values must
+// not be displayed. It gets nothing that the step does not need, and nothing without a step.
 func TestSecrets(t *testing.T) {
 	p := newPair(t)
 	m := &curiousMachine{machine{dir: p.machine.dir, hosts: map[string]*memory.Host{}}}
@@ -639,7 +640,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestKeptSecrets: a host keeps generated secrets, each in the place of no other.
+// TestKeptSecrets: a host stores generated secrets, and does not replace an existing one.
 func TestKeptSecrets(t *testing.T) {
 	p := newPair(t)
 	if _, err := p.far.Secrets.Read(t.Context(), "db"); !errors.Is(err, fs.ErrNotExist) {
@@ -665,7 +666,7 @@ func TestKeptSecrets(t *testing.T) {
 	}
 }
 
-// counting counts how often a value is asked for.
+// counting counts how often a value is requested.
 type counting struct {
 	keys
 	times int
@@ -678,7 +679,8 @@ func (c *counting) Value(ctx context.Context, name string) (string, error) {
 	return c.keys.Value(ctx, name)
 }
 
-// TestStops: a step that is given up is waited for; one whose connection ends is ended over there.
+// TestStops: a cancelled step is waited for. A step whose connection ends is stopped on the remote
+// host.
 func TestStops(t *testing.T) {
 	p := newPair(t)
 	s := p.load()

@@ -15,8 +15,8 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// Read returns the host's copy of a generated secret. A host may say anything, and what it says
-// comes to nodes of other hosts.
+// Read returns the host's copy of a generated secret. The value is checked, because the host may
+// send anything, and nodes of other hosts will use it.
 func (f secretHost) Read(ctx context.Context, name string) (value string, err error) {
 	value, err = secretMethod.call(ctx, f.far, name)
 	if err != nil {
@@ -32,7 +32,7 @@ func (f secretHost) Read(ctx context.Context, name string) (value string, err er
 	return value, nil
 }
 
-// Store lets the host keep one.
+// Store stores a generated secret on the remote host.
 func (f secretHost) Store(ctx context.Context, name, value string) error {
 	_, err := keepSecretMethod.call(ctx, f.far, namedSecret{name, value})
 	return err
@@ -45,7 +45,7 @@ var secretMethod = method[string, string]{
 	},
 }
 
-// A namedSecret is a secret on its way.
+// A namedSecret is a secret in a message.
 type namedSecret struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -58,8 +58,8 @@ var keepSecretMethod = method[namedSecret, none]{
 	},
 }
 
-// give returns what a step refers to, and nothing else: a host is to know those secrets only that
-// its nodes need.
+// give returns what a step refers to, and nothing else: a host may know only the secrets that its
+// nodes need.
 func (f *far) give(ctx context.Context, s *plan.Step, w *want) given {
 	var g given
 	var err error
@@ -79,7 +79,8 @@ func (f *far) give(ctx context.Context, s *plan.Step, w *want) given {
 	return g
 }
 
-// ours says of a file that it is on this machine: the error comes back as one of the host.
+// ours marks files in an error as files of the control host, because the error comes back as one of
+// the remote host.
 func ours(err error) error {
 	for _, p := range problem.All(err) {
 		if filepath.IsAbs(p.Where) {
@@ -103,7 +104,7 @@ func needed(d *spec.Duties) map[string]bool {
 	return all
 }
 
-// refersTo reports whether a file is one of those that roles put on their node.
+// refersTo reports whether the roles of a node install this file.
 func refersTo(d *spec.Duties, t spec.SecretText) bool {
 	return d != nil && t.Node == d.Node && t.Release == d.Release && slices.ContainsFunc(d.Roles, func(r spec.Duty) bool {
 		return r.Name == t.Role && slices.ContainsFunc(r.Rendered,
@@ -111,8 +112,8 @@ func refersTo(d *spec.Duties, t spec.SecretText) bool {
 	})
 }
 
-// borrowed are the secrets of a site at the helper: whoever asked for the step is asked for each,
-// once, and they stay in memory as long as the helper does, so that logs do not show them.
+// borrowed is the secrets of a site at the helper. The helper requests each once from the caller of
+// the step, and keeps it in memory until the helper ends. So logs do not show it.
 type borrowed struct {
 	*secret.Keyring
 	mutex  sync.Mutex
@@ -141,7 +142,7 @@ func (b *borrowed) Value(ctx context.Context, name string) (string, error) {
 	return string(g.Value), nil
 }
 
-// Text returns a file that has secrets in it.
+// Text returns a file that contains secrets.
 func (b *borrowed) Text(ctx context.Context, t spec.SecretText) ([]byte, error) {
 	g, err := ask(ctx, want{Text: &t})
 	if err != nil {
@@ -151,7 +152,7 @@ func (b *borrowed) Text(ctx context.Context, t spec.SecretText) ([]byte, error) 
 	return g.Value, nil
 }
 
-// keep lets values not be shown.
+// keep records values that must not be displayed.
 func (b *borrowed) keep(known map[string]string) {
 	for name, value := range known {
 		b.Keep(name, value)
@@ -160,13 +161,13 @@ func (b *borrowed) keep(known map[string]string) {
 
 type askingKey struct{}
 
-// An asker asks the caller of a step, one question after the other.
+// An asker sends requests to the caller of a step, one at a time.
 type asker struct {
 	mutex sync.Mutex
 	with  *rpc.Caller
 }
 
-// asking lets what is done within a context ask the caller.
+// asking returns a context whose users can send requests to the caller.
 func asking(ctx context.Context, with *rpc.Caller) context.Context {
 	return context.WithValue(ctx, askingKey{}, &asker{with: with})
 }

@@ -22,22 +22,23 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A Machine is what a helper gives to others.
+// A Machine is what a helper offers to the control host.
 type Machine interface {
-	// Host returns the machine as a site with this key has it, which calls it by this name.
+	// Host returns the machine's part of the site with this key. Name is the site's name for the
+	// machine.
 	Host(name, key string, secrets apply.Secrets) apply.Host
-	// Inspect looks what the machine has that nodes need.
+	// Inspect returns which of the things that nodes need the machine has.
 	Inspect() doctor.Facts
-	// Try returns, for each way to another host, the size of the largest packet that came back from there, or 0
-	// if none did.
+	// Try returns, for each path to another host, the size of the largest packet that came back, or
+	// 0 if none did.
 	Try(ctx context.Context, ways []path.Way) []int
-	// Outfit installs what nodes of some engines need and the machine does not have. It returns the
-	// packages, and says what it does.
+	// Outfit installs what nodes of the given engines need and the machine lacks. It returns the
+	// packages, and reports what it does.
 	Outfit(ctx context.Context, engines []string, say func(string)) (packages []string, err error)
 }
 
-// Serve does on a machine what is asked along a connection, until that ends or is silent for too
-// long. All that was under way has ended then.
+// Serve answers requests on a connection until the connection ends or is silent for too long. By
+// the time it returns, everything in progress has ended.
 func Serve(ctx context.Context, conn io.ReadWriteCloser, m Machine, self Greeting) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -45,23 +46,23 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, m Machine, self Greetin
 	go heard.watch(ctx)
 	err := rpc.Serve(ctx, heard, newHelper(m, self))
 	if ctx.Err() != nil || errors.Is(err, fs.ErrClosed) || errors.Is(err, net.ErrClosed) {
-		return nil // that is how it ends
+		return nil // the normal end
 	}
 	return err
 }
 
-// A vigil ends a connection on which nothing has come for long: whoever is at the other end asks
-// for a sign of life every few seconds (wire.Demand), so he is gone, and a network that has failed
-// in between does not say so. He must not keep the site's lock.
+// A vigil closes a connection on which nothing has arrived for too long. The peer asks for a sign
+// of life every few seconds (rpc.Client.Demand), so it must be gone. A failed network between the
+// hosts does not report that. A peer that is gone must not keep the site's lock.
 type vigil struct {
 	io.ReadWriteCloser
 	mutex sync.Mutex
 	last  time.Time
 }
 
-// silence is how long nothing may come; time must be up twice, because a machine that stood still
-// finds that much time has gone, and has not read yet what was sent.
-var silence = 10 * time.Second // but in tests
+// silence is how long nothing may arrive. It must be exceeded twice: a machine that was suspended
+// sees the time jump, and has not yet read what was sent in between.
+var silence = 10 * time.Second // variable, so that tests can change it
 
 func (v *vigil) Read(p []byte) (int, error) {
 	n, err := v.ReadWriteCloser.Read(p)
@@ -90,7 +91,7 @@ func (v *vigil) watch(ctx context.Context) {
 	_ = v.Close()
 }
 
-// A helper has the hosts of a machine, as the sites that were asked about have it.
+// A helper answers calls about the hosts of a machine, one for each place that was requested.
 type helper struct {
 	host.Local
 	machine Machine
@@ -115,7 +116,7 @@ type lent struct {
 	secrets *borrowed
 }
 
-// of returns the host that is meant.
+// of returns the host for a place.
 func (h *helper) of(p place) *lent {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -127,7 +128,7 @@ func (h *helper) of(p place) *lent {
 	return h.hosts[p]
 }
 
-// At returns the way into a node.
+// At returns the Runner for a node.
 func (h *helper) At(where json.RawMessage) (host.Runner, error) {
 	var p place
 	if err := jsonlimit.Unmarshal(where, &p); err != nil {
@@ -139,7 +140,7 @@ func (h *helper) At(where json.RawMessage) (host.Runner, error) {
 	return h.of(p).Nodes.Runner(p.Node)
 }
 
-// Talk answers a question.
+// Talk answers a call.
 func (h *helper) Talk(ctx context.Context, about string, with *rpc.Caller) error {
 	ctx = waits.Telling(ctx, func(text string) { _ = with.Say(word{Waits: text}) })
 	result, err := h.answer(ctx, about, with)
@@ -174,7 +175,7 @@ var greetMethod = method[none, Greeting]{
 // parts returns the pieces that the caller sends.
 func (c *received) parts() *parts { return &parts{with: c.Caller} }
 
-// parts are the pieces of a stream as they come.
+// parts is a reader of the pieces of a stream.
 type parts struct {
 	with *rpc.Caller
 	left []byte
@@ -197,7 +198,7 @@ func (p *parts) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// send sends what is read.
+// send sends the content of a reader in pieces.
 func (c *received) send(log io.ReadCloser) error {
 	defer log.Close() //nolint:errcheck // it was only read
 	piece := make([]byte, maxPieceBytes)

@@ -20,7 +20,8 @@ type shelf struct {
 	Ready []string             `json:"ready"`
 }
 
-// A host says how far it is, and hears how to go on where several do something together.
+// The messages of a host that reports its progress, and the control host's answers where several
+// hosts act together.
 type (
 	progress struct {
 		Copied   bool             `json:"copied,omitempty"`
@@ -37,15 +38,15 @@ type (
 	}
 )
 
-// What a host may say of a snapshot. It says it of its own nodes only, and gets no more back than
-// what it has said.
+// Limits for a host's reports on snapshots. A host reports on its own nodes only, and gets back
+// only what it has reported.
 const (
 	maxSnapshots   = 10_000
 	maxPerSnapshot = 100_000
 	maxTextBytes   = 4096
 )
 
-// List returns the parts that the host has.
+// List returns the parts of snapshots on the remote host.
 func (f snapshotHost) List(ctx context.Context) ([]*snapshot.Snapshot, []string, error) {
 	held, err := snapshotsMethod.call(ctx, f.far, none{})
 	if err != nil {
@@ -80,7 +81,7 @@ func (f *far) no(what string) error {
 		Try("look at sites/%s/snapshots in its state directory; --without %s leaves it out until then", f.at.Key, f.at.Host)
 }
 
-// fit makes of what a host says of a snapshot what may be shown, or says that it is none.
+// fit sanitizes a snapshot that a host sent, or returns an error if it is not valid.
 func (f *far) fit(s *snapshot.Snapshot) error {
 	if s == nil || !snapshot.FitID(s.ID) || len(s.Nodes) > maxPerSnapshot || len(s.Volumes) > maxPerSnapshot ||
 		len(s.Omitted) > maxPerSnapshot || len(s.Left) > maxPerSnapshot || len(s.Hosts) > maxPerSnapshot {
@@ -105,10 +106,10 @@ func (f *far) fit(s *snapshot.Snapshot) error {
 	return nil
 }
 
-// shown makes text that a host has written fit for a line.
+// shown sanitizes text from a host so that it fits on a line.
 func shown(text string) string { return sanitize.Line(text[:min(len(text), maxTextBytes)]) }
 
-// Size returns how large a part is.
+// Size returns the size of a part.
 func (f snapshotHost) Size(ctx context.Context, id string) (size volume.Size, err error) {
 	return snapshotSizeMethod.call(ctx, f.far, id)
 }
@@ -120,7 +121,7 @@ var snapshotSizeMethod = method[string, volume.Size]{
 	},
 }
 
-// Restoring returns the snapshot whose restoring was cut short.
+// Restoring returns the snapshot whose restore was interrupted.
 func (f snapshotHost) Restoring(ctx context.Context) (string, []string, error) {
 	c, err := restoringMethod.call(ctx, f.far, none{})
 	if err == nil && (c.ID != "" && !snapshot.FitID(c.ID) || len(c.Nodes) > maxPerSnapshot) {
@@ -132,7 +133,7 @@ func (f snapshotHost) Restoring(ctx context.Context) (string, []string, error) {
 	return c.ID, c.Nodes, err
 }
 
-// A cut is a restoring that was cut short.
+// A cut is a restore that was interrupted.
 type cut struct {
 	ID    string   `json:"id"`
 	Nodes []string `json:"nodes"`
@@ -146,8 +147,8 @@ var restoringMethod = method[none, cut]{
 	},
 }
 
-// Capture makes a part ready. If the others fail, the helper is told, and has removed its part when
-// this returns.
+// Capture makes a part ready. If the other hosts fail, the helper is told so, and has removed its
+// part when Capture returns.
 func (f snapshotHost) Capture(ctx context.Context, of apply.Capture, with snapshot.Pace) (*snapshot.Snapshot, error) {
 	taken, err := captureMethod.ask(ctx, f.Link, f.at, of, func(t *rpc.Talk, w *word) error {
 		var next goOn
@@ -178,7 +179,7 @@ var captureMethod = method[apply.Capture, *snapshot.Snapshot]{
 	},
 }
 
-// Keep keeps a part.
+// Keep stores a part that is ready.
 func (f snapshotHost) Keep(ctx context.Context, id string) error {
 	_, err := keepSnapshotMethod.call(ctx, f.far, id)
 	return err
@@ -191,7 +192,7 @@ var keepSnapshotMethod = method[string, none]{
 	},
 }
 
-// Remove removes one.
+// Remove removes a part.
 func (f snapshotHost) Remove(ctx context.Context, id string) error {
 	_, err := removeSnapshotMethod.call(ctx, f.far, id)
 	return err
@@ -204,7 +205,7 @@ var removeSnapshotMethod = method[string, none]{
 	},
 }
 
-// Restore puts nodes back as they were.
+// Restore restores nodes from a snapshot.
 func (f snapshotHost) Restore(ctx context.Context, id string, nodes []string, then func(apply.Back) error) error {
 	asked := false
 	_, err := putBackMethod.ask(ctx, f.Link, f.at, putBack{id, nodes}, func(t *rpc.Talk, w *word) error {
@@ -229,7 +230,7 @@ func (f snapshotHost) Restore(ctx context.Context, id string, nodes []string, th
 	return err
 }
 
-// A putBack is which nodes go back to which snapshot.
+// A putBack says which nodes to restore from which snapshot.
 type putBack struct {
 	ID    string   `json:"id"`
 	Nodes []string `json:"nodes"`
@@ -245,7 +246,7 @@ var putBackMethod = method[putBack, none]{
 	},
 }
 
-// A pace is that of whoever steers.
+// A pace keeps the helper in step with the other hosts by asking the control host.
 type pace struct{ with *rpc.Caller }
 
 func (p pace) say(how progress) (next goOn, err error) {
@@ -258,19 +259,19 @@ func (p pace) say(how progress) (next goOn, err error) {
 	return next, next.Fault.err()
 }
 
-// Copied says that all is copied that was there.
+// Copied reports that everything that existed before has been copied.
 func (p pace) Copied(context.Context) (time.Time, error) {
 	next, err := p.say(progress{Copied: true})
 	return next.At, err
 }
 
-// Stood says that nodes stand still.
+// Stood reports that the nodes are frozen.
 func (p pace) Stood(_ context.Context, how engine.Pause) error {
 	_, err := p.say(progress{Stood: &how})
 	return err
 }
 
-// Went says that they go on.
+// Went reports that the nodes run again.
 func (p pace) Went(_ context.Context, how engine.Pause) (snapshot.All, error) {
 	next, err := p.say(progress{Went: &how})
 	return next.All, err

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// List returns the layers over there.
+// List returns the layers on the remote host.
 func (f layerHost) List(ctx context.Context) (all []image.Kept, err error) {
 	all, err = layersMethod.call(ctx, f.far, none{})
 	for i := range all {
@@ -23,7 +23,7 @@ var layersMethod = method[none, []image.Kept]{
 	},
 }
 
-// Verify lets the host read a layer.
+// Verify makes the remote host check a layer.
 func (f layerHost) Verify(ctx context.Context, digest string) error {
 	_, err := verifyLayerMethod.call(ctx, f.far, digest)
 	return err
@@ -36,8 +36,8 @@ var verifyLayerMethod = method[string, none]{
 	},
 }
 
-// RemoveUnused removes what nobody uses over there. What it has removed, it says even if it could
-// not remove all.
+// RemoveUnused removes the unused layers on the remote host. It returns the removed layers even if
+// it could not remove all.
 func (f layerHost) RemoveUnused(ctx context.Context) ([]image.Info, error) {
 	var gone []image.Info
 	_, err := removeLayersMethod.ask(ctx, f.Link, f.at, none{}, func(_ *rpc.Talk, w *word) error {
@@ -60,10 +60,10 @@ var removeLayersMethod = method[none, none]{
 	},
 }
 
-// maxRemoved is how many layers a host may say at once that it has removed.
+// maxRemoved limits how many removed layers a host may report at once.
 const maxRemoved = 10000
 
-// layerSaid makes what a host says of a layer fit to be shown.
+// layerSaid sanitizes a host's report on a layer.
 func layerSaid(i image.Info) image.Info {
 	i.Digest, i.Title, i.Base, i.Content, i.By = shown(i.Digest), shown(i.Title), shown(i.Base), shown(i.Content),
 		shown(i.By)

@@ -9,14 +9,14 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// along asks a host for something during which a stream goes in both directions.
+// along makes a call during which a stream goes in both directions.
 func (m *method[Q, A]) along(ctx context.Context, f *far, ask Q, way io.ReadWriter) error {
 	t, err := m.begin(ctx, f.Link, f.at, ask)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	go func() { // it ends with the stream, or with the talk
+	go func() { // ends with the stream or with the talk
 		piece := make([]byte, maxPieceBytes)
 		for {
 			n, err := way.Read(piece)
@@ -33,7 +33,7 @@ func (m *method[Q, A]) along(ctx context.Context, f *far, ask Q, way io.ReadWrit
 			}
 		}
 	}()
-	var failed error // of the way: nothing but the end of the call is waited for since
+	var failed error // error of the stream, after which only the end of the call is awaited
 	err = t.result(ctx, func(_ *rpc.Talk, w *word) error {
 		if len(w.Bytes) == 0 || failed != nil {
 			return nil
@@ -46,7 +46,7 @@ func (m *method[Q, A]) along(ctx context.Context, f *far, ask Q, way io.ReadWrit
 	return cmp.Or(failed, err)
 }
 
-// stream returns the stream that goes along with a call.
+// stream returns the stream that accompanies a call.
 func (c *received) stream() io.ReadWriter {
 	return struct {
 		io.Reader
@@ -54,7 +54,7 @@ func (c *received) stream() io.ReadWriter {
 	}{c.parts(), sliced{c.Caller}}
 }
 
-// sliced sends what is written, in pieces that one message may have.
+// sliced is a writer that sends data in pieces that fit into one message.
 type sliced struct{ with *rpc.Caller }
 
 func (s sliced) Write(b []byte) (n int, err error) {

@@ -15,18 +15,19 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// How long a host is waited for. A helper that gives signs of life is not lost, and may still never answer.
+// How long to wait for a host. A helper that sends signs of life is not lost, but may still never
+// answer.
 var ( // variables, so that tests can change them
-	answerTimeout  = 2 * time.Minute  // for what a host answers at once
-	greetTimeout   = 30 * time.Second // for the first word of a helper that was just started
-	stopTimeout    = 30 * time.Second // for the end of what its caller has given up
-	noticeInterval = 5 * time.Second  // until the user is told who is waited for; each further time twice as long
+	answerTimeout  = 2 * time.Minute  // for calls that a host answers at once
+	greetTimeout   = 30 * time.Second // for the first message of a helper that has just started
+	stopTimeout    = 30 * time.Second // for the end of a call that its caller has given up
+	noticeInterval = 5 * time.Second  // until the user is told which host is being waited for; doubled each time
 )
 
-// maxNoticeInterval is how long a user is told nothing at most.
+// maxNoticeInterval is the longest time between two such notices.
 const maxNoticeInterval = time.Minute
 
-// A talk is a call of a host. It ends with its context, and with its time if it has one.
+// A talk is a call to a host. It ends with its context, or with its timeout if it has one.
 type talk struct {
 	*rpc.Talk
 	traits
@@ -34,16 +35,16 @@ type talk struct {
 	about string // the name of its method
 
 	unwatch func() bool
-	closed  atomic.Bool // because its context has ended
+	closed  atomic.Bool // because the context has ended
 
 	mutex    sync.Mutex
 	over     bool
-	stopping bool        // nothing but its end is expected
-	late     *time.Timer // gives the connection up; nil: the call may take as long as it likes
-	reminder *reminder   // nil: there is none
+	stopping bool        // only the end of the call is expected
+	late     *time.Timer // drops the connection, or nil if the call has no timeout
+	reminder *reminder   // or nil
 }
 
-// begin asks a host something. The caller closes the talk.
+// begin starts a call. The caller must close the talk.
 func (l *Link) begin(ctx context.Context, about string, how traits, question any) (*talk, error) {
 	in, err := l.client.Talk(ctx, about)
 	if err != nil {
@@ -63,7 +64,8 @@ func (l *Link) begin(ctx context.Context, about string, how traits, question any
 	return t, nil
 }
 
-// stopWithin drops the connection unless the call has ended in time, whomever the host says it waits for.
+// stopWithin drops the connection unless the call ends in time, even if the host reports that it is
+// waiting.
 func (t *talk) stopWithin(timeout time.Duration) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -78,7 +80,7 @@ func (t *talk) expect(within time.Duration, what string) {
 	t.limit(within, what)
 }
 
-// limit does so. The mutex is held.
+// limit starts the timeout for expect and stopWithin. The caller holds the mutex.
 func (t *talk) limit(within time.Duration, what string) {
 	if t.late != nil {
 		t.late.Stop()
@@ -88,7 +90,7 @@ func (t *talk) limit(within time.Duration, what string) {
 	}
 }
 
-// answered says that the host has answered what was expected.
+// answered stops the timeout because the host has answered.
 func (t *talk) answered() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -98,9 +100,9 @@ func (t *talk) answered() {
 	}
 }
 
-// wait leaves the host its time once more, because the user has been told for whom it waits. A host
-// that still waits says so again before that time is over. Until then, the user is not told that
-// the host is waited for.
+// wait restarts the timeout, because the user has been told what the host is waiting for. A host
+// that still waits reports so again before the timeout ends. Until then, the user is not reminded
+// of the host.
 func (t *talk) wait() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -118,7 +120,8 @@ func (t *talk) giveUp() {
 	t.quit()
 }
 
-// quit ends a call whose result is no longer wanted: what the host may be doing comes to its end first.
+// quit ends a call whose result is no longer wanted. Unless the call is abandoned, the host first
+// completes what it is doing.
 func (t *talk) quit() {
 	if t.abandoned {
 		t.Talk.Close()
@@ -129,7 +132,7 @@ func (t *talk) quit() {
 	t.Stop()
 }
 
-// reminded tells the user from now on, and until the end of the call, who is waited for.
+// reminded starts telling the user which host is being waited for.
 func (t *talk) reminded() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -138,7 +141,7 @@ func (t *talk) reminded() {
 	}
 }
 
-// unreminded ends that.
+// unreminded stops telling the user.
 func (t *talk) unreminded() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -163,10 +166,11 @@ func (t *talk) Close() {
 	}
 }
 
-// maxWaitsBytes is how much a host may say of whom it waits for.
+// maxWaitsBytes limits a host's text about what it is waiting for.
 const maxWaitsBytes = 500
 
-// hear returns the next word that is about the call. For whom the host waits is told on the way.
+// hear returns the next message of the call. Messages about what the host is waiting for are passed
+// to the user.
 func (t *talk) hear(ctx context.Context) (*word, error) {
 	for {
 		var w word
@@ -181,15 +185,15 @@ func (t *talk) hear(ctx context.Context) (*word, error) {
 	}
 }
 
-// hearOne does so, and tells the user if that takes long.
+// hearOne returns the next message, and tells the user if that takes long.
 func (t *talk) hearOne(ctx context.Context) (*word, error) {
 	t.reminded()
 	defer t.unreminded()
 	return t.hear(ctx)
 }
 
-// failed explains why nothing more is heard: of a call that was ended here, the end of its context
-// is the reason.
+// failed explains why no more messages arrive. If the call was ended at this end, the reason is the
+// end of its context.
 func (t *talk) failed(ctx context.Context, err error) error {
 	if t.closed.Load() {
 		return context.Cause(ctx)
@@ -197,7 +201,8 @@ func (t *talk) failed(ctx context.Context, err error) error {
 	return t.link.lost(err)
 }
 
-// A reminder tells the user which host is waited for, and for what, again and again until it is stopped.
+// A reminder tells the user repeatedly which host is being waited for, and for what, until it is
+// stopped.
 type reminder struct {
 	mutex    sync.Mutex
 	next     *time.Timer
@@ -228,7 +233,7 @@ func remind(name, about string, tell func(text string)) *reminder {
 	return r
 }
 
-// postpone keeps a reminder silent for a while: the user has just been told why the host takes long.
+// postpone delays a reminder, because the user has just been told why the host takes long.
 func (r *reminder) postpone() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -244,7 +249,7 @@ func (r *reminder) stop() {
 	r.next.Stop()
 }
 
-// Notify sets who is told of hosts that are waited for.
+// Notify sets the function that is told which host is being waited for.
 func (l *Link) Notify(notice func(text string)) { l.notice.Store(&notice) }
 
 func (l *Link) tell(text string) {
@@ -253,7 +258,7 @@ func (l *Link) tell(text string) {
 	}
 }
 
-// A mute host gives signs of life, and no answer.
+// A mute is the error of a host that sends signs of life, but no answer.
 type mute struct {
 	host, about, what string
 	within            time.Duration
@@ -263,13 +268,13 @@ func (m *mute) Error() string {
 	return fmt.Sprintf("it %s %q within %v, although it gives signs of life", m.what, m.about, m.within)
 }
 
-// problem says so to a user.
+// problem returns the problem to display.
 func (m *mute) problem() error {
 	return problem.New(problem.Failed, "host %s was given up", m.host).Because(m).
 		Try("see whether its disks and its load let it work, and run the same command again; the end of the connection has ended there what was under way")
 }
 
-// explained says why the connection has ended, if it has.
+// explained returns why the connection has ended, or nil if it has not.
 func (l *Link) explained() error {
 	why := l.client.Why()
 	var m *mute

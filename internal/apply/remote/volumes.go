@@ -10,7 +10,7 @@ import (
 	"orrery/internal/volume"
 )
 
-// Describe tells of directories.
+// Describe returns the contents of directories on the remote host.
 func (f volumeHost) Describe(ctx context.Context, of []apply.Directory) ([]apply.Contents, error) {
 	all, err := volumesMethod.call(ctx, f.far, of)
 	if err != nil {
@@ -35,13 +35,13 @@ var volumesMethod = method[[]apply.Directory, []apply.Contents]{
 	},
 }
 
-// said makes what a host says of a mirror fit to be shown.
+// said sanitizes a host's report on a mirror.
 func said(w volume.Mirrored) volume.Mirrored {
 	w.Volume, w.Node, w.To, w.Problem = shown(w.Volume), shown(w.Node), shown(w.To), shown(w.Problem)
 	return w
 }
 
-// Mirror brings mirrors up to date.
+// Mirror updates mirrors on the remote host.
 func (f volumeHost) Mirror(ctx context.Context, of []apply.Directory, with apply.MirrorRun,
 	each func(volume.Mirrored)) error {
 	if name, err := os.Hostname(); err == nil {
@@ -58,7 +58,7 @@ func (f volumeHost) Mirror(ctx context.Context, of []apply.Directory, with apply
 	return err
 }
 
-// A mirrorRun is which volumes are brought to their mirrors, and how.
+// A mirrorRun says which volumes are mirrored, and how.
 type mirrorRun struct {
 	Of   []apply.Directory `json:"of"`
 	With apply.MirrorRun   `json:"with"`
@@ -67,17 +67,17 @@ type mirrorRun struct {
 var mirrorVolumesMethod = method[mirrorRun, none]{
 	name: "mirror", traits: traits{long: true},
 	answer: func(ctx context.Context, c *received, ask mirrorRun) (none, error) {
-		ask.With.By.Pid = os.Getpid() // that of the caller means nothing here
+		ask.With.By.Pid = os.Getpid() // the caller's process id has no meaning on this host
 		return none{}, c.host().Volumes.Mirror(ctx, ask.Of, ask.With, func(m volume.Mirrored) {
 			_ = c.Say(word{Progress: &progress{Mirrored: &m}})
 		})
 	},
 }
 
-// maxNotes is how many things a host may have to say of its timers, or of copies.
+// maxNotes limits a host's notes on its timers or on copies.
 const maxNotes = 100
 
-// Verify compares directories with their mirrors.
+// Verify compares directories with their mirrors on the remote host.
 func (f volumeHost) Verify(ctx context.Context, of []apply.Directory) ([][]volume.Deviation, error) {
 	all, err := verifyVolumesMethod.call(ctx, f.far, of)
 	if err != nil {
@@ -88,7 +88,7 @@ func (f volumeHost) Verify(ctx context.Context, of []apply.Directory) ([][]volum
 	}
 	for _, each := range all {
 		for i := range each {
-			each[i].What = shown(each[i].What) // the path is shown where it is printed
+			each[i].What = shown(each[i].What) // the path is sanitized where it is printed
 		}
 	}
 	return all, nil
@@ -101,13 +101,13 @@ var verifyVolumesMethod = method[[]apply.Directory, [][]volume.Deviation]{
 	},
 }
 
-// A filled twin is what is not in its volumes, and why they are not all there.
+// filled says what is missing in the volumes of a twin, and why.
 type filled struct {
 	Left  []string `json:"left"`
 	Fault *fault   `json:"fault,omitempty"`
 }
 
-// Fill lets the host fill the volumes of a twin.
+// Fill makes the remote host fill the volumes of a twin.
 func (f twinHost) Fill(ctx context.Context, name string, of []apply.Share) ([]string, error) {
 	got, err := fillTwinMethod.call(ctx, f.far, filling{name, of})
 	if err != nil {
@@ -120,7 +120,7 @@ func (f twinHost) Fill(ctx context.Context, name string, of []apply.Share) ([]st
 	return left, f.there(got.Fault.err())
 }
 
-// A filling is which twin gets copies of which volumes.
+// A filling says which twin gets copies of which volumes.
 type filling struct {
 	Twin   string        `json:"twin"`
 	Shares []apply.Share `json:"shares"`
@@ -134,7 +134,7 @@ var fillTwinMethod = method[filling, filled]{
 	},
 }
 
-// Receive lets the host take in a volume.
+// Receive makes the remote host store a volume.
 func (f volumeHost) Receive(ctx context.Context, of apply.Directory, way io.ReadWriter) error {
 	return layVolumeMethod.along(ctx, f.far, of, way)
 }
@@ -146,13 +146,13 @@ var layVolumeMethod = method[apply.Directory, none]{
 	},
 }
 
-// An inheritance is volumes that a node was given, and why not the rest.
+// An inheritance is the volumes that a node took over, and why the others are missing.
 type inheritance struct {
 	Done  []apply.Adopted `json:"done"`
 	Fault *fault          `json:"fault,omitempty"`
 }
 
-// Adoptions returns what a node is to take over there.
+// Adoptions returns the directories that a node would take over on the remote host.
 func (f volumeHost) Adoptions(ctx context.Context, of apply.Heritage) (all []apply.Adoption, err error) {
 	all, err = adoptionsMethod.call(ctx, f.far, of)
 	for i := range all {
@@ -172,7 +172,7 @@ var adoptionsMethod = method[apply.Heritage, []apply.Adoption]{
 	},
 }
 
-// Adopt lets the host give it that.
+// Adopt makes the remote host move these directories to the node.
 func (f volumeHost) Adopt(ctx context.Context, of apply.Heritage) ([]apply.Adopted, error) {
 	g, err := adoptVolumesMethod.call(ctx, f.far, of)
 	if err != nil {

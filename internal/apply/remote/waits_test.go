@@ -12,7 +12,7 @@ import (
 	"orrery/internal/plan"
 )
 
-// A busy host waits for somebody with all that it is asked.
+// A busy host waits for a lock in every call.
 type busy struct{ apply.RunHost }
 
 func (b busy) Lock(ctx context.Context, by host.Holder) (func(), error) {
@@ -35,8 +35,8 @@ func (m *busyMachine) Host(_, key string, _ apply.Secrets) apply.Host {
 	return h
 }
 
-// TestWaits: for whom a host waits is told where the run is steered, as text and not at length, and
-// is mistaken for nothing else.
+// TestWaits: what a host waits for is reported on the control host, sanitized and shortened, and
+// not mistaken for progress.
 func TestWaits(t *testing.T) {
 	p := newPair(t)
 	far := p.to(&busyMachine{machine{dir: p.machine.dir, hosts: p.machine.hosts}}, "1").Host("s", p.keyring())

@@ -22,7 +22,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// others is a layer that another host gives.
+// others is a layer that another host sends.
 const others = "0123"
 
 // alone is the pace of a host that waits for no other.
@@ -44,16 +44,16 @@ func (alone) Went(context.Context, engine.Pause) (snapshot.All, error) {
 	return snapshot.All{}, nil
 }
 
-// hostile is a host that says what it likes.
+// hostile is a host that sends arbitrary messages.
 type hostile struct {
 	*line
 	t *testing.T
 }
 
-// must does nothing: whoever hears it may have had enough.
+// must ignores the error, because the receiver may have given up.
 func (h hostile) must(error) {}
 
-// block sends content, and gives its digest.
+// block sends content, and returns its digest.
 func (h hostile) block(content string) vault.Digest {
 	p := vault.NewPacker(vault.NewOutgoing(func(b []byte) error { return h.say(ofBlock, b) }))
 	d, err := p.Add([]byte(content))
@@ -62,14 +62,14 @@ func (h hostile) block(content string) vault.Digest {
 	return d
 }
 
-// node sends a node of which a host may have something.
+// node sends the record of a node that the host may have.
 func (h hostile) node() {
 	digest := strings.Repeat("0", 24)
 	h.must(h.tell(ofNodes, records{Nodes: []nodedir.Record{{Node: spec.Node{Name: "a", ID: 7, Base: digest}}},
 		Left: []string{"a\x1b[2J"}, Layers: []image.Record{{Digest: "abc", Content: "c0de"}}}))
 }
 
-// layers says which layers a host has, and hears which of them it gives.
+// layers reports the layers of a host, and receives the list of those that it must send.
 func (h hostile) layers(held map[string]string) {
 	h.must(h.tell(ofLayers, held))
 	var give []string
@@ -98,7 +98,7 @@ func files(d vault.Digest) []vault.Entry {
 	}
 }
 
-// taken has a host give something, and tells what comes of it.
+// taken makes a host send something, and returns the result.
 func taken(t *testing.T, give func(h hostile)) (*Taking, error) {
 	t.Helper()
 	into, err := vault.Write(filepath.Join(t.TempDir(), "backups") + "/")
@@ -129,7 +129,8 @@ func taken(t *testing.T, give func(h hostile)) (*Taking, error) {
 	return take, err
 }
 
-// TestHostileHost: what a host cannot have given ends a backup, and says which host it was.
+// TestHostileHost: if a host sends something that it cannot have, the backup ends with an error
+// that names the host.
 func TestHostileHost(t *testing.T) {
 	other := sha256.Sum256([]byte("of another host"))
 	for what, give := range map[string]func(hostile){

@@ -11,16 +11,16 @@ import (
 	"orrery/internal/backup/vault"
 )
 
-// A Search asks a host for pieces that a vault has lost. The host is told of nothing, and asked for
-// nothing, but what it has given itself.
+// A Search requests pieces that a vault has lost from a host. The host learns about nothing, and is
+// asked for nothing, except what it has sent itself.
 type Search struct {
 	Host string
-	// in which something is lost, by the names by which the host knows them: what is whole of them
+	// by the host's names of the trees that have lost something: their intact entries
 	Trees  map[string][]vault.Entry
 	Wanted map[vault.Digest]bool
 }
 
-// NewSearch returns what there is to be asked of a host, of what it gave to backups of a site.
+// NewSearch returns the search for what a host sent for backups of a site and the vault has lost.
 func NewSearch(in *vault.Repository, key, host string, lost map[vault.Digest]bool) (*Search, error) {
 	s := &Search{Host: host, Trees: map[string][]vault.Entry{}, Wanted: map[vault.Digest]bool{}}
 	ids, err := in.Backups()
@@ -32,7 +32,7 @@ func NewSearch(in *vault.Repository, key, host string, lost map[vault.Digest]boo
 	for _, id := range slices.Backward(ids) {
 		m, err := in.Manifest(id)
 		if err != nil || m.Key != key {
-			continue // that of a damaged one tells nothing
+			continue // the manifest is damaged, or of another site
 		}
 		for i := range m.Trees {
 			if t := &m.Trees[i]; t.Host == host {
@@ -53,7 +53,7 @@ func NewSearch(in *vault.Repository, key, host string, lost map[vault.Digest]boo
 	return s, nil
 }
 
-// survey returns the entries of a tree of which nothing is lost, and whether something else is.
+// survey returns the entries of a tree that are intact, and whether something else is lost.
 func (s *Search) survey(from *vault.Pieces, t *vault.Tree, lost map[vault.Digest]bool) (whole []vault.Entry,
 	some bool) {
 	lacks := func(pieces []vault.Digest) (some bool) {
@@ -80,7 +80,7 @@ func (s *Search) survey(from *vault.Pieces, t *vault.Tree, lost map[vault.Digest
 	return whole, some && err == nil
 }
 
-// Run asks, and puts what comes into the vault.
+// Run requests the pieces, and stores what the host sends in the vault.
 func (s *Search) Run(ctx context.Context, into backup.Adder, way io.ReadWriter) error {
 	l := newLine(way)
 	err := s.ask(l)
@@ -133,8 +133,8 @@ func (s *Search) ask(l *line) error {
 	return l.say(ofStart, nil)
 }
 
-// Find reads trees of which a vault has lost something, and sends those pieces that are wanted.
-// Nodes go on: what changes meanwhile is not what was lost.
+// Find reads trees of which a vault has lost something, and sends the wanted pieces. The nodes are
+// not frozen: content that changes during the search is not what was lost.
 func Find(ctx context.Context, at Place, way io.ReadWriter) error {
 	l := newLine(way)
 	var o Order

@@ -12,8 +12,8 @@ import (
 	"orrery/internal/treesync"
 )
 
-// TestHostileSearch: a host gives back what it was asked for, once, and nothing else. It is asked
-// for nothing of others.
+// TestHostileSearch: a host may send only what was requested, and once. It is not asked for the
+// data of other hosts.
 func TestHostileSearch(t *testing.T) {
 	wanted := vault.Digest(sha256.Sum256([]byte("text")))
 	searched := func(give func(h hostile)) error {

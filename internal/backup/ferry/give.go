@@ -16,33 +16,34 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Place is a host as far as one site is on it.
+// A Place is one site's part of a host.
 type Place struct {
 	Dirs    host.Dirs
 	Key     string
 	Engines map[string]engine.Engine
-	// Guard, if set, sees to it that nodes go on that stand still when this process is killed, until it is let go.
+	// Guard, if set, makes sure that frozen nodes resume if this process is killed before letGo is
+	// called.
 	Guard func(nodes ...*spec.Node) (letGo func(), err error)
 }
 
-// An Order says what of a host is wanted.
+// An Order says what a host must send.
 type Order struct {
 	Nodes   []string `json:"nodes,omitempty"` // of these nodes
-	All     bool     `json:"all,omitempty"`   // or of all that are there
+	All     bool     `json:"all,omitempty"`   // or of all its nodes
 	Secrets bool     `json:"secrets,omitempty"`
-	Layers  bool     `json:"layers,omitempty"` // also the layers on which they stand, as far as others do not give them
+	Layers  bool     `json:"layers,omitempty"` // also the layers of the nodes, unless other hosts send them
 
-	Snapshots bool `json:"snapshots,omitempty"` // also the host's parts of the snapshots of the site
+	Snapshots bool `json:"snapshots,omitempty"` // also the host's parts of the site's snapshots
 }
 
-// records is what is on record of what a host has given.
+// records are the records of what a host has sent.
 type records struct {
 	Nodes  []nodedir.Record `json:"nodes"`
 	Left   []string         `json:"left"`
 	Layers []image.Record   `json:"layers"`
 }
 
-// Give sends what a host has of a site to the host at the other end.
+// Give sends a host's part of a site to the peer.
 func Give(ctx context.Context, at Place, way io.ReadWriter) error {
 	l := newLine(way)
 	var o Order
@@ -66,7 +67,7 @@ func Give(ctx context.Context, at Place, way io.ReadWriter) error {
 	return err
 }
 
-// giveTo begins to give what is ordered.
+// giveTo prepares sending what is ordered.
 func giveTo(l *line, at Place, o Order) *giving {
 	g := &giving{line: l, Place: at, order: o}
 	g.set = &backup.Set{
@@ -86,11 +87,11 @@ func giveTo(l *line, at Place, o Order) *giving {
 	return g
 }
 
-// A giving is one call of Give, or of Find.
+// A giving is one call of Give or Find.
 type giving struct {
 	*line
 	Place
-	close   func() error // sends what is left of what was read
+	close   func() error // sends the rest of what was read
 	order   Order
 	set     *backup.Set
 	pack    *vault.Packer
@@ -98,7 +99,7 @@ type giving struct {
 	has     records
 }
 
-// before hears what was in the last backup, or what of it is still whole, and which pieces are
+// before receives what was in the last backup, or what of it is still intact, and which pieces are
 // wanted if not all are.
 func (g *giving) before() error {
 	for {
@@ -138,8 +139,8 @@ func (g *giving) before() error {
 	}
 }
 
-// read reads all that the host has: while the nodes run, and what has changed while they stand
-// still on all hosts.
+// read reads everything that the host has: first while the nodes run, and then what has changed
+// while the nodes are frozen on all hosts.
 func (g *giving) read(ctx context.Context) error {
 	if _, err := g.share(); err != nil {
 		return err
@@ -147,7 +148,7 @@ func (g *giving) read(ctx context.Context) error {
 	if err := g.reading.First(ctx); err != nil {
 		return err
 	}
-	if _, err := g.reach(isRead, nil); err != nil { // others may have had more to read
+	if _, err := g.reach(isRead, nil); err != nil { // other hosts may have had more to read
 		return err
 	}
 	if err := g.reading.Again(ctx); err != nil {
@@ -158,7 +159,7 @@ func (g *giving) read(ctx context.Context) error {
 	}
 	if more, err := g.share(); err != nil {
 		return err
-	} else if more { // nodes came to be meanwhile
+	} else if more { // nodes were created in the meantime
 		if err := g.reading.First(ctx); err != nil {
 			return err
 		}
@@ -186,7 +187,7 @@ func (g *giving) read(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return err // the guard lets go on whoever does not, as soon as this process ends
+		return err // the guard resumes the nodes that are still frozen as soon as this process ends
 	}
 	letGo()
 	if err := g.close(); err != nil {
@@ -199,7 +200,7 @@ func (g *giving) read(ctx context.Context) error {
 	return err
 }
 
-// tellAll tells what was read.
+// tellAll sends the records and lists of what was read.
 func (g *giving) tellAll() error {
 	err := g.tell(ofNodes, g.has)
 	if err == nil {
@@ -219,14 +220,14 @@ func (g *giving) tellAll() error {
 	return err
 }
 
-// A branch is a tree that a host has, and what of it is not in the list.
+// A branch is a tree of a host, and what is missing in its list.
 type branch struct {
 	vault.Tree
 	Lacks []string `json:"lacks,omitempty"`
 }
 
-// tellSecrets tells the generated secrets that the host keeps, and the SSH host keys of the nodes
-// that it gives.
+// tellSecrets sends the generated secrets of the host, and the SSH host keys of the nodes that it
+// sends.
 func (g *giving) tellSecrets() error {
 	all, err := g.set.Secrets()
 	if err != nil {
@@ -240,7 +241,8 @@ func (g *giving) tellSecrets() error {
 	return g.tell(ofSecrets, all)
 }
 
-// ofThese reports whether a path is that of a secret that is no node's, or one of these nodes'.
+// ofThese reports whether a path is that of a secret of no node in particular, or of one of these
+// nodes.
 func ofThese(nodes []nodedir.Record, path string) bool {
 	node, ok := nodeOfKey(path)
 	return vault.SecretPath(path) && path != "keys/known_hosts" &&

@@ -18,38 +18,38 @@ import (
 )
 
 const (
-	ofParcel = 'r' // what a host gets
+	ofParcel = 'r' // a Parcel
 	ofEntry  = 'f'
 	ofPiece  = 'c'
-	ofAsk    = 'a' // a tree that is wanted
+	ofAsk    = 'a' // requests a tree
 )
 
-// A Parcel is what a host gets of a backup: those trees of it that the host had, or that are of
-// nodes which it is to have.
+// A Parcel is what a host gets of a backup: the trees that the host had, or those of nodes that it
+// will have.
 type Parcel struct {
 	ID       string          `json:"id"`
 	Title    string          `json:"title"`
 	Manifest *vault.Manifest `json:"manifest"` // of the part
-	Secrets  vault.Secrets   `json:"secrets"`  // nil: they are made anew
+	Secrets  vault.Secrets   `json:"secrets"`  // or nil if they are generated again
 	Replace  bool            `json:"replace,omitempty"`
-	// the site is on some host, and is taken down once all have laid down theirs
+	// the site exists on some host, and is taken down when all hosts have staged their parts
 	Was     bool                   `json:"was,omitempty"`
-	Without []string               `json:"without,omitempty"` // hosts that get nothing, because they were left out
-	Sizes   map[string]backup.Size `json:"sizes"`             // of its trees, by their names
-	Trust   bool                   `json:"trust,omitempty"`   // layers in it come into the store, if that lacks them
-	// that is there, and gets what it had; "": the part of a site
+	Without []string               `json:"without,omitempty"` // hosts that were left out and get nothing
+	Sizes   map[string]backup.Size `json:"sizes"`             // of its trees, by name
+	Trust   bool                   `json:"trust,omitempty"`   // store its layers if the store lacks them
+	// the existing node that gets its former data, or "" for a part of a site
 	Node string `json:"node,omitempty"`
 }
 
-// A Laid part is on a host.
+// A Laid is a host's report on the part that it has staged.
 type Laid struct {
-	Lacked map[string]int `json:"lacked,omitempty"` // what is not taken there, and how often
-	// titles of layers that the backup has, and that are built nevertheless
+	Lacked map[string]int `json:"lacked,omitempty"` // attributes that its file systems do not support, and how often
+	// titles of layers that are in the backup, but will be built
 	Builds []string `json:"builds,omitempty"`
 }
 
-// Send sends a part of a backup to a host, which lays it down: each of its trees that the host asks
-// for, once. Of a part that lies there already, it asks for none.
+// Send sends a part of a backup to a host, which stages it. The host requests each tree, at most
+// once. If it has already staged the part, it requests none.
 func Send(ctx context.Context, p *Parcel, from backup.Contents, saw func(int64), way io.ReadWriter) (*Laid, error) {
 	l := newLine(way)
 	straight(way, watched{from, saw})
@@ -88,7 +88,7 @@ func Send(ctx context.Context, p *Parcel, from backup.Contents, saw func(int64),
 	}
 }
 
-// send sends a tree: each entry, and what is in it.
+// send sends a tree: each entry, and its content.
 func (l *line) send(ctx context.Context, t *vault.Tree, from backup.Contents, saw func(int64)) error {
 	err := from.Each(t, func(e *vault.Entry) error {
 		if ctx.Err() != nil {
@@ -118,7 +118,7 @@ func (l *line) send(ctx context.Context, t *vault.Tree, from backup.Contents, sa
 	return l.say(ofEnd, nil)
 }
 
-// Lay lays down on a host what comes for it, where nothing sees it.
+// Lay stages on a host what the peer sends.
 func Lay(ctx context.Context, at Place, way io.ReadWriter) error {
 	l := newLine(way)
 	var p Parcel
@@ -160,8 +160,8 @@ func Lay(ctx context.Context, at Place, way io.ReadWriter) error {
 	return l.tell(ofDone, Laid{r.Lacked, r.Distrusted()})
 }
 
-// layNode lays down what a node had as a snapshot of it, by which it can be put in the place of
-// what it has now. One that a run has left which was killed is taken as it is.
+// layNode stages the backup of a node as a snapshot that can replace the node. If a killed run has
+// left such a snapshot, layNode keeps that one.
 func (l *line) layNode(ctx context.Context, at Place, p *Parcel) error {
 	all, err := nodedir.All(at.Dirs, at.Key)
 	if err != nil {
@@ -182,10 +182,10 @@ func (l *line) layNode(ctx context.Context, at Place, p *Parcel) error {
 		Try("orrery up %s makes it; then run the same command again", p.Node)
 }
 
-// SnapshotID returns the name of the snapshot that has what a node had.
+// SnapshotID returns the id of the snapshot with the backup of a node.
 func (p *Parcel) SnapshotID() string { return p.Node + "-" + p.ID }
 
-// ready sees whether a part may be laid down, and whether it is.
+// ready returns whether the part is already staged, or an error if it must not be staged.
 func ready(at Place, r *backup.Restore) (lies bool, err error) {
 	old, err := backup.OpenPart(at.Dirs, r.Store, at.Key)
 	if err != nil {
@@ -210,13 +210,13 @@ func ready(at Place, r *backup.Restore) (lies bool, err error) {
 	return false, nil
 }
 
-// coming is what is in a part, as it comes.
+// coming is a part that is being received.
 type coming struct {
 	*line
 	title string
 }
 
-// Each asks for a tree, and reads its entries as they come.
+// Each requests a tree, and parses its entries as they arrive.
 func (c *coming) Each(t *vault.Tree, visit func(*vault.Entry) error) error {
 	if err := c.say(ofAsk, []byte(t.Name)); err != nil {
 		return err
@@ -238,7 +238,7 @@ func (c *coming) Each(t *vault.Tree, visit func(*vault.Entry) error) error {
 	}
 }
 
-// Get returns the next piece, which must be this one.
+// Get returns the next piece, which must be d.
 func (c *coming) Get(d vault.Digest) ([]byte, error) {
 	kind, content, err := c.hear()
 	if err != nil {
@@ -250,10 +250,10 @@ func (c *coming) Get(d vault.Digest) ([]byte, error) {
 	return content, nil
 }
 
-// Where names the backup.
+// Where returns the name of the backup.
 func (c *coming) Where() string { return c.title }
 
-// Damaged says what of it is damaged.
+// Damaged returns the problem for damage in the backup.
 func (c *coming) Damaged(what string, err error) error {
 	return problem.New(problem.Failed, "the backup is damaged: %s", strings.ToValidUTF8(what, "?")).At(c.title).
 		Because(err)

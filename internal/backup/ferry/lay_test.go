@@ -9,7 +9,8 @@ import (
 	"orrery/internal/treesync"
 )
 
-// TestHostileLaying: a host gets what is for it, once; layers only if the operator trusts them.
+// TestHostileLaying: a host gets only its own trees, each once, and layers only if the user trusts
+// them.
 func TestHostileLaying(t *testing.T) {
 	b := newBound(t)
 	b.add("sv1", kept(node("a", 1)), "nodes")
@@ -21,7 +22,7 @@ func TestHostileLaying(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	layer := lot.Trees[0] // its list does
+	layer := lot.Trees[0] // its list is enough
 	layer.Name, layer.Kind, layer.Layer = "layer/abc", vault.LayerTree, "abc"
 	sent := func(trust bool, asks ...string) error {
 		p := &Parcel{Manifest: &vault.Manifest{Key: "karoo", Trees: []vault.Tree{lot.Trees[0], layer}}, Trust: trust}

@@ -9,11 +9,12 @@ import (
 	"orrery/internal/strict/jsonlimit"
 )
 
-// A layer is the same on all hosts that have it, and one of them gives it. Hosts say what they
-// have, whoever takes the backup says who gives what, and takes a layer from nobody else.
+// A layer is the same on all hosts that have it, and one of them sends it. Hosts report which
+// layers they have. The machine with the vault decides which host sends which layer, and accepts a
+// layer only from that host.
 
-// share says which layers the nodes stand on, and hears which of them this host gives. It reports
-// whether there are more than before.
+// share reports which layers the nodes use, and receives the list of those that this host must
+// send. It returns whether there are more than before.
 func (g *giving) share() (more bool, err error) {
 	if !g.order.Layers {
 		return false, nil
@@ -41,10 +42,10 @@ func (g *giving) share() (more bool, err error) {
 	return len(give) > before, nil
 }
 
-// shares is how often hosts say which layers they have.
+// shares is how often hosts report which layers they have.
 const shares = 2
 
-// share hears which layers a host has, and says which of them it gives.
+// share receives the list of a host's layers, and answers with those that the host must send.
 func (t *Taking) share(ctx context.Context, content []byte) error {
 	if t.shared++; !t.Order.Layers || t.shared > shares {
 		return errStrange
@@ -70,7 +71,8 @@ func (t *Taking) share(ctx context.Context, content []byte) error {
 	return t.line.tell(ofLayers, give)
 }
 
-// mayGive refuses a layer that another host gives, or that this one has given already.
+// mayGive returns an error for a layer that another host must send, or that this one has already
+// sent.
 func (t *Taking) mayGive(digest string) error {
 	if _, gives := t.gives[digest]; !gives || t.Gave[digest] {
 		return errors.New("it gives a layer that it was not asked for")
@@ -79,7 +81,7 @@ func (t *Taking) mayGive(digest string) error {
 	return nil
 }
 
-// asSaid refuses layers of which a host says something else in the end than when it was chosen to give them.
+// asSaid returns an error if the host's final records of layers differ from what it first reported.
 func (t *Taking) asSaid() error {
 	recorded := map[string]string{}
 	for i := range t.Layers {

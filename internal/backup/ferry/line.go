@@ -13,23 +13,23 @@ import (
 	"orrery/internal/transport/frame"
 )
 
-// What a message is about.
+// The kinds of messages.
 const (
-	ofOrder   = 'o' // what is wanted
-	ofTree    = 't' // a tree begins
+	ofOrder   = 'o' // an Order
+	ofTree    = 't' // a tree starts
 	ofList    = 'l' // a part of its list
-	ofEnd     = 'e' // it is over
-	ofStart   = 'g' // nothing comes before the work begins
-	ofWanted  = 'w' // digests of pieces that are wanted
-	ofBlock   = 'b' // pieces
-	ofPace    = 'p' // how far it is, and how it goes on
-	ofNodes   = 'n' // what is on record
-	ofLayers  = 'y' // layers that a host has, and those that it gives
+	ofEnd     = 'e' // the list ends
+	ofStart   = 'g' // the host may start
+	ofWanted  = 'w' // digests of wanted pieces
+	ofBlock   = 'b' // a block of pieces
+	ofPace    = 'p' // progress of a host, and the permission to go on
+	ofNodes   = 'n' // records
+	ofLayers  = 'y' // layers that a host has, and those that it must send
 	ofSecrets = 's'
 	ofDone    = 'd'
 )
 
-// maxBytesOf bounds a message of each kind.
+// maxBytesOf returns the maximum size of a message of a kind.
 func maxBytesOf(kind byte) int {
 	switch kind {
 	case ofNodes, ofOrder:
@@ -46,7 +46,7 @@ func maxBytesOf(kind byte) int {
 	return 64 << 10
 }
 
-// A line carries messages, of which several may be sent at once.
+// A line sends and receives messages. Several goroutines may send.
 type line struct {
 	from  *bufio.Reader
 	mutex sync.Mutex
@@ -67,14 +67,14 @@ func (l *line) say(kind byte, content []byte) error {
 	return l.to.Flush()
 }
 
-// put sends a message with those that come after it.
+// put buffers a message until the next call of say.
 func (l *line) put(kind byte, content []byte) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return frame.Put(l.to, kind, content)
 }
 
-// tell sends a message that is a value.
+// tell sends a value as JSON.
 func (l *line) tell(kind byte, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -83,7 +83,7 @@ func (l *line) tell(kind byte, value any) error {
 	return l.say(kind, text)
 }
 
-// errStrange: nobody says that.
+// errStrange is the error for an unexpected message.
 var errStrange = errors.New("this is no part of a backup")
 
 // hear returns the next message.
@@ -98,7 +98,7 @@ func (l *line) hear() (kind byte, content []byte, err error) {
 	return kind, content, frame.Unexpected(err)
 }
 
-// hearOf wants a message of a kind, which is a value.
+// hearOf receives a value in a message of the given kind.
 func (l *line) hearOf(kind byte, into any) error {
 	got, content, err := l.hear()
 	if err != nil {
@@ -141,7 +141,7 @@ func (l *line) hearList(visit func(*vault.Entry) error) error {
 	return err
 }
 
-// parts copies the parts of a list.
+// parts copies the parts of a list to a writer.
 func (l *line) parts(to io.Writer) error {
 	for {
 		kind, content, err := l.hear()

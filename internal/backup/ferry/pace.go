@@ -8,20 +8,22 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// A Pace is that of all hosts that give a backup together.
+// A Pace keeps the hosts of a backup in step.
 type Pace interface {
 	snapshot.Pace
-	// Read says that all has been read once, which takes as long as it takes.
+	// Read reports that everything was read once, and waits for the other hosts, however long that
+	// takes.
 	Read(ctx context.Context) error
-	// Layers says what is in the layers on which the nodes of this host stand, by their digests, and
-	// gives all that this host is to give, once all hosts have said so. It is asked at first, and once
-	// more when nobody else changes the site.
+	// Layers reports the content digests of the layers that the nodes of this host use. It waits
+	// until all hosts have reported theirs, and returns the layers that this host must send. It is
+	// called at the start, and again when no other run changes the site.
 	Layers(ctx context.Context, held map[string]string) (give []string, err error)
-	// Ready says that little is left, and gives back when nobody else changes the site any more.
+	// Ready reports that little is left to read, and returns when no other run changes the site any
+	// more.
 	Ready(ctx context.Context) error
 }
 
-// A stage is how far a host is.
+// A stage is the progress of a host.
 type stage struct {
 	At    string        `json:"at"`
 	Pause *engine.Pause `json:"pause,omitempty"`
@@ -35,12 +37,12 @@ const (
 	isOver   = "went"
 )
 
-// onward is the answer.
+// onward is the answer to a stage.
 type onward struct {
 	At time.Time `json:"at,omitzero"`
 }
 
-// reach says how far this host is, and returns how it goes on once all have come as far.
+// reach reports how far this host is, and returns the answer once all hosts have come as far.
 func (l *line) reach(at string, pause *engine.Pause) (next onward, err error) {
 	if err = l.tell(ofPace, stage{at, pause}); err == nil {
 		err = l.hearOf(ofPace, &next)
@@ -48,7 +50,7 @@ func (l *line) reach(at string, pause *engine.Pause) (next onward, err error) {
 	return next, err
 }
 
-// answer lets a host go on when all have come as far.
+// answer lets a host go on once all hosts have come as far.
 func (l *line) answer(ctx context.Context, s *stage, with Pace) error {
 	var next onward
 	var err error

@@ -23,27 +23,28 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Shelf is the snapshots in a backup of several hosts. Each has parts, which hosts kept of their
-// nodes. By the time of a restore, nodes may be on other hosts: each host gets one part, of what is
-// of its nodes.
+// A Shelf is the snapshots in a backup of several hosts. Each snapshot has a part from each host,
+// with that host's nodes. When a backup is restored, nodes may be on other hosts. Then each host
+// gets one part, with the nodes that it has.
 type Shelf struct {
 	from  *vault.Pieces
-	books map[string][]*part  // by the names of snapshots
-	Stray map[string][]string // nodes in them that come to no host
+	books map[string][]*part  // by the ids of snapshots
+	Stray map[string][]string // names of nodes in them that no host gets
 }
 
-// A part is what one host kept of a snapshot.
+// A part is one host's part of a snapshot.
 type part struct {
 	tree *vault.Tree
 	is   *snapshot.Snapshot
-	to   map[string]string // hosts, by the directories in the part that come to them: nodes/ID, volumes/NAME/NODE
+	// hosts, by the directories in the part that they get: nodes/ID, volumes/NAME/NODE
+	to map[string]string
 }
 
-// maxBookBytes bounds what a part says of itself.
+// maxBookBytes limits the size of snapshot.json.
 const maxBookBytes = 32 << 20
 
-// OpenShelf reads what the snapshots in a backup say of themselves. Home gives the host to which
-// what a host kept of a node comes; "": to none.
+// OpenShelf reads the descriptions of the snapshots in a backup. Home returns the host that gets a
+// node that was on host kept, or "" if none does.
 func OpenShelf(from *vault.Pieces, m *vault.Manifest, home func(node string, id int, kept string) string) (*Shelf,
 	error) {
 	s := &Shelf{from: from, books: map[string][]*part{}, Stray: map[string][]string{}}
@@ -67,7 +68,7 @@ func OpenShelf(from *vault.Pieces, m *vault.Manifest, home func(node string, id 
 	return s, nil
 }
 
-// read reads what a part says of itself.
+// read reads the description of a part.
 func (s *Shelf) read(t *vault.Tree) (*snapshot.Snapshot, error) {
 	var text []byte
 	err := s.from.Each(t, func(e *vault.Entry) error {
@@ -102,7 +103,8 @@ func (s *Shelf) read(t *vault.Tree) (*snapshot.Snapshot, error) {
 
 const snapshotFile = "snapshot.json"
 
-// lend says to which hosts what is in a part comes. A volume that nodes share goes with them.
+// lend sets which hosts get the directories of a part. A volume that nodes share goes with the
+// nodes.
 func (s *Shelf) lend(p *part, home func(node string, id int, kept string) string) {
 	nodes, shares := map[string]string{}, map[string]string{}
 	for _, n := range p.is.Nodes {
@@ -130,12 +132,12 @@ func (s *Shelf) lend(p *part, home func(node string, id int, kept string) string
 	}
 }
 
-// has reports whether a host gets a directory of a snapshot already, as another one kept it.
+// has reports whether a host already gets a directory of a snapshot from another part.
 func (s *Shelf) has(id, at, host string) bool {
 	return slices.ContainsFunc(s.books[id], func(p *part) bool { return p.to[at] == host })
 }
 
-// hosts returns those that get something of a snapshot.
+// hosts returns the hosts that get nodes of a snapshot.
 func (s *Shelf) hosts(id string) []string {
 	all := map[string]bool{}
 	for _, p := range s.books[id] {
@@ -148,14 +150,14 @@ func (s *Shelf) hosts(id string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// A Lot is what is in a backup, with the snapshots as one host gets them.
+// A Lot is the content of a backup, with the snapshots as one host gets them.
 type Lot struct {
 	*vault.Pieces
 	Trees []vault.Tree // of snapshots
 
 	host  string
-	parts map[string][]*part      // of which these are, by their names
-	files map[string]*vault.Entry // what each says of itself, by the names of the trees
+	parts map[string][]*part      // the parts of which the snapshots consist, by tree name
+	files map[string]*vault.Entry // the descriptions of the snapshots, by tree name
 	texts map[vault.Digest][]byte
 }
 
@@ -186,7 +188,7 @@ func (s *Shelf) Of(host string) (*Lot, error) {
 	return l, nil
 }
 
-// join puts what a host gets of a part to what it gets of others.
+// join adds what a host gets of a part to what it gets of others.
 func (p *part) join(with *snapshot.Snapshot, host string) *snapshot.Snapshot {
 	if with == nil {
 		one := *p.is
@@ -209,7 +211,7 @@ func (p *part) join(with *snapshot.Snapshot, host string) *snapshot.Snapshot {
 	return with
 }
 
-// describe writes what a snapshot says of itself on its new host.
+// describe writes the description of a snapshot for its new host.
 func (l *Lot) describe(name string, s *snapshot.Snapshot) error {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -236,7 +238,8 @@ func (l *Lot) Get(d vault.Digest) ([]byte, error) {
 	return l.Pieces.Get(d)
 }
 
-// Each reads the entries of a tree: of a snapshot, those that the host gets of all its parts, in their order.
+// Each parses the entries of a tree. For a snapshot, it merges the entries that the host gets from
+// all parts, in their order.
 func (l *Lot) Each(t *vault.Tree, visit func(*vault.Entry) error) error {
 	parts, ok := l.parts[t.Name]
 	if !ok {
@@ -245,7 +248,7 @@ func (l *Lot) Each(t *vault.Tree, visit func(*vault.Entry) error) error {
 	last := ""
 	return l.inOrder(parts, func(e *vault.Entry) error {
 		name := string(e.Name)
-		if name == last { // a directory in which several parts have something
+		if name == last { // a directory of which several parts have something
 			return nil
 		}
 		last = name
@@ -256,7 +259,7 @@ func (l *Lot) Each(t *vault.Tree, visit func(*vault.Entry) error) error {
 	})
 }
 
-// inOrder reads several parts at once, as one tree.
+// inOrder merges several parts into one tree.
 func (l *Lot) inOrder(parts []*part, visit func(*vault.Entry) error) error {
 	var err error
 	type reading struct {
@@ -304,7 +307,8 @@ func (l *Lot) inOrder(parts []*part, visit func(*vault.Entry) error) error {
 	return err
 }
 
-// holds reports whether an entry of a part comes to a host: it is in a directory that does, or above one.
+// holds reports whether a host gets an entry of a part, because it is in one of the host's
+// directories or a parent of one.
 func (p *part) holds(e *vault.Entry, host string) (bool, error) {
 	name := string(e.Name)
 	if name == "." || name == snapshotFile {
@@ -314,7 +318,7 @@ func (p *part) holds(e *vault.Entry, host string) (bool, error) {
 	if words[0] == "volumes" {
 		deep = 3
 	}
-	if len(words) < deep { // above several
+	if len(words) < deep { // a parent of several directories
 		for at, to := range p.to {
 			if to == host && strings.HasPrefix(at, name+"/") {
 				return true, nil

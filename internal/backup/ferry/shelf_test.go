@@ -15,7 +15,8 @@ import (
 	"orrery/internal/volume"
 )
 
-// kept is what a host kept of a snapshot, of some nodes with a volume each, and of one that all share.
+// kept returns a host's part of a snapshot, of some nodes with a volume each, and of a volume that
+// all share.
 func kept(nodes ...*nodedir.Record) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{ID: "x", Site: "karoo", Hosts: []string{"sv1", "sv2"}}
 	for _, n := range nodes {
@@ -39,7 +40,7 @@ type bound struct {
 	m    *vault.Manifest
 }
 
-// add adds what a host kept, with what is in it.
+// add adds a host's part, with the given paths.
 func (b *bound) add(host string, snap *snapshot.Snapshot, paths ...string) {
 	b.Helper()
 	text, err := json.Marshal(snap)
@@ -91,13 +92,13 @@ func (b *bound) shelf(homes map[string]string) (*Shelf, error) {
 	}
 	return OpenShelf(vault.NewPieces(b.into), b.m, func(node string, _ int, kept string) string {
 		if kept == "sv3" && node != "c" {
-			return "" // it has these no more
+			return "" // that host does not have these nodes any more
 		}
 		return homes[node]
 	})
 }
 
-// gets returns what comes to a host of the snapshot.
+// gets returns what a host gets of the snapshot.
 func (b *bound) gets(s *Shelf, host string) (paths []string, snap *snapshot.Snapshot, err error) {
 	b.Helper()
 	l, err := s.Of(host)
@@ -119,8 +120,8 @@ func (b *bound) gets(s *Shelf, host string) (paths []string, snap *snapshot.Snap
 	return paths, snap, err
 }
 
-// TestShelf: each host gets of a snapshot what is of its nodes, whichever host kept it, in order,
-// and nothing else.
+// TestShelf: each host gets the data of its nodes in a snapshot, whichever host has stored it, in
+// order, and nothing else.
 func TestShelf(t *testing.T) {
 	b := newBound(t)
 	b.add("sv1", kept(node("a", 1), node("b", 12)), "nodes", "nodes/1", "nodes/1/upper", "nodes/12", "nodes/12/upper",
@@ -152,7 +153,8 @@ func TestShelf(t *testing.T) {
 	}
 }
 
-// TestHostileShelf: what no snapshot is comes to no host, and whose it is is said.
+// TestHostileShelf: an invalid snapshot is sent to no host, and the error names the host from which
+// it came.
 func TestHostileShelf(t *testing.T) {
 	for what, add := range map[string]func(b *bound){
 		"another name":  func(b *bound) { s := kept(node("a", 1)); s.ID = "y"; b.add("sv1", s) },

@@ -8,16 +8,16 @@ import (
 	"orrery/internal/treesync"
 )
 
-// straight lets a host that is this process use the vault itself, which saves packing and unpacking
-// what is in it: it puts pieces into a backup.Adder, and reads them from backup.Contents. A host
-// that is another process gets nothing but the bytes of its end.
+// straight gives a host that is this process direct access to the vault, which saves packing and
+// unpacking the content. The host puts pieces into a backup.Adder, and reads them from
+// backup.Contents. A host in another process gets nothing.
 func straight(near io.ReadWriter, own any) {
 	if shared := treesync.Shared(near); shared != nil {
 		*shared = own
 	}
 }
 
-// vaultOf returns the vault that the other end has given, or the zero value if there is none.
+// vaultOf returns the vault that the other end has set, or the zero value if there is none.
 func vaultOf[T any](far io.ReadWriter) (own T) {
 	if shared := treesync.Shared(far); shared != nil {
 		own, _ = (*shared).(T)
@@ -25,7 +25,7 @@ func vaultOf[T any](far io.ReadWriter) (own T) {
 	return own
 }
 
-// contentsFrom returns from where a host reads what it lays down: the vault itself, or what comes.
+// contentsFrom returns the source of what a host stages: the vault itself, or what the peer sends.
 func contentsFrom(far io.ReadWriter, coming backup.Contents) backup.Contents {
 	if own := vaultOf[backup.Contents](far); own != nil {
 		return own
@@ -33,7 +33,7 @@ func contentsFrom(far io.ReadWriter, coming backup.Contents) backup.Contents {
 	return coming
 }
 
-// watched is what is in a vault, with somebody who sees how much of it is read.
+// watched is the content of a vault whose reads are counted.
 type watched struct {
 	backup.Contents
 	saw func(int64)

@@ -20,10 +20,10 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A Taking takes what a host gives into a vault. The host may say anything: what of that cannot be
-// so ends it, and nothing of it is named by any backup.
+// A Taking stores what a host sends in a vault. The host is not trusted. If it sends something
+// invalid, the transfer ends, and no backup refers to what was sent.
 type Taking struct {
-	Host  string // "": it is the only one, and nothing in the backup names it
+	Host  string // or "" for the only host, which the backup does not name
 	Site  *site.Site
 	Order Order
 	Into  *backup.Together
@@ -32,16 +32,16 @@ type Taking struct {
 	Nodes   []nodedir.Record
 	Left    []string
 	Layers  []image.Record
-	Gave    map[string]bool // of the layers, those whose trees came from this host
+	Gave    map[string]bool // the layers that this host has sent
 	Secrets vault.Secrets
 
 	line  *line
 	mutex sync.Mutex
-	given map[vault.Digest]bool // pieces that the host has given, and may name
+	given map[vault.Digest]bool // pieces that the host has sent, and may name
 	trees int
 
-	shared int               // how often it has said which layers it has
-	gives  map[string]string // what is in the layers that it was asked for
+	shared int               // how often the host has reported its layers
+	gives  map[string]string // content digests of the layers that the host must send
 }
 
 const (
@@ -49,7 +49,7 @@ const (
 	maxLeft  = 10_000
 )
 
-// Run does it.
+// Run receives everything that the host sends.
 func (t *Taking) Run(ctx context.Context, way io.ReadWriter) error {
 	t.line, t.given, t.Secrets = newLine(way), map[vault.Digest]bool{}, vault.Secrets{}
 	t.Gave, t.gives = map[string]bool{}, map[string]string{}
@@ -69,7 +69,7 @@ func (t *Taking) Run(ctx context.Context, way io.ReadWriter) error {
 	return judged(ctx, t.Host, err)
 }
 
-// Add takes in a piece that a host in this process gives straight.
+// Add stores a piece from a host in this process.
 func (t *Taking) Add(content []byte) (vault.Digest, error) {
 	d, err := t.Into.Add(content)
 	t.mutex.Lock()
@@ -78,8 +78,8 @@ func (t *Taking) Add(content []byte) (vault.Digest, error) {
 	return d, err
 }
 
-// judged says why a host has not given what it was asked for: it or the way to it has failed, or it
-// gives what none has.
+// judged returns the reason why a host has not sent what was requested: an error of the host or of
+// the connection, or invalid data.
 func judged(ctx context.Context, host string, err error) error {
 	var p *problem.Problem
 	if errors.As(err, &p) || ctx.Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) {
@@ -88,13 +88,13 @@ func judged(ctx context.Context, host string, err error) error {
 	return strange(host, err)
 }
 
-// strange says that a host gives what none has.
+// strange returns the problem for a host that sends invalid data.
 func strange(host string, err error) error {
 	return problem.New(problem.Surprise, "host %s gives what is no part of a backup", host).Because(err).
 		Try("look at that host; --without %s leaves it out", host)
 }
 
-// ask says what is wanted, and what there is already.
+// ask sends the order, and the lists of the last backup.
 func (t *Taking) ask() error {
 	if err := t.line.tell(ofOrder, t.Order); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (t *Taking) ask() error {
 	return t.line.say(ofStart, nil)
 }
 
-// hear takes in a message.
+// hear handles a message.
 func (t *Taking) hear(ctx context.Context, kind byte, content []byte) error {
 	switch kind {
 	case ofBlock:
@@ -157,7 +157,7 @@ func (t *Taking) hear(ctx context.Context, kind byte, content []byte) error {
 	return errStrange
 }
 
-// leave notes what is not in the backup.
+// leave records what is not in the backup.
 func (t *Taking) leave(all []string) error {
 	const maxTextBytes = 4096
 	for _, what := range all {
@@ -173,8 +173,8 @@ func (t *Taking) leave(all []string) error {
 	return nil
 }
 
-// take takes in a tree. It may name only pieces that the host has given: whoever lists a piece gets
-// it when the site is restored.
+// take stores a tree. Its list may name only pieces that the host has sent, because the host gets
+// all pieces in its lists when the site is restored.
 func (t *Taking) take(of *branch) error {
 	if t.trees++; t.trees > maxTrees {
 		return vault.ErrBounds
@@ -229,8 +229,8 @@ func prefixed(with string, all []string) (texts []string) {
 	return texts
 }
 
-// mayHave refuses a tree that the host cannot have: of a node that it does not give, or a volume
-// where the site file does not say.
+// mayHave returns an error for a tree that the host cannot have: that of a node that it does not
+// send, or a volume in another directory than the site file says.
 func (t *Taking) mayHave(tree *vault.Tree) error {
 	switch tree.Kind {
 	case vault.PrivateTree:
@@ -246,7 +246,7 @@ func (t *Taking) mayHave(tree *vault.Tree) error {
 			return errStrange
 		}
 		if t.Host != "" {
-			tree.Name += "/" + t.Host // others have parts of the same one
+			tree.Name += "/" + t.Host // others have parts of the same snapshot
 		}
 		return nil
 	case vault.VolumeTree:
@@ -260,7 +260,7 @@ func (t *Taking) mayHave(tree *vault.Tree) error {
 	return errStrange
 }
 
-// takeSecrets takes in generated secrets and the host keys of nodes.
+// takeSecrets stores generated secrets and the host keys of nodes.
 func (t *Taking) takeSecrets(content []byte) error {
 	var all vault.Secrets
 	if err := jsonlimit.Unmarshal(content, &all); err != nil {
@@ -275,7 +275,7 @@ func (t *Taking) takeSecrets(content []byte) error {
 	return nil
 }
 
-// check refuses records that are none.
+// check returns an error if the records are invalid.
 func (t *Taking) check() error {
 	m := vault.Manifest{Format: vault.Format, Site: t.Site.Name, Key: t.Site.Key(), Twin: t.Site.Twin, Nodes: t.Nodes,
 		Layers: t.Layers, Left: t.Left}
@@ -288,7 +288,8 @@ func (t *Taking) check() error {
 	return nil
 }
 
-// former returns the name by which the host knows a tree of the last backup, if such ones go into this one.
+// former returns the host's name of a tree of the last backup, and whether the order includes such
+// trees.
 func (t *Taking) former(name string) (known string, wanted bool) {
 	switch kind, _, _ := strings.Cut(name, "/"); kind {
 	case vault.LayerTree:
@@ -299,8 +300,8 @@ func (t *Taking) former(name string) (known string, wanted bool) {
 	return name, true
 }
 
-// knownAs returns the name by which a host knows a tree that it gave: that of a snapshot has the
-// host's own in it.
+// knownAs returns the host's name of a tree that it sent. In the backup, the name of a snapshot
+// ends with the name of the host.
 func knownAs(name, host string) string {
 	if strings.HasPrefix(name, "snapshot/") {
 		return strings.TrimSuffix(name, "/"+host)
@@ -308,7 +309,7 @@ func knownAs(name, host string) string {
 	return name
 }
 
-// nodeOfKey returns the node of which a path has a host key.
+// nodeOfKey returns the node whose host key has this path.
 func nodeOfKey(path string) (node string, ok bool) {
 	rest, ok := strings.CutPrefix(path, "keys/")
 	node, _, deeper := strings.Cut(rest, "/")

@@ -21,30 +21,30 @@ import (
 	"orrery/internal/tree"
 )
 
-// An Archive is one backup in one file: a tar archive of what a repository with that backup has in
-// it, so that `tar -xf` makes one of it. No byte of the file is without a check: blocks and the
-// manifest have their digests for names, and headers and padding are what they must be.
+// An Archive is one backup in one file: a tar archive of the files of a repository with that
+// backup, so that `tar -xf` turns it into one. Every byte of the file is verified. Blocks and the
+// manifest are named by their digests, and headers and padding have only one valid form.
 type Archive struct {
 	path  string
 	file  *os.File
 	index *index
-	at    map[Digest]span // blocks
-	id    string          // of the backup; "": it is not complete
-	text  []byte          // manifest
+	at    map[Digest]span // where blocks are
+	id    string          // of the backup, or "" if the archive is incomplete
+	text  []byte          // the manifest
 
 	mu  sync.Mutex // held while something is appended
 	end int64
-	cut int64 // where the manifest begins
+	cut int64 // where the manifest starts
 }
 
 type span struct{ at, size int64 }
 
 const tarBlock = 512
 
-// errShort: the archive ends before its end.
+// errShort is the error for an archive that is truncated.
 var errShort = errors.New("it ends too early")
 
-// OpenArchive opens an archive for reading; it looks at its headers only.
+// OpenArchive opens an archive for reading. It reads only the headers.
 func OpenArchive(path string) (*Archive, error) {
 	f, err := tree.OpenFile(path)
 	if err != nil {
@@ -62,8 +62,8 @@ func OpenArchive(path string) (*Archive, error) {
 	return a, nil
 }
 
-// WriteArchive opens an archive for writing. It grows under another name, and what a run that was
-// killed has left there is gone on with.
+// WriteArchive opens an archive for writing. The archive is written under another name until it is
+// complete. WriteArchive continues what a run that was killed has left under that name.
 func WriteArchive(path string) (*Archive, error) {
 	if tree.Exists(path) {
 		return nil, problem.New(problem.Usage, "there is a file of this name already").At(path).
@@ -86,9 +86,9 @@ func WriteArchive(path string) (*Archive, error) {
 			Try("wait for it, or end that process")
 	}
 	a := &Archive{path: path, file: f, index: newIndex(), at: map[Digest]span{}}
-	// What is whole is kept; what comes after it was being written.
+	// Keep the complete members. What follows them was being written.
 	_ = a.scan(context.Background(), a.check, func(int64) {})
-	if a.id != "" { // it lacked only its name; now there may be more to keep
+	if a.id != "" { // it was complete except for its name; the new backup may contain more
 		a.end, a.id = a.cut, ""
 	}
 	if err = f.Truncate(a.end); err == nil && a.end == 0 {
@@ -101,23 +101,23 @@ func WriteArchive(path string) (*Archive, error) {
 	return a, nil
 }
 
-// Where names the file.
+// Where returns the path of the file.
 func (a *Archive) Where() string { return a.path }
 
-// Close lets go of the file. What is not complete stays under its other name.
+// Close closes the file. An incomplete archive stays under its other name.
 func (a *Archive) Close() error { return a.file.Close() }
 
 func (a *Archive) has() *index { return a.index }
 
-// Sound is true of each: whoever goes on writing an archive has compared all that is in it.
+// Sound returns true: WriteArchive has verified all blocks in the archive.
 func (a *Archive) Sound(Digest) bool { return true }
 
-// header makes the header of a member. There is one way only to write it.
+// header returns the header of a member. There is only one valid header for a name and size.
 func header(name string, size int64) ([]byte, error) {
 	var b bytes.Buffer
 	h := &tar.Header{Name: name, Size: size, Mode: 0o600, Typeflag: tar.TypeReg, ModTime: time.Unix(0, 0),
 		Format: tar.FormatUSTAR}
-	if size >= 1<<33 { // more than eight octal digits hold
+	if size >= 1<<33 { // more than fits into eight octal digits
 		h.Format = tar.FormatGNU
 	}
 	err := tar.NewWriter(&b).WriteHeader(h)
@@ -140,7 +140,7 @@ func (a *Archive) append(name string, content []byte) error {
 		}
 		at += int64(len(part))
 	}
-	// The disk may as well begin: at the end somebody waits for it.
+	// Let the disk start writing now, because the user waits for it at the end.
 	_ = unix.SyncFileRange(int(a.file.Fd()), a.end, at-a.end, unix.SYNC_FILE_RANGE_WRITE)
 	a.end = at
 	return nil
@@ -157,7 +157,7 @@ func (a *Archive) put(name Digest, block []byte) error {
 	return nil
 }
 
-// Commit ends the archive and gives it its name, once it is on disk.
+// Commit completes the archive, waits until it is on disk, and then renames it to its final name.
 func (a *Archive) Commit(m *Manifest) (string, error) {
 	text, id, err := spell(m)
 	if err != nil {
@@ -174,7 +174,7 @@ func (a *Archive) Commit(m *Manifest) (string, error) {
 	}
 	a.id, a.text = id, text
 	if err := unix.Renameat2(unix.AT_FDCWD, a.path+".part", unix.AT_FDCWD, a.path, unix.RENAME_NOREPLACE); err != nil {
-		if !errors.Is(err, unix.EINVAL) { // a file system that does not know how to
+		if !errors.Is(err, unix.EINVAL) { // the file system does not support RENAME_NOREPLACE
 			return "", unwritten(a.path, err)
 		}
 		if err := os.Rename(a.path+".part", a.path); err != nil {
@@ -203,10 +203,10 @@ func (a *Archive) block(name Digest) ([]byte, error) {
 	return stored, nil
 }
 
-// Backups returns the name of the one that there is.
+// Backups returns the name of the only backup.
 func (a *Archive) Backups() ([]string, error) { return []string{a.id}, nil }
 
-// Manifest reads what the backup has in it.
+// Manifest returns the manifest of the backup.
 func (a *Archive) Manifest(id string) (*Manifest, error) {
 	if id != a.id {
 		return nil, problem.New(problem.Usage, "there is no backup %s", id).At(a.path).Try("orrery backup ls %s", a.path)
@@ -214,7 +214,7 @@ func (a *Archive) Manifest(id string) (*Manifest, error) {
 	return understand(a, id, a.text)
 }
 
-// Verify reads the whole file.
+// Verify reads and verifies the whole file.
 func (a *Archive) Verify(ctx context.Context, id string, read func(int64)) error {
 	m, err := a.Manifest(id)
 	if err != nil {
@@ -231,13 +231,14 @@ func (a *Archive) Verify(ctx context.Context, id string, read func(int64)) error
 	return err
 }
 
-// A member is one of the archive.
+// A member is a file in the archive.
 type member struct {
 	name     string
 	at, size int64
 }
 
-// scan goes through the archive. It stops at the first member that is not as it must be; end is before that.
+// scan reads the archive from a.end on. It stops at the first invalid member, and leaves a.end in
+// front of it.
 func (a *Archive) scan(ctx context.Context, visit func(member) error, read func(int64)) error {
 	info, err := a.file.Stat()
 	if err != nil {
@@ -248,7 +249,7 @@ func (a *Archive) scan(ctx context.Context, visit func(member) error, read func(
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if a.id != "" { // nothing but the end may follow the manifest
+		if a.id != "" { // only the end of the archive may follow the manifest
 			break
 		}
 		if _, err := a.file.ReadAt(raw, a.end); err != nil {
@@ -277,7 +278,7 @@ func (a *Archive) scan(ctx context.Context, visit func(member) error, read func(
 	return nil
 }
 
-// member reads a header, which must be as header writes it.
+// member parses a header, which must be as header writes it.
 func (a *Archive) member(raw []byte) (member, error) {
 	h, err := tar.NewReader(bytes.NewReader(raw)).Next()
 	if err != nil {
@@ -302,7 +303,7 @@ func (a *Archive) member(raw []byte) (member, error) {
 	return m, err
 }
 
-// ends wants the end of the archive where the manifest ended.
+// ends returns an error unless the archive ends right after the manifest.
 func (a *Archive) ends(size int64) error {
 	rest := make([]byte, 2*tarBlock)
 	if _, err := a.file.ReadAt(rest, a.end); err != nil {
@@ -316,7 +317,7 @@ func (a *Archive) ends(size int64) error {
 
 func zero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
-// look notes what a member is, without reading blocks.
+// look records a member without reading blocks.
 func (a *Archive) look(m member) error {
 	block, isBlock, err := a.named(m)
 	if err != nil {
@@ -344,7 +345,7 @@ func (a *Archive) look(m member) error {
 	return a.note(block, m, pieces)
 }
 
-// check reads a member and compares it with its name.
+// check reads a member and verifies it by its name.
 func (a *Archive) check(m member) error {
 	block, isBlock, err := a.named(m)
 	if err != nil {
@@ -383,7 +384,8 @@ func (a *Archive) check(m member) error {
 	return nil
 }
 
-// hurt tells of which files a damaged block holds a part, if the rest of the archive lets it be known.
+// hurt returns the name of a damaged block and a file that uses it, if the rest of the archive is
+// readable.
 func (a *Archive) hurt(block Digest, content []byte) string {
 	whole, err := OpenArchive(a.path)
 	if err != nil {
@@ -391,7 +393,7 @@ func (a *Archive) hurt(block Digest, content []byte) string {
 	}
 	defer whole.Close() //nolint:errcheck // it was only read
 	if pieces, err := piecesOf(content); err == nil {
-		_ = whole.index.add(block, pieces) // then less can be told
+		_ = whole.index.add(block, pieces) // without it, less can be reported
 	}
 	m, _ := whole.Manifest(whole.id)
 	return hurt(whole, m, block)
@@ -405,7 +407,7 @@ func (a *Archive) note(block Digest, m member, pieces []piece) error {
 	return nil
 }
 
-// named tells what a member is by its name, which must be one that an archive has.
+// named returns what kind of member has this name, or an error if there is none.
 func (a *Archive) named(m member) (block Digest, isBlock bool, err error) {
 	if m.name == markName {
 		return block, false, nil

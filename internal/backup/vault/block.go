@@ -7,42 +7,42 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A block is a file of its own: a skippable frame of zstd with the digests and sizes of the pieces,
-// then one frame with these in a row. So `zstd -dc` gives the content, and what pieces there are
-// can be told from the beginning of the file.
+// A block is a file of its own: a skippable zstd frame with the digests and sizes of the pieces,
+// then one frame with the content of all pieces. So `zstd -dc` returns the content, and the list of
+// pieces can be read from the start of the file.
 const (
-	PieceSize = 1 << 20 // at most
-	blockSize = 4 << 20 // about, before compression
+	PieceSize = 1 << 20 // maximum size
+	blockSize = 4 << 20 // approximate size before compression
 
-	// before compression: a block is closed by the piece with which it has blockSize
+	// before compression: a block is complete with the piece that makes it reach blockSize
 	maxContentBytes = blockSize + PieceSize
 	maxHeadBytes    = 64 << 20
-	maxBlockBytes   = 8 + maxHeadBytes + maxContentBytes + maxContentBytes>>7 // what does not compress grows a little
-	// that are put in one block; formerly any number was
+	maxBlockBytes   = 8 + maxHeadBytes + maxContentBytes + maxContentBytes>>7 // incompressible content grows a little
+	// the number of pieces for a new block; former versions had no limit
 	maxPieces = 1 << 16
 
 	skippable = 0x184D2A5E
 	pieceLine = len(Digest{}) + 4
 )
 
-// A piece is one of a block.
+// A piece is a part of a block.
 type piece struct {
 	digest Digest
 	size   uint32
 }
 
-// errBlock: what is there cannot have been written as a block.
+// errBlock is the error for a file that no version of Orrery has written as a block.
 var errBlock = errors.New("this is no block of a backup")
 
 var (
-	// The fastest level: it takes two thirds of the time of the next one, and makes a system's files
+	// The fastest level needs two thirds of the time of the next one, and makes a system's files
 	// smaller by 61% instead of 64%.
 	packing, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(workers),
 		zstd.WithEncoderCRC(false)) //nolint:errcheck // the options are right
 	unpacking, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderMaxMemory(maxContentBytes))
 )
 
-// seal makes a block of pieces, in the room of a former one.
+// seal returns a block of the pieces. It reuses the memory of room.
 func seal(room []byte, pieces []piece, content []byte) []byte {
 	head := append(room[:0], make([]byte, 8)...)
 	binary.LittleEndian.PutUint32(head, skippable)
@@ -54,7 +54,8 @@ func seal(room []byte, pieces []piece, content []byte) []byte {
 	return packing.EncodeAll(content, head)
 }
 
-// headSize returns the length of the part of a block that lists its pieces, from its first eight bytes.
+// headSize returns the length of the list of pieces at the start of a block, from the first eight
+// bytes.
 func headSize(first []byte) (int, error) {
 	if len(first) < 8 || binary.LittleEndian.Uint32(first) != skippable {
 		return 0, errBlock
@@ -66,8 +67,9 @@ func headSize(first []byte) (int, error) {
 	return 8 + size, nil
 }
 
-// piecesOf reads which pieces are in a block. None is in it twice, and together they are what a
-// block holds: so all that is remembered of blocks was written by somebody, byte by byte.
+// piecesOf returns the list of pieces of a block. Each is in it only once, and their total size is
+// at most that of a block. So the memory for the list is in proportion to content that was really
+// written.
 func piecesOf(block []byte) ([]piece, error) {
 	size, err := headSize(block)
 	if err != nil || len(block) < size {
@@ -83,7 +85,7 @@ func piecesOf(block []byte) ([]piece, error) {
 	return all, sound(all)
 }
 
-// sound refuses pieces that are not those of one block.
+// sound returns an error if the pieces cannot be those of one block.
 func sound(pieces []piece) error {
 	seen := make(map[Digest]bool, min(len(pieces), 1<<10))
 	sum := int64(0)
@@ -96,7 +98,7 @@ func sound(pieces []piece) error {
 	return nil
 }
 
-// contentOf returns the pieces of a block in a row.
+// contentOf returns the content of all pieces of a block.
 func contentOf(block []byte) ([]byte, error) {
 	pieces, err := piecesOf(block)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"orrery/internal/tree"
 )
 
-// A blockStore is the blocks of a repository: which there are, what is in them, and what of them
-// was checked (sound.go).
+// A blockStore is the blocks of a repository: which exist, what is in them, and which of them were
+// checked (sound.go).
 type blockStore struct {
 	*directory
 	index *index
-	made  sync.Map // directories of blocks that are there
+	made  sync.Map // existing directories of blocks
 
 	mu      sync.Mutex
 	files   map[Digest]*blockFile
@@ -65,8 +65,8 @@ func (s *blockStore) block(name Digest) ([]byte, error) {
 	return stored, nil
 }
 
-// put writes a block. It does not wait for the disk: a power cut leaves a block that no index tells
-// of, and whose digest is looked at.
+// put writes a block. It does not wait for the disk: after a power cut, no index lists the block,
+// so its digest is checked before it is used.
 func (s *blockStore) put(name Digest, block []byte) error {
 	fresh, path := "new/"+name.String(), blockName(name)
 	err := s.file(fresh, block, false)
@@ -91,7 +91,7 @@ func (s *blockStore) put(name Digest, block []byte) error {
 	return nil
 }
 
-// known reports whether a directory of blocks was there before.
+// known reports whether a directory of blocks existed before.
 func (s *blockStore) known(dir string) bool {
 	if _, loaded := s.made.LoadOrStore(dir, true); !loaded {
 		return false
@@ -102,7 +102,7 @@ func (s *blockStore) known(dir string) bool {
 
 func (s *blockStore) has() *index { return s.index }
 
-// Holds reports whether a piece is in it.
+// Holds reports whether the store has a piece.
 func (s *blockStore) Holds(d Digest) bool {
 	_, ok := s.index.find(d)
 	return ok

@@ -9,19 +9,19 @@ import (
 	"reflect"
 )
 
-// What is bounded is a list that is read from JSON element by element, and only as far as it is in
-// order: what encoding/json makes of `[1,1,1]`, three elements that are empty, takes a hundred
-// times the memory that the text does.
+// bounded is a list that is parsed from JSON element by element, up to a limit. Without it,
+// encoding/json would turn `[1,1,1]` into three empty elements, which take a hundred times the
+// memory of the text.
 type bounded[T any] []T
 
-// Bounds of a list, far beyond what a backup has.
+// Limits of a list, far beyond what a backup has.
 const (
 	maxElements     = 1 << 18
-	maxElementBytes = 8 << 20   // bytes of JSON; an extent may have more
-	maxMemoryBytes  = 128 << 20 // bytes that elements take before what they refer to
+	maxElementBytes = 8 << 20   // bytes of JSON for one element; an extent may have more
+	maxMemoryBytes  = 128 << 20 // bytes of all elements without what they point to
 )
 
-// UnmarshalJSON reads a list.
+// UnmarshalJSON parses a list.
 func (l *bounded[T]) UnmarshalJSON(text []byte) error {
 	*l = nil
 	if string(text) == "null" {
@@ -49,10 +49,10 @@ func (l *bounded[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Digests are those of pieces in a row.
+// digests are the digests of consecutive pieces.
 type digests []Digest
 
-// UnmarshalJSON reads digests; each takes twice the text of what it takes in memory.
+// UnmarshalJSON parses digests. The text of a digest is twice as large as the digest in memory.
 func (all *digests) UnmarshalJSON(text []byte) error {
 	const quoted = 2 + 2*len(Digest{})
 	*all = nil

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// Open opens what a user named: an archive, a repository, or one of the backups in it as DIR@ID.
-// The ID is "" if none was named.
+// Open opens an archive, a repository, or one backup in a repository as DIR@ID. The id is "" if
+// text does not contain one.
 func Open(text string) (v Vault, id string, err error) {
 	path := text
 	if at := strings.LastIndex(text, "@"); !tree.Exists(text) && at > 0 {
@@ -30,8 +30,8 @@ func Open(text string) (v Vault, id string, err error) {
 	return v, id, err
 }
 
-// Write opens what a user named for a new backup: a directory that is there or whose name ends with
-// "/" is a repository, all else an archive.
+// Write opens an archive or repository for a new backup. An existing directory or a name that ends
+// with "/" is a repository, everything else an archive.
 func Write(text string) (Vault, error) {
 	if text == "" {
 		return nil, problem.New(problem.Usage, "the backup has no name").Try("name a file or directory")
@@ -42,7 +42,7 @@ func Write(text string) (Vault, error) {
 	return vaultOf(WriteArchive(text))
 }
 
-// vaultOf keeps a nil pointer from becoming a Vault.
+// vaultOf prevents a nil pointer from becoming a Vault that is not nil.
 func vaultOf[V interface {
 	comparable
 	Vault
@@ -53,7 +53,7 @@ func vaultOf[V interface {
 	return v, nil
 }
 
-// OpenOne opens the file or directory that a user has named, and finds the backup in it that he
+// OpenOne opens the file or directory that a user named, and finds the backup in it that the user
 // means. The caller closes the vault.
 func OpenOne(text string) (v Vault, id string, m *Manifest, err error) {
 	if v, id, err = Open(text); err != nil {
@@ -66,8 +66,8 @@ func OpenOne(text string) (v Vault, id string, m *Manifest, err error) {
 	return v, id, m, nil
 }
 
-// Choose finds the backup that an ID means, which may be the beginning of one; "": the last, if all
-// are of one site.
+// Choose finds the backup with an ID, of which the user may give only the beginning. If id is "",
+// it returns the latest backup if all are of one site.
 func Choose(v Vault, id string) (string, *Manifest, error) {
 	ids, err := v.Backups()
 	if err != nil {
@@ -104,7 +104,7 @@ func last(v Vault, ids []string) (string, *Manifest, error) {
 	return id, m, nil
 }
 
-// Title is how a user names a backup.
+// Title returns the name of a backup for the user.
 func Title(v Vault, id string) string {
 	if _, one := v.(*Archive); one {
 		return v.Where()

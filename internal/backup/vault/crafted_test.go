@@ -19,7 +19,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// TestEntriesOfStrangers: a list is refused that has what no file can be.
+// TestEntriesOfStrangers: a list with an invalid entry is refused.
 func TestEntriesOfStrangers(t *testing.T) {
 	digest := `"` + digestOf(nil).String() + `"`
 	file := func(rest string) string { return `{"p":"a","m":33188,"u":0,"g":0,"t":0` + rest + `}` }
@@ -73,7 +73,8 @@ func TestEntriesOfStrangers(t *testing.T) {
 	}
 }
 
-// TestListRoundTrip: what is written of entries is read again, whatever bytes are in names.
+// TestListRoundTrip: entries that were written are read back unchanged, whatever bytes are in
+// names.
 func TestListRoundTrip(t *testing.T) {
 	want := []Entry{
 		{Entry: treesync.Entry{Name: ".", Mode: unix.S_IFDIR | 0o755, Time: -5}},
@@ -83,7 +84,7 @@ func TestListRoundTrip(t *testing.T) {
 	}
 	text, err := WriteList(want)
 	wanted(t, err)
-	// backups of others have it so
+	// existing backups have this form
 	const asKept = `{"p":"dev","m":8192,"u":0,"g":0,"t":0,"major":1,"minor":3,"x":{"user.x":"AAE="}}`
 	if lines := strings.Split(string(text), "\n"); lines[0] != `{"p":".","m":16877,"u":0,"g":0,"t":-5}` ||
 		lines[3] != asKept || !strings.HasSuffix(lines[1], `,"i":9,"k":10}`) {
@@ -97,7 +98,7 @@ func TestListRoundTrip(t *testing.T) {
 	}
 }
 
-// TestDigestLists: a list of digests is read as JSON is, and nothing else is.
+// TestDigestLists: a list of digests is parsed like JSON, and everything else is refused.
 func TestDigestLists(t *testing.T) {
 	d := `"` + digestOf([]byte("x")).String() + `"`
 	for text, want := range map[string]int{
@@ -124,8 +125,8 @@ func TestDigestLists(t *testing.T) {
 	}
 }
 
-// TestUnseal: secrets come back as they were sealed; of what a stranger has sealed, only files that
-// can be secrets do.
+// TestUnseal: sealed secrets are restored unchanged. From an untrusted archive, only files that can
+// be secrets are returned.
 func TestUnseal(t *testing.T) {
 	key, err := age.GenerateX25519Identity()
 	wanted(t, err)
@@ -166,8 +167,8 @@ func TestUnseal(t *testing.T) {
 	}
 }
 
-// TestPassphrase: secrets are for those who have the passphrase, and a stranger cannot make its
-// derivation take all of the memory.
+// TestPassphrase: only the right passphrase decrypts secrets, and an untrusted backup cannot make
+// the key derivation take all memory.
 func TestPassphrase(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -178,7 +179,7 @@ func TestPassphrase(t *testing.T) {
 	right, empty := file("right", "correct horse\n"), file("empty", "\r\n")
 	with, err := Identities("", right)
 	wanted(t, err)
-	recipient, err := age.NewScryptRecipient("correct horse") // the end of the line is none of it
+	recipient, err := age.NewScryptRecipient("correct horse") // without the end of the line
 	wanted(t, err)
 	recipient.SetWorkFactor(10)
 	safe, err := Secrets{"secrets/token": []byte("t")}.Seal([]age.Recipient{recipient})
@@ -228,8 +229,8 @@ func filledWith(t *testing.T, v Vault, content string) Digest {
 	return d
 }
 
-// TestIndexesAreMerged: however many backups come, there are few index files, and together they
-// tell of all blocks.
+// TestIndexesAreMerged: after any number of backups, there are few index files, and together they
+// list all blocks.
 func TestIndexesAreMerged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "v")
 	var all []Digest
@@ -264,7 +265,7 @@ func TestIndexesAreMerged(t *testing.T) {
 	}
 }
 
-// TestEveryByteOfAnArchive: no byte of an archive can change, go or come without Verify telling.
+// TestEveryByteOfAnArchive: Verify notices every changed, missing or additional byte of an archive.
 func TestEveryByteOfAnArchive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.tar")
 	a, err := WriteArchive(path)

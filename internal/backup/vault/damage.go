@@ -10,16 +10,16 @@ import (
 	"orrery/internal/tree"
 )
 
-// errDigest: content is not what its name says.
+// errDigest is the error for content that does not match its name.
 var errDigest = errors.New("its digest is another than its name says")
 
-// ErrMissing says that something is not there at all.
+// ErrMissing is the error for a missing file.
 var ErrMissing = errors.New("it is missing")
 
-// Whereabouts are those of a backup.
+// Whereabouts returns the location of a backup.
 type Whereabouts interface{ Where() string }
 
-// Damaged says which file is damaged; nothing has been touched then.
+// Damaged returns the problem for a damaged file. The callers have not changed anything yet.
 func Damaged(v Whereabouts, what string, err error) error {
 	var p *problem.Problem
 	if errors.As(err, &p) {
@@ -37,7 +37,7 @@ func Damaged(v Whereabouts, what string, err error) error {
 // ErrFound ends a search.
 var ErrFound = errors.New("found")
 
-// hurt tells of which files a damaged block holds a part.
+// hurt returns the name of a damaged block and, if known, a file that uses it.
 func hurt(v Vault, m *Manifest, block Digest) string {
 	name := blockName(block)
 	broken := map[Digest]bool{}
@@ -70,7 +70,7 @@ func hurt(v Vault, m *Manifest, block Digest) string {
 	return name
 }
 
-// blockName is the path of a block in a repository, and its name in an archive.
+// blockName returns the path of a block in a repository, which is also its name in an archive.
 func blockName(d Digest) string {
 	text := d.String()
 	return "blocks/" + text[:2] + "/" + text + ".zst"

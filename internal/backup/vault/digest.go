@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// A Digest names content: its SHA-256.
+// A Digest is the SHA-256 of content, and its name.
 type Digest [sha256.Size]byte
 
 func digestOf(b []byte) Digest { return sha256.Sum256(b) }
@@ -16,7 +16,7 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 // MarshalText returns 64 hexadecimal digits.
 func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads them.
+// UnmarshalText parses 64 hexadecimal digits.
 func (d *Digest) UnmarshalText(text []byte) error {
 	if len(text) != hex.EncodedLen(len(d)) {
 		return fmt.Errorf("a digest of %d characters", len(text))

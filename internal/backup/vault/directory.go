@@ -14,14 +14,14 @@ import (
 	"orrery/internal/tree"
 )
 
-// A directory is where a repository is. It is locked while it is open.
+// A directory is the directory of a repository. It is locked while it is open.
 type directory struct {
 	dir  string
 	root *tree.Root
 	lock *os.File
 }
 
-// hold takes the lock of a repository: shared for readers, alone for a writer.
+// hold takes the lock of a repository, shared for readers and exclusive for a writer.
 func (d *directory) hold(how host.Sharing) (*os.File, error) {
 	f, err := d.root.OpenFile(markName)
 	if err != nil {
@@ -35,7 +35,7 @@ func (d *directory) hold(how host.Sharing) (*os.File, error) {
 	return f, nil
 }
 
-// clear removes what a run that was killed left half written. The caller is alone here.
+// clear removes incomplete files of a run that was killed. The caller must hold the exclusive lock.
 func (d *directory) clear() error {
 	if err := d.root.RemoveAll("new"); err != nil {
 		return err
@@ -56,10 +56,10 @@ func (d *directory) clear() error {
 	return nil
 }
 
-// Where names the directory.
+// Where returns the path of the directory.
 func (d *directory) Where() string { return d.dir }
 
-// Close lets others write.
+// Close closes the directory and releases its lock.
 func (d *directory) Close() error {
 	var err error
 	if d.lock != nil {
@@ -71,20 +71,20 @@ func (d *directory) Close() error {
 	return err
 }
 
-// file writes a file whole or not at all; sync waits until it is on disk.
+// file writes a file atomically. If sync is set, it waits until the file is on disk.
 func (d *directory) file(name string, content []byte, sync bool) error {
 	uid, gid := os.Geteuid(), os.Getegid()
 	f := tree.File{Path: name, Content: content, Uid: uid, Gid: gid, Mode: 0o600, Sync: sync}
 	return d.clearing(name, func() error { return d.root.Put(f, uid, gid) })
 }
 
-// write writes a file whole or not at all, and waits until it is on disk.
+// write writes a file atomically, and waits until it is on disk.
 func (d *directory) write(name string, content []byte) error {
 	return unwritten(d.dir, d.file(name, content, true))
 }
 
-// clearing makes a file or directory, in the place of what nobody wrote: a directory where a file
-// belongs, or a file where a directory does.
+// clearing calls make. If a directory is where a file belongs, or the other way round, it removes
+// that and calls make again. Orrery never writes such files.
 func (d *directory) clearing(at string, make func() error) error {
 	err := make()
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTDIR) {
@@ -99,7 +99,7 @@ func (d *directory) sync() error {
 	return unwritten(d.dir, unix.Syncfs(d.root.Fd()))
 }
 
-// unwritten says that a backup cannot be written, if there is an error.
+// unwritten returns the problem that a backup cannot be written, or nil if err is nil.
 func unwritten(where string, err error) error {
 	if err == nil {
 		return nil

@@ -14,23 +14,23 @@ import (
 	"orrery/internal/treesync"
 )
 
-// An Entry is one path of a tree, with all that makes it what it is.
+// An Entry is one path of a tree, with all its metadata.
 type Entry struct {
 	treesync.Entry
-	Data bounded[Extent] `json:"c,omitempty"` // what of a file is no hole
+	Data bounded[Extent] `json:"c,omitempty"` // the content, without the holes
 	Ino  uint64          `json:"i,omitempty"`
-	// time of the last change of anything, in nanoseconds; 0: not to be relied upon
+	// time of the last change of content or metadata, in nanoseconds, or 0 if unreliable
 	Changed int64 `json:"k,omitempty"`
 }
 
-// An Extent is a part of a file between holes.
+// An Extent is a part of a file between two holes.
 type Extent struct {
 	At     int64   `json:"o"`
 	Size   int64   `json:"n"`
-	Pieces digests `json:"d"` // cut where the offset in the file is a multiple of pieceSize
+	Pieces digests `json:"d"` // cut where the offset in the file is a multiple of PieceSize
 }
 
-// WriteList writes entries, a line of JSON for each.
+// WriteList encodes entries as one line of JSON each.
 func WriteList(entries []Entry) ([]byte, error) {
 	var b bytes.Buffer
 	lines := json.NewEncoder(&b)
@@ -47,14 +47,14 @@ func WriteList(entries []Entry) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// maxLineBytes bounds a line of a list. A file of 1.9 TiB has one that long.
+// maxLineBytes limits a line of a list. A file of 1.9 TiB has a line of that length.
 const maxLineBytes = 128 << 20
 
-// ErrBounds says that there is more of something than any backup has.
+// ErrBounds is the error for a number or size beyond that of any real backup.
 var ErrBounds = errors.New("there is more of it than in any backup")
 
-// eachEntry reads what writeList wrote, one entry after another, and refuses what no walk of a tree
-// can have given. Whoever wrote the list decides how long it is, so it is not kept in memory.
+// eachEntry parses what WriteList wrote, one entry at a time, and refuses entries that no walk of a
+// tree can produce. The author of the list determines its length, so it is not kept in memory.
 func eachEntry(from io.Reader, visit func(*Entry) error) error {
 	lines := bufio.NewReaderSize(from, 1<<16)
 	var line []byte
@@ -82,7 +82,7 @@ func eachEntry(from io.Reader, visit func(*Entry) error) error {
 	}
 }
 
-// readLine reads a line without its end into room; io.EOF if there is none.
+// readLine reads a line without its end into room. It returns io.EOF if there is none.
 func readLine(from *bufio.Reader, room []byte) ([]byte, error) {
 	for {
 		part, err := from.ReadSlice('\n')
@@ -102,7 +102,8 @@ func readLine(from *bufio.Reader, room []byte) ([]byte, error) {
 	}
 }
 
-// check refuses an entry that could lead out of its tree, or whose parts are not cut as a file is.
+// check returns an error if an entry could lead outside its tree, or if its extents are not those
+// of a file.
 func (e *Entry) check() error {
 	if err := e.Check(); err != nil {
 		return err
@@ -121,7 +122,7 @@ func (e *Entry) check() error {
 	return nil
 }
 
-// UnmarshalJSON reads a part of a file, which has as many pieces as it is cut into.
+// UnmarshalJSON parses an extent, and checks that it has the right number of pieces.
 func (x *Extent) UnmarshalJSON(text []byte) error {
 	type plain Extent
 	if err := json.Unmarshal(text, (*plain)(x)); err != nil {
@@ -136,10 +137,11 @@ func (x *Extent) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Chunk returns the size of the piece of a file that begins at an offset, of a part that ends at another.
+// Chunk returns the size of the piece that starts at offset at of a file, in an extent that ends at
+// end.
 func Chunk(at, end int64) int64 { return min(PieceSize-at%PieceSize, end-at) }
 
-// TooMuch says why an entry is more than a list can be read with.
+// TooMuch returns why an entry exceeds the limits with which lists are read, or "".
 func (e *Entry) TooMuch() string {
 	size := 0
 	for name, value := range e.Attrs {
@@ -154,6 +156,6 @@ func (e *Entry) TooMuch() string {
 	return ""
 }
 
-// maxAttributesBytes is how many bytes of extended attributes a file may have; half of what a list
-// is read with.
+// maxAttributesBytes limits the extended attributes of a file. It is half of the limit with which
+// lists are read.
 const maxAttributesBytes = 1 << 20

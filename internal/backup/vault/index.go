@@ -7,18 +7,18 @@ import (
 	"orrery/internal/tree"
 )
 
-// An index says which piece is where.
+// An index says which piece is in which block.
 type index struct {
 	mu     sync.RWMutex
 	pieces map[Digest]place
 	blocks map[Digest][]piece
-	count  int // of pieces in all blocks
+	count  int // number of pieces in all blocks
 }
 
-// errMany: what a backup is made of would take all memory.
+// errMany is the error for a backup whose index would take too much memory.
 var errMany = fmt.Errorf("it has more than %d pieces", tree.Ample.All)
 
-// A place is where a piece is: in a block, from an offset on.
+// A place is the position of a piece in a block.
 type place struct {
 	block Digest
 	at    uint32
@@ -51,7 +51,7 @@ func (x *index) find(d Digest) (place, bool) {
 	return p, ok
 }
 
-// drop forgets a block. What else is in the index of its pieces stays unknown until it is made anew.
+// drop removes a block. Pieces that are also in other blocks stay unknown until anew is called.
 func (x *index) drop(block Digest) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -64,14 +64,14 @@ func (x *index) drop(block Digest) {
 	delete(x.blocks, block)
 }
 
-// of returns the pieces that are in a block, as far as it is known.
+// of returns the known pieces of a block.
 func (x *index) of(block Digest) []piece {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.blocks[block]
 }
 
-// anew finds for each piece a block that there is.
+// anew finds for each piece an existing block.
 func (x *index) anew() error {
 	fresh := newIndex()
 	for block, pieces := range x.blocks {

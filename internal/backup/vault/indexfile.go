@@ -16,10 +16,10 @@ import (
 	"orrery/internal/tree"
 )
 
-// indexFiles are those that say which pieces are in which block.
+// indexFiles are the files that list the pieces of blocks.
 type indexFiles struct{ *directory }
 
-// read reads an index file, if it is what its name says.
+// read reads an index file, and returns an error if it does not match its name.
 func (x indexFiles) read(name string) (map[Digest][]piece, error) {
 	f, err := x.root.OpenFile("index/" + name)
 	if err != nil {
@@ -37,7 +37,8 @@ func (x indexFiles) read(name string) (map[Digest][]piece, error) {
 	return all, nil
 }
 
-// blocksOf reads which pieces are in which block: the block's digest, the number of pieces, and these.
+// blocksOf parses an index file. For each block, it has the block's digest, the number of pieces,
+// and the pieces.
 func blocksOf(from io.Reader) (map[Digest][]piece, error) {
 	all := map[Digest][]piece{}
 	for count := 0; ; {
@@ -52,7 +53,7 @@ func blocksOf(from io.Reader) (map[Digest][]piece, error) {
 			return nil, ErrBounds
 		}
 		count += n
-		var pieces []piece // as many as there are, and not as are said
+		var pieces []piece // grows with the data that is really there, because the number may be wrong
 		for range n {
 			var line [pieceLine]byte
 			if _, err := io.ReadFull(from, line[:]); err != nil {
@@ -82,8 +83,9 @@ func (x indexFiles) names() ([]string, error) {
 	}), err
 }
 
-// save tells of all blocks in one file, and removes those that tell of less. There is nothing to do
-// if the files tell of all.
+// save writes an index file for the blocks that no index file lists. If there are too many index
+// files, it writes one for all blocks and removes the others. If all blocks are listed, it does
+// nothing.
 func (x indexFiles) save(index *index) error {
 	names, err := x.names()
 	if err != nil {
@@ -113,7 +115,7 @@ func (x indexFiles) save(index *index) error {
 	return x.remove(names)
 }
 
-// maxIndexes is how many index files there are before they are made one.
+// maxIndexes is the number of index files at which they are merged.
 const maxIndexes = 32
 
 func (x indexFiles) add(blocks map[Digest][]piece) error {

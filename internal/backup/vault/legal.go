@@ -17,11 +17,11 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Whoever wrote a backup is a stranger: all names in it are checked by the rules by which a site
-// file is, before anything is made of them, and where a tree goes follows from its kind and these
-// names.
+// The author of a backup is not trusted. All names in a backup are checked by the same rules as
+// those of a site file before they are used. The destination of a tree is derived from its kind and
+// these names.
 
-// Check refuses a manifest that no backup of a site has.
+// Check returns an error if the manifest cannot be that of a site's backup.
 func (m *Manifest) Check() error {
 	if !check.Label(m.Site) {
 		return Illegal("site", m.Site)
@@ -69,7 +69,7 @@ func (m *Manifest) Check() error {
 	return err
 }
 
-// hosts returns those of which something is in the backup.
+// hosts returns the hosts of the backup, and whether their parts are in it.
 func (m *Manifest) hosts() (map[string]bool, error) {
 	if (len(m.Hosts) > 0) != (m.Format == FormatHosts) {
 		return nil, Illegal("format", strconv.Itoa(m.Format))
@@ -84,19 +84,20 @@ func (m *Manifest) hosts() (map[string]bool, error) {
 	return all, nil
 }
 
-// allDigests reports whether all are names of layers.
+// allDigests reports whether all names are digests of layers.
 func allDigests(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !image.IsDigest(name) })
 }
 
-// Illegal says of a name that it is of none that a backup can have.
+// Illegal returns the error for a name that no backup can contain.
 func Illegal(what, name string) error {
 	return fmt.Errorf("%s %q is none that Orrery writes", what, name)
 }
 
 const maxRelease = 9999
 
-// derived returns the name that a tree has by its kind and what it is of; not ok: there is no such thing.
+// derived returns the name of a tree that follows from its kind and its other fields, or false if
+// there is no such tree.
 func (t *Tree) derived() (name string, ok bool) {
 	switch t.Kind {
 	case SiteTree:
@@ -123,7 +124,7 @@ func (t *Tree) derived() (name string, ok bool) {
 	return "", false
 }
 
-// SnapshotName returns the name of the snapshot that a tree is of.
+// SnapshotName returns the name of the snapshot to which a tree belongs.
 func (t *Tree) SnapshotName() string {
 	name := strings.TrimPrefix(t.Name, "snapshot/")
 	if t.Host != "" {
@@ -132,12 +133,12 @@ func (t *Tree) SnapshotName() string {
 	return name
 }
 
-// legalPath tells a path that a site file may name for a volume.
+// legalPath reports whether a site file may name this path for a volume.
 func legalPath(path string) bool {
 	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/" && sanitize.Line(path) == path
 }
 
-// ReadReleases reads what the host knew of releases.
+// ReadReleases parses the host's record of releases.
 func (m *Manifest) ReadReleases() (observe.Releases, error) {
 	var r observe.Releases
 	if len(m.Releases) == 0 {
@@ -165,10 +166,11 @@ func (m *Manifest) ReadReleases() (observe.Releases, error) {
 // hostKeyFile matches the files of a node's SSH host keys.
 var hostKeyFile = pattern.New(`^ssh_host_[a-z0-9_]+(\.pub)?$`)
 
-// IsHostKey tells the name of such a file.
+// IsHostKey reports whether a file name is that of an SSH host key.
 func IsHostKey(name string) bool { return hostKeyFile().MatchString(name) }
 
-// isSecret tells the paths of secrets: secrets/NAME, keys/NODE/ssh_host_TYPE_key[.pub] and keys/known_hosts.
+// isSecret reports whether a path is that of a secret: secrets/NAME,
+// keys/NODE/ssh_host_TYPE_key[.pub] or keys/known_hosts.
 func isSecret(path string) bool {
 	parts := strings.Split(path, "/")
 	switch {

@@ -13,45 +13,46 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// Format is the version of all that is written; it is in every manifest and beside the blocks. A
-// backup of several hosts has one of its own: who does not know of hosts must not restore it.
+// Format is the version of all files. It is in every manifest and in the file orrery-backup. A
+// backup of several hosts has a version of its own, because programs that do not know of hosts must
+// not restore it.
 const (
 	Format      = 1
 	FormatHosts = 2
 )
 
-// A Manifest says what is in a backup. It is written last: a backup without one is none.
+// A Manifest describes a backup. It is written last: a backup without a manifest is incomplete.
 type Manifest struct {
 	Format int `json:"format"`
-	// by which it is ordered, if not by Time; it must stand here: see orderIn
+	// the time by which it is ordered, if not by Time; must be the second field (orderIn)
 	Order      time.Time               `json:"order,omitzero"`
 	Site       string                  `json:"site"`
-	Key        string                  `json:"key"`            // what its host kept it under
-	Twin       string                  `json:"twin,omitempty"` // of which it is
+	Key        string                  `json:"key"`            // the site's key on its host
+	Twin       string                  `json:"twin,omitempty"` // the name of the twin, or "" if the site is none
 	Production bool                    `json:"production,omitempty"`
 	Time       time.Time               `json:"time"`
-	Host       string                  `json:"host"` // that it was on
+	Host       string                  `json:"host"` // the host of the site
 	By         string                  `json:"by"`   // version of the program
 	Who        string                  `json:"who"`
 	Nodes      bounded[nodedir.Record] `json:"nodes"`
-	Partial    bool                    `json:"partial,omitempty"` // not all nodes of the site are in it
-	// that the nodes stand on: recipes, contents, package versions
+	Partial    bool                    `json:"partial,omitempty"` // not all nodes of the site are in the backup
+	// layers of the nodes: recipes, contents, package versions
 	Layers   bounded[image.Record] `json:"layers"`
 	Trees    bounded[Tree]         `json:"trees"`
 	Releases json.RawMessage       `json:"releases,omitempty"` // the host's releases.json
 	Secrets  *Sealed               `json:"secrets,omitempty"`
-	Left     bounded[string]       `json:"left,omitempty"`  // what is not in it, and why
-	Pause    float64               `json:"pause,omitempty"` // seconds for which the nodes stood still
-	Hosts    bounded[Host]         `json:"hosts,omitempty"` // of a site on several
+	Left     bounded[string]       `json:"left,omitempty"`  // what is not in the backup, and why
+	Pause    float64               `json:"pause,omitempty"` // seconds for which the nodes were frozen
+	Hosts    bounded[Host]         `json:"hosts,omitempty"` // of a site on several hosts
 }
 
-// A Host is one of those that a site was on.
+// A Host is a host of the site.
 type Host struct {
 	Name    string `json:"name"`
-	Missing bool   `json:"missing,omitempty"` // what it had is not in the backup
+	Missing bool   `json:"missing,omitempty"` // its part is not in the backup
 }
 
-// Kinds of trees.
+// The kinds of trees.
 const (
 	SiteTree     = "site"     // the site directory
 	LayerTree    = "layer"    // of the store: with --with-layers
@@ -61,23 +62,24 @@ const (
 	SnapshotTree = "snapshot" // with --snapshots
 )
 
-// A Tree is a directory as it was.
+// A Tree is the stored state of a directory.
 type Tree struct {
-	Name    string  `json:"name"` // of all trees in the backup
-	Kind    string  `json:"kind"`
-	Node    string  `json:"node,omitempty"`   // of a private layer or volume; a volume that all share has the name of none
-	ID      int     `json:"id,omitempty"`     // of the node
-	Volume  string  `json:"volume,omitempty"` // name
-	Path    string  `json:"path,omitempty"`   // directory of the host that the site file names for the volume
-	Layer   string  `json:"layer,omitempty"`  // digest of the recipe
-	Number  int     `json:"number,omitempty"` // of the release
-	Host    string  `json:"host,omitempty"`   // that had it, of a site on several; what all of them have is of none
+	Name   string `json:"name"` // unique in the backup
+	Kind   string `json:"kind"`
+	Node   string `json:"node,omitempty"`   // of a private layer or volume; "" for a volume that all nodes share
+	ID     int    `json:"id,omitempty"`     // the id of the node
+	Volume string `json:"volume,omitempty"` // the name of the volume
+	Path   string `json:"path,omitempty"`   // directory of the host that the site file names for the volume
+	Layer  string `json:"layer,omitempty"`  // digest of the recipe
+	Number int    `json:"number,omitempty"` // of the release
+	// the host that had it, for a site on several hosts; "" for what all hosts have
+	Host    string  `json:"host,omitempty"`
 	Entries int     `json:"entries"`
 	Bytes   int64   `json:"bytes"`
 	List    digests `json:"list"` // pieces of the list of entries
 }
 
-// Title names a tree for people.
+// Title returns a name of the tree for users.
 func (t *Tree) Title() string {
 	switch {
 	case t.Kind == PrivateTree:
@@ -90,7 +92,7 @@ func (t *Tree) Title() string {
 	return t.Name
 }
 
-// Tree returns a tree by name.
+// Tree returns the tree called name, or false.
 func (m *Manifest) Tree(name string) (*Tree, bool) {
 	for i := range m.Trees {
 		if m.Trees[i].Name == name {
@@ -100,7 +102,7 @@ func (m *Manifest) Tree(name string) (*Tree, bool) {
 	return nil, false
 }
 
-// Missing returns the hosts that had a part of the site which is not in the backup.
+// Missing returns the hosts whose part of the site is not in the backup.
 func (m *Manifest) Missing() (names []string) {
 	for _, h := range m.Hosts {
 		if h.Missing {
@@ -110,7 +112,7 @@ func (m *Manifest) Missing() (names []string) {
 	return names
 }
 
-// Bytes is how much all trees have in them.
+// Bytes returns the total size of all trees.
 func (m *Manifest) Bytes() (sum int64) {
 	for _, t := range m.Trees {
 		sum += t.Bytes
@@ -118,7 +120,7 @@ func (m *Manifest) Bytes() (sum int64) {
 	return sum
 }
 
-// spell writes a manifest, and gives it a name with the time and its digest in it.
+// spell encodes a manifest, and returns a name for it that consists of the time and the digest.
 func spell(m *Manifest) (text []byte, id string, err error) {
 	text, err = json.MarshalIndent(m, "", " ")
 	if err != nil {
@@ -137,15 +139,15 @@ func nameOf(m *Manifest, text []byte) string {
 	return m.Time.UTC().Format(nameTime) + "-" + digestOf(text).String()[:16]
 }
 
-// MaxManifestBytes bounds a manifest; that of 32 nodes has half a MiB.
+// MaxManifestBytes limits a manifest. That of 32 nodes has half a MiB.
 const MaxManifestBytes = 64 << 20
 
-// manifestName is that of a manifest's file: the time of the backup, and half a digest.
+// manifestName matches the name of a manifest's file: the time of the backup, and half a digest.
 var manifestName = pattern.New(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{16}\.json$`)
 
 func isManifest(name string) bool { return manifestName().MatchString(name) }
 
-// understand reads a manifest, which must be what its name says.
+// understand parses a manifest, which must match its name.
 func understand(v Whereabouts, id string, text []byte) (*Manifest, error) {
 	m := &Manifest{}
 	err := json.Unmarshal(text, m)
@@ -165,7 +167,7 @@ func understand(v Whereabouts, id string, text []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// manifests are those of the backups in a repository.
+// manifests are the manifests of the backups in a repository.
 type manifests struct{ *directory }
 
 // Backups returns the names of the backups, in the order in which they were taken.
@@ -175,7 +177,7 @@ func (all manifests) Backups() ([]string, error) {
 	return ids, err
 }
 
-// names returns the names of the backups, in no order.
+// names returns the names of the backups in no particular order.
 func (all manifests) names() ([]string, error) {
 	names, err := all.root.Names("backups", MaxNames)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -190,7 +192,7 @@ func (all manifests) names() ([]string, error) {
 	return ids, err
 }
 
-// Manifest reads what a backup has in it.
+// Manifest returns the manifest of a backup.
 func (all manifests) Manifest(id string) (*Manifest, error) {
 	missing := problem.New(problem.Usage, "there is no backup %s", id).At(all.dir).Try("orrery backup ls %s", all.dir)
 	if !isManifest(id + ".json") {

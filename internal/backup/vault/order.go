@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// Backups are ordered by their clocks, as long as these can be right: one that was taken when
-// another was there already comes after it, whatever its own clock says. Its manifest then says
-// behind which time it comes (Order). A number for each backup would do in one directory, but not
-// where two were put together, nor for backups of earlier versions.
+// Backups are ordered by their clocks, as long as these can be right. A new backup always comes
+// after the existing ones, whatever its clock says: its manifest then contains a later time
+// (Order). A sequence number would do in one directory, but not if two directories were merged, nor
+// for backups of former versions.
 
-// nameTime is the form of the time in the name of a backup.
+// nameTime is the format of the time in the name of a backup.
 const nameTime = "20060102-150405"
 
-// maxHead is how many bytes of a manifest are read for its order, which is at its beginning.
+// maxHead is how many bytes of a manifest are read for its order, which is at the beginning.
 const maxHead = 512
 
-// put lets a backup come after all that are there.
+// put makes the backup come after the time of the latest existing one.
 func (m *Manifest) put(after time.Time) {
-	next := after.Add(time.Second) // the unit of names
+	next := after.Add(time.Second) // names have a resolution of one second
 	if m.Order = (time.Time{}); m.Time.Before(next) && next.Year() <= 9999 {
 		m.Order = next
 	}
 }
 
 // orderIn returns the time by which a backup is ordered: that of its name, unless the beginning of
-// its manifest has a later one. Whoever wrote the manifest may have written anything, which
-// Manifest tells; here it has a place among the others.
+// its manifest has a later one. The manifest may contain anything, and Manifest reports errors in
+// it. Here, the backup only needs a position among the others.
 func orderIn(id string, head []byte) time.Time {
 	named, err := time.Parse(nameTime, id[:len(nameTime)])
 	if err != nil {
@@ -63,7 +63,7 @@ func (all manifests) order(ids []string) (last time.Time) {
 	return last
 }
 
-// head reads the beginning of a manifest. If it cannot be read, Manifest says why.
+// head returns the beginning of a manifest, or nil if it cannot be read. Manifest reports why.
 func (all manifests) head(id string) []byte {
 	f, err := all.root.OpenFile("backups/" + id + ".json")
 	if err != nil {

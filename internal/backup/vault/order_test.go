@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// committed puts a backup into a repository, taken when a clock showed some time.
+// committed adds a backup to a repository, taken when the clock showed the given time.
 func committed(t *testing.T, r *Repository, key string, clock time.Time) (id string) {
 	t.Helper()
 	id, err := r.Commit(&Manifest{Format: Format, Site: key, Key: key, Time: clock, Pause: float64(len(key))})
@@ -34,7 +34,7 @@ func backupsIn(t *testing.T, r *Repository) []string {
 var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 
 // TestOrder: backups are in the order in which they were taken, even if the clock was ahead for
-// some of them, or did not move.
+// some of them, or did not advance.
 func TestOrder(t *testing.T) {
 	r := written(t, filepath.Join(t.TempDir(), "v"))
 	var want []string
@@ -48,12 +48,12 @@ func TestOrder(t *testing.T) {
 	if id, _, err := Choose(r, ""); err != nil || id != want[5] {
 		t.Errorf("the last is %s, %v", id, err)
 	}
-	if id, _, err := Choose(r, "20271125"); err != nil || id != want[1] { // an ID says what the clock showed
+	if id, _, err := Choose(r, "20271125"); err != nil || id != want[1] { // an id contains the time of the clock
 		t.Errorf("that of 2027 is %s, %v", id, err)
 	}
 }
 
-// TestPruneByOrder: what was taken last stays, even if the clock was ahead before.
+// TestPruneByOrder: the latest backups stay, even if the clock was ahead before.
 func TestPruneByOrder(t *testing.T) {
 	r := written(t, filepath.Join(t.TempDir(), "v"))
 	ahead := committed(t, r, "s", noon.AddDate(1, 0, 0))
@@ -68,14 +68,14 @@ func TestPruneByOrder(t *testing.T) {
 	if !slices.Equal(gone, []string{second}) {
 		t.Errorf("then %v are gone", gone)
 	}
-	fourth := committed(t, r, "s", noon.Add(2*time.Hour)) // the order outlives those that are gone
+	fourth := committed(t, r, "s", noon.Add(2*time.Hour)) // the order holds even after the former backups were removed
 	if got := backupsIn(t, r); got[len(got)-1] != fourth {
 		t.Errorf("the last is %s, not %s", got[len(got)-1], fourth)
 	}
 }
 
-// TestOrderOfCopies: where two directories were put together, a backup that was taken while no
-// clock was ahead is where its time puts it.
+// TestOrderOfCopies: if two directories were merged, a backup that was taken while no clock was
+// ahead is ordered by its time.
 func TestOrderOfCopies(t *testing.T) {
 	dir := t.TempDir()
 	one, other := written(t, filepath.Join(dir, "one")), written(t, filepath.Join(dir, "other"))
@@ -89,8 +89,8 @@ func TestOrderOfCopies(t *testing.T) {
 	}
 }
 
-// TestOrderOfStrangers: a manifest that says nothing of its order, or what cannot be, is where the
-// time in its name puts it.
+// TestOrderOfStrangers: a manifest without an order, or with an invalid one, is ordered by the time
+// in its name.
 func TestOrderOfStrangers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "v")
 	r := written(t, dir)

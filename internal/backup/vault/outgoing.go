@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// Outgoing is the near end of a vault that somebody else has: blocks that are put into it are sent.
-// What of a backup it lacks at the far end is for those who send to know.
+// Outgoing is the local end of a vault on another machine: it sends the blocks that are put into
+// it. The sender must know which pieces the other machine lacks.
 type Outgoing struct {
 	send  func(block []byte) error
 	index *index
@@ -15,19 +15,19 @@ type Outgoing struct {
 
 var _ Vault = (*Outgoing)(nil)
 
-// NewOutgoing returns a vault that sends blocks, of which several may be sent at once.
+// NewOutgoing returns a vault that sends blocks. Send may be called concurrently.
 func NewOutgoing(send func(block []byte) error) *Outgoing {
 	return &Outgoing{send, newIndex()}
 }
 
-// MaxSentBytes is how many bytes a block has at most that was sent.
+// MaxSentBytes is the maximum size of a block that is sent.
 const MaxSentBytes = 8 + maxPieces*pieceLine + maxContentBytes + maxContentBytes>>7
 
-// MaxParcelBytes is how many bytes an entry of a list has at most, and a part of a manifest with secrets.
+// MaxParcelBytes is the maximum size of an entry of a list, and of a manifest with secrets.
 const MaxParcelBytes = max(maxLineBytes, MaxManifestBytes+maxSecretsBytes)
 
-// Unpack passes the pieces of a received block to each, with the digest that each really has,
-// whatever the block says.
+// Unpack passes the pieces of a received block to each. It returns an error if the digest of a
+// piece is wrong.
 func Unpack(block []byte, each func(d Digest, content []byte) error) error {
 	content, err := contentOf(block)
 	if err != nil {
@@ -49,7 +49,7 @@ func Unpack(block []byte, each func(d Digest, content []byte) error) error {
 	return nil
 }
 
-// EachEntry reads a list that somebody has sent, one entry after another.
+// EachEntry parses a received list, one entry at a time.
 func EachEntry(from io.Reader, visit func(*Entry) error) error { return eachEntry(from, visit) }
 
 // SecretPath reports whether a path is that of a secret.
@@ -57,25 +57,25 @@ func SecretPath(path string) bool { return isSecret(path) }
 
 var errElsewhere = errors.New("the vault is on another machine")
 
-// Where names it.
+// Where returns "another machine".
 func (*Outgoing) Where() string { return "another machine" }
 
-// Backups cannot be told.
+// Backups returns an error.
 func (*Outgoing) Backups() ([]string, error) { return nil, errElsewhere }
 
-// Manifest cannot be read.
+// Manifest returns an error.
 func (*Outgoing) Manifest(string) (*Manifest, error) { return nil, errElsewhere }
 
-// Verify cannot be done.
+// Verify returns an error.
 func (*Outgoing) Verify(context.Context, string, func(int64)) error { return errElsewhere }
 
-// Commit cannot be done.
+// Commit returns an error.
 func (*Outgoing) Commit(*Manifest) (string, error) { return "", errElsewhere }
 
-// Close has nothing to do.
+// Close does nothing.
 func (*Outgoing) Close() error { return nil }
 
-// Sound reports that what was sent is as it was.
+// Sound returns true.
 func (*Outgoing) Sound(Digest) bool { return true }
 
 func (o *Outgoing) has() *index { return o.index }

@@ -5,20 +5,20 @@ import (
 	"sync/atomic"
 )
 
-// A Packer takes pieces, and puts those that the vault has not yet into it, several in a block.
+// A Packer stores the pieces that a vault lacks. It puts several pieces in a block.
 type Packer struct {
 	vault Vault
 	known *index
-	Only  map[Digest]bool // which pieces are wanted; nil: all
-	Known map[Digest]bool // which are at the far end of an Outgoing vault already
+	Only  map[Digest]bool // the pieces to store, or nil for all
+	Known map[Digest]bool // the pieces that the other end of an Outgoing vault already has
 
 	mu      sync.Mutex
 	pieces  []piece
 	content []byte
-	coming  map[Digest]bool // taken in this run, perhaps not in the vault yet
+	coming  map[Digest]bool // added in this run, and perhaps not yet in the vault
 
 	jobs   chan job
-	free   chan []byte // room for blocks to be
+	free   chan []byte // buffers for new blocks
 	done   sync.WaitGroup
 	failed atomic.Pointer[error]
 	wrote  atomic.Int64 // bytes of blocks
@@ -29,7 +29,7 @@ type job struct {
 	content []byte
 }
 
-// NewPacker begins to pack pieces into blocks of a vault.
+// NewPacker starts packing pieces into blocks of a vault.
 func NewPacker(v Vault) *Packer {
 	p := &Packer{vault: v, known: v.has(), coming: map[Digest]bool{}, jobs: make(chan job, workers),
 		free: make(chan []byte, 2*workers+1)}
@@ -59,7 +59,7 @@ func (p *Packer) work() {
 	}
 }
 
-// Add takes a piece; the packer keeps a copy.
+// Add adds a piece. The packer copies the content.
 func (p *Packer) Add(content []byte) (Digest, error) {
 	d := digestOf(content)
 	if p.Only != nil && !p.Only[d] || p.Known[d] || p.Has(d) {
@@ -91,13 +91,13 @@ func (p *Packer) Has(d Digest) bool {
 	return ok && p.vault.Sound(block)
 }
 
-// Block returns the block of the vault that a piece is in.
+// Block returns the block of the vault that contains a piece.
 func (p *Packer) Block(d Digest) (Digest, bool) {
 	at, ok := p.known.find(d)
 	return at.block, ok
 }
 
-// Written tells how many bytes of blocks were written.
+// Written returns how many bytes of blocks were written.
 func (p *Packer) Written() int64 { return p.wrote.Load() }
 
 func (p *Packer) send() {
@@ -107,14 +107,14 @@ func (p *Packer) send() {
 	}
 }
 
-// Cut lets what comes next begin a block of its own.
+// Cut makes the next piece start a new block.
 func (p *Packer) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.send()
 }
 
-// AddAll takes content of any size.
+// AddAll adds content of any size, cut into pieces.
 func (p *Packer) AddAll(content []byte) ([]Digest, error) {
 	var all []Digest
 	for len(content) > 0 {
@@ -128,7 +128,7 @@ func (p *Packer) AddAll(content []byte) ([]Digest, error) {
 	return all, nil
 }
 
-// Close puts what is left into the vault and waits for it.
+// Close stores the remaining pieces and waits until all are in the vault.
 func (p *Packer) Close() error {
 	p.Cut()
 	close(p.jobs)

@@ -2,8 +2,8 @@ package vault
 
 import "orrery/internal/problem"
 
-// Prune removes all but the last backups of each site, and the blocks of which none of the others
-// needs anything. It returns the names of the backups that went and how many bytes of blocks did.
+// Prune removes all but the latest backups of each site, and the blocks that no other backup needs.
+// It returns the names of the removed backups and the size of the removed blocks.
 func (r *Repository) Prune(keep int) (gone []string, freed int64, err error) {
 	if keep < 1 {
 		return nil, 0, problem.New(problem.Usage, "at least one backup is kept").Try("--keep 1")
@@ -16,7 +16,7 @@ func (r *Repository) Prune(keep int) (gone []string, freed int64, err error) {
 	for i := len(ids) - 1; i >= 0; i-- {
 		m, err := r.Manifest(ids[i])
 		if err != nil {
-			return nil, 0, err // what it needs is not known
+			return nil, 0, err // it is unknown which blocks it needs
 		}
 		if count[m.Key]++; count[m.Key] > keep {
 			gone = append(gone, ids[i])
@@ -39,7 +39,7 @@ func (r *Repository) Prune(keep int) (gone []string, freed int64, err error) {
 	return gone, freed, err
 }
 
-// sweep removes the blocks that are not used. The index tells of those that stay before any goes.
+// sweep removes unused blocks. Before that, it writes an index of the remaining ones.
 func (r *Repository) sweep(used map[Digest]bool) (freed int64, err error) {
 	former, err := r.indexes.names()
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Repository) sweep(used map[Digest]bool) (freed int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(now) > len(former) { // else there was one already that tells of just these
+	if len(now) > len(former) { // else an existing index file lists exactly these blocks
 		if err := r.indexes.remove(former); err != nil {
 			return 0, err
 		}

@@ -21,14 +21,16 @@ import (
 //
 //	orrery-backup        the format
 //	blocks/ab/abcd….zst  blocks, by the digest of the file
-//	index/….idx          which pieces are in blocks, so that not each of these must be opened; made anew when it lacks something
-//	index/read           how the files of blocks were when they were last read; made anew when it lacks something
+//	index/….idx          which pieces are in which block
+//	index/read           the state of each block's file when it was last verified
 //	backups/ID.json      manifests
-//	rotten/              blocks that are no longer what their names say, and of which something was found nowhere else
-//	new/                 what is being written
+//	rotten/              damaged blocks with pieces that are in no other block
+//	new/                 incomplete files
 //
-// Whoever carries it about may have written it, so it is reached through package tree, and every
-// name in it is a digest or ends with one.
+// The files in index/ save reading all blocks. If they are incomplete, they are written again.
+//
+// The directory is not trusted, because anyone may have written it. So it is read through package
+// tree, and every name in it is a digest or ends with one.
 type Repository struct {
 	*directory
 	blockStore
@@ -43,10 +45,10 @@ func newRepository(dir string) *Repository {
 
 const markName = "orrery-backup"
 
-// mark is what a repository and an archive begin with.
+// mark returns the content of the first file of a repository or archive.
 func mark() []byte { return fmt.Appendf(nil, "orrery backup %d\n", Format) }
 
-// MaxNames is how many names there may be in one directory of a repository.
+// MaxNames limits the number of names in one directory of a repository.
 const MaxNames = 1 << 20
 
 // OpenRepository opens a repository for reading.
@@ -76,7 +78,7 @@ func OpenRepository(dir string) (*Repository, error) {
 	return r, nil
 }
 
-// OpenDirectory opens a directory that the operator names, perhaps by a link.
+// OpenDirectory opens a directory that the user named. The name may contain symbolic links.
 func OpenDirectory(dir string) (*tree.Root, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -85,7 +87,7 @@ func OpenDirectory(dir string) (*tree.Root, error) {
 	return tree.Open(real)
 }
 
-// WriteRepository opens a repository for writing; an empty or missing directory becomes one.
+// WriteRepository opens a repository for writing. It turns an empty or missing directory into one.
 func WriteRepository(dir string) (*Repository, error) {
 	if err := begin(dir); err != nil {
 		return nil, err
@@ -113,7 +115,7 @@ func WriteRepository(dir string) (*Repository, error) {
 	return r, nil
 }
 
-// begin makes a directory a repository, unless it is one.
+// begin turns a directory into a repository, unless it is one.
 func begin(dir string) error {
 	names, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -137,13 +139,13 @@ func begin(dir string) error {
 	}
 	err = host.WriteFile(host.File{Path: at, Content: mark(), Mode: 0o600})
 	if current, other := tree.ReadFile(at, 1<<10); err != nil && other == nil && string(current) == string(mark()) {
-		return nil // another run was here first, and has cleared our part away
+		return nil // another run was faster, and has removed our temporary file
 	}
 	return err
 }
 
-// read finds out what is there. Blocks that no index tells of were written by a run that did not
-// come to its end: they are used if they are whole.
+// read finds out which blocks exist. Blocks that no index lists were written by a run that was
+// interrupted. They are used if they are intact.
 func (r *Repository) read() error {
 	if err := r.list(); err != nil {
 		return err
@@ -156,7 +158,7 @@ func (r *Repository) read() error {
 	for _, name := range indexes {
 		told, err := r.indexes.read(name)
 		if err != nil {
-			continue // it is only a shortcut
+			continue // the index is only a shortcut
 		}
 		for block, pieces := range told {
 			if r.files[block] == nil {
@@ -184,8 +186,8 @@ func (r *Repository) read() error {
 	return nil
 }
 
-// Commit brings all blocks to disk, then the index, then the manifest. Only then do blocks go that
-// are no longer whole.
+// Commit brings to disk first all blocks, then the index, then the manifest. Only then does it move
+// damaged blocks away.
 func (r *Repository) Commit(m *Manifest) (string, error) {
 	if err := r.Settle(); err != nil {
 		return "", err
@@ -216,7 +218,7 @@ func (r *Repository) Settle() error {
 	return r.remember()
 }
 
-// Verify reads all that a backup consists of.
+// Verify reads and verifies everything that belongs to a backup.
 func (r *Repository) Verify(ctx context.Context, id string, read func(int64)) error {
 	m, err := r.Manifest(id)
 	if err != nil {

@@ -16,20 +16,20 @@ import (
 	"orrery/internal/treesync"
 )
 
-// Sealed are secrets, encrypted with age: generated ones and SSH host keys. Nobody who has not got
-// the passphrase or key can read them.
+// Sealed is secrets encrypted with age: generated secrets and SSH host keys. Only owners of the
+// passphrase or key can read them.
 type Sealed struct {
-	Names  bounded[string] `json:"names"` // of what is in it
+	Names  bounded[string] `json:"names"` // of the secrets
 	Pieces digests         `json:"pieces"`
 }
 
 // Secrets are files, by path: secrets/NAME, keys/NODE/FILE.
 type Secrets map[string][]byte
 
-// Names returns their paths, sorted.
+// Names returns the paths, sorted.
 func (s Secrets) Names() []string { return slices.Sorted(maps.Keys(s)) }
 
-// Seal encrypts secrets for whoever is to read them.
+// Seal encrypts secrets for the recipients.
 func (s Secrets) Seal(to []age.Recipient) ([]byte, error) {
 	var b bytes.Buffer
 	safe, err := age.Encrypt(&b, to...)
@@ -55,7 +55,7 @@ func (s Secrets) Seal(to []age.Recipient) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Unseal returns secrets that were sealed, if one of the identities has a key to them.
+// Unseal decrypts secrets, if one of the identities can.
 func Unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 	plain, err := age.Decrypt(from, with...)
 	if err != nil {
@@ -75,7 +75,7 @@ func Unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 			return nil, errors.New("a path that leads out")
 		}
 		if !isSecret(h.Name) || h.Typeflag != tar.TypeReg {
-			continue // half written by a run that was killed
+			continue // an incomplete file of a run that was killed
 		}
 		if all[h.Name], err = io.ReadAll(r); err != nil {
 			return nil, err
@@ -83,10 +83,11 @@ func Unseal(from io.Reader, with []age.Identity) (Secrets, error) {
 	}
 }
 
-// maxSecretsBytes bounds what all secrets of a site take.
+// maxSecretsBytes limits the size of all secrets of a site.
 const maxSecretsBytes = 256 << 20
 
-// Recipients reads for whom secrets are encrypted: age's public keys, or the passphrase in a file.
+// Recipients returns the recipients of encrypted secrets: age's public keys, or the passphrase in a
+// file.
 func Recipients(keys []string, passphraseFile string) ([]age.Recipient, error) {
 	if passphraseFile != "" {
 		if len(keys) > 0 {
@@ -112,7 +113,8 @@ func Recipients(keys []string, passphraseFile string) ([]age.Recipient, error) {
 	return all, nil
 }
 
-// Identities reads what decrypts secrets: a file of age's secret keys, or one with the passphrase.
+// Identities returns what decrypts secrets: the secret keys of age in one file, or the passphrase
+// in another.
 func Identities(keyFile, passphraseFile string) ([]age.Identity, error) {
 	var all []age.Identity
 	if passphraseFile != "" {
@@ -124,7 +126,7 @@ func Identities(keyFile, passphraseFile string) ([]age.Identity, error) {
 		if err != nil {
 			return nil, err
 		}
-		with.SetMaxWorkFactor(18) // with which Recipients encrypts; each step more doubles 256 MiB of memory
+		with.SetMaxWorkFactor(18) // used by Recipients; each further step doubles 256 MiB of memory
 		all = append(all, with)
 	}
 	if keyFile != "" {

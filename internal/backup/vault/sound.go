@@ -18,22 +18,23 @@ import (
 	"orrery/internal/tree"
 )
 
-// What a backup reuses of former ones may have rotted since, and then it would be no better than
-// they. So no block is reused unless its file is as it was when all of it was last read: its size,
-// its inode, and its time of change, which nobody can set. Any other is read and compared with its
-// digest, and so are, at each backup, some of those that were read longest ago: a disk that forgets
-// tells nobody. A block that is not whole is no longer used, so what was in it is read from its
-// source and written once more.
+// Blocks of former backups may have rotted since they were written, and a new backup that reuses
+// them would be damaged, too. So a block is reused only if its file has not changed since it was
+// last read completely. The size, the inode, and the change time, which no program can set, must be
+// the same. All other blocks are read and verified by their digests. In addition, each backup reads
+// some of the blocks that were read longest ago, because a disk loses data without reporting it. A
+// damaged block is not used any more: its content is read from the source and written again.
 
-// A blockFile is the file of a block.
+// A blockFile is the state of a block's file.
 type blockFile struct {
-	size    int64 // -1: it is no regular file
+	size    int64 // or -1 if it is not a regular file
 	inode   uint64
 	changed int64 // nanoseconds
-	read    int64 // when all of it was last found right, in seconds; 0: not since the file is as it is
-	now     bool  // it was this run that has read it
-	reused  bool  // by this run
-	fresh   bool  // written by this run
+	// Unix time at which the file in this state was last verified, or 0 if never
+	read   int64
+	now    bool // verified by this run
+	reused bool // reused by this run
+	fresh  bool // written by this run
 }
 
 func fileOf(st *unix.Stat_t) *blockFile {
@@ -47,29 +48,29 @@ func (f *blockFile) is(g *blockFile) bool {
 	return f.size == g.size && f.inode == g.inode && f.changed == g.changed
 }
 
-// A Rotten block is no longer what its name says.
+// A Rotten block is a block that does not match its name.
 type Rotten struct {
 	Block  Digest
 	Why    error
-	pieces []piece // that were in it, as far as it is known
+	pieces []piece // the pieces that were in it, as far as they are known
 }
 
-// Name is the path of its file.
+// Name returns the path of the block's file.
 func (b *Rotten) Name() string { return blockName(b.Block) }
 
-// Checked says what of the blocks that a backup reuses was looked at.
+// Checked says which of the blocks that a backup reuses were verified.
 type Checked struct {
-	Blocks int   // that are reused
-	Bytes  int64 // of these
-	Read   int   // of these, blocks that were read and compared
-	Reread int64 // bytes of these
+	Blocks int   // number of reused blocks
+	Bytes  int64 // size of the reused blocks
+	Read   int   // number of reused blocks that were read and verified
+	Reread int64 // size of these
 	Rotten []Rotten
-	Anew   bool // all that was in rotten blocks is in others now
+	Anew   bool // all pieces of rotten blocks are in other blocks now
 
-	Manifests []string // IDs of backups whose manifests are damaged
+	Manifests []string // ids of backups whose manifests are damaged
 }
 
-// whole reads a block, wants it to be what its name says, and returns what is in it.
+// whole reads and verifies a block, and returns its list of pieces.
 func (s *blockStore) whole(block Digest) ([]piece, error) {
 	s.mu.Lock()
 	file := s.files[block]
@@ -94,7 +95,7 @@ func (s *blockStore) whole(block Digest) ([]piece, error) {
 	return pieces, err
 }
 
-// errIndex: what an index tells of a block is not so.
+// errIndex is the error for an index that does not match the block.
 var errIndex = errors.New("there are other pieces in it than the index says")
 
 // Sound reports whether a block may be reused.
@@ -109,7 +110,7 @@ func (s *blockStore) Sound(block Digest) bool {
 	return known || file != nil && s.reread(block)
 }
 
-// reread reads a block that is to be reused, and condemns it if it is not whole.
+// reread verifies a block before it is reused, and condemns it if it is damaged.
 func (s *blockStore) reread(block Digest) bool {
 	if _, err := s.whole(block); err != nil {
 		s.condemn(block, err)
@@ -127,19 +128,19 @@ func (s *blockStore) reread(block Digest) bool {
 	return true
 }
 
-// condemn lets a block be used no more.
+// condemn marks a block as damaged, so that it is not used any more.
 func (s *blockStore) condemn(block Digest, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.files[block] == nil {
-		return // somebody else has done so
+		return // another goroutine has done so
 	}
 	s.checked.Rotten = append(s.checked.Rotten, Rotten{block, problem.Reason(why), s.index.of(block)})
 	delete(s.files, block)
 	s.index.drop(block)
 }
 
-// doubt lets a block be read before it is reused.
+// doubt makes a block be verified before it is reused.
 func (s *blockStore) doubt(block Digest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,15 +149,15 @@ func (s *blockStore) doubt(block Digest) {
 	}
 }
 
-// Of what is reused, a part is read at each backup: at least and at most so many bytes.
+// The part of the reused blocks that each backup verifies.
 const (
-	sampled        = 128 // one of so many bytes
+	sampled        = 128 // one byte of so many
 	leastRead      = 4 << 20
 	maxRereadBytes = 256 << 20
 )
 
-// Sample reads some of the blocks that are to be reused: those that were read longest ago, so that
-// each comes round.
+// Sample verifies some of the blocks that will be reused. It takes those that were read longest
+// ago, so that over time all are verified.
 func (s *blockStore) Sample(ctx context.Context, used []Digest) error {
 	type one struct {
 		block Digest
@@ -185,17 +186,17 @@ func (s *blockStore) Sample(ctx context.Context, used []Digest) error {
 	})
 }
 
-// Rots reports whether something was condemned.
+// Rots reports whether a block was condemned.
 func (s *blockStore) Rots() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.checked.Rotten) > 0
 }
 
-// Unreadable notes that the manifest of a backup could not be read.
+// Unreadable records that the manifest of a backup could not be read.
 func (s *blockStore) Unreadable(id string) { s.checked.Manifests = append(s.checked.Manifests, id) }
 
-// Checked tells what was looked at.
+// Checked returns what was verified.
 func (s *blockStore) Checked() Checked {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +215,7 @@ func (s *blockStore) Checked() Checked {
 	return c
 }
 
-// replaced reports whether all that was in a block is in others.
+// replaced reports whether all pieces of a block are in other blocks.
 func (s *blockStore) replaced(b *Rotten) bool {
 	return b.pieces != nil && !slices.ContainsFunc(b.pieces, func(p piece) bool {
 		_, ok := s.index.find(p.digest)
@@ -222,18 +223,18 @@ func (s *blockStore) replaced(b *Rotten) bool {
 	})
 }
 
-// Retire takes blocks that are not whole out of the way. One of which something is nowhere else is
-// kept aside: whoever has nothing better may look into it.
+// Retire removes damaged blocks. If a damaged block has pieces that are in no other block, it is
+// moved to rotten/, where the user can look into it.
 func (s *blockStore) Retire() error {
 	for i := range s.checked.Rotten {
 		rotten := &s.checked.Rotten[i]
 		if s.files[rotten.Block] != nil {
-			continue // it was written once more
+			continue // the block was written again
 		}
 		st, err := s.root.Lstat(rotten.Name())
 		switch {
 		case err != nil:
-			continue // it is not there
+			continue // its file does not exist
 		case fileOf(st).size > 0 && !s.replaced(rotten):
 			if err = s.root.Mkdir("rotten", 0o700); err == nil {
 				err = s.root.Rename(rotten.Name(), "rotten/"+rotten.Block.String()+".zst")
@@ -248,7 +249,7 @@ func (s *blockStore) Retire() error {
 	return nil
 }
 
-// Salvage passes the intact pieces of a rotten block to keep.
+// Salvage passes the intact pieces of a damaged block to keep.
 func (s *blockStore) Salvage(b *Rotten, keep func(content []byte) error) error {
 	stored, err := s.block(b.Block)
 	if err != nil {
@@ -264,7 +265,7 @@ func (s *blockStore) Salvage(b *Rotten, keep func(content []byte) error) error {
 	if len(stored) < head {
 		return nil
 	}
-	content, _ := unpacking.DecodeAll(stored[head:], nil) // as far as it can be unpacked
+	content, _ := unpacking.DecodeAll(stored[head:], nil) // as much as can be decompressed
 	for _, p := range pieces {
 		if int(p.size) > len(content) {
 			return nil
@@ -279,12 +280,12 @@ func (s *blockStore) Salvage(b *Rotten, keep func(content []byte) error) error {
 	return nil
 }
 
-// readName is the file in which it is kept how the files of blocks were when they were last read.
+// readName is the file with the states of the blocks' files when they were last verified.
 const readName = "index/read"
 
 const blockLine = len(Digest{}) + 4*8
 
-// remember writes down how the files of blocks are that were read.
+// remember writes that file.
 func (s *blockStore) remember() error {
 	s.mu.Lock()
 	text := make([]byte, 0, len(s.files)*blockLine+sha256.Size)
@@ -299,11 +300,11 @@ func (s *blockStore) remember() error {
 	}
 	s.mu.Unlock()
 	sum := sha256.Sum256(text)
-	// It does not wait for the disk: what a power cut leaves of it is known by its digest.
+	// Do not wait for the disk: a damaged file is recognised by its digest.
 	return unwritten(s.dir, s.file(readName, append(text, sum[:]...), false))
 }
 
-// recall reads what remember wrote. It is only a shortcut: without it, each block is read before it is reused.
+// recall reads what remember wrote. Without that file, each block is verified before it is reused.
 func (s *blockStore) recall() {
 	text, err := s.root.ReadFile(readName, int64(len(s.files)+MaxNames)*int64(blockLine)+sha256.Size)
 	if err != nil || len(text) < sha256.Size {
@@ -323,15 +324,15 @@ func (s *blockStore) recall() {
 	}
 }
 
-// RereadAll reads all blocks, and condemns those that are not whole. It tells how many there are,
-// and what they take.
+// RereadAll verifies all blocks, and condemns those that are damaged. It returns the number of
+// blocks and their size.
 func (s *blockStore) RereadAll(ctx context.Context, saw func(bytes int64)) (blocks int, bytes int64, err error) {
 	sizes := map[Digest]int64{}
 	for block, file := range s.files {
 		sizes[block] = max(file.size, 0)
 		bytes += sizes[block]
 	}
-	blocks = len(sizes) + len(s.checked.Rotten) // which were found when it was opened
+	blocks = len(sizes) + len(s.checked.Rotten) // some were condemned when the repository was opened
 	err = EachBlock(ctx, slices.Collect(maps.Keys(sizes)), func(block Digest) error {
 		s.reread(block)
 		saw(sizes[block])

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// FuzzIndex: whatever an index and a block say of their pieces.
+// FuzzIndex: an index and a block may list arbitrary pieces.
 func FuzzIndex(f *testing.F) {
 	block := seal(nil, []piece{{digestOf([]byte("text")), 4}}, []byte("text"))
 	f.Add(block)
@@ -31,7 +31,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// FuzzSecrets: whatever is among the secrets, once they are decrypted.
+// FuzzSecrets: decrypted secrets may have arbitrary paths.
 func FuzzSecrets(f *testing.F) {
 	f.Add("secrets/token")
 	f.Add("keys/n/../../x")
@@ -43,7 +43,8 @@ func FuzzSecrets(f *testing.F) {
 	})
 }
 
-// TestIndexOfStrangers: a crafted index tells of nothing that is not there, whatever numbers are in it.
+// TestIndexOfStrangers: a crafted index lists nothing that does not exist, whatever numbers it
+// contains.
 func TestIndexOfStrangers(t *testing.T) {
 	one := make([]byte, pieceLine)
 	binary.LittleEndian.PutUint32(one[len(Digest{}):], 7)
@@ -69,7 +70,7 @@ func TestIndexOfStrangers(t *testing.T) {
 	}
 }
 
-// TestSecretsOfStrangers: only what is named like a secret comes out.
+// TestSecretsOfStrangers: only paths of secrets are accepted.
 func TestSecretsOfStrangers(t *testing.T) {
 	for path, want := range map[string]bool{
 		"secrets/token": true, "keys/n1/ssh_host_ed25519_key": true, "keys/n1/ssh_host_ed25519_key.pub": true,
@@ -93,12 +94,12 @@ func TestListRefusesWhatLeadsOut(t *testing.T) {
 	}
 }
 
-// TestBegun: what a run leaves that is killed while it makes the repository, or writes into it, is
-// gone after the next one.
+// TestBegun: what a run leaves that is killed while it creates the repository, or writes to it, is
+// removed by the next run.
 func TestBegun(t *testing.T) {
 	dir := t.TempDir()
 	left := []string{"." + markName + "123456"}
-	for range 2 { // it is not a repository yet, and then it is
+	for range 2 { // first it is not a repository yet, and then it is
 		for _, name := range left {
 			wanted(t, os.WriteFile(filepath.Join(dir, name), []byte("orr"), 0o600))
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestUnnamed: a backup that does not get its name is not taken, and Commit says so.
+// TestUnnamed: if a backup does not get its name, it was not taken, and Commit returns an error.
 func TestUnnamed(t *testing.T) {
 	m := func() *Manifest { return &Manifest{Format: Format, Site: "s", Key: "s", Time: noon} }
 	for what, spoil := range map[string]func(t *testing.T, path string){
@@ -37,7 +37,7 @@ func TestUnnamed(t *testing.T) {
 	first := committed(t, r, "s", noon)
 	name := filepath.Join(dir, "backups")
 	wanted(t, os.Rename(name, name+".x"))
-	wanted(t, os.WriteFile(name, nil, 0o600)) // no directory: no manifest can be put there
+	wanted(t, os.WriteFile(name, nil, 0o600)) // not a directory, so no manifest can be written there
 	if id, err := r.Commit(m()); err == nil || id != "" {
 		t.Errorf("into a repository without a place for it: it is backup %q, %v", id, err)
 	}

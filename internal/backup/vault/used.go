@@ -9,7 +9,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// usedBlocks returns the blocks of which a backup needs something. A piece that is missing is damage.
+// usedBlocks returns the blocks that a backup needs. If a piece is missing, it returns an error.
 func usedBlocks(v Vault, m *Manifest) ([]Digest, error) {
 	used := map[Digest]bool{}
 	need := func(what string, all []Digest) error {
@@ -48,7 +48,7 @@ func usedBlocks(v Vault, m *Manifest) ([]Digest, error) {
 	return slices.Collect(maps.Keys(used)), nil
 }
 
-// EachBlock does something with blocks, several at once, until one of them fails.
+// EachBlock calls do for blocks, several at a time, until one call fails.
 func EachBlock(ctx context.Context, blocks []Digest, do func(Digest) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

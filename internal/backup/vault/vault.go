@@ -9,31 +9,31 @@ import (
 	"orrery/internal/problem"
 )
 
-// workers is how many blocks are packed or checked at once.
+// workers is how many blocks are packed or verified concurrently.
 const workers = 2
 
-// A Vault is where backups are: a Repository or an Archive.
+// A Vault stores backups. It is a Repository or an Archive.
 type Vault interface {
-	// Where names it.
+	// Where returns the path of the vault.
 	Where() string
 	// Backups returns the names of the backups in it, the oldest first.
 	Backups() ([]string, error)
-	// Manifest reads what a backup has in it.
+	// Manifest returns the manifest of a backup.
 	Manifest(id string) (*Manifest, error)
-	// Verify reads all that a backup consists of and compares it with its digests. The problem names
-	// the file that is damaged.
+	// Verify reads everything that belongs to a backup and verifies it by its digests. The problem
+	// names the damaged file.
 	Verify(ctx context.Context, id string, read func(bytes int64)) error
 	Close() error
 
 	has() *index
-	Sound(block Digest) bool // it may be reused
+	Sound(block Digest) bool // whether a block may be reused
 	block(name Digest) ([]byte, error)
 	put(name Digest, block []byte) error
 	Commit(m *Manifest) (id string, err error)
 }
 
-// Pieces reads pieces out of a vault. It remembers the blocks that were opened last, because
-// neighbours lie in one block.
+// Pieces reads pieces from a vault. It caches the blocks that were opened last, because consecutive
+// pieces are in the same block.
 type Pieces struct {
 	vault Vault
 	mu    sync.Mutex
@@ -46,15 +46,15 @@ type opened struct {
 	content []byte
 }
 
-// remembered is how many opened blocks are kept.
+// remembered is how many opened blocks are cached.
 const remembered = 8
 
-// NewPieces opens the blocks of a vault for those who want pieces of them.
+// NewPieces returns a reader of the pieces in a vault.
 func NewPieces(v Vault) *Pieces {
 	return &Pieces{vault: v, order: list.New(), open: map[Digest]*list.Element{}}
 }
 
-// Get returns the content of a piece, which is compared with its digest.
+// Get returns the content of a piece, which is verified by its digest.
 func (p *Pieces) Get(d Digest) ([]byte, error) {
 	at, ok := p.vault.has().find(d)
 	if !ok {
@@ -100,7 +100,7 @@ func (p *Pieces) content(block Digest) ([]byte, error) {
 	return content, nil
 }
 
-// Stream reads pieces one after the other.
+// Stream returns a reader of consecutive pieces.
 func (p *Pieces) Stream(all []Digest) io.Reader { return &stream{from: p, left: all} }
 
 type stream struct {
@@ -125,7 +125,8 @@ func (s *stream) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Each reads the entries of a tree, one after another. What visit gives ends it.
+// Each parses the entries of a tree, one at a time. It stops at the first error of visit and
+// returns it.
 func (p *Pieces) Each(t *Tree, visit func(*Entry) error) error {
 	var stop error
 	err := eachEntry(p.Stream(t.List), func(e *Entry) error {
@@ -138,19 +139,20 @@ func (p *Pieces) Each(t *Tree, visit func(*Entry) error) error {
 	return stop
 }
 
-// Block returns the block in which a piece is.
+// Block returns the block that contains a piece.
 func (p *Pieces) Block(d Digest) (Digest, bool) {
 	at, ok := p.vault.has().find(d)
 	return at.block, ok
 }
 
-// Where names the vault.
+// Where returns the path of the vault.
 func (p *Pieces) Where() string { return p.vault.Where() }
 
-// Damaged says what is damaged in the vault.
+// Damaged returns the problem for damage in the vault.
 func (p *Pieces) Damaged(what string, err error) error { return Damaged(p.vault, what, err) }
 
-// Doubt lets blocks be read before they are reused, since what is in these pieces cannot be understood.
+// Doubt makes the blocks of these pieces be verified before they are reused, because the content of
+// the pieces is invalid.
 func (p *Pieces) Doubt(all []Digest) {
 	r, ok := p.vault.(*Repository)
 	for _, d := range all {

@@ -1,6 +1,7 @@
-// Package backends holds what the nodes of a host need besides their engine: networks, layers,
-// volumes, kernel settings and records. Each is an interface, so that tests can have another than
-// this machine.
+// Package backends provides what the nodes of a host need in addition to their engine.
+//
+// This is networks, layers, volumes, kernel settings and records. Each is an interface, so that
+// tests can replace this machine.
 package backends
 
 import (
@@ -24,7 +25,7 @@ import (
 	"orrery/internal/volume"
 )
 
-// A Set is one of each.
+// A Set has one backend of each kind.
 type Set struct {
 	Networks Networks
 	Layers   Layers
@@ -36,7 +37,7 @@ type Set struct {
 	Timers   Timers
 }
 
-// Here returns those of this machine.
+// Here returns the backends of this machine.
 func Here(dirs host.Dirs) Set {
 	store := image.Open(dirs.State)
 	return Set{
@@ -45,7 +46,7 @@ func Here(dirs host.Dirs) Set {
 	}
 }
 
-// Timers let command lines of this program run again and again. See package schedule.
+// Timers run command lines of this program repeatedly (package schedule).
 type Timers interface {
 	Set(t schedule.Timers) (notes []string, err error)
 }
@@ -54,7 +55,7 @@ type timers struct{}
 
 func (timers) Set(t schedule.Timers) ([]string, error) { return t.Apply() }
 
-// Networks makes networks, and moves the links of nodes from one to another. See package network.
+// Networks creates networks, and moves the links of nodes from one to another (package network).
 type Networks interface {
 	Observe(key string) ([]observe.Network, error)
 	Make(ctx context.Context, n spec.Network, nodes func() ([]network.Port, error)) error
@@ -64,13 +65,13 @@ type Networks interface {
 	Unguard(ctx context.Context, site string, still []network.Port) error
 	Sweep(ctx context.Context) error
 	Around(key string) ([]observe.Address, observe.Around, error)
-	// Encrypts returns an Unable problem if the kernel cannot; Prime gives what encrypts a network the
-	// host's private key, before Make.
+	// Encrypts returns an Unable problem if the kernel cannot encrypt. Prime must be called before
+	// Make. It gives the host's private key to the kernel for an encrypted network.
 	Encrypts() error
 	Prime(n spec.Network, private string) error
 }
 
-// Layers builds and keeps layers; it is what an image.Store does.
+// Layers builds and stores layers. An image.Store implements it.
 type Layers interface {
 	Layers() (map[string]bool, error)
 	BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say func(string)) error
@@ -87,21 +88,22 @@ type Layers interface {
 	Sweep() error
 }
 
-// Packages fetches packages and puts them where a layer is built; it is what an image.Cache does.
+// Packages fetches packages and installs them in a layer that is being built. An image.Cache
+// implements it.
 type Packages interface {
 	Install(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string, log io.Writer) error
 	FillKernel(ctx context.Context, in host.Runner, l *spec.Layer, log io.Writer) error
 }
 
-// Volumes keeps what outlives nodes. See package volume.
+// Volumes manages data that outlives nodes (package volume).
 type Volumes interface {
 	List(key string) ([]observe.Volume, error)
 	Provide(n *spec.Node, m spec.Mount, account volume.Account) error
 	ProvideCopy(ctx context.Context, n *spec.Node, m spec.Mount, account volume.Account,
 		still volume.Still) (volume.Made, error)
-	// Erase removes what is at a path that List gave.
+	// Erase removes the volume at a path that List returned.
 	Erase(path string) error
-	// Drop removes what a node has of a volume.
+	// Drop removes a node's directory of a volume.
 	Drop(n *spec.Node, m spec.Mount) error
 	// DropCopies removes all copies that were made for a release.
 	DropCopies(key string, release int) error
@@ -109,27 +111,27 @@ type Volumes interface {
 	Release() error
 }
 
-// Kernel has the settings that nodes in number need.
+// Kernel has the kernel settings that many nodes need.
 type Kernel interface {
 	Settings(names []string) map[string]string
 	Prepare(ctx context.Context, settings map[string]string) error
 	Restore(ctx context.Context) error
 }
 
-// Records has what is known of nodes. See package nodedir.
+// Records has the records of nodes (package nodedir).
 type Records interface {
 	Read(site string, id int) (*nodedir.Record, error)
 	All(site string) ([]nodedir.Found, error)
 }
 
-// Claims says, for the whole machine, in which state directory each site is kept. See host.Dirs.
+// Claims records, for the whole machine, in which state directory each site is kept (host.Dirs).
 type Claims interface {
 	Claim(ctx context.Context, key string) error
 	Yield(ctx context.Context, key string)
 	Elsewhere(key string) error
 }
 
-// This machine.
+// The backends of this machine.
 type (
 	bridges struct{}
 	disks   struct{ dirs host.Dirs }

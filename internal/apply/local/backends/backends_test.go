@@ -12,7 +12,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestDisks: volumes and copies of them are made, listed and removed where package volume has them.
+// TestDisks: volumes and copies of them are created, listed and removed in the directories of
+// package volume.
 func TestDisks(t *testing.T) {
 	dir := t.TempDir()
 	d := disks{host.Dirs{State: dir, Run: dir}}

@@ -1,5 +1,6 @@
-// Package layerstore lists the layers in a host's store: which exist, and which are used by nodes of any
-// site or by their snapshots.
+// Package layerstore lists the layers in a host's store.
+//
+// It also finds out which of them are used by nodes of any site or by their snapshots.
 package layerstore
 
 import (
@@ -12,13 +13,13 @@ import (
 	"orrery/internal/snapshot"
 )
 
-// A Room is the store of a host.
+// A Room is the layer store of a host.
 type Room struct {
 	dirs  host.Dirs
 	nodes func(context.Context) ([]observe.Node, error)
 }
 
-// Of returns the store of a host that has these nodes, of all sites.
+// Of returns the layer store of a host. Nodes returns the host's nodes of all sites.
 func Of(dirs host.Dirs, nodes func(context.Context) ([]observe.Node, error)) Room {
 	return Room{dirs, nodes}
 }
@@ -40,7 +41,7 @@ func (r Room) List(ctx context.Context) ([]image.Kept, error) {
 	return all, nil
 }
 
-// Verify reads a layer, and returns a problem if it is not as it was built.
+// Verify reads a layer, and returns a problem if it has changed since it was built.
 func (r Room) Verify(ctx context.Context, digest string) error {
 	if !image.IsDigest(digest) {
 		return problem.New(problem.Usage, "%q is not the digest of a layer", digest).Try("`orrery image ls` lists them")
@@ -48,7 +49,8 @@ func (r Room) Verify(ctx context.Context, digest string) error {
 	return image.Open(r.dirs.State).Verify(ctx, digest)
 }
 
-// RemoveUnused removes what nobody uses, and gives it. It is gone, also if there is an error.
+// RemoveUnused removes the unused layers and returns those that it removed, even if there is an
+// error.
 func (r Room) RemoveUnused(ctx context.Context) ([]image.Info, error) {
 	used, err := r.used(ctx)
 	if err != nil {
@@ -57,7 +59,7 @@ func (r Room) RemoveUnused(ctx context.Context) ([]image.Info, error) {
 	return image.Open(r.dirs.State).GC(ctx, used)
 }
 
-// used returns the digests of the layers that nodes stand on, or stood on in a snapshot.
+// used returns the digests of the layers that nodes use, or used in a snapshot.
 func (r Room) used(ctx context.Context) (map[string]bool, error) {
 	used := map[string]bool{}
 	nodes, err := r.nodes(ctx)

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// Also lets nodes of the host be of another engine as well. That can do what the host's own can,
-// and can says, too.
+// Also adds a second engine to the host. Its capabilities are can, limited to those of the host's
+// own engine.
 func (h *Host) Also(name string, can observe.Capabilities) {
 	own := booting{h.Engine}
 	h.Worker.Engines["fake"] = part{booting: own, name: "fake", can: func() observe.Capabilities { return h.Can }}
@@ -21,7 +21,7 @@ func (h *Host) Also(name string, can observe.Capabilities) {
 	}}
 }
 
-// A part of an engine in memory is an engine to which only nodes of its name belong.
+// A part of an engine in memory is an engine that has only the nodes with its name.
 type part struct {
 	booting
 	name string
@@ -30,10 +30,10 @@ type part struct {
 
 var _ engine.Keeper = part{}
 
-// Capabilities says what it can do.
+// Capabilities returns what the engine can do.
 func (p part) Capabilities() observe.Capabilities { return p.can() }
 
-// List returns its own nodes.
+// List returns the nodes of this engine.
 func (p part) List(ctx context.Context, site string) ([]observe.Node, error) {
 	all, err := p.booting.List(ctx, site)
 	return slices.DeleteFunc(all, func(n observe.Node) bool { return n.Engine != p.name }), err

@@ -1,6 +1,7 @@
-// Package memory is a host in memory: the real worker carries out plans, but nodes,
-// networks, layers, volumes and kernel settings exist in memory only. Only what the worker writes
-// by itself is in files, below a directory. It is for tests of plans and of operations.
+// Package memory is a host in memory, for tests of plans and operations.
+//
+// The real worker carries out plans, but nodes, networks, layers, volumes and kernel settings exist
+// in memory only. Only the worker's own files are written, below a directory.
 package memory
 
 import (
@@ -25,18 +26,19 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Host is such a host, as one site sees it.
+// A Host is a host in memory, as one site sees it.
 type Host struct {
 	*fake.Host
 	Worker *local.Worker
-	// Releases are the sites as the releases make them, by number.
+	// Releases are the site as each release makes it, by number.
 	Releases map[int]*site.Site
-	// Healthy, if set, says whether a node is, before its health checks are tried.
+	// Healthy, if set, is called before a node's health checks, and returns an error if the node is
+	// not healthy.
 	Healthy func(n *spec.Node) error
 	packer  *pack.Packer
 }
 
-// New makes a host on which nothing was done, with a site's files below a directory.
+// New returns a host without nodes. The site's files are below dir.
 func New(dir, key, name string, cpus int, memory int64) *Host {
 	h := &Host{Host: fake.NewHost(key, name, cpus, memory)}
 	dirs := host.Dirs{State: dir + "/state", Run: dir + "/run"}
@@ -53,16 +55,16 @@ func New(dir, key, name string, cpus int, memory int64) *Host {
 	return h
 }
 
-// Ground returns what is below the worker on a host in memory.
+// Ground returns the backends of a host in memory.
 func Ground(h *fake.Host, dirs host.Dirs) backends.Set {
 	return backends.Set{Networks: h.Networks(), Layers: h.Layers(dirs.State), Packages: fake.Packages{},
 		Volumes: h.Volumes(), Kernel: h.Kernel(), Records: h.Records(), Claims: claims{}, Timers: timers{}}
 }
 
-// Stand says which site the steps are of.
+// Stand sets the site of the steps.
 func (h *Host) Stand(s *site.Site) { h.packer = pack.New(s, h.Releases) }
 
-// Observe returns what is there.
+// Observe returns what exists on the host.
 func (h *Host) Observe() observe.Host {
 	seen, err := h.Worker.State.Observe(context.Background(), nil)
 	if err != nil {
@@ -72,8 +74,8 @@ func (h *Host) Observe() observe.Host {
 	return seen
 }
 
-// Do does a step as it is done on a host far away: it is packed, it travels, and the worker that
-// gets it has nothing else of the site.
+// Do does a step in the same way as a remote host: the step is packed, encoded and decoded, and the
+// worker that gets it knows nothing else of the site.
 func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	ctx, cancel := h.Dying(ctx)
 	defer cancel()
@@ -94,14 +96,14 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	if whole, err = plan.Decode(text); err != nil {
 		return err
 	}
-	if whole.Kind == plan.FetchLayer { // the hosts that have it are not known here
+	if whole.Kind == plan.FetchLayer { // the hosts that have the layer are unknown here
 		whole.Kind = plan.BuildLayer
 	}
 	patiently(whole.Duties)
 	var after error
 	switch s.Kind {
 	case plan.WriteNames, plan.RestoreNames, plan.ForgetNames, plan.CommitSwitch, plan.ForgetRelease, plan.FetchLayer:
-		// nothing in memory has a part in these
+		// no backend in memory takes part in these steps
 		var before error
 		if before, after = h.Befall(ctx, string(s.Kind), s.Subject); before != nil {
 			return before
@@ -121,12 +123,12 @@ func (h *Host) Do(ctx context.Context, s *plan.Step, say func(string)) error {
 	return after
 }
 
-// timers do nothing.
+// timers ignores all timers.
 type timers struct{}
 
 func (timers) Set(schedule.Timers) ([]string, error) { return nil, nil }
 
-// claims are for machines with several state directories.
+// claims is empty, because only machines with several state directories need it.
 type claims struct{}
 
 func (claims) Claim(context.Context, string) error { return nil }
@@ -134,16 +136,16 @@ func (claims) Yield(context.Context, string)       {}
 
 func (claims) Elsewhere(string) error { return nil }
 
-// booting is an engine of which no unit starts by itself when a node boots, so that none need be kept from it.
+// booting is an engine whose nodes start no units at boot, so that none need be disabled.
 type booting struct{ *fake.Engine }
 
-// Disable has nothing to do.
+// Disable does nothing.
 func (booting) Disable(context.Context, engine.Ref, ...string) error { return nil }
 
-// Inject leaves files to be written once the node runs.
+// Inject returns an error, so that files are written once the node runs.
 func (booting) Inject(context.Context, engine.Ref, ...host.File) error { return errors.ErrUnsupported }
 
-// serve answers whoever asks that all is well.
+// serve answers every request with success.
 func serve(c net.Conn) {
 	defer c.Close() //nolint:errcheck // it is in memory
 	if _, err := c.Read(make([]byte, 4096)); err == nil {
@@ -151,7 +153,8 @@ func serve(c net.Conn) {
 	}
 }
 
-// patiently sets the times of steps and checks, which site files set and sites made by hand do not.
+// patiently sets the timeouts of steps and checks. Site files set them, but sites made by tests do
+// not.
 func patiently(d *spec.Duties) {
 	if d == nil {
 		return
@@ -168,8 +171,8 @@ func patiently(d *spec.Duties) {
 	}
 }
 
-// none has no secrets.
+// none is a keyring without secrets.
 type none struct{ *secret.Keyring }
 
-// Text renders nothing.
+// Text returns an error.
 func (none) Text(context.Context, spec.SecretText) ([]byte, error) { return nil, os.ErrNotExist }

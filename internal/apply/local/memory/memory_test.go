@@ -28,8 +28,8 @@ func (silent) Detail(*plan.Step, string) {}
 func (silent) Waits(*plan.Step, string)  {}
 func (silent) End(*plan.Step, error)     {}
 
-// A bench is a host in memory, with a site of two nodes that has a release: one that has data for
-// itself and does something while it is live, and one that waits for it.
+// A bench is a host in memory, with a site of two nodes that has a release. One node has a volume
+// of its own and runs a service only while it is live. The other waits for it.
 type bench struct {
 	*testing.T
 	host *memory.Host
@@ -88,7 +88,7 @@ func (b *bench) run(p *plan.Plan, err error) *apply.Result {
 	return apply.Run(b.Context(), p, map[string]apply.Worker{"here": b.host}, silent{}, 3)
 }
 
-// do carries out a plan in which nothing goes wrong, and settles it.
+// do carries out a plan that must succeed, and removes what was kept for undoing it.
 func (b *bench) do(p *plan.Plan, err error) {
 	b.Helper()
 	r := b.run(p, err)
@@ -114,7 +114,7 @@ func (b *bench) stage() (*plan.Plan, error) {
 }
 
 func (b *bench) turn(to int) (*plan.Plan, error) {
-	if of := *b.host.Releases[700]; of.Stage != 0 { // in quarantine no more
+	if of := *b.host.Releases[700]; of.Stage != 0 { // no longer in quarantine
 		of.Stage = 0
 		b.host.Releases[700] = &of
 	}
@@ -122,8 +122,8 @@ func (b *bench) turn(to int) (*plan.Plan, error) {
 		release.Goal{To: map[string]int{"db": to, "web": to}, Releases: b.host.Releases})
 }
 
-// live returns the release that runs, configured and proven, on the site's own networks; -1: not
-// all of the nodes are of one.
+// live returns the release whose nodes all run, configured and proven, on the site's own networks,
+// or -1 if there is none.
 func (b *bench) live() int {
 	b.Helper()
 	of := map[int]int{}
@@ -147,8 +147,8 @@ func (b *bench) wantLive(want int) {
 	}
 }
 
-// TestThereAndBack: the worker brings a site up, stages a release beside it, switches there and
-// back, and takes all down again.
+// TestThereAndBack: the worker brings a site up, stages a release beside it, switches to it and
+// back, and takes everything down again.
 func TestThereAndBack(t *testing.T) {
 	b := newBench(t)
 	b.do(b.up())
@@ -169,7 +169,8 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// TestTakenBack: whatever fails in a switch or in an up, its undo leaves what was there, by what is on disk.
+// TestTakenBack: whichever call of a switch or an up fails, undoing it from what is on disk leaves
+// the former state.
 func TestTakenBack(t *testing.T) {
 	for _, fails := range []struct{ method, subject string }{
 		{"move", ""}, {"Start", ""}, {"Mark", "db"}, {"Run", "db"}, {"Remount", ""}, {string(plan.WriteNames), ""},
@@ -199,7 +200,7 @@ func TestTakenBack(t *testing.T) {
 	}
 }
 
-// TestHeld: one at a time may change a site, and what nodes are is asked for by name.
+// TestHeld: only one run at a time may change a site, and nodes are found by name.
 func TestHeld(t *testing.T) {
 	b := newBench(t)
 	by := host.Holder{Who: "ada", Command: "orrery up"}
@@ -227,7 +228,7 @@ func TestHeld(t *testing.T) {
 	b.must(log.Close())
 }
 
-// TestKilledAnywhere: an up that is killed at any operation is made good by the next.
+// TestKilledAnywhere: if an up is killed at any operation, the next one completes it.
 func TestKilledAnywhere(t *testing.T) {
 	for n := 1; ; n++ {
 		b := newBench(t)

@@ -1,5 +1,6 @@
-// Package spare reserves room on the disk for the start of a node that is stopped in order to start
-// again. The disk may be full: then the node is not stopped.
+// Package spare reserves disk space for restarting a node before the node is stopped.
+//
+// If the disk is full, the node is not stopped.
 package spare
 
 import (
@@ -14,14 +15,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// What is set aside for a start: files, so that there are inodes, too.
+// The space reserved for a start. It consists of several files, so that inodes are reserved, too.
 const (
 	files     = 8
 	fileBytes = 128 << 10
 )
 
-// Prepare sets room aside in the directory of a run before a node is stopped that is to start
-// again, and removes it before the start. Whatever else the step is, nothing is done.
+// Prepare reserves space in the directory of a run before it stops a node that will be started
+// again, and releases the space before the start. For all other steps, it does nothing.
 func Prepare(s *plan.Step, run string) error {
 	switch s.Kind {
 	case plan.StopNode, plan.KillNode:
@@ -41,7 +42,7 @@ func Prepare(s *plan.Step, run string) error {
 	return nil
 }
 
-// of returns the directory of the files that are set aside. The one above it is needed by the start, and stays.
+// of returns the directory of the reserved files. Its parent is needed by the start, and stays.
 func of(run string, node int) string { return filepath.Join(run, strconv.Itoa(node), "spare") }
 
 func setAside(dir string) error {
@@ -62,7 +63,7 @@ func allocate(path string) error {
 	}
 	err = unix.Fallocate(int(f.Fd()), 0, 0, fileBytes)
 	if errors.Is(err, unix.EOPNOTSUPP) {
-		err = nil // on a file system that cannot, the file must do
+		err = nil // the file system does not support this, so the inode must suffice
 	}
 	if err != nil {
 		err = &os.PathError{Op: "fallocate", Path: path, Err: err}
