@@ -95,8 +95,8 @@ func (k kernel) prepare(ctx context.Context, runDir string, wanted map[string]st
 		if !ok || reaches(current, wanted[name]) {
 			continue
 		}
-		// The former value is not one that Orrery itself has set. If it is neither, another process
-		// has changed the setting since.
+		// If the current value is the one that Orrery has set, keep the recorded former value. Otherwise
+		// another process has changed the setting since, and its value is the former one.
 		former := current
 		if entry, ok := record[name]; ok && current == entry.Set {
 			former = entry.Former
