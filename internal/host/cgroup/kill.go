@@ -84,7 +84,7 @@ func (g Group) KillThose(ctx context.Context, doomed func(pid int) bool) error {
 
 // kill sends SIGKILL to processes. It holds them first and then checks that they are still in the
 // group, because a process may have ended and its id may be another's. It skips this process: a
-// thread that failed to start a process in the group leaves it by itself.
+// thread that failed to start a process in the group leaves the group anyway.
 func (g Group) kill(ctx context.Context, pids []int) error {
 	held := map[int]process.Held{}
 	for _, pid := range pids {

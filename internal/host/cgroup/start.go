@@ -93,7 +93,7 @@ func (b branch) make() error {
 
 // delegate turns on the controllers of limits for the groups in a group of version 2, as LXC does.
 // It first asks for all at once and, if the kernel refuses, for each of them. It ignores errors:
-// whoever sets a limit later gets an error, because the file of the limit is missing.
+// a later attempt to set a limit fails, because the file of the limit is missing.
 func delegate(root, group string) error {
 	offered, err := rawfile.ReadFile(filepath.Join(root, "cgroup.controllers"))
 	if errors.Is(err, fs.ErrNotExist) {

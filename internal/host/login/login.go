@@ -1,4 +1,4 @@
-// Package login implements host.Runner for a machine with an SSH server and no agent.
+// Package login implements host.Runner for a machine that has only an SSH server.
 //
 // The machine may run any system with a POSIX shell and sudo. The peer is not trusted, because its
 // root user may be anybody. It is authenticated only by the host key that the machine was given.
