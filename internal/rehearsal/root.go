@@ -174,7 +174,7 @@ var ofMachine = []string{
 	"kernel/pid_max", "kernel/pty/max",
 }
 
-// pretend gives the host its own copies of things that exist once in a kernel: the settings above,
+// pretend provides the host with its own copies of things that exist once in a kernel: the settings above,
 // and the boot id. The copies hide parts of /proc. The kernel then allows no new mount of proc in a
 // user namespace unless a complete one exists. So pretend also mounts a complete /proc elsewhere.
 func pretend(at func(path string) string) error {
