@@ -17,12 +17,13 @@ import (
 // links, tables and control groups are named after sites, and the kernel has one of each.
 //
 // A claim is valid while the state directory holds nodes of the site, or while a process holds the
-// site's lock there. Otherwise it protects nothing, and Yield removes it. There is no gap for a
-// second site of the same name: Claim and Yield both run under the lock of the site in their own
-// state directory, and under the lock of all claims while they read and change them. A run calls
-// Yield last, just before it releases the site's lock. By then, what it created is gone or is a
-// node. Another state directory is refused until that moment, and within the same one the site's
-// lock excludes all others.
+// site's lock there. Otherwise it protects nothing, and Yield removes it.
+//
+// There is no gap for a second site of the same name. Claim and Yield both run under the lock of
+// the site in their own state directory. While they read and change claims, they also hold the lock
+// of all claims. A run calls Yield last, just before it releases the site's lock. By then, what it
+// created is gone or is a node. Another state directory is refused until that moment. Within the
+// same one, the site's lock excludes all others.
 var claims = "/run/orrery/claims"
 
 // Claim records that a site is kept in this state directory. It returns an error if another state
@@ -107,8 +108,8 @@ func lockClaims(ctx context.Context) (unlock func(), err error) {
 	return lockFile(ctx, filepath.Join(claims, ".lock"), "the lock of this machine's sites")
 }
 
-// sweepClaims removes claims to sites that no longer exist, such as a twin whose run was killed
-// while it destroyed the twin, or a site in a state directory that was removed.
+// sweepClaims removes claims to sites whose state directory no longer exists. For example, a run
+// was killed while it destroyed a twin, or a user removed a state directory.
 func sweepClaims() {
 	all, _ := os.ReadDir(claims)
 	for _, c := range all {

@@ -69,7 +69,7 @@ func TestClose(t *testing.T) {
 }
 
 // TestTakeSite checks that the holder of a site's lock may remove its directory with the lock, as
-// when a twin expires, at any moment of another process that waits for the lock.
+// when a twin expires. Other processes may be about to take the lock at any moment.
 func TestTakeSite(t *testing.T) {
 	top := t.TempDir()
 	d := Dirs{State: filepath.Join(top, "state"), Run: filepath.Join(top, "run")}

@@ -34,7 +34,7 @@ func DefaultDirs() Dirs {
 // Site returns the state directory of one site.
 func (d Dirs) Site(site string) string { return filepath.Join(d.State, "sites", site) }
 
-// Nodes returns the directory that holds a directory for each node of a site (package nodedir).
+// Nodes returns the directory with a subdirectory for each node of a site (package nodedir).
 func (d Dirs) Nodes(site string) string { return filepath.Join(d.Site(site), "nodes") }
 
 // Keys returns the directory of the SSH host keys of a site's nodes. The keys outlive the nodes.
@@ -46,7 +46,7 @@ func (d Dirs) Secrets(site string) string { return filepath.Join(d.Site(site), "
 // Volumes returns the directory of the persistent data of a site's nodes.
 func (d Dirs) Volumes(site string) string { return filepath.Join(d.Site(site), "volumes") }
 
-// Releases returns the directory that holds a directory for each release of a site staged on this
+// Releases returns the directory with a subdirectory for each release of a site staged on this
 // host.
 func (d Dirs) Releases(site string) string { return filepath.Join(d.Site(site), "releases") }
 
@@ -62,10 +62,10 @@ func (d Dirs) Copies(site string, release int) string {
 	return filepath.Join(d.Release(site, release), "volumes")
 }
 
-// Snapshots returns the directory that holds a directory for each snapshot of a site.
+// Snapshots returns the directory with a subdirectory for each snapshot of a site.
 func (d Dirs) Snapshots(site string) string { return filepath.Join(d.Site(site), "snapshots") }
 
-// Arrivals returns the directory that holds a directory for each node that is arriving from another
+// Arrivals returns the directory with a subdirectory for each node that is arriving from another
 // host.
 func (d Dirs) Arrivals(site string) string { return filepath.Join(d.Site(site), "arrivals") }
 

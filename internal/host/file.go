@@ -128,8 +128,8 @@ func WriteFile(f File) error {
 }
 
 // WriteNamed writes a file that the user has named. It replaces a regular file atomically. If the
-// path is a device, a named pipe or a link, it writes the content into that and follows the link,
-// as a shell does: /dev/stdout is a link.
+// path is a device, a named pipe or a link, it writes the content into that. It follows links, as a
+// shell does, because /dev/stdout is a link.
 func WriteNamed(path string, content []byte, mode os.FileMode) error {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().IsRegular() || info.IsDir() { // for a directory, the error says so

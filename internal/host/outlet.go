@@ -15,10 +15,10 @@ import (
 // An outlet copies the output of a command to its writer.
 //
 // os/exec is not used for this, because a command may leave a daemon behind that holds the pipe
-// open. A reader that waited for the end of the pipe would wait for the daemon. os/exec can close
-// the pipe after a delay, but this loses output of the command itself if its reader is slow, such
-// as a pager. So an outlet reads the pipe for some time after the end of the command. After that,
-// it reads what is in the pipe at that moment, at the reader's pace.
+// open. A reader that waited for the end of the pipe would wait for the daemon. The package os/exec
+// can close the pipe after a delay. But then it loses output of the command itself if the reader is
+// slow, such as a pager. So an outlet reads the pipe for some time after the end of the command.
+// After that, it reads what is in the pipe at that moment, at the reader's pace.
 type outlet struct {
 	from *os.File
 	to   io.Writer

@@ -35,9 +35,8 @@ type Runner interface {
 type Viewer interface {
 	Runner
 	// View opens the root directory of the place as the place itself sees it, through its own
-	// mounts. The function owned reports whether an id, as this host sees it, belongs to the place;
-	// it is for ids of users and of groups. These ids determine what the root of the place may read
-	// (tree.Root.OpenOwned).
+	// mounts. The function owned reports whether a user or group id, as this host sees it, belongs
+	// to the place. These ids determine what the root of the place may read (tree.Root.OpenOwned).
 	View() (root *tree.Root, owned func(id uint32) bool, err error)
 }
 

@@ -14,10 +14,10 @@ import (
 const unprivilegedID = 1899999999
 
 // Unprivileged is this host as the place for programs that read untrusted files, such as
-// decompressors, so that a fault in one of them does not give an attacker root. A program there
-// runs as a user who owns nothing and cannot become another. It has no network, sees no other
-// process, and inherits none of this program's environment. It reads its standard input, and files
-// that every user of the host can read. Only Run drops privileges. Put and Dial do not.
+// decompressors. A fault in one of them must not give an attacker root. A program there runs as a
+// user who owns nothing and cannot become another. It has no network, sees no other process, and
+// inherits none of this program's environment. It reads its standard input, and files that every
+// user of the host can read. Only Run drops privileges. Put and Dial do not.
 type Unprivileged struct{ Local }
 
 var _ Runner = Unprivileged{}

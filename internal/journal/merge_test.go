@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestMerge checks that entries of several hosts are in the order of time, that those of one host
-// keep their order, and that an entry that a run wrote to all of them appears once.
+// TestMerge checks that entries of several hosts are in the order of time, and those of one host in
+// their own order. An entry that a run wrote to all of them appears once.
 func TestMerge(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	entry := func(second int, run, kind string) Entry { return Entry{Time: at(second), Run: run, Kind: kind} }

@@ -18,9 +18,9 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// The kernel of a machine mounts a volume automatically when a process accesses its directory: each
-// volume is a file system of its own, of this kind, below the shared root. The agent unmounts
-// volumes on request, and drops the kernel's caches of files.
+// A volume is a file system of its own, of this kind, below the shared root. The kernel mounts it
+// when a process accesses its directory. The agent unmounts volumes on request, and drops the
+// kernel's caches of files.
 var ( // variables, so that tests can change them
 	shared = "virtiofs"
 	caches = "/proc/sys/vm/drop_caches"

@@ -34,9 +34,9 @@ func Of(site string, id int) Group { return Group{mounted, fmt.Sprintf(top+"/%s/
 // InSite returns a group beside the nodes of a site. It has the same weight as a node.
 func InSite(site, name string) Group { return Group{mounted, top + "/" + site + "/" + name} }
 
-// Inner returns the group in which commands of this group begin, so that they are as deep as
-// commands that are run in a node from outside. With version 2, that is a group inside the node's
-// group (Doors).
+// Inner returns the group in which commands of this group begin. They are then as deep as commands
+// that are run in a node from outside. With version 2, that is a group inside the node's group
+// (Doors).
 func (g Group) Inner() Group {
 	if isV2(string(g.at)) {
 		g.name += "/" + leafName

@@ -133,8 +133,8 @@ func (g Group) Limit(node string, l site.Limits) error {
 }
 
 // Holds reports whether the limits are in force, as far as this host can limit, and returns the
-// limits in force. It returns Cpus and Pin as they are in l if the kernel treats them alike: it
-// rounds Cpus, and has several ways to write a Pin.
+// limits in force. It returns Cpus and Pin as they are in l if they mean the same. The kernel
+// rounds Cpus, and a Pin can be written in several ways.
 func (g Group) Holds(l site.Limits) (held site.Limits, ok bool) {
 	held = g.Limits()
 	ok = equal(held, g.at.settable(l))

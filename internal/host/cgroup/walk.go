@@ -17,9 +17,9 @@ type branch struct{ root, name string }
 // parent directory and the group's name in it. A group that disappears during the walk is not an
 // error.
 //
-// The root user of a node can nest groups so deep that a path would be too long, and a process
-// could not have all directories open. So walk opens each directory relative to the last one, and
-// has one open at a time.
+// The root user of a node can nest groups so deep that a path would be too long. A process could
+// not have all these directories open either. So walk opens each directory relative to the last
+// one, and has one open at a time.
 func (b branch) walk(ctx context.Context, visit func(above int, name string) error) error {
 	w := &walker{visit: visit}
 	top, name := filepath.Split(filepath.Join(b.root, b.name))

@@ -51,7 +51,7 @@ var _ host.Runner = (*Client)(nil)
 var errOther = errors.New("its SSH host key is not the one that it was given")
 
 // Enter connects to a machine. If there is no answer, or not one of an SSH server, it returns the
-// error of the network and not a problem, because the machine may still be booting.
+// error of the network and not a problem. In this case the machine may still be booting.
 func (d Door) Enter(ctx context.Context) (*Client, error) {
 	raw, err := d.Dial(ctx)
 	if err != nil {

@@ -176,8 +176,8 @@ func (c *cargo) lay(ctx context.Context, in string) error {
 }
 
 // splice writes a file by splice(2), after the part that was already read ahead. It reads what
-// splice cannot transfer: the rest of a command's output after the command has ended, or all of it
-// if the file system does not support splice.
+// splice cannot transfer. That is the rest of a command's output after the command has ended, or
+// all of it if the file system does not support splice.
 func (c *cargo) splice(ctx context.Context, to *os.File, size int64) error {
 	read := func(bytes int64) (int64, error) {
 		return io.CopyN(struct{ io.Writer }{to}, untilDone{ctx, c.from, c.moved}, bytes)

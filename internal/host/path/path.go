@@ -35,8 +35,8 @@ const (
 )
 
 // How many ways are tried at once, how often a packet is sent before it counts as lost, and how
-// long to wait for the first answer. Later packets wait for four times the last answer's time, but
-// at least hasty.
+// long the first answer may take. Later answers may take four times as long as the last one, but at
+// least hasty.
 const (
 	atOnce  = 32
 	tries   = 3

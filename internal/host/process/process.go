@@ -30,7 +30,7 @@ func (t Table) File(pid int, name string) string {
 }
 
 // A Task is a process whose command line can be trusted. It runs as root of the host, or as a user
-// that no other program runs as, in the same user and PID namespaces as this process. All other
+// that no other program runs as. Its user and PID namespaces are those of this process. All other
 // processes may forge their names: those of the host's users, and those in nodes, privileged or
 // not.
 type Task struct {

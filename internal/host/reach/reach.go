@@ -133,9 +133,9 @@ func (f Far) dial(ctx context.Context, arms []arm, by route, args []string) (*Li
 	return l, err
 }
 
-// whereShared returns a timer that closes a connection on which nothing was received, if it uses a
-// connection that the user's own ssh keeps open. ssh itself waits for such a connection without
-// limit.
+// whereShared returns a timer for a connection that uses one that the user's own ssh keeps open. If
+// nothing was received when it fires, it closes the connection. The user's ssh itself would wait
+// without limit.
 func (l *Line) whereShared(by route) *time.Timer {
 	return time.AfterFunc(sharing, func() {
 		if by.socket == "" && l.far.keptByUser() {
