@@ -70,7 +70,7 @@ func (d Dirs) Close(site string) error {
 			return err
 		}
 	}
-	for _, name := range []string{"slots", "log", "mirror-key"} { // not the lab's bundles and a mirror, which other users read
+	for _, name := range []string{"slots", "log", "mirror-key"} { // bundles and a mirror are for other users to read
 		if err := shut(filepath.Join(d.State, name)); err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ func IsTerminal(stream any) bool {
 // A Terminal is the terminal of the user of a command: that of this program, or one on another
 // machine.
 type Terminal struct {
-	Keys   io.Reader       // what the user types, each key at once
+	Keys   io.Reader       // what the user types, key by key
 	Screen io.Writer       // shows what is printed
 	Size   Size            // the size at the start
 	Sizes  <-chan Size     // new sizes, or nil if the size never changes

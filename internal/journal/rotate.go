@@ -11,8 +11,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// A journal of more than largest bytes is rotated when it is next opened. The last kept rotated
-// files stay beside it.
+// largest is the size in bytes above which a journal is rotated when it is next opened. The last kept
+// rotated files stay beside it.
 var largest int64 = 8 << 20
 
 const kept = 4

@@ -91,7 +91,7 @@ func (h hierarchy) controllers() Fact {
 	return f
 }
 
-// groupsBelow returns whether the kernel limits how many control groups a node creates.
+// groupsBelow checks whether the kernel limits how many control groups a node creates.
 func (h hierarchy) groupsBelow() Fact {
 	const name = "control groups of nodes"
 	if len(h.v1) > 0 || h.at == "" {

@@ -11,7 +11,7 @@ import (
 // needs.
 const leastFree = 4 << 30
 
-// disk returns whether the disk of the state directory has room for layers and nodes.
+// disk checks whether the disk of the state directory has room for layers and nodes.
 func disk(state string) Facts {
 	dir := state
 	var fs unix.Statfs_t

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel returns whether the kernel is new enough and has the features that nodes need.
+// kernel checks whether the kernel is new enough and has the features that nodes need.
 func (m machine) kernel() Facts {
 	return Facts{m.release(), overlay(), m.seccomp()}
 }

@@ -60,7 +60,7 @@ func lacking(name string, err error) Fact {
 	return f
 }
 
-// kvm returns whether virtual machines run with hardware acceleration, which the device alone does
+// kvm checks whether virtual machines run with hardware acceleration, which the device alone does
 // not prove. The argument is the result of a trial.
 func (m machine) kvm(err error) Fact {
 	const name, slow = "KVM", "; virtual machines only run in software emulation here, which is many times as slow"

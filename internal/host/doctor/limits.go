@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site"
 )
 
-// limits returns how many nodes the kernel's limits allow.
+// limits checks how many nodes the kernel's limits allow.
 func (m machine) limits() Facts {
 	instances := m.read("proc/sys/fs/inotify/max_user_instances")
 	f := Fact{"inotify", true, Info, fmt.Sprintf("%s instances and %s watches a user",
@@ -20,7 +20,7 @@ func (m machine) limits() Facts {
 	return Facts{f, m.neighbours(), m.processIDs(), urgency()}
 }
 
-// neighbours returns how full the kernel's neighbour tables are. There is one table for all network
+// neighbours checks how full the kernel's neighbour tables are. There is one table for all network
 // namespaces. So a node that calls many addresses on its own interfaces fills it for the host and
 // for all nodes, and no rule can prevent that.
 func (m machine) neighbours() Fact {
@@ -56,7 +56,7 @@ func entries(statistics string) (int, bool) {
 	return int(n), err == nil
 }
 
-// processIDs returns how many nodes can have the default number of processes.
+// processIDs checks how many nodes can have the default number of processes.
 func (m machine) processIDs() Fact {
 	const name, most = "process ids", 1 << 22 // PID_MAX_LIMIT of linux/threads.h
 	text := m.read("proc/sys/kernel/pid_max")
@@ -72,7 +72,7 @@ func (m machine) processIDs() Fact {
 	return f
 }
 
-// urgency returns whether a switch can move the links of nodes at once when all processors are
+// urgency checks whether a switch can move the links of nodes at once when all processors are
 // busy.
 func urgency() Fact {
 	const name = "real-time priority"

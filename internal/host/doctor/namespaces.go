@@ -16,7 +16,7 @@ const (
 	lastID  = 1<<32 - 2
 )
 
-// namespaces returns whether nodes can have user namespaces.
+// namespaces checks whether nodes can have user namespaces.
 func (m machine) namespaces() Facts {
 	return Facts{m.userNamespaces(), m.idRange()}
 }

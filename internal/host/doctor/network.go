@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network returns whether this machine can have networks, and what prevents it.
+// network checks whether this machine can have networks, and what prevents it.
 func (m machine) network() Facts {
 	facts := Facts{
 		proven("bridge", Needed, inNewNetwork(tryBridge), "run orrery as root on a kernel with bridges: modprobe bridge"),

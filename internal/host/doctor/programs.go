@@ -38,7 +38,7 @@ func (m machine) containers() Facts {
 	return append(Facts{{name, true, Needed, version, ""}}, m.confinement()...)
 }
 
-// confinement returns whether LXC can load the profile of a container. If the kernel has AppArmor,
+// confinement checks whether LXC can load the profile of a container. If the kernel has AppArmor,
 // LXC starts no container without a profile.
 func (m machine) confinement() Facts {
 	const name = "AppArmor"
@@ -52,7 +52,7 @@ func (m machine) confinement() Facts {
 	return Facts{{name, true, Needed, "on", ""}}
 }
 
-// programs returns which programs are installed.
+// programs checks which programs are installed.
 func programs() Facts {
 	var installed []string
 	var all Facts

@@ -16,7 +16,8 @@ import (
 )
 
 // MakeKey generates a key pair, stores the private key in a directory that only root may enter, and
-// returns it. It returns only after the key is on disk: other machines trust it from then on.
+// returns it. It returns only after the key is on disk, because others identify its holder by it from
+// then on.
 func MakeKey(path, comment string) ([]byte, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

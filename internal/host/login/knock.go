@@ -9,8 +9,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// knocking limits one attempt to log in. Data that was sent before the machine listened is lost, so an
-// attempt may never get an answer.
+// knocking limits one attempt to log in. Data that was sent before the machine listened is lost, so
+// an attempt may never get an answer.
 const knocking = 20 * time.Second
 
 // Knock logs in to a machine as soon as it accepts the login.
