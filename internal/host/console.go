@@ -30,7 +30,7 @@ const Escape = 0x1d
 // It reports whether the line ended.
 func (t *Terminal) Work(ctx context.Context, line io.ReadWriteCloser) (ended bool, err error) {
 	left, printed := make(chan error, 1), make(chan error, 1)
-	go func() { // it ends with the next key, or with the program: there is no other way to end the reading of a terminal
+	go func() { // ends with the next key or the program: a blocked read of a terminal cannot be cancelled
 		if over, err := typeUntilEscape(line, t.Keys); !over {
 			left <- err
 		}

@@ -9,7 +9,7 @@ import (
 // Dirs are the directories where a host stores what Orrery has created.
 type Dirs struct {
 	State string // survives a reboot: /var/lib/orrery
-	Run   string // does not: /run/orrery, a tmpfs
+	Run   string // lost at a reboot: /run/orrery, a tmpfs
 }
 
 // The default directories.

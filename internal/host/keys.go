@@ -21,7 +21,7 @@ func Keys(terminal *os.File) (keys <-chan string, letGo func(), err error) {
 		return nil, nil, err
 	}
 	typed := make(chan string)
-	go func() { // it ends with the program: there is no other way to end the reading of a terminal
+	go func() { // ends only with the program: a blocked read of a terminal cannot be cancelled
 		defer close(typed)
 		for b := make([]byte, 16); ; {
 			n, err := terminal.Read(b)

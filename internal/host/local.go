@@ -26,7 +26,7 @@ func (l Local) Run(ctx context.Context, c Command) error {
 	return Exec(ctx, l.Name, args, c, nil)
 }
 
-// Put writes files of the host.
+// Put writes files on the host.
 func (l Local) Put(_ context.Context, files ...File) error {
 	for _, f := range files {
 		if err := WriteFile(f); err != nil {

@@ -40,7 +40,7 @@ type Viewer interface {
 	View() (root *tree.Root, owned func(id uint32) bool, err error)
 }
 
-// A Command is a program with its arguments and surroundings.
+// A Command is a program with its arguments, environment and streams.
 type Command struct {
 	Args   []string
 	Env    []string // KEY=value, added to a small standard environment

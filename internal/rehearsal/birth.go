@@ -126,7 +126,7 @@ func (b birth) access() map[string]string {
 
 func (b birth) port() int { return cmp.Or(b.self().Port, 22) }
 
-// letIn adds the user who may log in besides root.
+// letIn adds the user of Place who may log in, in addition to root.
 func (b birth) letIn() error {
 	if b.self().User == "" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// place is the machine.
+// place is the Runner of the machine.
 type place struct{ host.Local }
 
 var _ rpc.Machine = place{}
