@@ -1,10 +1,10 @@
-// Package drift finds changes on a running node: what differs from what its layers and roles made;
-// it restores what the layers contain.
+// Package drift finds changes on a running node, and restores what its layers contain.
 //
-// It looks from the host: at the private layer, in which overlayfs keeps what the node has deleted
-// and changed of its layers, and at the root of the node. Nothing is run in the node but one
-// systemctl(1), and what that says, as all that is found there, is taken in bounded amounts and
-// only in words that are known.
+// A change is a difference from what the node's layers and roles created. The package looks from
+// the host at the private layer, where overlayfs stores what the node has changed and deleted, and
+// at the node's root. It runs only systemctl(1) in the node. The output of that, and all files of
+// the node, are untrusted. So they are read only up to a limit, and unknown words are not passed
+// on.
 package drift
 
 import (
@@ -15,13 +15,13 @@ import (
 	"orrery/internal/tree"
 )
 
-// most bounds how much of a private layer is looked at.
+// most limits how much of a private layer is examined.
 var most = tree.Bounds{Depth: 256, Names: 1 << 20, All: 2 << 20, Text: 256 << 20}
 
-// maxFound is how much is told of one node.
+// maxFound limits how many changes are reported for one node.
 const maxFound = 100
 
-// A Free list has the paths, files or directories, that a node may change as it likes.
+// A Free list contains the paths of files and directories that a node may change freely.
 type Free []string
 
 // has reports whether a path is free.
@@ -30,7 +30,7 @@ func (f Free) has(name string) bool {
 	return slices.ContainsFunc(f, func(free string) bool { return name == free || strings.HasPrefix(name, free+"/") })
 }
 
-// A finding collects what has drifted of one node.
+// A finding collects the drift of one node.
 type finding struct {
 	node string
 	all  []observe.Drift

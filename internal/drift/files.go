@@ -14,7 +14,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Rendered file is one that a role puts onto the node.
+// A Rendered file is a file that a role writes to the node.
 type Rendered struct {
 	host.File
 	Role string
@@ -22,8 +22,8 @@ type Rendered struct {
 
 const asRendered = "as its role makes it"
 
-// Files returns what has become of files that roles have put onto a node. First is the id, on the
-// host, of the node's root.
+// Files returns the drift of files that roles have written to a node. The number first is the
+// host's user id of the node's root.
 func Files(node string, root *tree.Root, first int, files []Rendered, free Free) ([]observe.Drift, error) {
 	f := finding{node: node}
 	for _, want := range files {
@@ -78,12 +78,12 @@ func (f *finding) file(root *tree.Root, first int, want *Rendered) error {
 	return nil
 }
 
-// dress compares mode and owner of a path; "": they are the same. First is the id, where it is now,
-// of the node's root.
+// dress compares the mode and the owner of a path. It returns "" if they are equal. The number
+// first is the user id of the node's root in actual.
 func dress(intended, actual *unix.Stat_t, first int) (want, found string) {
 	uid, gid := int(actual.Uid)-first, int(actual.Gid)-first
 	switch {
-	case intended.Mode&unix.S_IFMT == unix.S_IFLNK: // which has no mode, and an owner that is of no matter
+	case intended.Mode&unix.S_IFMT == unix.S_IFLNK: // its mode and owner have no effect
 	case intended.Mode&0o7777 != actual.Mode&0o7777:
 		return fmt.Sprintf("of mode %04o", intended.Mode&0o7777), fmt.Sprintf("of mode %04o", actual.Mode&0o7777)
 	case int(intended.Uid) != uid || int(intended.Gid) != gid:

@@ -16,13 +16,12 @@ import (
 	"orrery/internal/tree"
 )
 
-// programs are the directories of which a node has nothing to change: what is in them came with
-// packages, pip and build steps. What is elsewhere (/etc, /var, /root, /home) belongs to the node
-// as well.
+// programs are the directories that a node should not change: their content came with packages, pip
+// and build steps. Other directories (/etc, /var, /root, /home) also belong to the node.
 var programs = []string{"usr", "opt"}
 
-// Programs returns what a node has deleted or changed of the programs in its layers, but for what
-// is free. What it has added is its own business.
+// Programs returns what a node has deleted or changed of the programs in its layers, except free
+// paths. It ignores what the node has added.
 func Programs(ctx context.Context, node string, private *tree.Root, layers Stack, free Free) ([]observe.Drift, error) {
 	w := &walk{finding: finding{node: node}, ctx: ctx, layers: layers, free: free}
 	for _, top := range programs {
@@ -56,7 +55,7 @@ type walk struct {
 	top    string
 }
 
-// instead looks at what stands in the private layer where a whole directory of programs should.
+// instead checks what the private layer contains in place of a whole directory of programs.
 func (w *walk) instead(private *tree.Root, top string) error {
 	st, err := private.Lstat(top)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +78,7 @@ func (w *walk) visit(e *tree.Entry) error {
 	switch {
 	case w.full():
 		return errFull
-	case w.free.has(name), e.Name == "__pycache__", strings.HasSuffix(e.Name, ".pyc"): // which Python writes as it likes
+	case w.free.has(name), e.Name == "__pycache__", strings.HasSuffix(e.Name, ".pyc"): // Python writes these
 		return tree.SkipDir
 	}
 	layer, original, ok, err := w.layers.find(name)
@@ -87,7 +86,7 @@ func (w *walk) visit(e *tree.Entry) error {
 	case err != nil:
 		return err
 	case !ok && e.IsDir():
-		return tree.SkipDir // the node has made it, and all that is in it
+		return tree.SkipDir // the node has created it, with all its content
 	case !ok:
 		return nil
 	case e.Stat.Mode&unix.S_IFMT != original.Mode&unix.S_IFMT:
@@ -122,8 +121,8 @@ const (
 	gone    = "gone"
 )
 
-// replaced tells of something of another kind in the place of what a layer has; overlayfs's mark
-// for what was removed is of none.
+// replaced reports a file of another kind in place of one in a layer, or a deleted file if it is a
+// whiteout of overlayfs.
 func (w *walk) replaced(name string, st *unix.Stat_t) {
 	if tree.Whiteout(st) {
 		w.add(observe.DriftProgram, observe.Gone, "/"+name, "", asLayer, gone)
@@ -132,7 +131,7 @@ func (w *walk) replaced(name string, st *unix.Stat_t) {
 	w.add(observe.DriftProgram, observe.Altered, "/"+name, "", asLayer, tree.Kind(st.Mode))
 }
 
-// emptied tells what a directory lacks that was removed as a whole and made anew.
+// emptied reports what is missing in a directory that was deleted and created again.
 func (w *walk) emptied(e *tree.Entry, name string) error {
 	fresh, err := opaqueFile(e.Inner)
 	if err != nil || !fresh {
@@ -150,7 +149,7 @@ func (w *walk) emptied(e *tree.Entry, name string) error {
 	return nil
 }
 
-// sameContent compares a file of a layer with another, of which it is given the size.
+// sameContent compares a file of a layer with another file, which open returns with its size.
 func sameContent(ctx context.Context, layer *tree.Root, name string, original *unix.Stat_t,
 	open func() (*os.File, int64, error)) (bool, error) {
 	other, size, err := open()
@@ -197,8 +196,8 @@ func sameLink(layer *tree.Root, name string, read func() (string, error)) (bool,
 	return original == current, err
 }
 
-// Laid returns what has become of files that roles have put into the layers. Paths are followed as
-// the node would.
+// Laid returns the drift of files that roles have put into the layers. It resolves paths as the
+// node does.
 func Laid(ctx context.Context, node string, root *tree.Root, first int, layers Stack, files []Owned,
 	free Free) ([]observe.Drift, error) {
 	f := finding{node: node}
@@ -212,7 +211,7 @@ func Laid(ctx context.Context, node string, root *tree.Root, first int, layers S
 			return nil, err
 		}
 		if !ok || original.Mode&unix.S_IFMT != unix.S_IFREG {
-			continue // a later role or a build step has made something else of it
+			continue // a later role or a build step has replaced it
 		}
 		st, err := root.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
@@ -254,5 +253,5 @@ func openIn(root *tree.Root, name string) (*os.File, int64, error) {
 	return file, info.Size(), nil
 }
 
-// An Owned path is one that a role answers for.
+// An Owned path is a path that a role manages.
 type Owned struct{ Path, Role string }

@@ -18,7 +18,7 @@ import (
 	"orrery/test/need"
 )
 
-// A place is a node as the host sees it: two layers, its private layer, and its root, all of them directories.
+// A place is a fake node: two layers, its private layer and its root, all of them directories.
 type place struct {
 	*testing.T
 	dir    string
@@ -26,7 +26,7 @@ type place struct {
 	first  int
 }
 
-// newPlace makes one of files by path, "layer/path" or "layer/path@" for a link.
+// newPlace returns a place with files by path: "layer/path", or "layer/path@" for a link.
 func newPlace(t *testing.T, files map[string]string) *place {
 	t.Helper()
 	need.SameIDs(t)
@@ -91,9 +91,8 @@ func (p *place) want(all []observe.Drift, err error, want ...string) {
 	}
 }
 
-// TestPrograms: what a node has deleted or changed of its layers is found in its private layer,
-// whichever layer it is of; what it has added, what is as it was, what is free and what is no
-// program is not.
+// TestPrograms checks that changes and deletions of files of all layers are found in the private
+// layer. It must not report files that are added, unchanged, free, or not programs.
 func TestPrograms(t *testing.T) {
 	p := newPlace(t, map[string]string{
 		"base/usr/bin/tar": "tar", "base/usr/bin/ls": "ls", "base/usr/bin/touched": "same", "base/usr/bin/sh@": "dash",
@@ -131,7 +130,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestProgramsMany: however much a node has deleted, so much is told of it.
+// TestProgramsMany checks that the number of reported changes is limited.
 func TestProgramsMany(t *testing.T) {
 	files := map[string]string{}
 	for n := range maxFound + 50 {
@@ -143,8 +142,8 @@ func TestProgramsMany(t *testing.T) {
 	}
 }
 
-// TestProgramsReplaced: a directory of programs that is gone as a whole, or a link now, is found
-// and not followed.
+// TestProgramsReplaced checks that a directory of programs that is deleted, or is now a link, is
+// reported and not followed.
 func TestProgramsReplaced(t *testing.T) {
 	p := newPlace(t, map[string]string{"base/usr/bin/ls": "ls", "base/opt/tool": "x", "upper/usr@": "/etc",
 		"upper/opt": "whiteout"})
@@ -152,7 +151,8 @@ func TestProgramsReplaced(t *testing.T) {
 	p.want(all, err, "program /usr is a link, not as in its layer", "program /opt is gone, not as in its layer")
 }
 
-// TestRestore: what the layers have is put back with all that is below it, and what the node has besides stays.
+// TestRestore checks that a path of the layers is restored with all below it, and that the node's
+// other files stay.
 func TestRestore(t *testing.T) {
 	p := newPlace(t, map[string]string{
 		"base/usr/bin/tar": "tar", "base/usr/lib/python/a.py": "base's", "top/usr/lib/python/a.py": "top's",
@@ -185,8 +185,8 @@ func TestRestore(t *testing.T) {
 		t.Error("what is in no layer was put back")
 	}
 
-	// What the node has put in the place of a directory, or of a file, is not removed for it, and no
-	// link of the node's is followed.
+	// Restore must not remove what the node has put in the place of a directory or a file, and must
+	// not follow links of the node.
 	p.write("root/usr/lib2@", "/etc")
 	p.write("base/usr/lib2/x", "x")
 	p.write("base/usr/lib3", "file")
@@ -200,7 +200,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestFiles: of what roles put onto a node it is told what has become of it.
+// TestFiles checks the drift of files that roles write to a node.
 func TestFiles(t *testing.T) {
 	p := newPlace(t, map[string]string{
 		"root/etc/same": "same\n", "root/etc/changed": "other\n", "root/etc/longer": "same\nand more\n",
@@ -235,7 +235,7 @@ func TestFiles(t *testing.T) {
 	)
 }
 
-// TestLaid: of what roles have put into the layers it is told what the node sees of it, wherever that is.
+// TestLaid checks the drift of files that roles have put into the layers, by what the node sees.
 func TestLaid(t *testing.T) {
 	p := newPlace(t, map[string]string{
 		"top/etc/systemd/system/web.service": "unit", "top/etc/gone": "x", "base/srv/same": "same", "base/srv/free": "x",

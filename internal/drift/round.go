@@ -6,28 +6,27 @@ import (
 	"time"
 )
 
-// A Round is one round of looks into nodes: all are asked at once, and none of them decides how
-// long that takes.
+// A Round examines nodes concurrently. No single node can delay it beyond a time limit.
 type Round []look
 
 type look struct {
-	node   int // by its place in the caller's list
+	node   int // index in the caller's list
 	within time.Duration
 	do     func(context.Context) error
 }
 
 const (
-	looksAtOnce = 64 // each is a few processes
+	looksAtOnce = 64 // each starts a few processes
 	slack       = 2 * time.Second
 )
 
-// Add adds a look at a node, which is to take no longer than it may.
+// Add adds a look at a node, with its time limit.
 func (r *Round) Add(node int, within time.Duration, do func(context.Context) error) {
 	*r = append(*r, look{node, within + slack, do})
 }
 
-// Run returns what is wrong, by node. A look that does not end in its time is not waited for: not
-// everything in a node lets go when it is told to.
+// Run runs all looks and returns the errors by node. It does not wait for a look that exceeds its
+// limit, because a look may be blocked by the node and ignore its context.
 func (r Round) Run(ctx context.Context) map[int]error {
 	type answer struct {
 		node int
@@ -46,7 +45,7 @@ func (r Round) Run(ctx context.Context) map[int]error {
 			select {
 			case err = <-ended:
 			case <-within.Done():
-				select { // who is told to end most often does, and says more
+				select { // a look that is cancelled usually ends soon, and its error is more precise
 				case err = <-ended:
 				case <-time.After(slack):
 					err = context.Cause(within)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestRound: nodes that do not answer keep neither one another nor a round for longer than one of
-// them may, even if they do not let go.
+// TestRound checks that nodes that do not answer delay neither other nodes nor the round beyond one
+// limit, even if their looks ignore the context.
 func TestRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var round Round

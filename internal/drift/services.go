@@ -10,13 +10,13 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// A Unit is one that a role lets run.
+// A Unit is a service that a role runs.
 type Unit struct{ Name, Role string }
 
-// maxOutputBytes is how much a node may say of one unit.
+// maxOutputBytes limits the output of a node for one unit.
 const maxOutputBytes = 4 << 10
 
-// faults are the words for what services may have.
+// faults are the drift of each fault of a service, and the desired state.
 var faults = map[distro.Fault]struct {
 	how  observe.DriftHow
 	want string
@@ -25,7 +25,7 @@ var faults = map[distro.Fault]struct {
 	distro.Disabled: {observe.Unenabled, "enabled"},
 }
 
-// Services returns what has become of units that are to run and to be enabled.
+// Services returns the drift of units that must be running and enabled.
 func Services(ctx context.Context, node string, in host.Runner, sv *distro.Services, units []Unit) ([]observe.Drift,
 	error) {
 	if len(units) == 0 {

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// A speaker is a node that says one thing whatever it is asked.
+// A speaker is a node that gives the same output for every command.
 type speaker string
 
 func (s speaker) Run(_ context.Context, c host.Command) error {
@@ -30,8 +30,8 @@ func block(active, sub, file string, more ...string) string {
 		"Type=simple", "ConditionTimestampMonotonic=7", "ConditionResult=yes"}, more...)...)
 }
 
-// TestServices: what is not as it is to be is told by what systemd says of each unit; what is done,
-// or has nothing to do, is no drift.
+// TestServices checks the drift by systemd's report on each unit. A unit that has finished, or has
+// nothing to do, is no drift.
 func TestServices(t *testing.T) {
 	for _, c := range []struct {
 		name, says string
@@ -85,8 +85,8 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// TestServicesHostile: a node that says more, or less, than it is asked for is not believed, and
-// fills nobody's memory.
+// TestServicesHostile checks that wrong output of a node is an error, and that its length is
+// limited.
 func TestServicesHostile(t *testing.T) {
 	units := []Unit{{"a.service", "web"}, {"b.service", "web"}}
 	for name, in := range map[string]speaker{

@@ -17,7 +17,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Stack is the layers that a node stands on, the topmost first, seen as overlayfs shows them:
+// A Stack contains the layers of a node, the topmost first. It shows them as overlayfs would
 // without the node's private layer.
 type Stack []*tree.Root
 
@@ -35,15 +35,15 @@ func OpenStack(dirs []string) (Stack, error) {
 	return s, nil
 }
 
-// Close ends the use of the layers.
+// Close closes the layers.
 func (s Stack) Close() {
 	for _, layer := range s {
 		layer.Close() //nolint:errcheck // it was only read
 	}
 }
 
-// find returns the topmost layer that has a path, and what it has there; ok is false if a node
-// without a private layer would see nothing.
+// find returns the topmost layer that contains a path, with the file's status. If ok is false, a
+// node without a private layer would see no file there.
 func (s Stack) find(name string) (layer *tree.Root, st *unix.Stat_t, ok bool, err error) {
 	for _, layer := range s {
 		st, hides, err := at(layer, name)
@@ -57,8 +57,8 @@ func (s Stack) find(name string) (layer *tree.Root, st *unix.Stat_t, ok bool, er
 	return nil, nil, false, nil
 }
 
-// at returns what one layer has at a path, nil if nothing, and whether it hides then what the
-// layers below have there.
+// at returns the status of a path in one layer, or nil if there is none. It also reports whether
+// the layer hides the path in the layers below.
 func at(layer *tree.Root, name string) (st *unix.Stat_t, hides bool, err error) {
 	parts := strings.Split(name, "/")
 	for n := range parts {
@@ -69,7 +69,7 @@ func at(layer *tree.Root, name string) (st *unix.Stat_t, hides bool, err error) 
 			return nil, hides, nil
 		case err != nil || n == len(parts)-1:
 			return st, false, err
-		case st.Mode&unix.S_IFMT != unix.S_IFDIR: // what is above the path is no directory in this layer
+		case st.Mode&unix.S_IFMT != unix.S_IFDIR: // a parent of the path is not a directory in this layer
 			return nil, true, nil
 		}
 		opaque, err := opaque(layer, part)
@@ -81,9 +81,9 @@ func at(layer *tree.Root, name string) (st *unix.Stat_t, hides bool, err error) 
 	return nil, hides, nil
 }
 
-// names returns what is in a directory of the stack, sorted.
+// names returns the names in a directory of the stack, sorted.
 func (s Stack) names(dir string) ([]string, error) {
-	seen := map[string]bool{} // and whether it is shown
+	seen := map[string]bool{} // name to whether it is visible
 	for _, layer := range s {
 		st, hides, err := at(layer, dir)
 		if err != nil {
@@ -108,7 +108,8 @@ func (s Stack) names(dir string) ([]string, error) {
 	return all, nil
 }
 
-// list adds what one layer has in a directory, and reports whether it hides what is below.
+// list adds the names of one layer's directory, and reports whether the directory hides the layers
+// below.
 func list(layer *tree.Root, dir string, seen map[string]bool) (hides bool, err error) {
 	names, err := layer.Names(dir, most.Names)
 	if err != nil {
@@ -127,7 +128,7 @@ func list(layer *tree.Root, dir string, seen map[string]bool) (hides bool, err e
 	return opaque(layer, dir)
 }
 
-// opaque reports whether a directory of a layer hides what the layers below have in it.
+// opaque reports whether a directory of a layer hides the layers below.
 func opaque(layer *tree.Root, dir string) (bool, error) {
 	inside, err := layer.Sub(dir)
 	if err != nil {
@@ -142,9 +143,9 @@ func opaqueFile(fd int) (bool, error) {
 	return string(attrs["trusted.overlay.opaque"]) == "y", err
 }
 
-// Restore puts a path of the layers back into the tree of a node in which it is gone or altered,
-// with all that is missing below it. What else is there below stays. First is the id, on the host,
-// of the node's root.
+// Restore restores a path of the layers that is missing or altered in a node's tree, and all that
+// is missing below it. It keeps other files there. The number first is the host's user id of the
+// node's root.
 func (s Stack) Restore(ctx context.Context, to *tree.Root, first int, name string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -169,7 +170,7 @@ func (s Stack) Restore(ctx context.Context, to *tree.Root, first int, name strin
 	case unix.S_IFREG:
 		return restoreFile(ctx, to, first, layer, name, st)
 	}
-	return nil // a pipe or a device says nothing
+	return nil // a pipe or a device has no content to restore
 }
 
 func (s Stack) restoreDirectory(ctx context.Context, to *tree.Root, first int, name string, st *unix.Stat_t) error {
@@ -219,7 +220,7 @@ func restoreFile(ctx context.Context, to *tree.Root, first int, layer *tree.Root
 	}, first, first)
 }
 
-// untilDone reads until somebody has had enough.
+// untilDone reads until ctx ends.
 type untilDone struct {
 	ctx  context.Context
 	from io.Reader
@@ -232,5 +233,5 @@ func (r untilDone) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// relative returns a path as the trees have it, from their tops.
+// relative returns a path relative to the root of a tree.
 func relative(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }

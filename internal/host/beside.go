@@ -7,7 +7,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Beside finds a program that comes with Orrery: built beside the program that runs, or installed with it.
+// Beside returns the path of a program that comes with Orrery. It looks beside the running program
+// and in ../lib/orrery.
 func Beside(name string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -12,21 +12,23 @@ import (
 	"orrery/internal/problem"
 )
 
-// claims tells of each site on this machine in which state directory it is kept. It is one for the
-// machine, whatever state directories there are: bridges, links, tables and control groups are
-// named by sites, and the kernel has one of each.
+// claims is the directory of claims: a link for each site on this machine, to the state directory
+// that holds the site. There is one for the machine, whatever state directories exist. Bridges,
+// links, tables and control groups are named after sites, and the kernel has one of each.
 //
-// A claim holds as long as nodes of the site are in that directory, or somebody holds the site's
-// lock there; beyond that it protects nothing, and Yield removes it. That leaves no gap for a
-// second site of the same name: who claims and who yields both hold the lock of the site in their
-// own state directory, and the lock of all claims while they look and change. Whoever yields does
-// so last, before it gives the site's lock back, so what it made is gone or is a node by then;
-// another state directory is refused until that moment, and within the same one the site's lock
-// keeps all others out.
+// A claim is valid while the state directory holds nodes of the site, or while a process holds the
+// site's lock there. Otherwise it protects nothing, and Yield removes it.
+//
+// There is no gap for a second site of the same name. Claim and Yield both run under the lock of
+// the site in their own state directory. While they read and change claims, they also hold the lock
+// of all claims. A run calls Yield last, just before it releases the site's lock. By then, what it
+// created is gone or is a node. Another state directory is refused until that moment. Within the
+// same one, the site's lock excludes all others.
 var claims = "/run/orrery/claims"
 
-// Claim notes that a site is kept in this state directory. It is refused if nodes of it are in
-// another one, or somebody is at work on it there. The caller holds the site's lock.
+// Claim records that a site is kept in this state directory. It returns an error if another state
+// directory holds nodes of the site, or if a process holds the site's lock there. The caller holds
+// the site's lock.
 func (d Dirs) Claim(ctx context.Context, key string) error {
 	unlock, err := lockClaims(ctx)
 	if err != nil {
@@ -51,11 +53,11 @@ func (d Dirs) Claim(ctx context.Context, key string) error {
 	return os.Symlink(d.State, path)
 }
 
-// Elsewhere is the error with which Claim would be refused. Without it, a look into this state
-// directory finds nothing of a site whose nodes run, and plans to make them.
+// Elsewhere returns the error with which Claim would fail, or nil. A command that only reads this
+// state directory would otherwise find nothing of a site whose nodes run, and plan to create them.
 func (d Dirs) Elsewhere(key string) error {
 	if key == "" {
-		return nil // all sites of this directory are meant
+		return nil // all sites of this directory
 	}
 	where, err := os.Readlink(filepath.Join(claims, key))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +78,7 @@ func (d Dirs) KeptElsewhere(key string) string {
 	return where
 }
 
-// other refuses a site that is kept in another state directory.
+// other returns an error if the site is kept in the state directory where, and that is not d.
 func (d Dirs) other(key, where string) error {
 	if other := (Dirs{State: where}); where == "" || where == d.State || sameDir(where, d.State) || !other.keeps(key) {
 		return nil
@@ -85,9 +87,9 @@ func (d Dirs) other(key, where string) error {
 		Try("ORRERY_STATE=%s orrery down; or give one of them another name", where)
 }
 
-// Yield releases the claim to a site that has no node left in this state directory. The caller holds the
-// site's lock, and does nothing more under it. A claim that stays because something is in the way does no
-// harm.
+// Yield releases the claim to a site that has no nodes left in this state directory. The caller
+// holds the site's lock, and changes nothing more under it. If Yield fails, the claim stays, which
+// does no harm.
 func (d Dirs) Yield(ctx context.Context, key string) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
@@ -106,13 +108,13 @@ func lockClaims(ctx context.Context) (unlock func(), err error) {
 	return lockFile(ctx, filepath.Join(claims, ".lock"), "the lock of this machine's sites")
 }
 
-// sweepClaims removes claims of which nothing is kept any more: a twin that was killed while it was
-// destroyed, or a state directory that was removed.
+// sweepClaims removes claims to sites whose state directory no longer exists. For example, a run
+// was killed while it destroyed a twin, or a user removed a state directory.
 func sweepClaims() {
 	all, _ := os.ReadDir(claims)
 	for _, c := range all {
 		where, err := os.Readlink(filepath.Join(claims, c.Name()))
-		if err != nil { // the lock
+		if err != nil { // the lock file
 			continue
 		}
 		if _, err := os.Lstat(Dirs{State: where}.Site(c.Name())); errors.Is(err, fs.ErrNotExist) {
@@ -121,7 +123,8 @@ func sweepClaims() {
 	}
 }
 
-// keeps reports whether nodes of a site are in this state directory, or somebody is about to make some.
+// keeps reports whether this state directory holds nodes of a site, or a process holds the site's
+// lock and may be about to create some.
 func (d Dirs) keeps(key string) bool {
 	return d.hasNodes(key) || Held(d.Lock(key))
 }

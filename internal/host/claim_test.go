@@ -9,7 +9,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestClaim has one site in two state directories.
+// TestClaim checks claims to one site from two state directories.
 func TestClaim(t *testing.T) {
 	old := claims
 	claims = filepath.Join(t.TempDir(), "claims")
@@ -46,7 +46,7 @@ func TestClaim(t *testing.T) {
 		t.Errorf("all sites: %v", err)
 	}
 	granted(b, "toy")
-	granted(b, "karoo") // a has no node of it, and nobody is at work there
+	granted(b, "karoo") // a has no node of the site, and nothing runs there
 	if err := os.MkdirAll(filepath.Join(b.Nodes("karoo"), "101"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestClaim(t *testing.T) {
 	if err := os.Symlink(b.State, link); err != nil {
 		t.Fatal(err)
 	}
-	granted(Dirs{State: link}, "karoo") // the same directory by another name
+	granted(Dirs{State: link}, "karoo") // the same directory under another name
 	granted(b, "karoo")
 	if err := os.RemoveAll(b.Nodes("karoo")); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestClaim(t *testing.T) {
 	granted(b, "karoo")
 }
 
-// TestYield checks that only those claims are released of which nothing is left.
+// TestYield checks that a claim is released only if no node of the site is left.
 func TestYield(t *testing.T) {
 	old := claims
 	claims = filepath.Join(t.TempDir(), "claims")
@@ -82,7 +82,7 @@ func TestYield(t *testing.T) {
 	a, b := Dirs{State: t.TempDir()}, Dirs{State: t.TempDir()}
 	claim := func(d Dirs, key string) {
 		t.Helper()
-		if err := os.MkdirAll(d.Site(key), 0o755); err != nil { // as the site's lock does
+		if err := os.MkdirAll(d.Site(key), 0o755); err != nil { // as taking the site's lock does
 			t.Fatal(err)
 		}
 		if err := d.Claim(t.Context(), key); err != nil {
@@ -101,15 +101,15 @@ func TestYield(t *testing.T) {
 	}
 	claim(a, "karoo")
 	claim(b, "toy")
-	b.Yield(t.Context(), "karoo") // it is not b's
+	b.Yield(t.Context(), "karoo") // the claim is not b's
 	left("karoo toy")
 	node := filepath.Join(a.Nodes("karoo"), "101")
 	if err := os.MkdirAll(node, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	a.Yield(t.Context(), "karoo") // a node is there
+	a.Yield(t.Context(), "karoo") // a node still exists
 	left("karoo toy")
-	if err := os.Rename(node, filepath.Join(a.Nodes("karoo"), ".101")); err != nil { // what the next run sweeps away
+	if err := os.Rename(node, filepath.Join(a.Nodes("karoo"), ".101")); err != nil { // the next run removes it
 		t.Fatal(err)
 	}
 	a.Yield(t.Context(), "karoo")
@@ -119,6 +119,6 @@ func TestYield(t *testing.T) {
 	if err := os.RemoveAll(a.Site("karoo.dev1")); err != nil {
 		t.Fatal(err)
 	}
-	claim(a, "karoo") // the next run that claims anything clears away what is nobody's
+	claim(a, "karoo") // the next claim removes abandoned ones
 	left("karoo toy")
 }

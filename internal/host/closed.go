@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TakeSite takes the lock of a site, and closes to other users what is kept here of it.
+// TakeSite takes the lock of a site, and denies other users of this host access to its files.
 func (d Dirs) TakeSite(ctx context.Context, site string, by Holder) (*Lock, error) {
 	l, err := TakeLock(ctx, d.Lock(site), by)
 	if err != nil {
@@ -26,50 +26,51 @@ func (d Dirs) TakeSite(ctx context.Context, site string, by Holder) (*Lock, erro
 	return l, nil
 }
 
-// RemoveSite removes what is kept here of a site that has ended. It goes away in one step with the
-// site's lock, so that whoever waits for that begins in a directory of its own.
+// RemoveSite removes the directory of a site that has ended. It renames the directory first, so
+// that the site's lock goes with it in one step. A process that waits for that lock then starts
+// with a new directory.
 func (d Dirs) RemoveSite(site string) error {
 	left, err := filepath.Glob(d.Site(gone + "*"))
 	if err != nil {
 		return err
 	}
 	for _, dir := range left {
-		_ = tree.RemoveAll(dir) // by a program that was killed, or is at it now
+		_ = tree.RemoveAll(dir) // left by a run that was killed, or that is removing it now
 	}
 	away := d.Site(gone + rand.Text())
 	err = os.Rename(d.Site(site), away)
 	if err == nil {
 		err = tree.RemoveAll(away)
-		for range 10 { // another process may have opened the directory before, and has made a lock in it since
+		for range 10 { // a process that opened the directory before may have created a lock in it since
 			if !errors.Is(err, unix.ENOTEMPTY) {
 				break
 			}
 			err = tree.RemoveAll(away)
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) { // it was gone, or another process has helped to remove it
+	if errors.Is(err, fs.ErrNotExist) { // it was gone, or another process removed it at the same time
 		return nil
 	}
 	return err
 }
 
-// gone is what names of directories of sites that have ended begin with; no site is named so.
+// gone is the prefix of names of directories of sites that have ended. No site has such a name.
 const gone = ".gone-"
 
-// Close keeps the other users of this host from what is kept here of a site, and of all sites, also
-// what an earlier version has left open.
+// Close denies other users of this host access to the files of a site, and to those that all sites
+// share. It also closes what an earlier version left open.
 //
-// The root of a node is one of these users. LXC mounts what the node sees from within the node's
-// own namespace, so the way to the node's directory can be gone by whoever knows it, but not
-// listed. The directory itself only its node's root may enter (package lxc sees to that), and all
-// that is beside the way nobody.
+// The root user of a node is one of these users. LXC mounts what the node sees from within the
+// node's own user namespace. So a user who knows the path can traverse it to the node's directory,
+// but cannot list it. The directory itself is accessible only to its node's root (package lxc sees
+// to that), and what is beside the path only to root.
 func (d Dirs) Close(site string) error {
 	for _, dir := range []string{d.State, filepath.Join(d.State, "sites"), d.Site(site), d.Nodes(site)} {
 		if err := mode(dir, 0o711); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{"slots", "log", "mirror-key"} { // bundles of the lab and a mirror are for others to read
+	for _, name := range []string{"slots", "log", "mirror-key"} { // bundles and a mirror are for other users to read
 		if err := shut(filepath.Join(d.State, name)); err != nil {
 			return err
 		}
@@ -87,10 +88,10 @@ func (d Dirs) Close(site string) error {
 			return err
 		}
 	}
-	return mode(d.Run, 0o700) // what of it nodes see is mounted by root
+	return mode(d.Run, 0o700) // root mounts the parts that nodes see
 }
 
-// mode makes a directory, if it is not there, and gives it a mode.
+// mode sets the mode of a directory, and creates it if it is missing.
 func mode(dir string, mode fs.FileMode) error {
 	if err := os.MkdirAll(dir, mode); err != nil {
 		return err
@@ -102,8 +103,8 @@ func mode(dir string, mode fs.FileMode) error {
 	return os.Chmod(dir, mode)
 }
 
-// shut takes from a file or directory what others may do with it. What is not there is no error: it
-// may be gone since it was listed.
+// shut removes the permissions of group and others from a file or directory. It ignores a missing
+// file, which may have been removed since it was listed.
 func shut(path string) error {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSymlink == 0 {

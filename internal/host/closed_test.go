@@ -10,12 +10,12 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestClose: all that is kept of a site is closed to other users but the way to its nodes, which
-// cannot be listed.
+// TestClose checks that other users have no access to a site's files, except for the path to its
+// nodes. They cannot list the directories on that path.
 func TestClose(t *testing.T) {
 	top := t.TempDir()
 	d := Dirs{State: filepath.Join(top, "state"), Run: filepath.Join(top, "run")}
-	if err := d.Close("s"); err != nil { // there is nothing yet
+	if err := d.Close("s"); err != nil { // the directory does not exist yet
 		t.Fatal(err)
 	}
 	for _, dir := range []string{d.State, d.Run, filepath.Join(d.State, "sites"), d.Site("s"), d.Nodes("s"), d.Keys("s"),
@@ -68,8 +68,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestTakeSite: whoever has a site's lock may remove its directory with the lock in it, as when a
-// twin expires, whatever another process is about to do that wants the lock.
+// TestTakeSite checks that the holder of a site's lock may remove its directory with the lock, as
+// when a twin expires. Other processes may be about to take the lock at any moment.
 func TestTakeSite(t *testing.T) {
 	top := t.TempDir()
 	d := Dirs{State: filepath.Join(top, "state"), Run: filepath.Join(top, "run")}

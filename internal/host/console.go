@@ -8,26 +8,29 @@ import (
 	"time"
 )
 
-// A Console is the serial console of a place: what its kernel and whoever else likes prints there,
-// also when no command can be run in it.
+// A Console is the serial console of a place. It shows what the kernel and other programs of the
+// place print, even when no command can be run there.
 type Console interface {
-	// Open takes the console: what is printed from now on comes from it, and what is written to it is
-	// typed. One has it at a time; that somebody else does is a Locked problem, which names him.
-	// Whoever has it reads it, or the place waits for him.
+	// Open opens the console for one user at a time. What is printed from now on can be read from
+	// it, and what is written to it is typed. If another user has it open, Open returns a Locked
+	// problem that names that user. The caller must read continuously, or the place blocks when it
+	// prints.
 	Open(ctx context.Context, by Holder) (io.ReadWriteCloser, error)
-	// Printed returns what was printed on it since the place was last started, of which no more than
-	// so much is kept; fs.ErrNotExist: it never was.
+	// Printed returns what was printed on the console since the place was last started, up to a
+	// limit. It returns fs.ErrNotExist if the place was never started.
 	Printed() ([]byte, error)
 }
 
-// Escape is the key by which one leaves a console, Ctrl-], as in virsh and telnet. The place never gets it.
+// Escape is the key that leaves a console, Ctrl-], as in virsh and telnet. It is never sent to the
+// place.
 const Escape = 0x1d
 
-// Work lets who sits at a terminal work at a line, until he types Escape or is gone, or ctx or the
-// line ends. What comes along the line is shown as it is: it is for the terminal.
+// Work connects the user of a terminal to a line until the user types Escape or has gone, or ctx or
+// the line ends. It shows what comes from the line unchanged, because it is meant for a terminal.
+// It reports whether the line ended.
 func (t *Terminal) Work(ctx context.Context, line io.ReadWriteCloser) (ended bool, err error) {
 	left, printed := make(chan error, 1), make(chan error, 1)
-	go func() { // it ends with the next key, or with the program: there is no other way to end the reading of a terminal
+	go func() { // ends with the next key or the program: a blocked read of a terminal cannot be cancelled
 		if over, err := typeUntilEscape(line, t.Keys); !over {
 			left <- err
 		}
@@ -48,12 +51,13 @@ func (t *Terminal) Work(ctx context.Context, line io.ReadWriteCloser) (ended boo
 	err = errors.Join(err, line.Close())
 	select {
 	case <-printed: //nolint:errcheck // nothing is shown that comes later
-	case <-time.After(outputGrace): // the terminal takes nothing
+	case <-time.After(outputGrace): // the terminal does not read
 	}
 	return false, err
 }
 
-// typeUntilEscape types what somebody does, up to Escape. That the line is over shows in its other direction.
+// typeUntilEscape writes what the user types to the line, up to Escape. It ignores the end of the
+// line, which the reader of the line notices.
 func typeUntilEscape(line io.Writer, keys io.Reader) (over bool, err error) {
 	piece := make([]byte, 4<<10)
 	for {

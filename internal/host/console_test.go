@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A seat is a terminal of which a test has the other side, at a line of which it has, too.
+// A seat is a terminal and a line, with the test at the other end of both.
 type seat struct {
 	*testing.T
 	keys   *io.PipeWriter
@@ -59,8 +59,8 @@ func (s *seat) wait() error {
 	}
 }
 
-// TestConsole: what comes along the line is shown as it is, each key goes there but the one that
-// leaves, and so does nothing that follows it.
+// TestConsole checks that output of the line is shown unchanged, and that each key is sent to the
+// line except Escape and the keys after it.
 func TestConsole(t *testing.T) {
 	s := sit(t)
 	go s.far.Write([]byte("login\x1b[6n: \xff")) //nolint:errcheck // it is read below
@@ -77,7 +77,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// TestConsoleEnds: the machine, the terminal, the caller's patience and his keys can all come to their end.
+// TestConsoleEnds checks the end of the line, the terminal, the context and the user's input.
 func TestConsoleEnds(t *testing.T) {
 	tired := errors.New("tired")
 	for what, c := range map[string]struct {

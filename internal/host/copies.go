@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Copies returns so many copies of a stream. It is read as fast as the slowest takes it of those
-// who still do, one piece at a time, so it may be of any length; whoever wants no more of it closes
-// his copy and holds nobody up. All have to read at the same time.
+// Copies returns count copies of a stream. The stream is read one piece at a time, at the pace of
+// the slowest reader, so it may be of any length. A reader that needs no more closes its copy, and
+// then does not delay the others. All copies must be read concurrently.
 func Copies(from io.Reader, count int) []*io.PipeReader {
 	copies, ends := make([]*io.PipeReader, count), make([]*io.PipeWriter, count)
 	for i := range copies {

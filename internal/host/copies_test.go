@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestCopies: everybody gets all of a stream, at whatever pace, and one who goes away holds nobody up.
+// TestCopies checks that each reader gets the whole stream at its own pace, and that a reader that
+// closes its copy does not delay the others.
 func TestCopies(t *testing.T) {
 	text := strings.Repeat("all of it\n", 100_000)
 	copies := Copies(strings.NewReader(text), 4)

@@ -6,19 +6,20 @@ import (
 	"strconv"
 )
 
-// Dirs are where a host keeps what Orrery has made there.
+// Dirs are the directories where a host stores what Orrery has created.
 type Dirs struct {
 	State string // survives a reboot: /var/lib/orrery
-	Run   string // does not: /run/orrery, a tmpfs
+	Run   string // lost at a reboot: /run/orrery, a tmpfs
 }
 
-// Where they are unless something else is said.
+// The default directories.
 const (
 	StateDir = "/var/lib/orrery"
 	RunDir   = "/run/orrery"
 )
 
-// DefaultDirs returns the directories of this host; ORRERY_STATE and ORRERY_RUN in the environment name others.
+// DefaultDirs returns the directories of this host. ORRERY_STATE and ORRERY_RUN in the environment
+// override the defaults.
 func DefaultDirs() Dirs {
 	d := Dirs{State: StateDir, Run: RunDir}
 	if dir := os.Getenv("ORRERY_STATE"); dir != "" {
@@ -30,54 +31,59 @@ func DefaultDirs() Dirs {
 	return d
 }
 
-// Site is the state of one site.
+// Site returns the state directory of one site.
 func (d Dirs) Site(site string) string { return filepath.Join(d.State, "sites", site) }
 
-// Nodes holds a directory for each node of a site, which package nodedir knows.
+// Nodes returns the directory with a subdirectory for each node of a site (package nodedir).
 func (d Dirs) Nodes(site string) string { return filepath.Join(d.Site(site), "nodes") }
 
-// Keys holds the SSH host keys of a site's nodes, which outlive the nodes.
+// Keys returns the directory of the SSH host keys of a site's nodes. The keys outlive the nodes.
 func (d Dirs) Keys(site string) string { return filepath.Join(d.Site(site), "keys") }
 
-// Secrets holds the secrets that were generated for a site.
+// Secrets returns the directory of the secrets that were generated for a site.
 func (d Dirs) Secrets(site string) string { return filepath.Join(d.Site(site), "secrets") }
 
-// Volumes holds the persistent data of a site's nodes.
+// Volumes returns the directory of the persistent data of a site's nodes.
 func (d Dirs) Volumes(site string) string { return filepath.Join(d.Site(site), "volumes") }
 
-// Releases holds a directory for each release of a site that was staged on this host.
+// Releases returns the directory with a subdirectory for each release of a site staged on this
+// host.
 func (d Dirs) Releases(site string) string { return filepath.Join(d.Site(site), "releases") }
 
-// Release is the state of one release: the site directory as it was when the release was staged,
-// and copies of volumes.
+// Release returns the state directory of one release: the site directory at the time when the
+// release was staged, and copies of volumes.
 func (d Dirs) Release(site string, number int) string {
 	return filepath.Join(d.Releases(site), strconv.Itoa(number))
 }
 
-// Copies holds the copies of volumes that the nodes of a release use in quarantine.
+// Copies returns the directory of the copies of volumes that the nodes of a release use in
+// quarantine.
 func (d Dirs) Copies(site string, release int) string {
 	return filepath.Join(d.Release(site, release), "volumes")
 }
 
-// Snapshots holds a directory for each snapshot of a site.
+// Snapshots returns the directory with a subdirectory for each snapshot of a site.
 func (d Dirs) Snapshots(site string) string { return filepath.Join(d.Site(site), "snapshots") }
 
-// Arrivals holds a directory for each node that is coming from another host.
+// Arrivals returns the directory with a subdirectory for each node that is arriving from another
+// host.
 func (d Dirs) Arrivals(site string) string { return filepath.Join(d.Site(site), "arrivals") }
 
-// Logs holds what roles printed on the nodes of a site, a file for each.
+// Logs returns the directory of the output of roles on the nodes of a site, with one file for each
+// node.
 func (d Dirs) Logs(site string) string { return filepath.Join(d.Site(site), "logs") }
 
-// Journal is the record of what was done to a site on this host.
+// Journal returns the path of the record of what was done to a site on this host.
 func (d Dirs) Journal(site string) string { return filepath.Join(d.Site(site), "journal.jsonl") }
 
-// Lock is held by whoever changes a site on this host.
+// Lock returns the path of the lock that a process holds while it changes a site on this host.
 func (d Dirs) Lock(site string) string { return filepath.Join(d.Site(site), "lock") }
 
-// Etc is what a node sees as /etc/orrery: on a tmpfs, because secrets are in it.
+// Etc returns the directory that a node sees as /etc/orrery. It is on a tmpfs, because it contains
+// secrets.
 func (d Dirs) Etc(site string, id int) string {
 	return filepath.Join(d.Run, "sites", site, strconv.Itoa(id))
 }
 
-// Names holds the digest of what nodes of a site know of one another.
+// Names returns the path of the digest of what nodes of a site know of one another.
 func (d Dirs) Names(site string) string { return filepath.Join(d.Run, "sites", site, "names") }

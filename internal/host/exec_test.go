@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// A command may leave a daemon behind that holds its output: nobody waits for that.
+// TestExecLeavesDaemons checks that a run does not wait for a daemon that the command left behind
+// and that holds its output.
 func TestExecLeavesDaemons(t *testing.T) {
 	t.Parallel()
 	daemon := Command{Args: []string{"sh", "-c", "echo begun; sleep 60 & exit 0"}}
@@ -19,9 +20,9 @@ func TestExecLeavesDaemons(t *testing.T) {
 		name   string
 		stdout bool
 		status string
-		limit  time.Duration // of ctx
+		limit  time.Duration // timeout of ctx
 		within time.Duration
-		want   string // of the error
+		want   string // part of the error
 	}{
 		{"a success", true, "0", time.Minute, 10 * time.Second, ""},
 		{"a success that prints to nobody", false, "0", time.Minute, 10 * time.Second, ""},
@@ -34,7 +35,8 @@ func TestExecLeavesDaemons(t *testing.T) {
 			defer cancel()
 			var out bytes.Buffer
 			command := daemon
-			// A session of its own: the daemon is beyond the reach of whoever kills the process group of the command.
+			// The daemon has a session of its own, so killing the command's process group does not
+			// kill it.
 			command.Args = []string{"sh", "-c", "echo begun; setsid sleep 60 & " + map[bool]string{true: "sleep 60",
 				false: "exit " + c.status}[c.status == "wait"]}
 			if c.stdout {
@@ -55,7 +57,7 @@ func TestExecLeavesDaemons(t *testing.T) {
 	}
 }
 
-// slow takes what is written to it after some time only, as a pager does.
+// slow is a writer that first blocks for some time, like a pager.
 type slow struct {
 	bytes.Buffer
 	once time.Duration
@@ -67,10 +69,11 @@ func (s *slow) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// What a command printed is not lost, however late it is taken, though a daemon holds the pipe.
+// TestExecLosesNothing checks that no output of a command is lost with a slow reader, even if a
+// daemon holds the pipe.
 func TestExecLosesNothing(t *testing.T) {
 	t.Parallel()
-	const size = 60 << 10 // fits into a pipe: the command ends before anything is read
+	const size = 60 << 10 // less than the capacity of a pipe: the command ends before anything is read
 	for _, script := range []string{
 		fmt.Sprintf("yes | head -c %d", size),
 		fmt.Sprintf("yes | head -c %d; sleep 60 & exit 0", size),
@@ -88,12 +91,13 @@ func TestExecLosesNothing(t *testing.T) {
 	}
 }
 
-// stuck never takes anything.
+// stuck is a writer that blocks.
 type stuck struct{ ever chan bool }
 
 func (s stuck) Write([]byte) (int, error) { <-s.ever; return 0, io.ErrClosedPipe }
 
-// Whoever does not take what is printed does not keep a run that was interrupted from ending.
+// TestExecStuckReader checks that a run ends after an interrupt even if the writer of its output
+// blocks.
 func TestExecStuckReader(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
@@ -109,13 +113,13 @@ func TestExecStuckReader(t *testing.T) {
 	}
 }
 
-// Input that does not come to an end, and input that fails.
+// TestExecInput checks input that never ends, and input that fails.
 func TestExecInput(t *testing.T) {
 	t.Parallel()
 	never, hold := io.Pipe()
 	defer hold.Close()
 	took := time.Hour
-	for range 5 { // a busy machine may be slow once
+	for range 5 { // retry, because a busy machine may be slow
 		began := time.Now()
 		if err := (Local{}).Run(context.Background(), Command{Args: []string{"true"}, Stdin: never}); err != nil {
 			t.Error(err)
@@ -135,7 +139,8 @@ func TestExecInput(t *testing.T) {
 	}
 }
 
-// Lines of both streams keep their order where both go to one place.
+// TestExecOrder checks that lines of both streams keep their order if both have the same
+// destination.
 func TestExecOrder(t *testing.T) {
 	t.Parallel()
 	var out, want strings.Builder
@@ -150,7 +155,8 @@ func TestExecOrder(t *testing.T) {
 	}
 }
 
-// Data that the caller takes is no part of a message; what the command says of it is.
+// TestExecData checks that an error contains the command's standard error, but not the output that
+// the caller reads.
 func TestExecData(t *testing.T) {
 	t.Parallel()
 	err := Local{Name: "host"}.Run(context.Background(),

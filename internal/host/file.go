@@ -14,8 +14,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// Exchange swaps two files or directories of one file system in one step (renameat2(2)), so that
-// there is one in each place at every moment.
+// Exchange swaps two files or directories of one file system atomically (renameat2(2)), so that
+// both paths exist at every moment.
 func Exchange(a, b string) error {
 	if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
 		return &os.LinkError{Op: "exchange", Old: a, New: b, Err: err}
@@ -23,30 +23,30 @@ func Exchange(a, b string) error {
 	return nil
 }
 
-// Replace puts a file or directory in the place of another, which is removed: only once the new one
-// is there, and in one step where the file system can.
+// Replace puts a file or directory in the place of another. It removes the old one only after the
+// new one is in place, and swaps them atomically where the file system can.
 func Replace(fresh, to string) error {
 	err := Exchange(fresh, to)
 	switch {
 	case err == nil:
 		return os.RemoveAll(fresh)
-	case errors.Is(err, unix.ENOENT): // nothing was there
+	case errors.Is(err, unix.ENOENT): // there was no old one
 		return os.Rename(fresh, to)
-	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS): // a file system that cannot: NFS
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS): // the file system cannot exchange files, such as NFS
 		return replaceInSteps(fresh, to)
 	}
 	return err
 }
 
-// ReplaceParts puts a directory that was made beside it in its place or, if it is there, some of
-// its parts in place of the former ones.
+// ReplaceParts moves a directory into place. If the destination exists, it replaces only the named
+// parts of it. The new directory must be on the same file system.
 func ReplaceParts(fresh, to string, parts ...string) error {
 	if _, err := os.Stat(to); errors.Is(err, os.ErrNotExist) {
 		return os.Rename(fresh, to)
 	}
 	for _, part := range parts {
 		if _, err := os.Lstat(filepath.Join(fresh, part)); errors.Is(err, os.ErrNotExist) {
-			continue // it has no such part
+			continue // there is no such part
 		}
 		if err := Replace(filepath.Join(fresh, part), filepath.Join(to, part)); err != nil {
 			return err
@@ -69,7 +69,7 @@ func replaceInSteps(fresh, to string) error {
 	return os.RemoveAll(old)
 }
 
-// WriteJSON writes a file of this machine that holds JSON for people to read, too; whole or not at all.
+// WriteJSON writes a value as indented JSON to a file of this machine, atomically.
 func WriteJSON(path string, mode uint32, x any) error {
 	text, err := json.MarshalIndent(x, "", "  ")
 	if err != nil {
@@ -78,7 +78,7 @@ func WriteJSON(path string, mode uint32, x any) error {
 	return WriteFile(File{Path: path, Content: append(text, '\n'), Mode: mode})
 }
 
-// ReadJSON reads a file of this machine that holds JSON.
+// ReadJSON reads a value from a JSON file of this machine.
 func ReadJSON[T any](path string) (x T, err error) {
 	text, err := os.ReadFile(path)
 	if err == nil {
@@ -87,7 +87,7 @@ func ReadJSON[T any](path string) (x T, err error) {
 	return x, err
 }
 
-// WriteFile writes a file of this machine whole or not at all. Its owner must be numeric or empty.
+// WriteFile writes a file of this machine atomically. Its owner must be numeric or empty.
 func WriteFile(f File) error {
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
 		return err
@@ -111,7 +111,8 @@ func WriteFile(f File) error {
 			return err
 		}
 	}
-	if f.Mode&0o7000 != 0 { // which Go has elsewhere in a mode, and the kernel takes away with the former owner
+	// os.FileMode stores these bits elsewhere, and the kernel clears them when the owner changes
+	if f.Mode&0o7000 != 0 {
 		if err := unix.Fchmod(int(pending.Fd()), f.Mode&0o7777); err != nil {
 			return &os.PathError{Op: "chmod", Path: f.Path, Err: err}
 		}
@@ -120,18 +121,18 @@ func WriteFile(f File) error {
 		return err
 	}
 	err = pending.CloseAtomicallyReplace()
-	if f.Mode&0o111 != 0 { // it may be run at once
+	if f.Mode&0o111 != 0 { // it may be executed at once
 		tree.UntilClosed(unix.AT_FDCWD, f.Path)
 	}
 	return err
 }
 
-// WriteNamed writes a file that the user has named. A regular file is replaced, whole or not at
-// all. Into what is not, such as a device or a named pipe, the content is written, and links are
-// followed, as a shell does: /dev/stdout is a link.
+// WriteNamed writes a file that the user has named. It replaces a regular file atomically. If the
+// path is a device, a named pipe or a link, it writes the content into that. It follows links, as a
+// shell does, because /dev/stdout is a link.
 func WriteNamed(path string, content []byte, mode os.FileMode) error {
 	info, err := os.Lstat(path)
-	if err != nil || info.Mode().IsRegular() || info.IsDir() { // of which the error says what it is
+	if err != nil || info.Mode().IsRegular() || info.IsDir() { // for a directory, the error says so
 		return WriteFile(File{Path: path, Content: content, Mode: uint32(mode)})
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestReplace: what was there goes once the new one is in its place, and stays if that cannot be.
+// TestReplace checks that the old file is removed only after the new one is in place, and stays if
+// the replacement fails.
 func TestReplace(t *testing.T) {
 	for name, replace := range map[string]func(fresh, to string) error{"at once": Replace, "in steps": replaceInSteps} {
 		dir := t.TempDir()
@@ -53,8 +54,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestWriteNamed: only regular files are replaced. Into anything else that a user names the content
-// is written, also by a link.
+// TestWriteNamed checks that only regular files are replaced. Content for any other file, even for
+// a link, is written into it.
 func TestWriteNamed(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

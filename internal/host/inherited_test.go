@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOwnThread: what a caller may have given a thread is gone from it, and from what it starts.
+// TestOwnThread checks that attributes set by a caller are reset for the thread and its children.
 func TestOwnThread(t *testing.T) {
 	err := Apart(func() error {
 		const uname26 = 0x0020000
@@ -43,7 +43,8 @@ func TestOwnThread(t *testing.T) {
 	}
 }
 
-// TestKillable: of what a caller may hand over, files alone can keep a killed process from ending.
+// TestKillable checks which streams may block a killed process: only files that are not a terminal,
+// pipe, socket or /dev/null.
 func TestKillable(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Keys returns what is typed at a terminal as it is typed, a key or a few at a time, and does not
-// show it. What interrupts a program does so as ever.
+// Keys returns what is typed at a terminal as it is typed, one or a few keys at a time, without
+// echo. Keys that interrupt a program still do so. The caller calls letGo to restore the terminal.
 func Keys(terminal *os.File) (keys <-chan string, letGo func(), err error) {
 	fd := int(terminal.Fd())
 	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
@@ -21,7 +21,7 @@ func Keys(terminal *os.File) (keys <-chan string, letGo func(), err error) {
 		return nil, nil, err
 	}
 	typed := make(chan string)
-	go func() { // it ends with the program: there is no other way to end the reading of a terminal
+	go func() { // ends only with the program: a blocked read of a terminal cannot be cancelled
 		defer close(typed)
 		for b := make([]byte, 16); ; {
 			n, err := terminal.Read(b)

@@ -5,20 +5,20 @@ import "golang.org/x/sys/unix"
 // LimitCount is how many resource limits a process has (getrlimit(2)).
 const LimitCount = unix.RLIMIT_RTTIME + 1
 
-// softFiles is how many files a program may open until it asks for more. It is what systemd gives
-// to services: programs that use select(2) fail above, and some close all that they might have
-// open.
+// softFiles is the soft limit of open files, which a program may raise. It is the default of
+// systemd for services: programs that use select(2) fail above it, and some programs close all
+// descriptors up to the limit.
 const softFiles = 1024
 
-// Limits returns the resource limits that nodes begin with, by number: those of the first process
-// of this host, and not the caller's, which a node would keep for all its life. Root without
-// CAP_SYS_RESOURCE, as in a container, can give no more than it has.
+// Limits returns the resource limits for nodes, by number. They are those of the first process of
+// this host, not the caller's, which a node would keep for its whole life. Root without
+// CAP_SYS_RESOURCE, as in a container, cannot exceed its own limits.
 func Limits() [LimitCount]unix.Rlimit {
 	var all [LimitCount]unix.Rlimit
 	raises := mayRaise()
 	for number := range all {
 		var own unix.Rlimit
-		_ = unix.Getrlimit(number, &own) // which cannot fail for a number that there is
+		_ = unix.Getrlimit(number, &own) // it cannot fail for a valid number
 		if err := unix.Prlimit(1, number, nil, &all[number]); err != nil {
 			all[number] = own
 		}

@@ -2,21 +2,21 @@ package host
 
 import "bytes"
 
-// Lines passes on what is written to it, line by line, each with its end. A line of more than most bytes is
-// passed on in pieces, each of which says so, because a line without an end would be waited for forever.
+// Lines is a writer that passes on whole lines, each with its end. It splits a line of more than
+// most bytes into marked pieces, because a line may never end.
 type Lines struct {
 	most  int
 	to    func(line []byte) error
 	begun []byte
 }
 
-// NewLines returns Lines that pass each line to a function, which must not keep it.
+// NewLines returns Lines that pass each line to a function. The function must not keep the slice.
 func NewLines(most int, to func(line []byte) error) *Lines { return &Lines{most: most, to: to} }
 
-// cutMark ends each piece of a line that is too long, but for the last.
+// cutMark is at the end of each piece of a line that is too long, except the last piece.
 const cutMark = " … (the line goes on)\n"
 
-// Write passes on the lines that are whole.
+// Write passes on all lines that are complete.
 func (l *Lines) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		room := l.most - len(l.begun)
@@ -39,7 +39,7 @@ func (l *Lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// End passes on what is left: a line without an end gets one.
+// End passes on the last line, and adds the missing line end.
 func (l *Lines) End() error {
 	if len(l.begun) == 0 {
 		return nil

@@ -26,7 +26,7 @@ func (l Local) Run(ctx context.Context, c Command) error {
 	return Exec(ctx, l.Name, args, c, nil)
 }
 
-// Put writes files of the host.
+// Put writes files on the host.
 func (l Local) Put(_ context.Context, files ...File) error {
 	for _, f := range files {
 		if err := WriteFile(f); err != nil {
@@ -41,22 +41,23 @@ func (l Local) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// Path is where commands in nodes are looked for.
+// Path is the search path of commands in nodes.
 const Path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Exec runs args on this machine with the streams and environment of c, from the calling thread.
-// Tune may change the command before it starts. The whole process group is killed when ctx ends.
+// The function tune may change the command before it starts, or is nil. The whole process group is
+// killed when ctx ends.
 func Exec(ctx context.Context, place string, args []string, c Command, tune func(*exec.Cmd)) error {
-	// A command does not outlive this process: the next run must not find the steps of this one still
-	// at work. The death signal is tied to the thread that starts the command, which therefore stays
-	// until the command has ended.
+	// A command must not outlive this process: otherwise the next run would find the steps of this
+	// one still at work. The death signal is tied to the thread that starts the command, so the
+	// thread stays until the command has ended.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	return RunOn(ctx, place, args, c, func(streams Streams) (Underway, error) {
 		cmd := Program(ctx, args[0], args[1:]...)
 		cmd.Env = append(os.Environ(), c.Env...)
 		streams.connect(cmd)
-		if !streams.Terminal { // one on a terminal ends with the terminal
+		if !streams.Terminal { // a command on a terminal ends with the terminal
 			cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 		}
 		if tune != nil {
@@ -66,13 +67,13 @@ func Exec(ctx context.Context, place string, args []string, c Command, tune func
 	})
 }
 
-// local is a command of this machine that is under way.
+// local is a running command of this machine.
 type local struct{ *exec.Cmd }
 
 func (l local) Kill() error { return l.Cancel() }
 
-// Streams are the standard streams of a command: open files, or nil for none. On a terminal, all
-// three are that terminal, and the command leads a session of its own there.
+// Streams are the standard streams of a command: open files, or nil for none. With Terminal, all
+// three are the same terminal, and the command leads a session of its own there.
 type Streams struct {
 	In, Out, Err *os.File
 	Terminal     bool
@@ -88,14 +89,16 @@ func (s Streams) connect(cmd *exec.Cmd) {
 
 // Underway is a command that has been started.
 type Underway interface {
-	// Wait waits until the command has ended, which it must when the context of its start ends. The error
-	// of a command that did not succeed has the method ExitCode, as an *exec.ExitError has.
+	// Wait waits until the command has ended. The command must end when the context of its start
+	// ends. If the command does not succeed, the error has the method ExitCode, like
+	// *exec.ExitError.
 	Wait() error
-	// Kill kills the command with all that it has started in its session.
+	// Kill kills the command and all processes of its session.
 	Kill() error
 }
 
-// RunOn runs a command with the streams of c at a place where start starts it. Args are what trace shows of it.
+// RunOn runs a command with the streams of c at the place where start starts it. The arguments args
+// are only for the trace.
 func RunOn(ctx context.Context, place string, args []string, c Command, start func(Streams) (Underway, error)) error {
 	tail := &Tail{}
 	began := time.Now()
@@ -114,13 +117,14 @@ func RunOn(ctx context.Context, place string, args []string, c Command, start fu
 	if errors.As(err, &exit) {
 		status = exit.ExitCode()
 	}
-	if ctx.Err() != nil { // how it ended is how it was ended
+	if ctx.Err() != nil { // the error is the reason why ctx ended, not how the command was killed
 		err, status = context.Cause(ctx), -1
 	}
 	return &RunError{Place: place, Command: c.Args, Status: status, Output: tail.String(), Err: err}
 }
 
-// throughPipes runs a command to its end; what it prints goes where c says, and the end of it is kept.
+// throughPipes runs a command to its end. It sends the output where c says, and keeps the end of
+// it.
 func throughPipes(ctx context.Context, c Command, tail *Tail, start func(Streams) (Underway, error)) error {
 	outlets, err := openOutlets(c, tail)
 	if err != nil {
@@ -152,12 +156,13 @@ func throughPipes(ctx context.Context, c Command, tail *Tail, start func(Streams
 	return fed()
 }
 
-// A feed connects the input of a command. A regular file and a pipe are handed over, but nothing
-// else: what could type at a terminal, or lead from a directory to others, is not to be in a node.
+// A feed connects the input of a command. Only regular files and pipes are passed to the command
+// directly. A node must not get a terminal at which it could type, or a directory that leads to
+// others.
 type feed struct {
 	from   io.Reader
-	theirs *os.File // what the command reads, or nil
-	ours   *os.File // what is written to for it, or nil
+	theirs *os.File // the end that the command reads, or nil
+	ours   *os.File // the end that this program writes to, or nil
 }
 
 func openFeed(from io.Reader) (*feed, error) {
@@ -169,15 +174,15 @@ func openFeed(from io.Reader) (*feed, error) {
 	return &feed{from, theirs, ours}, err
 }
 
-// handedOver closes the command's end of the pipe: the command has its own by now.
+// handedOver closes the command's end of the pipe, after the command has started with a copy of it.
 func (f *feed) handedOver() {
 	if f.ours != nil {
 		f.theirs.Close()
 	}
 }
 
-// begin feeds the command. What it returns tells afterwards whether the input failed, as far as the
-// command waited for it.
+// begin starts to copy the input to the command. The function that it returns is called after the
+// end of the command. It returns the error of the input, unless the input is still being copied.
 func (f *feed) begin() (fed func() error) {
 	if f.ours == nil {
 		return func() error { return nil }
@@ -186,7 +191,7 @@ func (f *feed) begin() (fed func() error) {
 	go func() {
 		err := pour(f.ours, f.from)
 		if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
-			err = nil // the command wants no more
+			err = nil // the command reads no more
 		}
 		read <- err
 		f.close()
@@ -195,7 +200,7 @@ func (f *feed) begin() (fed func() error) {
 		select {
 		case err := <-read:
 			return err
-		default: // nobody waits for input that the command did not wait for
+		default: // the command has ended without reading all input
 			return nil
 		}
 	}
@@ -207,7 +212,8 @@ func (f *feed) close() {
 	}
 }
 
-// isFlat reports whether a stream is a file or a pipe: whoever holds it has what is in it and nothing else.
+// isFlat reports whether a stream is a regular file or a pipe. Its holder can reach only its
+// content.
 func isFlat(stream io.Reader) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

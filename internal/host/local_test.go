@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A command dies with the program, but not with a thread of it.
+// TestExecOutlivesThreads checks that the end of a thread of this program does not kill a command.
 func TestExecOutlivesThreads(t *testing.T) {
 	ended := make(chan error)
 	for range 8 {
@@ -27,8 +27,7 @@ func TestExecOutlivesThreads(t *testing.T) {
 	}
 }
 
-// TestFeederHandsOver: of what is given as input, a command gets nothing in its hands with which it
-// could go further.
+// TestFeederHandsOver checks that a command gets no open directory or device as its input.
 func TestFeederHandsOver(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("text"), 0o600); err != nil {
@@ -49,7 +48,7 @@ func TestFeederHandsOver(t *testing.T) {
 			t.Errorf("%s is handed over: %v", f.Name(), !want)
 		}
 	}
-	// "cd" into an open directory is what a node must not be able to do.
+	// A node must not be able to "cd" into an open directory.
 	out, err := Output(t.Context(), Local{Name: "host"},
 		Command{Args: []string{"sh", "-c", "ls /proc/self/fd/0/ 2>&1 || :"}, Stdin: directory}, 1<<10)
 	if strings.Contains(string(out), "file") {

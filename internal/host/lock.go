@@ -19,40 +19,43 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Lock is a file held by flock(2). It belongs to the opened file, so it keeps apart goroutines as
-// well as processes, and the kernel gives it back when its owner ends, however it ends.
+// A Lock is a file locked by flock(2). The lock belongs to the open file description, so it
+// excludes goroutines as well as processes. The kernel releases it when its owner ends, however it
+// ends.
 type Lock struct {
 	file  *os.File
-	named bool   // it says who has it
-	held  func() // says that this process holds it no more; nil: nobody counts it
+	named bool   // the file contains its holder
+	held  func() // stops counting this lock as held, or nil if it is not counted
 }
 
-// holding counts the locks of this process for which somebody may wait.
+// holding counts the locks of this process for which another process may wait.
 var holding atomic.Int64
 
-// Holding reports whether this process holds a lock for which somebody may wait, here or on another host.
+// Holding reports whether this process holds a lock for which another process may wait, on this
+// host or on another.
 func Holding() bool { return holding.Load() > 0 }
 
-// CountHeld counts a lock, until the function that it returns is called. Those of TryLock are not
-// counted: nobody waits for them.
+// CountHeld counts a lock until the function that it returns is called. Locks of TryLock are not
+// counted, because no process waits for them.
 func CountHeld() (done func()) {
 	holding.Add(1)
 	return sync.OnceFunc(func() { holding.Add(-1) })
 }
 
-// A Sharing says whether others may have a lock at the same time.
+// A Sharing determines whether others may hold a lock at the same time.
 type Sharing int
 
-// What a lock is taken for.
+// The ways to hold a lock.
 const (
 	Alone  Sharing = unix.LOCK_EX
 	Shared Sharing = unix.LOCK_SH
 )
 
-// ErrHeld says that somebody else has the lock.
+// ErrHeld means that another process or goroutine holds the lock.
 var ErrHeld = errors.New("somebody else has the lock")
 
-// Flock locks an open file if it is free now; closing the file gives it back.
+// Flock locks an open file if it is free now, or returns ErrHeld. Closing the file releases the
+// lock.
 func Flock(f *os.File, how Sharing) error {
 	for {
 		switch err := unix.Flock(int(f.Fd()), int(how)|unix.LOCK_NB); {
@@ -66,7 +69,7 @@ func Flock(f *os.File, how Sharing) error {
 	}
 }
 
-// TryLock takes the lock at path if it is free now, else it returns ErrHeld.
+// TryLock takes the lock at path if it is free now, or returns ErrHeld.
 func TryLock(path string, how Sharing) (*Lock, error) {
 	for {
 		f, err := opening(path)
@@ -77,7 +80,8 @@ func TryLock(path string, how Sharing) (*Lock, error) {
 			f.Close()
 			return nil, err
 		}
-		// Whoever had it may have removed the file in the meantime: a lock on a file without a name locks nothing.
+		// The former holder may have removed the file since it was opened. A lock on a file without
+		// a name excludes no one.
 		here, err := f.Stat()
 		if err != nil {
 			f.Close()
@@ -90,14 +94,15 @@ func TryLock(path string, how Sharing) (*Lock, error) {
 	}
 }
 
-// tryLock is TryLock, and tells if the disk does not answer: no process then has what is waited for.
+// tryLock is like TryLock, and reports if the disk does not answer. No process then holds what the
+// caller waits for.
 func tryLock(ctx context.Context, path string, how Sharing) (*Lock, error) {
 	defer waits.Slow(ctx, "still waiting for the disk of "+path)()
 	return TryLock(path, how)
 }
 
-// WaitLock waits for the lock at path. Whoever has it is told after a second (package waits), with
-// what is locked, as in "the lock of …". When ctx ends, so does the wait.
+// WaitLock waits for the lock at path until ctx ends. After a second it reports the holder (package
+// waits), with the name of what is locked, as in "the lock of …".
 func WaitLock(ctx context.Context, path string, how Sharing, locked string) (l *Lock, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -115,7 +120,7 @@ func WaitLock(ctx context.Context, path string, how Sharing, locked string) (l *
 	return l, nil
 }
 
-// Held reports whether somebody has the lock at path for himself.
+// Held reports whether another process holds the lock at path exclusively.
 func Held(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -136,11 +141,11 @@ func (l *Lock) Release() {
 	}
 }
 
-// opening is openLock, and a variable, so that tests can change it.
+// opening is openLock. It is a variable, so that tests can change it.
 var opening = openLock
 
-// openLock opens a file that is to be locked. Whoever can open a file can lock it, to read it is
-// enough; so nobody but its owner can, also if an earlier version of this program made it.
+// openLock opens a file that will be locked. Read access is enough to lock a file, so only the
+// owner gets access, even if an earlier version of this program created the file.
 func openLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -153,7 +158,7 @@ func openLock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// lockFile waits for a lock that nobody holds for long.
+// lockFile waits for a lock that is never held for long.
 func lockFile(ctx context.Context, path, locked string) (unlock func(), err error) {
 	l, err := WaitLock(ctx, path, Alone, locked)
 	if err != nil {
@@ -162,16 +167,16 @@ func lockFile(ctx context.Context, path, locked string) (unlock func(), err erro
 	return l.Release, nil
 }
 
-// afterwards returns a context in which what is at its end is cleared away, although ctx may be
-// over; but nobody waits for long.
+// afterwards returns a context for the cleanup at the end of an operation. It is valid even if ctx
+// has ended, but only for clearTimeout.
 func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), clearTimeout)
 }
 
-// clearTimeout is how long one waits for a lock to clear something away that does no harm if it stays.
+// clearTimeout limits the wait for a lock to clean something up that does no harm if it stays.
 const clearTimeout = 5 * time.Second
 
-// Holder is who holds a lock.
+// Holder describes the process that holds a lock.
 type Holder struct {
 	Who     string    `json:"who"`
 	Pid     int       `json:"pid"`
@@ -179,12 +184,13 @@ type Holder struct {
 	Command string    `json:"command"`
 }
 
-// NewHolder is this process, which runs a command for somebody.
+// NewHolder returns a Holder for this process, which runs a command for the user who.
 func NewHolder(who, command string) Holder {
 	return Holder{Who: who, Pid: os.Getpid(), Since: time.Now(), Command: command}
 }
 
-// TakeLock takes the lock at path, which then says who has it, or says who does.
+// TakeLock takes the lock at path and writes the holder into it. If another process holds it, it
+// returns a Locked problem that names that process.
 func TakeLock(ctx context.Context, path string, h Holder) (l *Lock, err error) {
 	began := time.Now()
 	err = waits.For(ctx, "the lock "+path, func() (waits.Held, error) {
@@ -203,30 +209,30 @@ func TakeLock(ctx context.Context, path string, h Holder) (l *Lock, err error) {
 	l.named, l.held = true, CountHeld()
 	defer waits.Slow(ctx, "still waiting for the disk of "+path)()
 	if err := h.write(l.file); err != nil && !problem.DiskFull(err) {
-		// on a full disk nobody is told who it is, but whoever makes room can be at work
+		// On a full disk, others cannot see who holds the lock, but the user can work to make room.
 		l.Release()
 		return nil, err
 	}
 	return l, nil
 }
 
-// tryLockIn takes a lock if it is free, and makes its directory, which whoever has the lock may
-// remove with it, as when a twin expires.
+// tryLockIn takes a lock if it is free, and creates its directory. The holder of the lock may
+// remove the directory with the lock, as when a twin expires.
 func tryLockIn(ctx context.Context, path string) (l *Lock, err error) {
 	for range 100 {
 		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
 			l, err = tryLock(ctx, path, Alone)
 		}
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
-			// MkdirAll says either of a directory that is removed meanwhile
+			// MkdirAll returns either error for a directory that is removed at the same time
 			break
 		}
 	}
 	return l, err
 }
 
-// TakeLockWithin is TakeLock for a lock that is free again soon: somebody who asks whether it is
-// held has it for a moment.
+// TakeLockWithin is like TakeLock, but retries until the timeout. A process that only checks
+// whether the lock is held holds it for a moment.
 func TakeLockWithin(ctx context.Context, timeout time.Duration, path string, h Holder) (l *Lock, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not within %s", timeout))
 	defer cancel()
@@ -237,11 +243,11 @@ func TakeLockWithin(ctx context.Context, timeout time.Duration, path string, h H
 	return l, err
 }
 
-// ofTheDead is how long a lock may stay taken whose owner was killed: a program that it was just
-// about to start has the lock with it until it has begun.
+// ofTheDead is how long a lock may stay held after its owner was killed. A program that the owner
+// was just about to start inherits the lock until its exec.
 const ofTheDead = 10 * time.Second
 
-// dead reports whether the process that a lock names as its owner is no more.
+// dead reports whether the process that a lock names as its holder has ended.
 func dead(path string) bool {
 	h, ok := holderOf(path)
 	return ok && h.Pid > 0 && errors.Is(unix.Kill(h.Pid, 0), unix.ESRCH)
@@ -252,7 +258,7 @@ func holderOf(path string) (h Holder, ok bool) {
 	return h, err == nil
 }
 
-// write says in a lock who has it.
+// write writes the holder into a lock.
 func (h Holder) write(f *os.File) error {
 	text, err := json.Marshal(h)
 	if err != nil {
@@ -265,7 +271,8 @@ func (h Holder) write(f *os.File) error {
 	return err
 }
 
-// HeldBy says in words who has a lock: as the lock itself says, else as the kernel does.
+// HeldBy returns a description of who holds a lock: from the lock itself or, if it names no holder,
+// from the kernel.
 func HeldBy(path string) string {
 	if h, ok := holderOf(path); ok {
 		return fmt.Sprintf("%s runs %q (process %d) since %s", h.Who, h.Command, h.Pid,

@@ -18,8 +18,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestLocksAreClosed: who can open a file can lock it, so nobody but root can open any lock, also
-// one that was there before.
+// TestLocksAreClosed checks that only root can open a lock file, even one that existed before. Any
+// user who could open it could lock it.
 func TestLocksAreClosed(t *testing.T) {
 	old := unix.Umask(0)
 	defer unix.Umask(old)
@@ -52,10 +52,10 @@ func closed(t *testing.T, path string) {
 	}
 }
 
-// TestHoldInMemoryNeedsNoOpenDirectory: everybody can lock the directory above, such as /run, and
-// keeps nobody from anything by that.
+// TestHoldInMemoryNeedsNoOpenDirectory checks that a user who locks the parent directory, such as
+// /run, blocks no one.
 func TestHoldInMemoryNeedsNoOpenDirectory(t *testing.T) {
-	above, err := os.MkdirTemp("/dev/shm", "orrery-test-") // a tmpfs, so that nothing has to be mounted
+	above, err := os.MkdirTemp("/dev/shm", "orrery-test-") // a tmpfs, so that the test need not mount one
 	if err != nil {
 		t.Skip(err)
 	}
@@ -87,7 +87,8 @@ func TestHoldInMemoryNeedsNoOpenDirectory(t *testing.T) {
 	closed(t, filepath.Join(above, ".orrery.lock"))
 }
 
-// TestLockOnFullDisk: whoever makes room can take the lock of a site, though nothing can be written into it.
+// TestLockOnFullDisk checks that the lock of a site can be taken on a full disk, so that a user can
+// make room.
 func TestLockOnFullDisk(t *testing.T) {
 	need.Integration(t)
 	small := t.TempDir()
@@ -108,8 +109,9 @@ func TestLockOnFullDisk(t *testing.T) {
 	l.Release()
 }
 
-// TestLock: a lock keeps out whom it shall, waits no longer than the caller, and is worth nothing
-// on a file that is gone. What is in a file that is locked stays, but for the name of the holder.
+// TestLock checks that a lock excludes others, that waiting ends with the context, and that a lock
+// on a removed file is worthless. It also checks that the content of a locked file stays, except
+// for the holder's name.
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	first, err := TryLock(path, Alone)
@@ -125,7 +127,7 @@ func TestLock(t *testing.T) {
 		"the lock of a test: ") || !strings.HasSuffix(fmt.Sprint(errors.Unwrap(err)), "enough") {
 		t.Errorf("waiting ends with %v", err)
 	}
-	// A lock whose file is removed by its holder is not taken for one.
+	// A lock whose file was removed by its holder does not count.
 	os.Remove(path)
 	first.Release()
 	second, err := TryLock(path, Shared)
@@ -162,16 +164,16 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestWaitTells: whoever waits for a lock that another process holds is told after a second which
-// process that is, who called it and what it does, though it has not written that anywhere; and the
-// wait is over when the lock is.
+// TestWaitTells checks that a wait for another process's lock is reported after a second, with that
+// process, its user and its command. The holder has not written these anywhere. The wait must end
+// when the lock is released.
 func TestWaitTells(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	l, err := TryLock(path, Alone)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := exec.Command("sleep", "2.5") // it holds the lock until it ends, as a program that a run has started
+	other := exec.Command("sleep", "2.5") // inherits the lock and holds it until it ends
 	other.ExtraFiles = []*os.File{l.file}
 	if err := other.Start(); err != nil {
 		t.Fatal(err)
@@ -196,7 +198,7 @@ func TestWaitTells(t *testing.T) {
 	}
 }
 
-// TestLockOnFrozenDisk: whoever takes a lock on a disk that stands still is told so.
+// TestLockOnFrozenDisk checks that a wait for a frozen disk is reported.
 func TestLockOnFrozenDisk(t *testing.T) {
 	old := opening
 	defer func() { opening = old }()
@@ -223,9 +225,9 @@ func TestLockOnFrozenDisk(t *testing.T) {
 	}
 }
 
-// TestHolding: the locks of a process count for which others may wait, as long as it has them.
+// TestHolding checks that a lock for which others may wait counts as long as it is held.
 func TestHolding(t *testing.T) {
-	before := holding.Load() // of other tests, if any
+	before := holding.Load() // locks of other tests, if any
 	dir := t.TempDir()
 	waited, err := WaitLock(t.Context(), filepath.Join(dir, "waited"), Alone, "the lock of a test")
 	if err != nil {

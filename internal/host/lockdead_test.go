@@ -10,8 +10,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestLockOfTheDead: a process that is killed while it starts a program leaves its lock to that for
-// a moment. Whoever comes next waits for it, and not for an owner that lives.
+// TestLockOfTheDead checks the lock of a process that was killed while it started a program, which
+// inherits the lock for a moment. The next process waits for that, but not for a holder that is
+// alive.
 func TestLockOfTheDead(t *testing.T) {
 	gone := exec.Command("true")
 	if err := gone.Run(); err != nil {
@@ -27,7 +28,7 @@ func TestLockOfTheDead(t *testing.T) {
 	if err := starting.Start(); err != nil {
 		t.Fatal(err)
 	}
-	l.file.Close() // as the kernel does for whoever is killed
+	l.file.Close() // as the kernel does for a killed process
 	next, err := TakeLock(t.Context(), path, Holder{Who: "bob", Pid: os.Getpid(), Since: time.Now()})
 	if err != nil {
 		t.Fatal(err)

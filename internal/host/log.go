@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// A Log is a file that keeps what commands print: all of it, up to a size, and then the end of it.
-// A command that prints without end does not fill the disk.
+// A Log is a file that keeps what commands print: all of it up to a size, and then only the end. So
+// a command that prints without end does not fill the disk.
 type Log struct {
 	file  *os.File
 	mutex sync.Mutex
@@ -18,10 +18,10 @@ type Log struct {
 	end   Tail
 }
 
-// maxLogBytes is how much is kept of what is printed from when a log is opened until it is closed.
+// maxLogBytes limits what is written to a log from when it is opened until it is closed.
 const maxLogBytes = 32 << 20
 
-// OpenLog opens a log for appending. One that has become long is set aside under the name PATH.old.
+// OpenLog opens a log for appending. It first renames a log that has become long to PATH.old.
 func OpenLog(path string, mode os.FileMode) (*Log, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func OpenLog(path string, mode os.FileMode) (*Log, error) {
 // Name returns the path of the log.
 func (l *Log) Name() string { return l.file.Name() }
 
-// Write keeps p, if there is room for it.
+// Write writes p to the file, as far as there is room, and the rest to a buffer that keeps its end.
 func (l *Log) Write(p []byte) (int, error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -57,7 +57,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close writes the end of what there was no room for, and closes the file.
+// Close writes the end of the output for which there was no room, and closes the file.
 func (l *Log) Close() error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

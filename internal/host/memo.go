@@ -10,8 +10,9 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// Cache is where whoever runs this program keeps what can be made again: what root believes must
-// not be in a directory of somebody who calls sudo.
+// Cache returns the directory where the user who runs this program keeps what can be made again.
+// For root, it is outside the home directory: root must not trust what is in a directory of a user
+// who calls sudo.
 func Cache() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/var/cache/orrery", nil
@@ -20,13 +21,13 @@ func Cache() (string, error) {
 	return filepath.Join(dir, "orrery"), err
 }
 
-// Stamp tells one state of a file from another: whoever writes to it changes it.
+// Stamp returns a text that identifies one state of a file. Every write to the file changes it.
 func Stamp(st *unix.Stat_t) string {
 	return fmt.Sprintf("%d:%d %d %d.%09d %d.%09d", st.Dev, st.Ino, st.Size, st.Mtim.Sec, st.Mtim.Nsec, st.Ctim.Sec,
 		st.Ctim.Nsec)
 }
 
-// A memo is the digest of what was in some state, which takes long to make.
+// A memo is the digest of some content in one state. The digest takes long to compute.
 type memo struct {
 	State  string `json:"state"`
 	Digest string `json:"digest"`
@@ -34,8 +35,8 @@ type memo struct {
 
 var proper = pattern.New(`^[0-9a-f]{64}$`)
 
-// Recall returns the digest that a file of this machine keeps of what is in this state; "": it
-// keeps none, or that of another state.
+// Recall returns the digest that Remember stored at path for this state, or "" if there is none or
+// it is that of another state.
 func Recall(path, state string) string {
 	m, err := ReadJSON[memo](path)
 	if err != nil || m.State != state || !proper().MatchString(m.Digest) {
@@ -44,5 +45,6 @@ func Recall(path, state string) string {
 	return m.Digest
 }
 
-// Remember keeps it there. If it cannot, it is made again.
+// Remember stores the digest of the given state at path. It ignores errors: the digest is then
+// computed again.
 func Remember(path, state, digest string) { _ = WriteJSON(path, 0o600, memo{state, digest}) }

@@ -10,10 +10,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// HoldInMemory makes sure that a directory is on a file system in memory, because secrets stand
-// there that must reach no disk. Where its parent is none, as on a machine whose /run is on a disk,
-// a tmpfs is mounted, which whoever lets go of it last takes away if there is nothing in it any
-// more.
+// HoldInMemory makes sure that a directory is on a file system in memory, because it will hold
+// secrets that must not reach a disk. If the directory is on a disk, as on a machine whose /run is
+// on a disk, it mounts a tmpfs. The last process that calls letGo unmounts the tmpfs if nothing is
+// left in it.
 func HoldInMemory(ctx context.Context, dir string) (letGo func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func HoldInMemory(ctx context.Context, dir string) (letGo func(), err error) {
 			return nil, problem.New(problem.Unable, "no tmpfs can be mounted for secrets").At(dir).Because(err)
 		}
 	}
-	hold, err := os.Open(dir) // what is open is in use, and stays mounted
+	hold, err := os.Open(dir) // an open file keeps the mount busy
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +44,8 @@ func HoldInMemory(ctx context.Context, dir string) (letGo func(), err error) {
 	}, nil
 }
 
-// releaseMemory takes the tmpfs away that HoldInMemory mounted, unless it is in use. If it cannot
-// be, it stays, and does no harm.
+// releaseMemory unmounts the tmpfs that HoldInMemory mounted, unless it is in use. If it cannot be
+// unmounted, it stays, which does no harm.
 func releaseMemory(ctx context.Context, dir string) {
 	unlock, err := lockMount(ctx, dir)
 	if err != nil {
@@ -64,9 +64,9 @@ func releaseMemory(ctx context.Context, dir string) {
 	_ = unix.Unmount(dir, unix.UMOUNT_NOFOLLOW)
 }
 
-// lockMount waits until nobody else mounts or unmounts something on a directory. The lock stands
-// beside it, as what is in it may be covered; the directory above is no lock, because everybody can
-// open and lock that.
+// lockMount waits for the lock of what is mounted on a directory. The lock file is beside the
+// directory, because a mount may cover the files inside. The parent directory cannot be the lock,
+// because every user can open and lock it.
 func lockMount(ctx context.Context, dir string) (unlock func(), err error) {
 	return lockFile(ctx, filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".lock"),
 		"the lock of what is mounted on "+dir)

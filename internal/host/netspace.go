@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewNetwork makes a network namespace in which there is nothing but a loopback. It is there as
-// long as the file is open or somebody is in it.
+// NewNetwork creates a network namespace that contains only a loopback interface. The namespace
+// exists as long as the file is open or a process is in it.
 func NewNetwork() (space *os.File, err error) {
 	err = Apart(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -27,7 +27,8 @@ func NewNetwork() (space *os.File, err error) {
 	return space, err
 }
 
-// InNetwork does something in a network namespace. What is listened at or dialled there stays there.
+// InNetwork calls what on a thread that has entered a network namespace. Sockets that it opens stay
+// in that namespace.
 func InNetwork(space *os.File, what func() error) error {
 	return Apart(func() error {
 		if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {

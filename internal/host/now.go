@@ -10,8 +10,8 @@ import (
 	"orrery/internal/observe"
 )
 
-// Now tells the time on this machine. What counts on since the boot goes on while the machine
-// sleeps (CLOCK_BOOTTIME).
+// Now returns the time on this machine. The time since boot also counts while the machine is
+// suspended (CLOCK_BOOTTIME).
 func Now() observe.Moment {
 	now := observe.Moment{Calendar: time.Now()}
 	var since unix.Timespec

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Online returns the processors that this machine has at work, as the kernel lists them; "" if it
-// does not tell.
+// Online returns the processors of this machine that are online, as the kernel lists them, or "" if
+// unknown.
 func Online() string {
 	text, _ := os.ReadFile("/sys/devices/system/cpu/online")
 	return strings.TrimSpace(string(text))

@@ -12,28 +12,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An outlet carries what a command prints to where it is wanted.
+// An outlet copies the output of a command to its writer.
 //
-// It is here and not left to os/exec because of what a command may leave behind: a daemon that
-// holds the pipe open. Whoever waited for the end of it would wait for the daemon; os/exec can be
-// told to close the pipe after some time, but then what the command itself printed is lost if it is
-// taken slowly, as by a pager. So the pipe is read for some time after the end of the command, and
-// after that, at whatever pace, as much as is in it.
+// os/exec is not used for this, because a command may leave a daemon behind that holds the pipe
+// open. A reader that waited for the end of the pipe would wait for the daemon. The package os/exec
+// can close the pipe after a delay. But then it loses output of the command itself if the reader is
+// slow, such as a pager. So an outlet reads the pipe for some time after the end of the command.
+// After that, it reads what is in the pipe at that moment, at the reader's pace.
 type outlet struct {
 	from *os.File
 	to   io.Writer
 	done chan error
 }
 
-// outlets are the one or two outlets of a command, with the ends that it holds.
+// outlets are the one or two outlets of a command, with the ends of the pipes that the command
+// holds.
 type outlets struct {
 	ours      []*outlet
 	theirs    []*os.File
-	out, errs *os.File // of theirs, the command's standard output and standard error
+	out, errs *os.File // both in theirs: the command's standard output and standard error
 }
 
-// openOutlets connects the outputs of a command. Both go through one pipe if they go to one place,
-// so that lines keep their order.
+// openOutlets connects the outputs of a command. If both have the same destination, they share one
+// pipe, so that lines keep their order.
 func openOutlets(c Command, tail *Tail) (*outlets, error) {
 	all := &outlets{}
 	open := func(to io.Writer) (*os.File, error) {
@@ -49,7 +50,7 @@ func openOutlets(c Command, tail *Tail) (*outlets, error) {
 	var out, errs io.Writer = tail, tail
 	switch {
 	case c.Stdout != nil && c.Stderr == nil:
-		out = c.Stdout // the caller wants it as data: it has no place in a message
+		out = c.Stdout // the caller reads it as data, so it is not part of an error message
 	case c.Stdout != nil:
 		out = io.MultiWriter(c.Stdout, tail)
 	}
@@ -68,7 +69,8 @@ func openOutlets(c Command, tail *Tail) (*outlets, error) {
 	return all, err
 }
 
-// SameWriter reports whether two outputs are one, in which lines keep their order.
+// SameWriter reports whether two outputs are the same writer, so that one pipe keeps the order of
+// lines.
 func SameWriter(a, b io.Writer) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -85,7 +87,7 @@ func (all *outlets) close() {
 	}
 }
 
-// begin carries, once the command has been started.
+// begin starts to copy the output, after the command has been started.
 func (all *outlets) begin() {
 	for _, f := range all.theirs {
 		f.Close()
@@ -98,8 +100,8 @@ func (all *outlets) begin() {
 	}
 }
 
-// A Taker takes what a command prints from where that comes, instead of having it written to it in
-// pieces: it is copied once less.
+// A Taker reads the output of a command directly from its source, instead of being a writer that
+// gets it in pieces. This saves one copy.
 type Taker interface {
 	TakeFrom(from io.Reader) error
 }
@@ -113,8 +115,8 @@ func (o *outlet) carry() error {
 	return pour(o.to, from)
 }
 
-// A remainder is what comes through the pipe of a command, which others may hold open for ever:
-// once its time is over, as much as is in it then.
+// A remainder reads the pipe of a command, which other processes may hold open forever. After its
+// deadline it reads only what is in the pipe at that moment.
 type remainder struct {
 	from *os.File
 	over bool
@@ -146,7 +148,8 @@ func (r *remainder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// SyscallConn lets the pipe be widened, and spliced from until its time is over; after that, only reading ends.
+// SyscallConn returns the raw pipe until the deadline, so that callers can widen it or splice from
+// it. After the deadline, only Read knows where the output ends.
 func (r *remainder) SyscallConn() (syscall.RawConn, error) {
 	if r.over {
 		return nil, os.ErrDeadlineExceeded
@@ -154,8 +157,8 @@ func (r *remainder) SyscallConn() (syscall.RawConn, error) {
 	return r.from.SyscallConn()
 }
 
-// end waits until all is where it is wanted that the command printed. When ctx has ended nobody
-// waits for one who does not take it.
+// end waits until all output of the command has been written. When ctx has ended, it does not wait
+// for a slow reader.
 func (all *outlets) end(ctx context.Context) error {
 	var errs error
 	for _, o := range all.ours {
@@ -165,7 +168,7 @@ func (all *outlets) end(ctx context.Context) error {
 }
 
 func (o *outlet) end(ctx context.Context) error {
-	_ = o.from.SetReadDeadline(time.Now().Add(outputGrace)) // it is closed if all is done
+	_ = o.from.SetReadDeadline(time.Now().Add(outputGrace)) // ignore the error: the pipe is closed if all was read
 	stop := context.AfterFunc(ctx, func() { _ = o.from.SetReadDeadline(time.Now()) })
 	defer stop()
 	select {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Output runs a command and returns what it prints, which is data to the caller. One that prints more
-// than most bytes is ended, and fails: what a node says does not fill the host's memory.
+// Output runs a command and returns what it prints. A command that prints more than most bytes is
+// killed, and Output returns an error. So a node cannot fill the host's memory.
 func Output(ctx context.Context, r Runner, c Command, most int) ([]byte, error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -20,7 +20,7 @@ func Output(ctx context.Context, r Runner, c Command, most int) ([]byte, error) 
 	return w.text.Bytes(), err
 }
 
-// whole keeps all that is written to it.
+// whole keeps all that is written to it, up to most bytes.
 type whole struct {
 	most int
 	full context.CancelCauseFunc

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// endless is a place where each command prints without end: it takes no memory, and looks at that
-// of this process.
+// endless is a place where every command prints without end. It measures the memory of this
+// process.
 type endless struct {
 	Local
 	line   string
@@ -26,15 +26,16 @@ func (e *endless) Run(ctx context.Context, c Command) error {
 		Stdout: c.Stdout, Stderr: c.Stderr})
 }
 
-// taken returns how much memory has been taken since, also what was given back: a busy machine
-// makes no difference.
+// taken returns how much memory has been allocated since the start, even if it was freed again. So
+// the load of the machine has no influence.
 func (e *endless) taken() uint64 {
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)
 	return now.TotalAlloc - e.before.TotalAlloc
 }
 
-// A command that prints 1 GiB takes no more memory than its caller allows, and is ended.
+// TestOutputIsBounded checks that a command that prints 1 GiB is killed, and uses no more memory
+// than the caller allows.
 func TestOutputIsBounded(t *testing.T) {
 	e := &endless{line: "x"}
 	began := time.Now()

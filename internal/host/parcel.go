@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// PutByCommand implements Put for a Runner with nothing but Run: all files travel in one tar
-// archive, because entering a node costs more than writing a file, and are moved into place one by
-// one, so that each is replaced whole.
+// PutByCommand implements Put for a Runner that can only run commands. It sends all files in one
+// tar archive, because entering a node costs more than writing a file. Then it moves them into
+// place one by one, so that each is replaced atomically.
 func PutByCommand(ctx context.Context, r Runner, files ...File) error {
 	if len(files) == 0 {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Pause waits for a while. If ctx ends before, the error is why.
+// Pause waits for d. If ctx ends first, it returns the cause.
 func Pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

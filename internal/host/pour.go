@@ -8,16 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A little is enough for most of what passes between programs; the pieces in which it passes, and
-// the pipe itself, grow only where much does. The kernel bounds how much a user who is not root has
-// in pipes.
+// A small buffer is enough for most streams between programs. The buffer and the pipe itself grow
+// only for long streams, because the kernel limits how much pipe memory a user other than root has.
 const (
 	little = 32 << 10
 	much   = 512 << 10
-	wide   = 2 * much // of a pipe: so that one may write the next piece while the other reads the last
+	wide   = 2 * much // of a pipe: one side can write the next piece while the other reads the last one
 )
 
-// pour carries a stream from one place to another; either may be a pipe.
+// pour copies a stream. Either side may be a pipe.
 func pour(to io.Writer, from io.Reader) error {
 	piece := make([]byte, little)
 	for {
@@ -42,8 +41,8 @@ func pour(to io.Writer, from io.Reader) error {
 	}
 }
 
-// Widen enlarges the buffer of a pipe, as far as the kernel allows. It leaves anything that is not
-// a pipe as it is.
+// Widen enlarges the buffer of a pipe, as far as the kernel allows. It ignores anything that is not
+// a pipe.
 func Widen(pipe any) {
 	file, ok := pipe.(syscall.Conn)
 	if !ok {

@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// Program returns a program of this machine to be run. It is the one way in which Orrery starts
-// programs; TestPrograms of internal/ sees to it.
+// Program returns a command for a program of this machine. All of Orrery starts programs through
+// it, which TestPrograms of internal/ checks.
 //
-// The program gets a session of its own, and with that no terminal: a command in a node that opens
-// /dev/tty would otherwise reach the operator's, and could type there (TIOCSTI) what the operator's
-// shell then runs as root. All of its process group is killed when ctx ends.
+// The program gets a session of its own, and so has no controlling terminal. Otherwise a command in
+// a node could open the operator's terminal as /dev/tty, and type there (TIOCSTI) what the
+// operator's shell then runs as root. When ctx ends, the whole process group of the program is
+// killed.
 func Program(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -29,6 +30,6 @@ func Program(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// outputGrace is how long the output of a program is read after its end, if something that it has left
-// behind holds it open.
-var outputGrace = 2 * time.Second // but in tests
+// outputGrace is how long the output of a program is read after its end, if a process that it left
+// behind holds the output open.
+var outputGrace = 2 * time.Second // variable, so that tests can change it

@@ -1,12 +1,12 @@
-// Package host runs commands, writes files and makes connections on a machine: this one, or any
-// other place with a Runner. It also holds what Orrery needs of this machine itself: programs,
-// directories, locks, logs, kernel settings.
+// Package host runs commands, writes files and opens connections on a machine: this one, or any
+// other place with a Runner. It also contains what Orrery needs of this machine itself: programs,
+// directories, locks, logs and kernel settings.
 //
-// Every place is a Runner: the bare host, a container, a virtual machine, a machine over SSH.
-// Whoever applies a role, checks health or runs a benchmark gets a Runner, and calls Run, Put and
-// Dial without knowing which kind of place it is. Local is the Runner of this machine; engines give
-// those of nodes. Output runs a command on any Runner and bounds what it prints, because a node may
-// print anything.
+// Every place is a Runner: the bare host, a container, a virtual machine, a machine over SSH. Code
+// that applies a role, checks health or runs a benchmark gets a Runner, and calls Run, Put and Dial
+// without knowing which kind of place it is. Local is the Runner of this machine, and engines
+// provide those of nodes. Output runs a command on any Runner and limits what it prints, because a
+// node may print anything.
 package host
 
 import (
@@ -22,36 +22,37 @@ import (
 
 // A Runner is a place where commands run.
 type Runner interface {
-	// Run runs a command to its end. A command that cannot be run or does not succeed gives a *RunError.
+	// Run runs a command to its end. It returns a *RunError if the command cannot be run or does
+	// not succeed.
 	Run(ctx context.Context, c Command) error
-	// Put writes files, each whole or not at all, making the directories above them.
+	// Put writes files, each atomically, and creates missing parent directories.
 	Put(ctx context.Context, files ...File) error
-	// Dial connects from that place, as net.Dialer.DialContext does.
+	// Dial connects from that place, like net.Dialer.DialContext.
 	Dial(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // A Viewer is a Runner of a place whose files this host can open without running anything there.
 type Viewer interface {
 	Runner
-	// View opens the root of the place as the place itself sees it, through its own mounts. Owned
-	// tells which ids, as this host sees them, are those of the place, of users and groups alike: what
-	// its root may read goes by them (tree.Root.OpenOwned).
+	// View opens the root directory of the place as the place itself sees it, through its own
+	// mounts. The function owned reports whether a user or group id, as this host sees it, belongs
+	// to the place. These ids determine what the root of the place may read (tree.Root.OpenOwned).
 	View() (root *tree.Root, owned func(id uint32) bool, err error)
 }
 
-// A Command is a program with its arguments and surroundings.
+// A Command is a program with its arguments, environment and streams.
 type Command struct {
 	Args   []string
 	Env    []string // KEY=value, added to a small standard environment
-	User   string   // "": root
+	User   string   // or "" for root
 	Stdin  io.Reader
-	Stdout io.Writer // nil: kept for the RunError
-	Stderr io.Writer // nil: kept for the RunError
-	TTY    bool      // it has a terminal, in place of Stdin, Stdout and Stderr
+	Stdout io.Writer // nil: the end of it is kept for the RunError
+	Stderr io.Writer // nil: the end of it is kept for the RunError
+	TTY    bool      // the command has a terminal, in place of Stdin, Stdout and Stderr
 
-	Terminal *Terminal // where who uses that terminal sits; nil: at that of this program
-	// Pseudo opens both ends of a pseudo-terminal of the place where the command runs, or nil for one
-	// of this host.
+	Terminal *Terminal // the terminal of the user, or nil for that of this program
+	// Pseudo opens both ends of a pseudo-terminal of the place where the command runs. If it is
+	// nil, the command gets one of this host.
 	Pseudo func() (ours, theirs *os.File, err error)
 }
 
@@ -59,16 +60,17 @@ type Command struct {
 type File struct {
 	Path    string
 	Content []byte
-	Owner   string // "user:group" of the place; "": root:root
+	Owner   string // "user:group" of the place, or "" for root:root
 	Mode    uint32
-	Link    string // make a symbolic link to this instead
+	Link    string // if set, create a symbolic link to this path instead
 }
 
-// A RunError is a command that did not succeed: where, what, and what it printed.
+// A RunError describes a command that did not succeed: where it ran, its arguments, and what it
+// printed.
 type RunError struct {
 	Place   string // host or node
 	Command []string
-	Status  int    // exit status; -1: it did not run or was killed
+	Status  int    // exit status, or -1 if it did not run or was killed
 	Output  string // the end of what it printed
 	Err     error
 }
@@ -86,7 +88,8 @@ func (e *RunError) Error() string {
 	return text
 }
 
-// command returns the command on one line of readable length: of an inline script, only the beginning.
+// command returns the command on one line of readable length. Of an inline script, it returns only
+// the first line.
 func (e *RunError) command() string {
 	line, rest, _ := strings.Cut(strings.Join(e.Command, " "), "\n")
 	if runes := []rune(line); len(runes) > 100 {

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/host/runnertest"
 )
 
-// Package host does what every Runner must.
+// TestRunner runs the test suite of all Runners with Local.
 func TestRunner(t *testing.T) {
 	f := runnertest.Fixture{Runner: host.Local{Name: "here"}, Place: "here", Dir: t.TempDir()}
 	if os.Geteuid() == 0 {

@@ -5,11 +5,11 @@ import (
 	"net"
 )
 
-// A Screen is that of a place which shows more than lines, with a keyboard and a pointer.
+// A Screen is the graphical screen of a place, with its keyboard and pointer.
 type Screen interface {
-	// Open connects to it: what comes along the line and goes along it is the protocol of VNC (RFB,
-	// RFC 6143). Several may see it, and type, at once.
+	// Open connects to the screen. The connection speaks the protocol of VNC (RFB, RFC 6143).
+	// Several clients may be connected, and type, at once.
 	Open(ctx context.Context) (net.Conn, error)
-	// Picture returns what is on it now, as a PNG.
+	// Picture returns what is on the screen now, as a PNG.
 	Picture(ctx context.Context) ([]byte, error)
 }

@@ -15,27 +15,27 @@ import (
 	"orrery/internal/problem"
 )
 
-// procSys is where the kernel's settings are (proc(5)).
+// procSys is the directory of the kernel's settings (proc(5)).
 const procSys = "/proc/sys"
 
-// Settings reads kernel settings by their names, such as net.ipv4.ip_forward (sysctl(8)). One that
-// the kernel does not have is left out.
+// Settings reads kernel settings by their names, such as net.ipv4.ip_forward (sysctl(8)). It omits
+// settings that the kernel does not have.
 func Settings(names []string) map[string]string { return kernel(procSys).settings(names) }
 
-// Prepare raises kernel settings to the values wanted, as far as the kernel has them, and keeps in the
-// directory what they were before, for Restore. A setting that is higher already is left as it is.
+// Prepare raises kernel settings to the values wanted, as far as the kernel has them. It records
+// their former values in runDir, for Restore. It does not change a setting that is higher already.
 func Prepare(ctx context.Context, runDir string, wanted map[string]string) error {
 	return kernel(procSys).prepare(ctx, runDir, wanted)
 }
 
-// Restore puts back the settings that Prepare changed, and forgets them. One that somebody has
-// changed since is left as it is: what it is now is what somebody wants.
+// Restore restores the settings that Prepare changed, and removes the record. It does not change a
+// setting that another process has changed since.
 func Restore(ctx context.Context, runDir string) error { return kernel(procSys).restore(ctx, runDir) }
 
 // kernel is the directory of a kernel's settings.
 type kernel string
 
-// A changed setting is one that Prepare gave another value.
+// A changed setting is one that Prepare has changed.
 type changed struct {
 	Former string `json:"former"`
 	Set    string `json:"set"`
@@ -95,7 +95,8 @@ func (k kernel) prepare(ctx context.Context, runDir string, wanted map[string]st
 		if !ok || reaches(current, wanted[name]) {
 			continue
 		}
-		// What it was before is not what Orrery itself has set it to. If neither, somebody has changed it since.
+		// If the current value is the one that Orrery has set, keep the recorded former value. Otherwise
+		// another process has changed the setting since, and its value is the former one.
 		former := current
 		if entry, ok := record[name]; ok && current == entry.Set {
 			former = entry.Former
@@ -106,8 +107,8 @@ func (k kernel) prepare(ctx context.Context, runDir string, wanted map[string]st
 	if len(lacking) == 0 {
 		return nil
 	}
-	// The record comes first: a run that is killed now has recorded what it has not set, which Restore
-	// leaves alone.
+	// Write the record first. If the run is killed after that, the record names settings that were
+	// not changed, which Restore ignores.
 	if err := writeSettings(runDir, record); err != nil {
 		return err
 	}
@@ -143,8 +144,8 @@ func (k kernel) restore(ctx context.Context, runDir string) error {
 	return os.Remove(settingsFile(runDir))
 }
 
-// reaches reports whether a value is at least the one wanted; of values that are no numbers,
-// whether it is that one.
+// reaches reports whether the current value is at least the one wanted. Values that are not numbers
+// must be equal.
 func reaches(current, wanted string) bool {
 	h, err1 := strconv.ParseInt(current, 10, 64)
 	w, err2 := strconv.ParseInt(wanted, 10, 64)
@@ -177,7 +178,7 @@ func writeSettings(runDir string, record map[string]changed) error {
 	return WriteJSON(settingsFile(runDir), 0o600, record)
 }
 
-// lockSettings keeps runs for different sites from changing the record at the same time.
+// lockSettings prevents runs for different sites from changing the record at the same time.
 func lockSettings(ctx context.Context, runDir string) (unlock func(), err error) {
 	return lockFile(ctx, filepath.Join(runDir, "settings.lock"), "the lock of the kernel's settings")
 }

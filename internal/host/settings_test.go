@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fakeKernel makes settings in a directory.
+// fakeKernel returns a kernel with settings in a directory.
 func fakeKernel(t *testing.T, settings map[string]string) kernel {
 	t.Helper()
 	k := kernel(t.TempDir())
@@ -60,21 +60,21 @@ func TestRestorePutsBackWhatPrepareChanged(t *testing.T) {
 	ok(t, k.prepare(t.Context(), run, wanted))
 	after := map[string]string{"fs.a": "8192", "net.b": "1", "net.high": "9999", "net.list": "1 2"}
 	k.expect(t, after)
-	ok(t, k.prepare(t.Context(), run, wanted)) // for a second site: nothing new to remember
+	ok(t, k.prepare(t.Context(), run, wanted)) // for a second site: there is nothing new to record
 	k.expect(t, after)
 	ok(t, k.restore(t.Context(), run))
 	k.expect(t, before)
 	if _, err := os.Stat(settingsFile(run)); err == nil {
 		t.Error("the record is left")
 	}
-	ok(t, k.restore(t.Context(), run)) // without a record
+	ok(t, k.restore(t.Context(), run)) // there is no record
 }
 
 func TestRestoreLeavesWhatOthersChanged(t *testing.T) {
 	k, run := fakeKernel(t, map[string]string{"a": "1", "b": "1", "c": "1"}), t.TempDir()
 	ok(t, k.prepare(t.Context(), run, map[string]string{"a": "10", "b": "10", "c": "10"}))
-	k.put(t, "a", "20") // more
-	k.put(t, "b", "5")  // less, which is not enough for the next run
+	k.put(t, "a", "20") // higher
+	k.put(t, "b", "5")  // lower, which is not enough for the next run
 	ok(t, k.prepare(t.Context(), run, map[string]string{"a": "10", "b": "10", "c": "15"}))
 	k.expect(t, map[string]string{"a": "20", "b": "10", "c": "15"})
 	ok(t, k.restore(t.Context(), run))

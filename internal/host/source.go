@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// A Source is the input of a command, and remembers that the reading of it failed.
+// A Source is the input of a command. It records the error if reading fails.
 type Source struct {
 	From io.Reader
 	Err  error

@@ -10,11 +10,12 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// plainWord is a value of the environment that can do nothing but name something.
+// plainWord matches a value of an environment variable that can only be a name.
 var plainWord = pattern.New(`^[A-Za-z0-9._+-]{1,64}$`)
 
-// OwnSurroundings frees this program, and all that it starts, of what a caller who is not root may
-// have given it besides arguments and streams: environment, directory, limits and priority.
+// OwnSurroundings removes what an unprivileged caller may have passed to this program besides
+// arguments and streams: environment, working directory, limits and priority. Programs that it
+// starts do not inherit them either.
 func OwnSurroundings() error {
 	kept := map[string]string{"PATH": Path, "HOME": "/root", "LANG": "C.UTF-8"}
 	for _, name := range []string{"TERM", "NO_COLOR", "SUDO_UID", "SUDO_GID"} {
@@ -34,9 +35,9 @@ func OwnSurroundings() error {
 	return nil
 }
 
-// OwnLimits sets the limits of this program to those of the first process, and its priority to an ordinary
-// one, as far as the kernel allows: in a container, root may raise nothing. A run that meets a limit ends
-// like one that was killed, and the next one goes on.
+// OwnLimits sets the limits of this program to those of the first process, and its priority to an
+// ordinary one, as far as the kernel allows. In a container, root may not raise limits. A run that
+// reaches a limit ends like one that was killed, and the next run continues.
 func OwnLimits() {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0)
 	for limit := unix.RLIMIT_CPU; limit <= unix.RLIMIT_RTTIME; limit++ {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestOwnSurroundings: nothing of what a caller has set is there for this program, or for what it starts.
+// TestOwnSurroundings checks that this program and its children inherit nothing that a caller has
+// set.
 func TestOwnSurroundings(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Dir = t.TempDir()

@@ -7,14 +7,14 @@ import (
 
 // Tail keeps the end of what is written to it: enough of a command's output to see why it failed.
 type Tail struct {
-	mutex sync.Mutex // a command's output and its errors come at the same time
+	mutex sync.Mutex // a command's output and its errors arrive concurrently
 	buf   bytes.Buffer
 }
 
 // tailBytes is how much of an output is kept.
 const tailBytes = 8 << 10
 
-// Write keeps p and drops what is older than the last few KiB.
+// Write stores p, and drops all but the last few KiB.
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -25,7 +25,8 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the end of what was written, from the beginning of a line.
+// String returns the end of what was written. If something was dropped, it starts at a line's
+// beginning.
 func (t *Tail) String() string {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

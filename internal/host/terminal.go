@@ -21,24 +21,25 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// A Terminal is where somebody sits who uses a command: at this program's own, or at one elsewhere.
+// A Terminal is the terminal of the user of a command: that of this program, or one on another
+// machine.
 type Terminal struct {
-	Keys   io.Reader       // what is typed, each key as it is
+	Keys   io.Reader       // what the user types, key by key
 	Screen io.Writer       // shows what is printed
-	Size   Size            // as it is at first
-	Sizes  <-chan Size     // as it becomes; nil: it stays
-	Gone   <-chan struct{} // tells that nobody sits there any more; nil: somebody always does
+	Size   Size            // the size at the start
+	Sizes  <-chan Size     // new sizes, or nil if the size never changes
+	Gone   <-chan struct{} // closed when the user has gone, or nil if the user always stays
 }
 
-// A Size is that of a terminal, in characters.
+// A Size is the size of a terminal, in characters.
 type Size struct {
 	Rows    uint16 `json:"rows"`
 	Columns uint16 `json:"columns"`
 }
 
-// Elsewhere lets a command that is to be on a terminal be run at another place, on one that its
-// machine gives it: by where its user sits, or the operator does. It ends when nobody sits there
-// any more.
+// Elsewhere runs a command on a terminal that another machine provides. The function run starts it
+// there, and gets the terminal of the command's user, or that of the operator. The command ends
+// when its user has gone.
 func Elsewhere(ctx context.Context, c Command, run func(context.Context, Command, *Terminal) error) error {
 	user := c.Terminal
 	if user == nil {
@@ -67,9 +68,9 @@ func Elsewhere(ctx context.Context, c Command, run func(context.Context, Command
 	return run(ctx, c, user)
 }
 
-// onTerminal runs a command on a terminal of its own, and carries what is typed and printed between
-// that and where its user sits. The command can do to its terminal what it likes; what it types
-// there, it types for itself.
+// onTerminal runs a command on a pseudo-terminal, and copies what is typed and printed between that
+// and the user's terminal. The command can do anything to its own terminal. What it types there
+// (TIOCSTI), only it reads.
 func onTerminal(c Command, start func(Streams) (Underway, error)) error {
 	ours, theirs, err := openTerminal(c)
 	if err != nil {
@@ -98,17 +99,18 @@ func onTerminal(c Command, start func(Streams) (Underway, error)) error {
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
-		_, _ = io.Copy(user.Screen, ours) // a terminal ends with an error (EIO) when nobody holds its other side
+		_, _ = io.Copy(user.Screen, ours) // at the end, reading returns EIO: no process holds the other side
 	}()
 	err = command.Wait()
 	select {
 	case <-printed:
-	case <-time.After(outputGrace): // something that is left behind holds it
+	case <-time.After(outputGrace): // a process that the command left behind holds the terminal
 	}
 	return err
 }
 
-// openTerminal opens both ends of a pseudo-terminal: one of the place where the command runs, if it offers any.
+// openTerminal opens both ends of a pseudo-terminal, on the place where the command runs if it
+// offers one.
 func openTerminal(c Command) (ours, theirs *os.File, err error) {
 	if c.Pseudo != nil {
 		return c.Pseudo()
@@ -117,11 +119,11 @@ func openTerminal(c Command) (ours, theirs *os.File, err error) {
 }
 
 func resize(terminal *os.File, to Size) {
-	_ = pty.Setsize(terminal, &pty.Winsize{Rows: to.Rows, Cols: to.Columns}) // what cannot have it has another
+	_ = pty.Setsize(terminal, &pty.Winsize{Rows: to.Rows, Cols: to.Columns}) // if it fails, only the size is wrong
 }
 
-// follow sets the size of a command's terminal to that of its user's whenever that changes, and
-// ends the command when the user is gone.
+// follow sets the size of a command's terminal to that of its user's terminal whenever that
+// changes. It kills the command when the user has gone.
 func follow(command Underway, user *Terminal, commands *os.File) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -147,8 +149,8 @@ func follow(command Underway, user *Terminal, commands *os.File) (stop func()) {
 // hiddenInput is the input of this program after HideInput, or nil.
 var hiddenInput *os.File
 
-// HideInput replaces os.Stdin with /dev/null, so that programs that are started with it cannot wait for the
-// operator. HoldTerminal uses the operator's terminal as before.
+// HideInput replaces os.Stdin with /dev/null, so that programs that inherit it cannot wait for the
+// operator. HoldTerminal still uses the operator's terminal.
 func HideInput() error {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -165,9 +167,9 @@ func operatorsInput() *os.File {
 	return os.Stdin
 }
 
-// HoldTerminal has the terminal of this program pass on each key as it is typed, interrupts
-// included, until it is let go. Signals that would end this program, and leave the terminal as it
-// is, tell that the operator is gone instead.
+// HoldTerminal puts the terminal of this program into raw mode until letGo is called, so that each
+// key, even an interrupt, arrives as it is typed. Signals that would end this program, and leave
+// the terminal in raw mode, close Gone instead.
 func HoldTerminal() (operators *Terminal, letGo func(), err error) {
 	operator := operatorsInput()
 	fd := int(operator.Fd())
@@ -182,13 +184,14 @@ func HoldTerminal() (operators *Terminal, letGo func(), err error) {
 	return &Terminal{Keys: operator, Screen: os.Stdout, Size: sizeOf(operator), Sizes: sizes, Gone: gone}, func() {
 		signal.Stop(signals)
 		close(over)
-		// The command may have asked the terminal something: the answer would be typed into the operator's shell.
+		// The command may have sent a query to the terminal. Discard the answer, or it would be
+		// typed into the operator's shell.
 		_ = unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH)
 		_ = term.Restore(fd, before)
 	}, nil
 }
 
-// watch tells what signals say of the operator's terminal.
+// watch turns signals into new sizes and the end of the operator's terminal.
 func watch(operator *os.File, signals <-chan os.Signal, sizes chan<- Size, gone, over chan struct{}) {
 	for {
 		select {

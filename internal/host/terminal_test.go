@@ -20,7 +20,7 @@ import (
 	"orrery/test/need"
 )
 
-// TestMain lets this test program be what is run on a terminal.
+// TestMain makes this test program run a helper on a terminal.
 func TestMain(m *testing.M) {
 	if do := helpers[os.Getenv("ORRERY_HOST_TEST")]; do != nil {
 		do()
@@ -32,21 +32,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// helpers are what this program does when it is run by a test on a terminal.
+// helpers are the functions that this program runs on a terminal.
 var helpers = map[string]func(){
 	"surroundings": printSurroundings,
-	"without": func() { // as `up` and `logs` do
+	"without": func() { // like `up` and `logs`
 		var out bytes.Buffer
 		err := Local{}.Run(context.Background(),
 			Command{Args: []string{"/proc/self/exe"}, Env: []string{"ORRERY_HOST_TEST=type"}, Stdout: &out, Stderr: &out})
 		fmt.Printf("%v %s\n", err, out.String())
 	},
-	"with": func() { // as `shell` does
+	"with": func() { // like `shell`
 		err := Local{}.Run(context.Background(),
 			Command{Args: []string{"/proc/self/exe"}, Env: []string{"ORRERY_HOST_TEST=type"}, TTY: true})
 		fmt.Printf("%v\n", err)
 	},
-	"fed": func() { // as `shell` does with its output in a file
+	"fed": func() { // like `shell` with its output in a file
 		var out bytes.Buffer
 		err := Local{}.Run(context.Background(),
 			Command{Args: []string{"/proc/self/exe"}, Env: []string{"ORRERY_HOST_TEST=type"}, Stdin: os.Stdin, Stdout: &out,
@@ -62,7 +62,7 @@ var helpers = map[string]func(){
 	"type": typeAhead,
 }
 
-// typeAhead types a word for whoever reads the terminal next, by all ways there are.
+// typeAhead types a word for the next reader of the terminal, in all possible ways.
 func typeAhead() {
 	var done []string
 	for fd := range 3 {
@@ -85,22 +85,22 @@ func typed(fd int) error {
 	return nil
 }
 
-// An ending is what is on a terminal when the helper on it has ended.
+// An ending is the state of a terminal when the helper on it has ended.
 type ending struct {
 	said  string
 	typed int // bytes that a shell would read
 	as    *unix.Termios
 }
 
-// onTerminals runs a helper on a terminal, as an operator's shell would, and returns the terminal,
-// and how it was before.
+// onTerminals runs a helper on a terminal, as an operator's shell would. It returns the terminal,
+// and its state before.
 func onTerminals(t *testing.T, helper string) (operator *os.File, before *unix.Termios, ended <-chan ending) {
 	t.Helper()
 	operator, tty, err := pty.Open()
 	if err != nil {
 		t.Skip(err)
 	}
-	t.Cleanup(func() { operator.Close(); tty.Close() }) // tty stays open until what has been typed there is counted
+	t.Cleanup(func() { operator.Close(); tty.Close() }) // tty stays open until the typed bytes are counted
 	if before, err = unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func onTerminals(t *testing.T, helper string) (operator *os.File, before *unix.T
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		_, _ = io.Copy(&out, operator) // it ends with an error when nobody has the other side open
+		_, _ = io.Copy(&out, operator) // at the end, reading returns an error: no process holds the other side
 	}()
 	go func() {
 		_ = cmd.Wait()
@@ -134,8 +134,8 @@ func onTerminals(t *testing.T, helper string) (operator *os.File, before *unix.T
 	return operator, before, end
 }
 
-// A command without a terminal cannot type into the operator's, by which it would speak to the
-// operator's shell.
+// TestNoTyping checks that a command without a terminal cannot type into the operator's terminal,
+// and so into the operator's shell.
 func TestNoTyping(t *testing.T) {
 	for _, helper := range []string{"without", "with", "fed"} {
 		t.Run(helper, func(t *testing.T) {
@@ -153,13 +153,13 @@ func TestNoTyping(t *testing.T) {
 	}
 }
 
-// A command with a terminal has one of its own: of the size of the operator's, and what is typed
-// there comes to it.
+// TestTerminal checks that a command with a terminal has one of its own, of the size of the
+// operator's, and gets what is typed there.
 func TestTerminal(t *testing.T) {
 	operator, before, ended := onTerminals(t, "shell")
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if now, err := unix.IoctlGetTermios(int(operator.Fd()), unix.TCGETS); err != nil || *now != *before {
-			break // keys are passed on
+			break // the terminal passes keys on
 		}
 	}
 	if _, err := operator.WriteString("word\r"); err != nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// trace logs a command that has ended, if anybody asked for that. Its environment and its input are
-// not in it: these may be secret.
+// trace logs a command that has ended, if debug logging is on. It omits the environment and the
+// input, because these may be secret.
 func trace(ctx context.Context, place string, args []string, began time.Time, err error) {
 	if !slog.Default().Enabled(ctx, slog.LevelDebug) {
 		return

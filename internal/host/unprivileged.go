@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unprivilegedID is the user and the group as which Unprivileged runs programs. Nobody else has it:
-// the ids of nodes begin behind it (package rootfs).
+// unprivilegedID is the user and the group as which Unprivileged runs programs. No other process
+// has it: the ids of nodes begin after it (package rootfs).
 const unprivilegedID = 1899999999
 
-// Unprivileged is this host as the place of programs that read what strangers have made, such as
-// decompressors: a fault in one of them must make nobody root. A program there is a user who owns
-// nothing and cannot become another. It has no network, sees no other process, and gets nothing of
-// this program's environment. It reads its standard input, and such files as every user of the host
-// can read. Only Run is without privileges.
+// Unprivileged is this host as the place for programs that read untrusted files, such as
+// decompressors. A fault in one of them must not give an attacker root. A program there runs as a
+// user who owns nothing and cannot become another. It has no network, sees no other process, and
+// inherits none of this program's environment. It reads its standard input, and files that every
+// user of the host can read. Only Run drops privileges. Put and Dial do not.
 type Unprivileged struct{ Local }
 
 var _ Runner = Unprivileged{}
@@ -32,14 +32,14 @@ func (u Unprivileged) Run(ctx context.Context, c Command) error {
 	})
 }
 
-// StartUnprivileged starts a program as Unprivileged runs it.
+// StartUnprivileged starts a program in the way in which Unprivileged runs it.
 func StartUnprivileged(cmd *exec.Cmd) error {
 	dropPrivileges(cmd)
 	return withoutPrivileges(cmd.Start)
 }
 
-// withoutPrivileges does something on a thread that cannot get privileges by starting a program,
-// nor can what it starts.
+// withoutPrivileges calls start on a thread that cannot gain privileges by starting a program. Its
+// children cannot either.
 func withoutPrivileges(start func() error) error {
 	return Apart(func() error {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

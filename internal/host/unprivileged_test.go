@@ -10,8 +10,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestUnprivileged: a program that reads what strangers have made has no privileges, no network and
-// nothing of its caller.
+// TestUnprivileged checks that a program that reads untrusted files has no privileges, no network
+// and nothing of its caller.
 func TestUnprivileged(t *testing.T) {
 	need.Integration(t)
 	secret := filepath.Join(t.TempDir(), "secret")

@@ -7,15 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// realtime is above all ordinary processes, and below the kernel's own threads (sched(7)).
+// realtime is a priority above all ordinary processes, and below the kernel's own threads
+// (sched(7)).
 const realtime = 10
 
-// Urgently does some work in one go for which others wait, however busy the processors are: on a
-// thread of its own with real-time priority, with what is in memory locked there, and no garbage
-// collected. All that can be prepared has been; what remains are a few system calls. Where the host
-// does not permit that, why says so, and the work is done all the same, as well as it can be.
+// Urgently calls work, for which other processes wait, without interruption, however busy the
+// processors are. It uses a thread of its own with real-time priority, locks memory, and stops the
+// garbage collector. The caller has prepared all that it can, so that only a few system calls
+// remain. If the host does not permit this, why is the reason, and the work is done at a lower
+// priority.
 func Urgently(work func()) (why error) {
-	// No memory is fetched for it, only none is taken away: what the work needs has just been used.
+	// This loads no memory, it only keeps what is there: the work uses memory that was just used.
 	locked := unix.Mlockall(unix.MCL_CURRENT | unix.MCL_ONFAULT)
 	if locked == nil {
 		defer unix.Munlockall() //nolint:errcheck // it goes with the process
@@ -31,8 +33,8 @@ func Urgently(work func()) (why error) {
 	})
 }
 
-// hurry raises this thread to real-time priority or, if that fails, to the highest ordinary one. No process
-// that it starts inherits it.
+// hurry raises this thread to real-time priority or, if that fails, to the highest ordinary one.
+// Its children do not inherit the priority.
 func hurry() error {
 	err := unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: realtime,
 		Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)

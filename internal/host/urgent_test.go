@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUrgently: the work is done whatever the host permits, and nothing is left of how.
+// TestUrgently checks that the work is done whatever the host permits, and that all changes to the
+// thread are reverted.
 func TestUrgently(t *testing.T) {
 	before := debug.SetGCPercent(77)
 	defer debug.SetGCPercent(before)
@@ -46,13 +47,13 @@ func TestUrgently(t *testing.T) {
 	}
 }
 
-// TestHurryRefused: where real-time priority is refused the highest ordinary one is taken, or that
-// none is permitted is said.
+// TestHurryRefused checks that without real-time priority, the thread gets the highest ordinary
+// priority, or an error if that is also refused.
 func TestHurryRefused(t *testing.T) {
 	done := make(chan struct{})
 	OnOwnThread(func() {
 		defer close(done)
-		// As it is without the capability CAP_SYS_NICE: dropped for this thread.
+		// Like a process without the capability CAP_SYS_NICE, which is dropped for this thread.
 		head, data := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
 		if err := unix.Capget(&head, &data[0]); err != nil {
 			t.Error(err)

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// A Sample is what the kernel has counted of a control group until a moment. What it does not count
-// is negative.
+// A Sample is what the kernel has counted for a control group up to a moment. A field is negative
+// if the kernel does not count it.
 type Sample struct {
 	At     time.Time
-	CPU    time.Duration // processor time, of all processors together
-	Memory int64         // bytes, without what of the page cache goes by itself when memory is needed
+	CPU    time.Duration // processor time, summed over all processors
+	Memory int64         // bytes, without the page cache that is reclaimed when memory is needed
 	Pids   int64         // processes and threads
 }
 
-// SampleOf reads a control group of this machine, by its path from the root of a hierarchy: from
-// those of version 1 where there are such, else from that of version 2.
+// SampleOf returns a Sample of a control group of this machine, by its path from the root of a
+// hierarchy. It reads the hierarchies of cgroup v1 where they exist, otherwise that of v2.
 func SampleOf(path string) Sample { return sampleOf("/sys/fs/cgroup", path) }
 
 func sampleOf(root, path string) Sample {
@@ -45,7 +45,7 @@ func sampleOf(root, path string) Sample {
 	return s
 }
 
-// counted reads a number from a file of a control group: its only one, or that behind a name.
+// counted returns a number from a file of a control group: the only one, or the one after a name.
 func counted(file, name string) (n int64, ok bool) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -66,8 +66,8 @@ func counted(file, name string) (n int64, ok bool) {
 	return 0, false
 }
 
-// Processors returns how many processors were used on average between two samples; negative: that
-// was not counted, or there is no sample before.
+// Processors returns how many processors were used on average between two samples. It returns -1 if
+// the kernel did not count that, or if there is no earlier sample.
 func Processors(before, after Sample) float64 {
 	took := after.At.Sub(before.At)
 	if before.At.IsZero() || before.CPU < 0 || after.CPU < before.CPU || took <= 0 {

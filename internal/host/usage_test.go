@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSample: the same is read from control groups of either version, and what is not counted is
-// told apart from what is none.
+// TestSample checks that both versions of control groups give the same sample, and that an
+// uncounted value differs from zero.
 func TestSample(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"version 1": {

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// maxEntryBytes is how long a line may be. JSON makes at most six bytes of one, and so no entry that Add
-// has cut comes near it.
+// maxEntryBytes limits the length of a line that is read. JSON encodes one byte as at most six, so
+// an entry that Add has cut is always shorter.
 const maxEntryBytes = 1 << 20
 
-// cut takes out the middle of a text that is too long, and says how much: it begins with what was
-// done and ends with why it failed.
+// cut removes the middle of a text that is too long, and inserts the number of bytes removed. The
+// beginning says what was done, and the end why it failed.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

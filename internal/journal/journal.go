@@ -1,5 +1,6 @@
-// Package journal is the append-only record of changes to a site on each host: who, when, what,
-// result.
+// Package journal is the append-only record of changes to a site on each host.
+//
+// An entry contains the time, the user, the change and its result.
 package journal
 
 import (
@@ -11,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Entry is one line of a journal. Kinds of entries: "begin" and "end" of a run, "step" for each
-// step of it, "undo" for each step of the way back from it.
+// An Entry is one line of a journal. The kinds of entries are "begin" and "end" of a run, "step"
+// for each step of it, and "undo" for each step that reverts one.
 type Entry struct {
 	Time    time.Time `json:"time"`
 	Run     string    `json:"run"` // the same for all entries of a run
@@ -22,11 +23,12 @@ type Entry struct {
 	Step    string    `json:"step,omitempty"`    // step, undo: what was done and why
 	Result  string    `json:"result,omitempty"`  // step, undo, end: "done" or the error
 	Seconds float64   `json:"seconds,omitempty"`
-	// which have this in their journals; it is not in those, but known to who reads several
+	// the hosts whose journals contain this entry: set only by Merge, and not stored
 	Hosts []string `json:"hosts,omitempty"`
 }
 
-// A Journal is open for writing. Every entry is one write, so that several writers do not mix their lines.
+// A Journal is a journal open for writing. Every entry is one write, so that several writers do not
+// mix their lines.
 type Journal struct{ file *os.File }
 
 // Open opens the journal at path for writing.
@@ -55,18 +57,18 @@ func open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
-// room is what a journal has of the disk before it needs it, so that what is done to make room on a
-// full disk is on record, too.
+// room is the disk space that a journal allocates in advance. So it can also record what is done on
+// a full disk to make room.
 const room = 64 << 10
 
-// reserve takes the room, where the file system can.
+// reserve allocates the space, if the file system supports that.
 func (j *Journal) reserve() {
 	if info, err := j.file.Stat(); err == nil {
 		_ = unix.Fallocate(int(j.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, info.Size(), room)
 	}
 }
 
-// mend ends a last line that a power cut left half written, so that the next entry does not go with it.
+// mend ends a last line that a power cut has truncated, so that the next entry is not lost with it.
 func (j *Journal) mend() error {
 	info, err := j.file.Stat()
 	if err != nil || info.Size() == 0 {
@@ -80,8 +82,7 @@ func (j *Journal) mend() error {
 	return err
 }
 
-// Add appends an entry. What is longer than anybody reads is cut: much of it is what programs in
-// nodes have said.
+// Add appends an entry. It shortens long texts, most of which are the output of programs in nodes.
 func (j *Journal) Add(e Entry) error {
 	e.Who, e.Command, e.Step, e.Result = cut(e.Who, 256), cut(e.Command, 4<<10), cut(e.Step, 4<<10), cut(e.Result, 16<<10)
 	text, err := json.Marshal(e)
@@ -92,7 +93,7 @@ func (j *Journal) Add(e Entry) error {
 	return err
 }
 
-// Close closes the journal, once it is on disk.
+// Close syncs the journal to disk and closes it.
 func (j *Journal) Close() error {
 	err := j.file.Sync()
 	if closing := j.file.Close(); err == nil {

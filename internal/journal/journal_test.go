@@ -14,7 +14,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestLongEntry: what a node has said, however much, neither fills the journal nor makes it unreadable.
+// TestLongEntry checks that long output of a node neither fills the journal nor makes it
+// unreadable.
 func TestLongEntry(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site", "journal.jsonl")
 	j, err := Open(path)
@@ -46,8 +47,8 @@ func TestLongEntry(t *testing.T) {
 	}
 }
 
-// TestDamaged: lines that cannot be read are told by number and hide none of the others; an empty
-// one is no damage; a half line at the end does not take the next with it.
+// TestDamaged checks that unreadable lines are reported by number and do not hide others. An empty
+// line is not damage, and a truncated last line does not damage the next one.
 func TestDamaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.jsonl")
 	text := `{"kind":"begin","who":"ada"}` + "\n" + strings.Repeat("x", 3<<20) + "\n" + `{"kind":"step","step":"one"}` +
@@ -72,7 +73,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestFullDisk: what is done to make room on a full disk is on record.
+// TestFullDisk checks that entries can be written on a full disk.
 func TestFullDisk(t *testing.T) {
 	need.Integration(t)
 	small := t.TempDir()

@@ -2,9 +2,9 @@ package journal
 
 import "slices"
 
-// Merge returns the entries of the journals of several hosts by their times, and says of each on
-// which hosts it is. What a run has noted on all of them, such as that it has begun, is there once.
-// The entries of one host stay in their order, whatever became of its clock.
+// Merge returns the entries of several hosts' journals in the order of their times, with the hosts
+// of each entry. An entry that a run wrote to all of them, such as its begin, appears once. The
+// entries of one host keep their order, even if its clock was wrong.
 func Merge(hosts []string, journals [][]Entry) []Entry {
 	rest, left := slices.Clone(journals), 0
 	for _, j := range rest {
@@ -30,7 +30,7 @@ func Merge(hosts []string, journals [][]Entry) []Entry {
 	return all
 }
 
-// same reports whether two hosts have noted the same of a run as a whole.
+// same reports whether two entries of different hosts are the same begin or end of a run.
 func same(a, b *Entry) bool {
 	return (a.Kind == "begin" || a.Kind == "end") && a.Run == b.Run && a.Kind == b.Kind && a.Time.Equal(b.Time) &&
 		a.Who == b.Who && a.Command == b.Command && a.Result == b.Result

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestMerge: entries of several hosts are in the order of time, those of one host stay in theirs,
-// and what a run has noted on all is there once.
+// TestMerge checks that entries of several hosts are in the order of time, and those of one host in
+// their own order. An entry that a run wrote to all of them appears once.
 func TestMerge(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	entry := func(second int, run, kind string) Entry { return Entry{Time: at(second), Run: run, Kind: kind} }
@@ -38,8 +38,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestScanFlood: who says that something is a journal cannot fill the memory with it, nor say whose
-// entries they are.
+// TestScanFlood checks that the number of entries is limited, and that a journal cannot claim the
+// hosts of its entries.
 func TestScanFlood(t *testing.T) {
 	defer func(old int) { most = old }(most)
 	most = 1000

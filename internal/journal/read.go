@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// Read returns all entries of the journal at path and of those that were set aside, the oldest
-// first, and the numbers of the lines that cannot be read, such as one that a power cut left half
-// written: they hide none of the others. Lines are counted from the first that there is.
+// Read returns all entries of the journal at path and of its rotated files, the oldest first. It
+// also returns the numbers of the lines that cannot be read, such as one that a power cut has
+// truncated. Lines are counted from the first one of the oldest file.
 func Read(path string) (all []Entry, damaged []int, err error) {
 	number := 0
 	read := func(path string) error {
@@ -44,11 +44,12 @@ func readOne(path string) (all []Entry, damaged []int, number int, err error) {
 	return Scan(f)
 }
 
-// most is how many entries are read of one journal, or of what another host says is one: those that
-// are kept cannot have as many.
-var most = 500_000 // but in tests
+// most limits how many entries are read from one journal, or from another host's data. The files
+// that are kept cannot contain as many.
+var most = 500_000 // variable, so that tests can change it
 
-// Scan reads the entries of a journal, counts its lines, and returns the numbers of those that cannot be read.
+// Scan reads the entries of a journal, counts its lines, and returns the numbers of those that
+// cannot be read.
 func Scan(from io.Reader) (all []Entry, damaged []int, number int, err error) {
 	lines := bufio.NewReaderSize(from, 64<<10)
 	for {
@@ -61,7 +62,7 @@ func Scan(from io.Reader) (all []Entry, damaged []int, number int, err error) {
 		}
 		number++
 		if string(line) == "\n" {
-			continue // mend found the line before it half written, by another who was just writing it
+			continue // mend has ended the previous line while another process was writing it
 		}
 		if len(all)+len(damaged) == most {
 			return all, damaged, number, errors.New("it has more entries than anybody has written")
@@ -87,8 +88,8 @@ func Print(to io.Writer, all []Entry) error {
 	return nil
 }
 
-// next reads a line. Of one that is longer than any entry nothing is given, and no more than that
-// is held in memory.
+// next reads a line. It returns nothing for a line longer than any entry, and never holds more than
+// that in memory.
 func next(from *bufio.Reader) ([]byte, error) {
 	var line []byte
 	long := false
@@ -110,8 +111,8 @@ func next(from *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// LastRuns returns the entries from where the last so many runs begin; 0: all. A run may have begun
-// on several hosts.
+// LastRuns returns the entries from the begin of the last runs on, or all entries if runs is 0. A
+// run may have begun on several hosts.
 func LastRuns(entries []Entry, runs int) []Entry {
 	if runs <= 0 {
 		return entries

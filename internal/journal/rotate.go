@@ -11,25 +11,25 @@ import (
 	"orrery/internal/problem"
 )
 
-// A journal of more than largest bytes is set aside when it is next opened, and a new one is begun.
-// So many are kept beside it; the oldest goes.
+// largest is the size in bytes above which a journal is rotated when it is next opened. The last kept
+// rotated files stay beside it.
 var largest int64 = 8 << 20
 
 const kept = 4
 
-// former returns where a journal is that was set aside; 1 is the newest.
+// former returns the path of a rotated journal. The newest has number 1.
 func former(path string, n int) string { return fmt.Sprintf("%s.%d", path, n) }
 
-// rotate sets the journal aside if it is too large, and opens the one that is there then. Whoever
-// still has the former one open goes on writing there, and Read reads it. If there is no room for a
-// new one, the journal stays as it is: it has room of its own.
+// rotate renames the journal if it is too large, and opens the new one. A process that still has
+// the former file open continues to write to it, and Read reads it. If the disk has no room for a
+// new journal, the current one stays: it has its own reserved room.
 func (j *Journal) rotate(path string) error {
 	info, err := j.file.Stat()
 	if err != nil || info.Size() < largest {
 		return err
 	}
 	if err := host.Flock(j.file, host.Alone); errors.Is(err, host.ErrHeld) {
-		return nil // by whoever sets it aside just now
+		return nil // another process is rotating it now
 	} else if err != nil {
 		return err
 	}
@@ -48,8 +48,8 @@ func (j *Journal) rotate(path string) error {
 	return err
 }
 
-// replace puts an empty journal in the place of the one at path, which becomes the newest of those
-// that were set aside.
+// replace puts an empty journal in the place of the one at path, which becomes the newest rotated
+// file.
 func replace(path string) error {
 	fresh := path + ".new"
 	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -58,7 +58,7 @@ func replace(path string) error {
 	}
 	err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, room)
 	if errors.Is(err, unix.EOPNOTSUPP) {
-		err = nil // a file system that cannot
+		err = nil // the file system does not support it
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		_ = os.Remove(fresh)

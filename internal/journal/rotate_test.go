@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestRotate: a journal is bounded, is read across the files that were set aside, and loses nothing
-// of whoever has it open meanwhile.
+// TestRotate checks that a journal is limited, is read across its rotated files, and loses no entry
+// of a process that has it open during the rotation.
 func TestRotate(t *testing.T) {
 	small(t, 2<<10)
 	path := filepath.Join(t.TempDir(), "journal.jsonl")
@@ -18,7 +18,7 @@ func TestRotate(t *testing.T) {
 		t.Fatal(err)
 	}
 	add(t, long, "first")
-	for n := range 60 { // more than two files of them
+	for n := range 60 { // more than two full files
 		one, err := Open(path)
 		if err != nil {
 			t.Fatal(err)
@@ -65,8 +65,8 @@ func TestRotate(t *testing.T) {
 	}
 }
 
-// TestRotateAtOnce: of several that open a journal which is too large, one sets it aside, and none
-// of their entries is lost.
+// TestRotateAtOnce checks that if several processes open a journal that is too large, one of them
+// rotates it, and no entry is lost.
 func TestRotateAtOnce(t *testing.T) {
 	small(t, 20<<10)
 	path := filepath.Join(t.TempDir(), "journal.jsonl")

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A program that uses this package runs again as what hosts consist of, which its first argument says.
+// The roles in which a program that uses this package runs again as part of hosts. os.Args[0] is the
+// role.
 const (
 	asKeeper  = "orrery-hosts-keeper"
 	asNewborn = "orrery-hosts-newborn"
@@ -19,11 +20,11 @@ const (
 	asVisitor = "orrery-hosts-visitor"
 )
 
-// asked is whether this program has asked what it runs as.
+// asked is whether this program has called RunRole.
 var asked bool
 
-// RunRole is what main, or TestMain, calls before all else: if this program runs as part of hosts,
-// it does that, and does not return.
+// RunRole runs this program's role as part of hosts, if it has one, and then does not return. main,
+// or TestMain, must call it before all else.
 func RunRole() {
 	asked = true
 	roles := map[string]func(args []string) error{asKeeper: keep, asNewborn: settle, asInit: preside, asVisitor: visit}
@@ -31,7 +32,7 @@ func RunRole() {
 	if !ok {
 		return
 	}
-	runtime.LockOSThread() // of the namespaces that it enters, the thread is a member, and not the process
+	runtime.LockOSThread() // because it enters namespaces, which apply to the thread and not to the process
 	if err := role(os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", os.Args[0], err)
 		os.Exit(1)
@@ -39,7 +40,7 @@ func RunRole() {
 	os.Exit(0)
 }
 
-// again returns this program in a role.
+// again returns a command that runs this program in a role.
 func again(role string, args ...string) *exec.Cmd {
 	if !asked {
 		panic("package hosts: main, or TestMain, does not call RunRole")
@@ -49,12 +50,12 @@ func again(role string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// become makes this process another role of its program, with this thread's namespaces.
+// become replaces this process by its program in another role, with this thread's namespaces.
 func become(role string) error {
 	return unix.Exec("/proc/self/exe", []string{role}, os.Environ())
 }
 
-// visit enters a host, namespaces and control groups, and runs a command there.
+// visit enters the namespaces and control groups of a host, and executes a command there.
 func visit(args []string) error {
 	group, pid, command := args[0], args[1], args[2:]
 	for _, h := range hierarchies(mounted) {

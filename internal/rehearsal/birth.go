@@ -20,8 +20,8 @@ import (
 	"orrery/internal/host"
 )
 
-// settle is the first that a host does, in its namespaces: it enters its control groups, and makes
-// them the top of what it sees of such.
+// settle is the first role of a host's first process, in its new namespaces. It enters the host's
+// control groups, and makes them the root of its cgroup namespace.
 func settle(args []string) error {
 	group, all := args[0], hierarchies(mounted)
 	for _, h := range all {
@@ -42,7 +42,7 @@ func settle(args []string) error {
 	return become(asInit)
 }
 
-// A birth is what a host is told when it begins.
+// A birth is the configuration that the keeper sends to a new host.
 type birth struct {
 	Number   int
 	Places   []Place
@@ -51,15 +51,15 @@ type birth struct {
 	Shown    []string
 }
 
-// self is the host that is told.
+// self returns the Place of the host itself.
 func (b birth) self() Place { return b.Places[b.Number-1] }
 
-// preside is the life of a host's first process: it makes the host's own root, lets its SSH server
-// in, and then sees off who has no parent any more.
+// preside is the role of a host's first process. It mounts the host's own root and starts its SSH
+// server. Then it reaps processes whose parents have ended.
 func preside([]string) (err error) {
 	defer func() {
 		if err != nil {
-			fmt.Fprint(os.Stdout, err) // for the keeper
+			fmt.Fprint(os.Stdout, err) // to the keeper
 		}
 	}()
 	var b birth
@@ -78,14 +78,14 @@ func preside([]string) (err error) {
 	os.Stdout.Close()
 	for {
 		if _, err := unix.Wait4(-1, nil, 0, nil); errors.Is(err, unix.ECHILD) {
-			time.Sleep(time.Second) // somebody may still come in
+			time.Sleep(time.Second) // another process may still enter
 		}
 	}
 }
 
 func (b birth) enterRoot() error { return moveInto(rootOf(b.Number)) }
 
-// name sets the host's name and identity, and tells it of the other hosts.
+// name sets the host's name and identity, and writes the names of the other hosts.
 func (b birth) name() error {
 	if err := unix.Sethostname([]byte(b.self().Name)); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (b birth) name() error {
 		"/etc/machine-id": id + "\n"}, 0o644)
 }
 
-// keysAndAccess installs the host's keys, and lets root of every host in.
+// keysAndAccess installs the host's keys, and allows root of every host to log in.
 func (b birth) keysAndAccess() error {
 	for _, dir := range []struct {
 		path string
@@ -112,7 +112,7 @@ func (b birth) keysAndAccess() error {
 	return write(b.access(), 0o600)
 }
 
-// access returns the files by which hosts know one another.
+// access returns the files by which hosts authenticate one another.
 func (b birth) access() map[string]string {
 	return map[string]string{
 		"/etc/ssh/ssh_host_ed25519_key": b.Keys.Hosts[b.Number].Private,
@@ -126,7 +126,7 @@ func (b birth) access() map[string]string {
 
 func (b birth) port() int { return cmp.Or(b.self().Port, 22) }
 
-// letIn adds who else than root comes in.
+// letIn adds the user of Place who may log in, in addition to root.
 func (b birth) letIn() error {
 	if b.self().User == "" {
 		return nil
@@ -186,10 +186,10 @@ func write(files map[string]string, mode os.FileMode) error {
 	return nil
 }
 
-// startTimeout is how long what has been begun may take.
+// startTimeout limits how long a start may take.
 const startTimeout = 30 * time.Second
 
-// patiently tries for a while, until there is no error.
+// patiently calls try until it returns nil, but not longer than startTimeout.
 func patiently(try func() error) error {
 	began := time.Now()
 	for {

@@ -10,31 +10,31 @@ import (
 	"orrery/internal/tree"
 )
 
-// mounted is where control groups are on a machine and, as it sees it, on each host.
+// mounted is the mount point of control groups on a machine and on each of its hosts.
 const mounted = "/sys/fs/cgroup"
 
-// leaf is where, in version 2, the processes of a host are: a group that hands controllers down has
-// none itself. It is called as that of systemd, of which LXC knows that it is not to make groups in
-// there.
+// leaf is the group that contains the processes of a host in version 2: a group that delegates
+// controllers cannot contain processes. It has the name of systemd's group, in which LXC creates no
+// groups.
 const leaf = "init.scope"
 
-// groupOf is the control group above those of a set of hosts, in every hierarchy.
+// groupOf returns the parent of the control groups of a set of hosts, in every hierarchy.
 func groupOf(name string) string { return filepath.Join("orrery-hosts", name) }
 
-// groupsOf are those of a set of hosts, or of one of them.
+// groupsOf returns the control group of a set of hosts, or that of one of them.
 func groupsOf(name string, host ...string) cgroup.Group {
 	return cgroup.Named(filepath.Join(append([]string{groupOf(name)}, host...)...))
 }
 
-// A hierarchy of control groups, by where it is mounted.
+// A hierarchy is a hierarchy of control groups, by its mount point.
 type hierarchy struct {
 	dir   string
 	v2    bool
-	alone bool // it has all controllers
+	alone bool // it is the only one, with all controllers
 }
 
-// hierarchies returns those of a machine: one of version 2, or several of version 1 and perhaps one
-// of version 2 beside them.
+// hierarchies returns the hierarchies of a machine: one of version 2, or several of version 1 and
+// perhaps one of version 2 beside them.
 func hierarchies(top string) []hierarchy {
 	if tree.Exists(filepath.Join(top, "cgroup.controllers")) {
 		return []hierarchy{{top, true, true}}
@@ -43,25 +43,26 @@ func hierarchies(top string) []hierarchy {
 	var all []hierarchy
 	for _, e := range entries {
 		dir := filepath.Join(top, e.Name())
-		if e.IsDir() && tree.Exists(filepath.Join(dir, "cgroup.procs")) { // a link is another name of one
+		if e.IsDir() && tree.Exists(filepath.Join(dir, "cgroup.procs")) { // a link is another name of a hierarchy
 			all = append(all, hierarchy{dir: dir, v2: tree.Exists(filepath.Join(dir, "cgroup.controllers"))})
 		}
 	}
 	return all
 }
 
-// enter moves this process into a group, which it makes if it is not there.
+// enter moves this process into a group, and creates the group if it does not exist.
 func enter(group string) error {
 	if err := os.MkdirAll(group, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte("0"), 0) // whoever writes it
+	return os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte("0"), 0) // 0: this process
 }
 
-// A bound is a file of a group that bounds what it does to a disk, and what is written there.
+// A bound is a file that limits a group's disk bandwidth, with its content.
 type bound struct{ file, text string }
 
-// bounds returns what bounds a group to so many bytes a second; 0: to nothing.
+// bounds returns the limits of a group's disk bandwidth in bytes per second. A rate of 0 removes
+// the limits.
 func bounds(top, group, device string, rate int64) []bound {
 	if v1 := filepath.Join(top, "blkio", group); tree.Exists(filepath.Join(top, "blkio")) {
 		text := fmt.Sprintf("%s %d", device, rate)

@@ -16,33 +16,34 @@ import (
 	"orrery/internal/host"
 )
 
-// up is what a keeper says when all of its hosts are.
+// up is what a keeper writes when all its hosts are up.
 const up = "up\n"
 
-// A Keeper has hosts, and does what is asked of it over its socket.
+// A Keeper runs hosts, and serves requests on its socket.
 type Keeper struct {
 	o      Options
 	keys   keys
-	starts chan func() // work on a thread that never ends: the kernel kills what it has started when it does
+	starts chan func() // functions for a thread that never ends: the kernel kills its children when it ends
 
 	mu    sync.Mutex
-	hosts []machine // by number; 0 is none
+	hosts []machine // by number; index 0 is not used
 	cuts  map[int]Way
 
 	watches watches
 }
 
-// A machine is the first process of a host, and all else that runs there goes with it.
+// A machine is the first process of a host. If it ends, the kernel kills all other processes of the
+// host.
 type machine struct {
 	init  *exec.Cmd
 	ended chan struct{}
 }
 
-// keep is the whole life of a keeper: until nobody holds the other end of its standard input.
+// keep is the role of a keeper. It runs until its standard input is closed.
 func keep([]string) (err error) {
 	defer func() {
 		if err != nil {
-			fmt.Fprint(os.Stdout, err) // for who waits
+			fmt.Fprint(os.Stdout, err) // to the process that waits
 		}
 	}()
 	var o Options
@@ -52,7 +53,7 @@ func keep([]string) (err error) {
 	var lock *host.Lock
 	ctx, cancel := context.WithTimeoutCause(context.Background(), startTimeout, fmt.Errorf("not within %s", startTimeout))
 	defer cancel()
-	err = patiently(func() (err error) { // somebody may sweep
+	err = patiently(func() (err error) { // Sweep may hold the lock
 		lock, err = host.WaitLock(ctx, set{o.State, o.Name}.lock(), host.Alone, "the lock of hosts "+o.Name)
 		return err
 	})
@@ -64,8 +65,9 @@ func keep([]string) (err error) {
 	if err != nil {
 		return err
 	}
+	// This also keeps the file reachable: the garbage collector would close it, as only its number is used.
 	defer top.Close()                                  //nolint:errcheck // and not before, as nobody would do who does not use it any more
-	state := fmt.Sprintf("/proc/self/fd/%d", top.Fd()) // it is reached by this, wherever this process gets its root
+	state := fmt.Sprintf("/proc/self/fd/%d", top.Fd()) // works even after this process has changed its root
 	k := &Keeper{o: o, starts: make(chan func()), hosts: make([]machine, len(o.Places)+1), cuts: map[int]Way{}}
 	defer func() {
 		err = errors.Join(err, k.end())
@@ -105,7 +107,7 @@ func keep([]string) (err error) {
 	return err
 }
 
-// all does something to all hosts at once.
+// all calls a function for all hosts concurrently.
 func (k *Keeper) all(do func(number int) error) error {
 	errs := make([]error, len(k.o.Places)+1)
 	var wait sync.WaitGroup
@@ -116,7 +118,7 @@ func (k *Keeper) all(do func(number int) error) error {
 	return errors.Join(errs...)
 }
 
-// end ends all hosts, and removes what the kernel would leave of them.
+// end ends all hosts, and removes what the kernel would not.
 func (k *Keeper) end() error {
 	err := k.all(k.kill)
 	removeGroups(k.o.Name)
@@ -162,7 +164,7 @@ func (k *Keeper) boot(number int) error {
 	}
 	m := machine{cmd, make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // it is killed
+		_ = cmd.Wait() // ignore the error: it was killed
 		close(m.ended)
 	}()
 	k.mu.Lock()
@@ -193,7 +195,7 @@ func (k *Keeper) kill(number int) error {
 	}
 	group := groupsOf(k.o.Name, seat(number))
 	err := m.init.Process.Kill()
-	_ = group.SetFrozen(false) // what stands still on cgroup v1 does not die before
+	_ = group.SetFrozen(false) // on cgroup v1, a frozen process cannot die
 	<-m.ended
 	unplug(number)
 	removeGroups(k.o.Name, seat(number))
@@ -209,13 +211,13 @@ func (k *Keeper) Pid(_ int, pid *int) error {
 	return nil
 }
 
-// About is whose hosts a keeper has.
+// About describes a keeper's hosts.
 type About struct {
 	State, Name string
 	Places      []Place
 }
 
-// About says which hosts these are.
+// About sets about to the description of the keeper's hosts.
 func (k *Keeper) About(_ int, about *About) error {
 	*about = About{k.o.State, k.o.Name, k.o.Places}
 	return nil
@@ -230,7 +232,7 @@ func (k *Keeper) Init(number int, pid *int) error {
 	return err
 }
 
-// running returns a host that runs.
+// running returns a host, or an error if it does not run.
 func (k *Keeper) running(number int) (machine, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -265,13 +267,13 @@ func (k *Keeper) Kill(number int, _ *int) error {
 	return k.kill(number)
 }
 
-// A Cutting says which ways of a host's link are cut; "": none.
+// A Cutting contains the direction in which a host's link is cut, or "" for none.
 type Cutting struct {
 	Host int
 	Way  Way
 }
 
-// Cut cuts a host off, or joins it again.
+// Cut cuts a host off, or restores its link.
 func (k *Keeper) Cut(c Cutting, _ *int) error {
 	if _, err := k.running(c.Host); err != nil {
 		return err
@@ -282,13 +284,13 @@ func (k *Keeper) Cut(c Cutting, _ *int) error {
 	return k.cut()
 }
 
-// A Frost says whether a host stands still.
+// A Frost contains whether a host is frozen.
 type Frost struct {
 	Host  int
 	Still bool
 }
 
-// Freeze lets a host stand still, or go on.
+// Freeze freezes or thaws a host.
 func (k *Keeper) Freeze(f Frost, _ *int) error {
 	if _, err := k.running(f.Host); err != nil {
 		return err
@@ -296,13 +298,13 @@ func (k *Keeper) Freeze(f Frost, _ *int) error {
 	return groupsOf(k.o.Name, seat(f.Host)).SetFrozen(f.Still)
 }
 
-// A Speed bounds what a host does to its disk; 0: nothing does.
+// A Speed limits the rate of a host's disk, or removes the limit if it is 0.
 type Speed struct {
 	Host int
 	Rate int64
 }
 
-// Slow bounds what a host does to its disk.
+// Slow limits the rate of a host's disk.
 func (k *Keeper) Slow(s Speed, _ *int) error {
 	if _, err := k.running(s.Host); err != nil {
 		return err

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// keys are those of all hosts, and the one by which root of any host comes to every other.
+// keys are the host keys of all hosts, and the key by which root of any host logs in to the others.
 type keys struct {
 	User  pair
-	Hosts []pair // by number; 0 is none
+	Hosts []pair // by number; index 0 is not used
 }
 
-// A pair of keys, as OpenSSH writes them.
+// A pair is a key pair in the format of OpenSSH.
 type pair struct{ Private, Public string }
 
 func newKeys(of []Place) (keys, error) {
@@ -49,7 +49,7 @@ func newPair() (pair, error) {
 	return pair{string(pem.EncodeToMemory(block)), string(ssh.MarshalAuthorizedKey(key))}, nil
 }
 
-// known returns the keys of all hosts, by name and address.
+// known returns the host keys of all hosts, by name and address, in the format of known_hosts.
 func (k keys) known(places []Place) string {
 	var b strings.Builder
 	for i, p := range places {

@@ -18,7 +18,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestLife: hosts reach one another by SSH, and see themselves alone. What befalls hosts can befall them.
+// TestLife checks that hosts reach one another by SSH, see only themselves, and can fail in all
+// ways.
 func TestLife(t *testing.T) {
 	need.Integration(t)
 	h, err := Start(some(3, ""))
@@ -101,8 +102,8 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// TestKilled: nothing is left of hosts if whoever asked for them is killed, at the next time, if
-// the keeper is, also while one stands still.
+// TestKilled checks that nothing is left of hosts if the process that started them is killed, even
+// with a paused host. If the keeper is killed, the next sweep removes all.
 func TestKilled(t *testing.T) {
 	need.Integration(t)
 	const name = "killed"
@@ -145,7 +146,7 @@ func TestKilled(t *testing.T) {
 	t.Run("the keeper", func(t *testing.T) {
 		_, keeper := start(t)
 		must(t, syscall.Kill(keeper, syscall.SIGKILL))
-		must(t, patiently(func() error { // it may not have died yet
+		must(t, patiently(func() error { // it may not have ended yet
 			if err := Sweep(of.state); err != nil || !tree.Exists(of.dir()) {
 				return err
 			}
@@ -155,7 +156,7 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// some returns so many hosts.
+// some returns options for a number of hosts.
 func some(count int, name string) Options {
 	o := Options{State: state(), Name: name}
 	for i := 1; i <= count; i++ {

@@ -1,15 +1,14 @@
-// Package rehearsal makes one machine act as several hosts: for rehearsals of failures (orrery
-// rehearse), and for tests.
+// Package rehearsal makes one machine act as several hosts, for orrery rehearse and for tests.
 //
 // A host is a set of namespaces (mount, network, pid, uts, ipc, control groups) above the machine's
-// own root file system. It has a disk of its own, which takes all that is written there, its own
-// /run and /root, keys, an SSH server at an address of its own, and a link to a switch. LXC, nft,
-// bridges and overlays work in it as on any host, so that orrery runs there unchanged.
+// own root file system. It has its own disk for all that is written there, its own /run and /root,
+// and its own keys. It has an SSH server at its own address, and a link to a switch. LXC, nft,
+// bridges and overlays work as on any host, so orrery runs there unchanged.
 //
 // One process, the keeper, has the switch and the disks in namespaces of its own, and starts the
-// hosts. It ends when whoever asked for them ends, however that ends, and with it all of them. What
-// the kernel does not take back by itself (control groups, a directory) the keeper removes; if it
-// was killed, whoever comes next does.
+// hosts. It ends when the process that started it ends, even if that was killed, and all hosts end
+// with it. The keeper removes what the kernel does not remove itself (control groups, a directory).
+// If the keeper was killed, the next start removes them.
 package rehearsal
 
 import (
@@ -27,29 +26,29 @@ import (
 	"syscall"
 )
 
-// Options say what hosts there shall be.
+// Options describe the hosts to start.
 type Options struct {
-	State    string            // a directory for what is not in their namespaces
-	Name     string            // of them all; "": one that nobody else has
+	State    string            // directory for files outside the hosts' namespaces
+	Name     string            // name of the set, or "" for a unique one
 	Places   []Place           // the hosts
-	Programs map[string]string // what every host has in /usr/local/bin: by name, files of this machine
-	// a store of layers of this machine: every host has those that are whole, and cannot write to
-	// them; "": none
+	Programs map[string]string // programs in /usr/local/bin of every host: files of this machine, by name
+	// store of layers of this machine, or "" for none: every host sees its complete layers,
+	// read-only
 	Store string
-	Shown []string // directories of this machine that every host has at the same path, and cannot write to
-	Disk  int64    // bytes of each host's disk, of which only what is written is taken; 0: 16 GiB
+	Shown []string // directories of this machine that every host sees at the same path, read-only
+	Disk  int64    // bytes of each host's disk, allocated only when written, or 0 for 16 GiB
 }
 
-// A Place is a host as the others know it.
+// A Place is a host as the other hosts know it.
 type Place struct {
-	Name      string         // its host name
-	Aliases   []string       // how else it is called
-	Addresses []netip.Prefix // on the switch; the first is that of its SSH server
-	Port      int            // of that; 0: 22
-	User      string         // who else than root comes in, and may do anything by sudo; "": nobody
+	Name      string         // host name
+	Aliases   []string       // other names
+	Addresses []netip.Prefix // on the switch; the SSH server has the first one
+	Port      int            // port of the SSH server, or 0 for 22
+	User      string         // user besides root who may run anything by sudo, or "" for none
 }
 
-// names returns all by which it is reached.
+// names returns all names and addresses of the host.
 func (p Place) names() []string {
 	all := append([]string{p.Name}, p.Aliases...)
 	for _, a := range p.Addresses {
@@ -58,18 +57,18 @@ func (p Place) names() []string {
 	return all
 }
 
-// Hosts are hosts that are there. They are numbered from 1.
+// Hosts are running hosts. Their numbers start at 1.
 type Hosts struct {
 	set    set
 	places []Place
 	calls  *rpc.Client
-	keeper *exec.Cmd // none, if somebody else's process asked for them
-	leash  io.Closer // the keeper ends when it is closed, which the kernel does for whoever is killed
+	keeper *exec.Cmd // or nil, if another process started the hosts
+	leash  io.Closer // the keeper ends when this is closed, which the kernel does if this process is killed
 }
 
 var serial atomic.Int64
 
-// Start brings hosts up, and returns when their SSH servers answer.
+// Start starts hosts, and returns when their SSH servers answer.
 func Start(o Options) (*Hosts, error) {
 	if o.Name == "" {
 		o.Name = fmt.Sprintf("%d-%d", os.Getpid(), serial.Add(1))
@@ -99,7 +98,7 @@ func Start(o Options) (*Hosts, error) {
 	if err := json.NewEncoder(orders).Encode(o); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
-	text, err := io.ReadAll(said) // it closes it when all is up
+	text, err := io.ReadAll(said) // the keeper closes it when all hosts are up
 	if err == nil && string(text) != up {
 		err = fmt.Errorf("hosts: %s", text)
 	}
@@ -112,7 +111,7 @@ func Start(o Options) (*Hosts, error) {
 	return h, nil
 }
 
-// Attach returns the hosts that some other process keeps up, by the keeper's socket.
+// Attach connects to hosts that another process started, by the keeper's socket.
 func Attach(socket string) (*Hosts, error) {
 	calls, err := rpc.Dial("unix", socket)
 	if err != nil {
@@ -125,7 +124,7 @@ func Attach(socket string) (*Hosts, error) {
 	return &Hosts{set: set{about.State, about.Name}, places: about.Places, calls: calls}, nil
 }
 
-// Close takes all of them away, and waits until that is done. Once is enough.
+// Close ends all hosts, and waits until they are gone. Later calls only close the connection again.
 func (h *Hosts) Close() error {
 	if h.calls != nil {
 		_ = h.calls.Close()
@@ -142,31 +141,31 @@ func (h *Hosts) Close() error {
 	return h.Gone()
 }
 
-// Keeper returns the id of the process with which all of them go.
+// Keeper returns the PID of the keeper. If the keeper ends, all hosts end.
 func (h *Hosts) Keeper() (pid int, err error) {
 	err = h.calls.Call("Keeper.Pid", 0, &pid)
 	return pid, err
 }
 
-// Places returns the hosts as they know one another.
+// Places returns the hosts' places.
 func (h *Hosts) Places() []Place { return h.places }
 
-// The most hosts that there can be: each takes, while it is up, some 30 MiB.
+// most is the maximum number of hosts. Each running host takes some 30 MiB.
 const most = 64
 
-// seat is how a host is called where its own name may be too long, or that of another: its port at
-// the switch, its disk, its control groups.
+// seat returns the name of a host's port at the switch, its disk and its control groups. The host
+// name may be too long for these, or not unique.
 func seat(number int) string { return "sv" + strconv.Itoa(number) }
 
-// A set of hosts has a directory, by its name.
+// A set is a set of hosts. It has a directory under its name.
 type set struct{ state, name string }
 
 func (s set) dir() string    { return filepath.Join(s.state, s.name) }
 func (s set) lock() string   { return filepath.Join(s.dir(), "lock") }
 func (s set) socket() string { return filepath.Join(s.dir(), "socket") }
 
-// Within is where root of a host asks the keeper.
+// Within is the path of the keeper's socket on each host.
 const Within = "/run/orrery-rehearsal"
 
-// Socket is where the keeper of hosts that are called so is asked.
+// Socket returns the path of the socket of a keeper, by the name of its hosts.
 func Socket(state, name string) string { return set{state, name}.socket() }

@@ -34,12 +34,12 @@ table bridge cuts {
 	}
 }
 
-// TestGroups: a machine has control groups of version 1, of version 2, or of version 1 with an
-// empty tree of version 2 beside them.
+// TestGroups checks a machine with control groups of version 1, of version 2, or of version 1 with
+// an empty hierarchy of version 2 beside them.
 func TestGroups(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []string
-		want  map[string]bool // hierarchy → of version 2
+		want  map[string]bool // hierarchy → whether it is of version 2
 		slow  []bound
 	}{
 		"version 2": {
@@ -82,7 +82,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestKeys: each host has a key of its own, by which all others know it under its name and its address.
+// TestKeys checks that each host has a key of its own, which all others know by its name and its
+// address.
 func TestKeys(t *testing.T) {
 	places := []Place{
 		{Name: "sv1", Addresses: []netip.Prefix{netip.MustParsePrefix("10.8.1.1/24")}},

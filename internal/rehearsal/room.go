@@ -14,28 +14,29 @@ import (
 	"orrery/internal/host"
 )
 
-// What the keeper has mounted for its hosts, where only it and they see it.
+// Mounts of the keeper for its hosts, which only the keeper and its hosts see.
 const (
 	room         = "/mnt"
-	disks        = room + "/disks"    // of each host: upper and work of its root, and state
-	roots        = room + "/roots"    // where each host mounts its root
-	programs     = room + "/programs" // what all have in /usr/local/bin
-	layers       = room + "/layers"   // the store whose layers all have
-	shown        = room + "/shown"    // directories that all see at their own paths
-	keeperSocket = room + "/socket"   // of the keeper
+	disks        = room + "/disks"    // of each host: upper and work directories of its root, and state
+	roots        = room + "/roots"    // mount points of the hosts' roots
+	programs     = room + "/programs" // programs in /usr/local/bin of all hosts
+	layers       = room + "/layers"   // the store whose layers all hosts see
+	shown        = room + "/shown"    // directories that all hosts see at the same paths
+	keeperSocket = room + "/socket"   // the keeper's socket
 )
 
 func diskOf(number int) string { return filepath.Join(disks, seat(number)) }
 func rootOf(number int) string { return filepath.Join(roots, seat(number)) }
 
-// furnish changes the root of this process to one in which there is nothing of the machine but its root file
-// system, its control groups and what the hosts need. If this process held on to whatever else is mounted on
-// the machine, others could not unmount it. The disks have no names: they vanish when they are unmounted.
+// furnish changes the root of this process to a new one. It contains only the machine's root file
+// system, its control groups and what the hosts need. If this process kept the machine's other
+// mounts, other processes could not unmount them. The files of the disks have no names, so they are
+// freed when the disks are unmounted.
 func furnish(o Options, dir string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err
 	}
-	const top = room // until it is the root
+	const top = room // until it becomes the root
 	below := func(path string) string { return filepath.Join(top, path) }
 	mounts := []error{
 		bind("/", top, 0),
@@ -76,7 +77,7 @@ func furnish(o Options, dir string) error {
 	return moveInto(top)
 }
 
-// moveInto makes a mount the root of this process, and lets go of all others.
+// moveInto makes a mount the root of this process, and detaches all other mounts.
 func moveInto(top string) error {
 	if err := os.Chdir(top); err != nil {
 		return err
@@ -90,7 +91,7 @@ func moveInto(top string) error {
 	return os.Chdir("/")
 }
 
-// makeDisks makes a disk for each host: one is made, and all others are copies of it.
+// makeDisks creates a disk for each host. It formats one and copies it for the others.
 func makeDisks(o Options, dir, at string) error {
 	first := filepath.Join(dir, seat(1)+".disk")
 	if o.Disk == 0 {
@@ -116,7 +117,7 @@ func makeDisks(o Options, dir, at string) error {
 	return err
 }
 
-// deviceOf returns the number of a host's disk, in the kernel's words.
+// deviceOf returns the device number of a host's disk as MAJOR:MINOR.
 func deviceOf(number int) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(diskOf(number), &st); err != nil {
@@ -132,7 +133,7 @@ func mount(what, at, kind, options string) error {
 	return nil
 }
 
-// bind shows a directory in another place.
+// bind mounts a directory at another path.
 func bind(from, at string, flags uintptr) error {
 	if err := unix.Mount(from, at, "", unix.MS_BIND|flags, ""); err != nil {
 		return fmt.Errorf("%s at %s: %w", from, at, err)
@@ -140,7 +141,7 @@ func bind(from, at string, flags uintptr) error {
 	return nil
 }
 
-// bindDir does so where there may be none yet.
+// bindDir is like bind, but first creates the mount point.
 func bindDir(from, at string, mode os.FileMode) error {
 	if err := makeDir(at, mode); err != nil {
 		return err
@@ -148,7 +149,7 @@ func bindDir(from, at string, mode os.FileMode) error {
 	return bind(from, at, 0)
 }
 
-// makeDir makes a directory, whatever the umask.
+// makeDir creates a directory with a mode that the umask does not change.
 func makeDir(path string, mode os.FileMode) error {
 	if err := os.MkdirAll(path, mode); err != nil {
 		return err
@@ -156,7 +157,7 @@ func makeDir(path string, mode os.FileMode) error {
 	return os.Chmod(path, mode)
 }
 
-// bindReadOnly does so without letting anybody write there.
+// bindReadOnly is like bindDir, but the mount is read-only.
 func bindReadOnly(from, at string) error {
 	if err := bindDir(from, at, 0o755); err != nil {
 		return err
@@ -175,7 +176,7 @@ func remountReadOnly(at string) error {
 	return unix.Mount("", at, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
 }
 
-// bindFile shows a file in another place, where there may be none yet.
+// bindFile mounts a file at another path, and creates the mount point.
 func bindFile(from, at string) error {
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err

@@ -12,8 +12,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// mountRoot mounts the host's root: the machine's with what the host has written above it, which is
-// on its disk.
+// mountRoot mounts the host's root: an overlay of the machine's root and the host's disk.
 func (b birth) mountRoot() error {
 	disk, root := diskOf(b.Number), rootOf(b.Number)
 	upper, work, state := filepath.Join(disk, "upper"), filepath.Join(disk, "work"), filepath.Join(disk, "state")
@@ -25,7 +24,7 @@ func (b birth) mountRoot() error {
 			return err
 		}
 	}
-	// Nothing of what root has at home on the machine is there.
+	// The host must not see the files in root's home directory on the machine.
 	if err := unix.Setxattr(filepath.Join(upper, "root"), "trusted.overlay.opaque", []byte("y"), 0); err != nil {
 		return err
 	}
@@ -45,7 +44,7 @@ func (b birth) mountRoot() error {
 	if err := bindDir(state, at("/var/lib/orrery"), 0o711); err != nil {
 		return err
 	}
-	// where LXC asks for AppArmor, if the kernel has it
+	// LXC looks there for AppArmor, if the kernel has it.
 	_ = mount("securityfs", at("/sys/kernel/security"), "securityfs", "")
 	for name := range b.Programs {
 		if err := bindFile(filepath.Join(programs, name), at(filepath.Join("/usr/local/bin", name))); err != nil {
@@ -69,7 +68,8 @@ func (b birth) mountRoot() error {
 	return pretend(at)
 }
 
-// mountGroups mounts control groups as the machine has them; a host sees its own only.
+// mountGroups mounts the same hierarchies of control groups as on the machine. A host sees only its
+// own groups.
 func mountGroups(from, at string) error {
 	all := hierarchies(from)
 	if len(all) == 1 && all[0].alone {
@@ -97,7 +97,7 @@ func mountGroups(from, at string) error {
 	return copyLinks(from, at)
 }
 
-// copyLinks copies the other names of hierarchies, such as cpu for cpu,cpuacct.
+// copyLinks copies the symbolic links to hierarchies, such as cpu for cpu,cpuacct.
 func copyLinks(from, at string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
@@ -118,9 +118,9 @@ func copyLinks(from, at string) error {
 	return nil
 }
 
-// lendLayers shows the layers of the machine's store that are whole in the host's. What it builds
-// itself comes beside them. Of a layer with a kernel each part is shown, so that the host can put
-// there what its virtual machines boot from.
+// lendLayers shows the complete layers of the machine's store in the host's store. The host can
+// build other layers beside them. The parts of a layer with a kernel are mounted one by one, so
+// that the host can add the files from which its virtual machines boot.
 func lendLayers(store string) error {
 	entries, err := os.ReadDir(layers)
 	if err != nil || len(entries) == 0 {
@@ -135,14 +135,14 @@ func lendLayers(store string) error {
 		if kernels, _ := filepath.Glob(filepath.Join(from, "tree/boot/vmlinuz*")); len(kernels) > 0 {
 			lend = bindParts
 		}
-		if err := lend(from, at); err != nil && tree.Exists(from) { // somebody may have removed it just now
+		if err := lend(from, at); err != nil && tree.Exists(from) { // another process may have removed it just now
 			return err
 		}
 	}
 	return os.Chmod(store, 0o700)
 }
 
-// bindParts shows what is in a directory in one of the host's own.
+// bindParts mounts the entries of a directory in a directory of the host.
 func bindParts(from, at string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {
@@ -166,18 +166,17 @@ func bindParts(from, at string) error {
 	return nil
 }
 
-// ofMachine are kernel settings that there are once on a machine, and that orrery raises when a
-// site comes up and puts back when it goes. Each host has its own of these, which have no effect:
-// were they the machine's, the first host to put them back would do so for all sites on the
-// machine.
+// ofMachine are kernel settings that exist once on a machine. Orrery raises them when a site comes
+// up, and restores them when it ends. Each host sees its own copies, which have no effect. With the
+// real settings, the first host to restore them would do so for all sites on the machine.
 var ofMachine = []string{
 	"fs/inotify/max_user_instances", "fs/inotify/max_user_watches", "kernel/keys/maxbytes", "kernel/keys/maxkeys",
 	"kernel/pid_max", "kernel/pty/max",
 }
 
-// pretend lets the host have its own of what there is once in a kernel: such settings, and a name
-// for the time since it was started. As that hides something of /proc, there is another /proc of
-// which nothing is hidden: without one, the kernel mounts none in a user namespace.
+// pretend provides the host with its own copies of things that exist once in a kernel: the settings above,
+// and the boot id. The copies hide parts of /proc. The kernel then allows no new mount of proc in a
+// user namespace unless a complete one exists. So pretend also mounts a complete /proc elsewhere.
 func pretend(at func(path string) string) error {
 	boot := make([]byte, 16)
 	_, _ = rand.Read(boot) // it never fails

@@ -7,50 +7,51 @@ import (
 	"time"
 )
 
-// A Target is a node that is asked whether it is there.
+// A Target is a node that witnesses ping.
 type Target struct {
 	Node    string
 	Address netip.Addr
 }
 
-// A Silence is a time in which a node, as it seemed to another, did not answer.
+// A Silence is a period in which a node did not answer another one.
 type Silence struct{ From, Until time.Time }
 
-// Long is from when on a node that does not answer is silent: each is asked every Often.
+// Long is the time after which a node without an answer counts as silent. Often is the interval of
+// the pings.
 const (
 	Long  = 100 * time.Millisecond
 	Often = 20 * time.Millisecond
 )
 
-// A View is what one node has seen of another.
+// A View contains what one node has seen of another.
 type View struct {
-	From     string // the node that has asked
+	From     string // the node that pings
 	Of       Target
-	First    time.Time // when the other first answered
-	Last     time.Time // until when it was asked
-	Silences []Silence // in order, apart
+	First    time.Time // first answer of the target
+	Last     time.Time // last time at which the target was pinged
+	Silences []Silence // in order, without overlaps
 }
 
-// A Gap is when nobody had an answer from a node who could have had one.
+// A Gap describes when a node answered none of the nodes that could reach it.
 type Gap struct {
 	Node    string     `json:"node"`
 	Address netip.Addr `json:"address"`
 	Gaps    int        `json:"gaps"`
 	Longest float64    `json:"longest"` // seconds
-	Whole   float64    `json:"whole"`   // seconds, of all of them together
-	Silent  bool       `json:"silent"`  // at the end
-	Asked   int        `json:"asked"`   // by so many nodes of other hosts; 0: nobody there could tell
+	Whole   float64    `json:"whole"`   // total in seconds
+	Silent  bool       `json:"silent"`  // whether the node is silent at the end
+	Asked   int        `json:"asked"`   // number of nodes of other hosts that pinged it, or 0 if there were none
 }
 
-// Gaps tells how long each target answered nobody on other hosts than its own. A witness whose host
-// went sees nothing more, and does not count from then on.
+// Gaps returns how long each target answered no node of another host. A witness whose host has
+// ended sees nothing more, and does not count from then on.
 func Gaps(targets []Target, all []Seen, end time.Time) []Gap {
 	var gaps []Gap
 	for _, t := range targets {
 		var views []View
 		for _, s := range all {
 			if slices.Contains(s.Nodes, t.Node) {
-				continue // that it can reach what it has says little
+				continue // a node on the same host proves little
 			}
 			for _, v := range s.Views {
 				if v.Of == t {
@@ -71,7 +72,7 @@ func Gaps(targets []Target, all []Seen, end time.Time) []Gap {
 	return gaps
 }
 
-// common returns the times at which somebody asked, and nobody who did had an answer.
+// common returns the periods in which at least one node pinged, and none got an answer.
 func common(views []View) (all []Silence) {
 	type change struct {
 		at             time.Time

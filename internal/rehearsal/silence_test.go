@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestGaps: a gap is what all have seen who asked at that time from other hosts. Who asks no more
-// does not count, and neither does who is on the node's own host.
+// TestGaps checks that a gap is a period that all nodes of other hosts have seen that pinged at
+// that time. Neither a witness that has ended nor one on the node's own host counts.
 func TestGaps(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// Sweep removes what hosts have left whose keeper was killed, and which have a directory in this one.
+// Sweep removes what hosts in the state directory have left after their keeper was killed.
 func Sweep(state string) error {
 	entries, err := os.ReadDir(state)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -29,7 +29,7 @@ func Sweep(state string) error {
 
 func (s set) sweep() error {
 	lock, err := host.TryLock(s.lock(), host.Alone)
-	if errors.Is(err, host.ErrHeld) || errors.Is(err, fs.ErrNotExist) { // it is kept, or just begins or ends
+	if errors.Is(err, host.ErrHeld) || errors.Is(err, fs.ErrNotExist) { // it is running, or is just starting or ending
 		return nil
 	}
 	if err != nil {
@@ -38,7 +38,7 @@ func (s set) sweep() error {
 	defer lock.Release()
 	group := groupsOf(s.name)
 	for _, pid := range group.Processes() {
-		// of a host that stood still on cgroup v1: it was killed, and dies when it goes on
+		// On cgroup v1, a frozen process that was killed dies only when it is thawed.
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 	thaw(s.name)
@@ -52,17 +52,18 @@ func (s set) sweep() error {
 	return errors.Join(err, s.vacate())
 }
 
-// vacate removes the directory of some hosts.
+// vacate removes the directory of a set of hosts.
 func (s set) vacate() error {
 	err := os.RemoveAll(s.dir())
 	if top, linked := os.Readlink(s.state); linked == nil {
-		_ = os.Remove(top) // if it was the last
+		_ = os.Remove(top) // only if it is empty
 	}
 	_ = os.Remove(s.state)
 	return err
 }
 
-// Gone waits until nothing on this machine is of these hosts any more, and says what is, if that takes long.
+// Gone waits until nothing of these hosts is left on this machine. After a timeout, the error lists
+// what is left.
 func (h *Hosts) Gone() error { return h.set.gone() }
 
 func (s set) gone() error {
@@ -74,7 +75,8 @@ func (s set) gone() error {
 	})
 }
 
-// traces returns what is on this machine of some hosts: control groups with who is in them, a directory, disks.
+// traces returns what is left of a set of hosts on this machine: control groups with their
+// processes, a directory, disks.
 func (s set) traces() []string {
 	var left []string
 	if tree.Exists(s.dir()) {
@@ -94,14 +96,14 @@ func (s set) traces() []string {
 	return left
 }
 
-// thaw lets all hosts of a name go on.
+// thaw thaws all hosts of a set.
 func thaw(name string) {
 	for i := 1; i <= most; i++ {
-		_ = groupsOf(name, seat(i)).SetFrozen(false) // most are not there
+		_ = groupsOf(name, seat(i)).SetFrozen(false) // most do not exist
 	}
 }
 
-// removeGroups removes the control groups of hosts, and those above them if they were the last.
+// removeGroups removes the control groups of hosts, and the parent groups if they are empty.
 func removeGroups(name string, host ...string) {
 	cgroup.Remove(groupsOf(name, host...))
 	for _, h := range hierarchies(mounted) {

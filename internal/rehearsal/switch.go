@@ -16,7 +16,8 @@ import (
 	"orrery/internal/host"
 )
 
-// theSwitch is a bridge in the network namespace of the keeper; its ports are called as their hosts.
+// theSwitch is a bridge in the keeper's network namespace. Each of its ports has the seat name of
+// its host.
 const theSwitch = "switch"
 
 func makeSwitch() error {
@@ -34,7 +35,7 @@ func raise(name string) error {
 	return netlink.LinkSetUp(link)
 }
 
-// plug links a host that has just started to the switch, and cuts the link if it was cut before.
+// plug connects a host that has just started to the switch, and cuts its link if it was cut before.
 func (k *Keeper) plug(number int) error {
 	port := seat(number)
 	unplug(number)
@@ -53,10 +54,10 @@ func (k *Keeper) plug(number int) error {
 	return k.cut()
 }
 
-// A Wire is what one between a host and the switch takes.
+// A Wire is the link between a host and the switch, with its MTU.
 type Wire struct{ Host, MTU int }
 
-// Narrow bounds the packets on the wire of a host.
+// Narrow sets the MTU of a host's link.
 func (k *Keeper) Narrow(w Wire, _ *int) error {
 	link, err := netlink.LinkByName(seat(w.Host))
 	if err != nil {
@@ -65,16 +66,16 @@ func (k *Keeper) Narrow(w Wire, _ *int) error {
 	return netlink.LinkSetMTU(link, w.MTU)
 }
 
-// unplug removes the port of a host that has ended. With its namespace the link would go as well,
-// but some time later.
+// unplug removes the port of a host that has ended. The link would also disappear with the host's
+// namespace, but later.
 func unplug(number int) {
 	if link, err := netlink.LinkByName(seat(number)); err == nil {
 		_ = netlink.LinkDel(link)
 	}
 }
 
-// cut brings all links into the state in which they shall be. A link that is cut one way stays up,
-// and the switch drops what goes that way.
+// cut applies the state of all links. A link that is cut in one direction stays up, and the switch
+// drops the packets in that direction.
 func (k *Keeper) cut() error {
 	var errs []error
 	for number, m := range k.hosts {
@@ -97,7 +98,7 @@ func (k *Keeper) cut() error {
 	return errors.Join(errs...)
 }
 
-// drops returns the rules by which the switch drops what goes the ways that are cut.
+// drops returns the rules by which the switch drops packets in the directions that are cut.
 func drops(cuts map[int]Way) string {
 	var b strings.Builder
 	b.WriteString("table bridge cuts\ndelete table bridge cuts\ntable bridge cuts {\n\tchain forward {\n\t\ttype filter hook forward priority 0;\n")
@@ -113,7 +114,8 @@ func drops(cuts map[int]Way) string {
 	return b.String()
 }
 
-// address sets the addresses of the host, in its own namespace, and its routes to hosts on other subnets.
+// address sets the host's addresses in its own namespace, and adds routes to hosts on other
+// subnets.
 func (b birth) address() error {
 	if err := raise("lo"); err != nil {
 		return err
@@ -149,7 +151,7 @@ func network(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// nextTo reports whether an address is on one of its subnets.
+// nextTo reports whether an address is on one of the host's subnets.
 func (p Place) nextTo(a netip.Addr) bool {
 	return slices.ContainsFunc(p.Addresses, func(own netip.Prefix) bool { return own.Contains(a) })
 }

@@ -12,28 +12,28 @@ import (
 	"time"
 )
 
-// An Order says what witnesses are asked to look at.
+// An Order is a request to witnesses.
 type Order struct {
-	// that every host runs, which gets the targets as JSON at its standard input, and prints again and
-	// again what it has seen, as JSON
+	// the command that every host runs: it gets the targets as JSON on standard input, and
+	// repeatedly prints what it has seen, as JSON
 	Command []string
 	Targets []Target
 }
 
-// Seen is what the witnesses of a host have seen.
+// Seen contains what the witnesses of a host have seen.
 type Seen struct {
 	Host  string
-	Nodes []string // of the site that are there
+	Nodes []string // nodes of the site on this host
 	Views []View
 }
 
-// watches are the witnesses of all hosts.
+// watches are the running witnesses of all hosts.
 type watches struct {
 	mutex sync.Mutex
 	all   []*watch
 }
 
-// A watch is what the witnesses of one host say.
+// A watch is the running witness command of one host.
 type watch struct {
 	cmd    *exec.Cmd
 	orders io.Closer
@@ -42,7 +42,7 @@ type watch struct {
 	seen   Seen
 }
 
-// Watch lets nodes of all hosts that run look at others. Whoever did so before does no longer.
+// Watch starts witnesses on all running hosts. It ends earlier witnesses.
 func (k *Keeper) Watch(o Order, _ *int) error {
 	k.watches.mutex.Lock()
 	defer k.watches.mutex.Unlock()
@@ -69,7 +69,7 @@ func (k *Keeper) Watch(o Order, _ *int) error {
 	return nil
 }
 
-// watched starts the witnesses of a host.
+// watched starts the witness command of a host.
 func watched(cmd *exec.Cmd, targets []byte) (*watch, error) {
 	orders, err1 := cmd.StdinPipe()
 	said, err2 := cmd.StdoutPipe()
@@ -92,15 +92,15 @@ func watched(cmd *exec.Cmd, targets []byte) (*watch, error) {
 			w.seen = seen
 			w.mutex.Unlock()
 		}
-		_ = cmd.Wait() // it goes with its host
+		_ = cmd.Wait() // it ends with its host
 	}()
 	return w, nil
 }
 
-// lingering is how long a witness is waited for: that of a host that stands still does not end.
+// lingering limits the wait for the end of a witness command. On a paused host, it does not end.
 const lingering = 2 * time.Second
 
-// end ends all of them and returns what they have seen.
+// end ends all witness commands and returns what they have seen.
 func (w *watches) end() (all []Seen) {
 	for _, one := range w.all {
 		_ = one.orders.Close()
@@ -121,7 +121,7 @@ func (w *watches) end() (all []Seen) {
 	return all
 }
 
-// Watched ends that, and returns what they have seen.
+// Watched ends the witnesses, and sets all to what they have seen.
 func (k *Keeper) Watched(_ int, all *[]Seen) error {
 	k.watches.mutex.Lock()
 	defer k.watches.mutex.Unlock()
@@ -129,7 +129,7 @@ func (k *Keeper) Watched(_ int, all *[]Seen) error {
 	return nil
 }
 
-// Watch lets nodes of all hosts look at others, until stop is called, which gives what they have seen.
+// Watch starts witnesses on all hosts. The function stop ends them and returns what they have seen.
 func (h *Hosts) Watch(o Order) (stop func() ([]Seen, error), err error) {
 	if err := h.calls.Call("Keeper.Watch", o, new(int)); err != nil {
 		return nil, err

@@ -16,24 +16,24 @@ import (
 	"orrery/internal/host"
 )
 
-// A Witness is a node that asks others whether they are there, by ICMP echo.
+// A Witness is a node that pings others (ICMP echo).
 type Witness struct {
 	node   string
-	socket net.PacketConn // in the node's network
-	token  uint32         // by which its answers are known
+	socket net.PacketConn // in the node's network namespace
+	token  uint32         // identifies its answers
 
 	mutex sync.Mutex
 	asked map[netip.Addr]*answered
 	order []Target
 }
 
-// answered is what came of asking one target.
+// answered contains the result for one target.
 type answered struct {
-	first, last time.Time // zero: never
+	first, last time.Time // or zero for never
 	silences    []Silence
 }
 
-// NewWitness lets a node ask targets, by its network namespace.
+// NewWitness returns a Witness for a node, by the node's network namespace.
 func NewWitness(space *os.File, node string, targets []Target) (*Witness, error) {
 	w := &Witness{node: node, asked: map[netip.Addr]*answered{}}
 	var token [4]byte
@@ -52,7 +52,7 @@ func NewWitness(space *os.File, node string, targets []Target) (*Witness, error)
 	return w, err
 }
 
-// Ask asks until ctx ends.
+// Ask pings the targets until ctx ends.
 func (w *Witness) Ask(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() { _ = w.socket.Close() })
 	defer stop()
@@ -68,7 +68,7 @@ func (w *Witness) Ask(ctx context.Context) {
 			return
 		}
 		for _, t := range w.order {
-			_, _ = w.socket.WriteTo(packet, &net.IPAddr{IP: t.Address.AsSlice()}) // no way there: it does not answer
+			_, _ = w.socket.WriteTo(packet, &net.IPAddr{IP: t.Address.AsSlice()}) // an error counts as no answer
 		}
 		select {
 		case <-ctx.Done():
@@ -77,7 +77,7 @@ func (w *Witness) Ask(ctx context.Context) {
 	}
 }
 
-// hear notes who answers.
+// hear records the answers.
 func (w *Witness) hear() {
 	packet := make([]byte, 1500)
 	for {
@@ -91,7 +91,7 @@ func (w *Witness) hear() {
 	}
 }
 
-// answers reports whether a packet answers what was asked, and who does.
+// answers reports whether a packet answers a ping of this witness, and returns its sender.
 func (w *Witness) answers(packet []byte, from net.Addr) (netip.Addr, bool) {
 	message, err := icmp.ParseMessage(1, packet) // 1 is ICMP of IPv4
 	if err != nil || message.Type != ipv4.ICMPTypeEchoReply {
@@ -124,7 +124,7 @@ func (w *Witness) note(address netip.Addr, now time.Time) {
 	a.last = now
 }
 
-// Views returns what the node has seen so far of those who ever answered.
+// Views returns what the node has seen so far of the targets that have ever answered.
 func (w *Witness) Views() []View {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()

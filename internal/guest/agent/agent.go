@@ -1,9 +1,9 @@
-// Package agent runs in a virtual machine and does what clients on the host request: it is the
-// server of package wire behind the machine's serial ports. It listens on no network, has no keys,
-// and does nothing as long as nobody asks.
+// Package agent runs in a virtual machine and serves requests of clients on the host.
 //
-// It needs nothing of the machine but the root of a Linux system. Nothing here is a wall: whoever
-// is root in the machine may end it, or speak in its place. The walls are at the other end.
+// It is the server of package wire behind the machine's serial ports. It does not listen on a
+// network, has no keys, and does nothing without a request. It needs nothing of the machine but the
+// root of a Linux system. It is not a security boundary: root in the machine may end the agent, or
+// imitate it. The client must not trust it.
 package agent
 
 import (
@@ -21,7 +21,7 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// Serve serves all ports of the machine, also those that it is given later, until ctx ends.
+// Serve serves all ports of the machine until ctx ends, including those that are added later.
 func Serve(ctx context.Context) error {
 	surroundings()
 	changes, err := listen()
@@ -51,7 +51,7 @@ func Serve(ctx context.Context) error {
 	}
 }
 
-// surroundings are those of commands, as in a container.
+// surroundings sets the environment of commands, as in a container.
 func surroundings() {
 	os.Clearenv()
 	for name, value := range map[string]string{"PATH": host.Path, "HOME": "/root", "LANG": "C.UTF-8"} {
@@ -60,8 +60,7 @@ func surroundings() {
 	_ = os.Chdir("/")
 }
 
-// found returns the ports of a machine that are for clients, by the names of their devices, from
-// where its kernel tells of what it has.
+// found returns the device names of the machine's ports for clients, from sysfs.
 func found(sys string) (all []string) {
 	names, err := filepath.Glob(sys + "/class/virtio-ports/*/name")
 	if err != nil {
@@ -75,9 +74,9 @@ func found(sys string) (all []string) {
 	return append(all, consoles(sys)...)
 }
 
-// consoles returns those that a guest of Xen has beside its first, which is its screen: they are
-// ports for clients, too. The kernel numbers the devices of all of them alike, hvc0 being the
-// first's.
+// consoles returns the consoles of a guest of Xen except the first one, which is its screen. They
+// are also ports for clients. The kernel numbers their devices in the same way, and hvc0 is the
+// first one.
 func consoles(sys string) (all []string) {
 	paths, err := filepath.Glob(sys + "/bus/xen/devices/console-*")
 	if err != nil {
@@ -91,7 +90,7 @@ func consoles(sys string) (all []string) {
 	return all
 }
 
-// attend serves one port for as long as it is there.
+// attend serves one port as long as it exists.
 func attend(ctx context.Context, name string) {
 	p, err := openPort("/dev/" + name)
 	for err == nil && ctx.Err() == nil {
@@ -102,7 +101,7 @@ func attend(ctx context.Context, name string) {
 	}
 }
 
-// ports are those being served.
+// ports are the ports that are being served.
 type ports struct {
 	mutex sync.Mutex
 	at    map[string]bool

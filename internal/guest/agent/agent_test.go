@@ -19,7 +19,7 @@ import (
 	"orrery/test/need"
 )
 
-// limit is how long something may take, on a busy machine, that takes no time.
+// limit bounds an operation that normally ends at once, even on a busy machine.
 const limit = time.Minute
 
 func within(t *testing.T) context.Context {
@@ -39,8 +39,8 @@ func ended(t *testing.T, done <-chan error) error {
 	}
 }
 
-// A line is a port made of two FIFOs, which do as the kernel's do: they give 0 bytes while nobody
-// has the other end, and keep what was sent.
+// A line is a port made of two FIFOs. Like the kernel's ports, they return 0 bytes without a peer,
+// and keep what was sent.
 type line struct {
 	port        *port
 	there, back string
@@ -59,7 +59,7 @@ func newLine(t *testing.T) *line {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to, err := os.OpenFile(l.back, os.O_RDWR|unix.O_NONBLOCK, 0) // for writing alone it has to be open elsewhere
+	to, err := os.OpenFile(l.back, os.O_RDWR|unix.O_NONBLOCK, 0) // opening a FIFO only for writing would need a reader
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func newLine(t *testing.T) *line {
 	return l
 }
 
-// connect is what a client does.
+// connect opens the line as a client does.
 func (l *line) connect() *ends {
 	l.t.Helper()
 	to, err := os.OpenFile(l.there, os.O_WRONLY|unix.O_NONBLOCK, 0)
@@ -122,7 +122,7 @@ func (l *line) open() *rpc.Client {
 
 var here = place{host.Local{Name: "here"}}
 
-// The machine does what every place does.
+// TestRunner runs the test suite of all Runners with the machine.
 func TestRunner(t *testing.T) {
 	l := newLine(t)
 	l.serve(here)
@@ -135,10 +135,11 @@ func TestRunner(t *testing.T) {
 	runnertest.Run(t, f)
 }
 
-// Clients come and go on one port, each after the other; also such as leave something.
+// TestClients checks that clients can use one port one after another, even if a client leaves data
+// behind.
 func TestClients(t *testing.T) {
 	l := newLine(t)
-	early := l.connect() // before anybody serves
+	early := l.connect() // before the server starts
 	if _, err := early.Write([]byte("noise\norrery-wire 1 hello gone\n\x00\x00\x00")); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +152,7 @@ func TestClients(t *testing.T) {
 			out.String() != "x\n" {
 			t.Errorf("%d: %v: %q", i, err, out.String())
 		}
-		if i%2 == 0 { // in the middle of something
+		if i%2 == 0 { // in the middle of a command
 			go c.Runner("node").Run(context.Background(),
 				host.Command{Args: []string{"cat"}, Stdin: zero{}, Stdout: io.Discard}) //nolint:errcheck // it is cut off
 			time.Sleep(5 * time.Millisecond)
@@ -164,7 +165,7 @@ type zero struct{}
 
 func (zero) Read(p []byte) (int, error) { return len(p), nil }
 
-// When a client goes, so do his commands.
+// TestClientGoes checks that the commands of a client end with it.
 func TestClientGoes(t *testing.T) {
 	l := newLine(t)
 	l.serve(here)
@@ -197,7 +198,7 @@ func TestClientGoes(t *testing.T) {
 	}
 }
 
-// While nobody is there, nothing is done: a port is read once for each thing that happens to it.
+// TestNoPolling checks that a port without a client is read only once for each of its events.
 func TestNoPolling(t *testing.T) {
 	l := newLine(t)
 	reads := 0
@@ -223,7 +224,7 @@ func TestNoPolling(t *testing.T) {
 	}
 }
 
-// counted counts how often a file is tried.
+// counted counts how often a file is read.
 type counted struct {
 	raw
 	reads *int
@@ -239,7 +240,8 @@ func (c counted) Read(f func(uintptr) bool) error {
 	return c.raw.Read(func(fd uintptr) bool { *c.reads++; return f(fd) })
 }
 
-// What is there, what comes, and what comes below directories that come; what never does ends with the context.
+// TestAwait checks paths that exist, that appear, and that appear in new directories. For a path
+// that never appears, the wait ends with the context.
 func TestAwait(t *testing.T) {
 	dir := t.TempDir()
 	if err := here.Await(within(t), dir); err != nil {
@@ -273,7 +275,7 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// Files have the owners that the machine knows by name.
+// TestOwners checks that owners are resolved by names of the machine.
 func TestOwners(t *testing.T) {
 	for owner, want := range map[string]string{"": "", "root:root": "0:0", "root": "0:0", "12:34": "12:34",
 		"daemon:34": "1:34"} {
@@ -288,8 +290,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// What is mounted over a directory covers it, as /run is when a machine boots: what comes is then
-// in the new one. The test mounts in a namespace of its own.
+// TestAwaitMounted checks that Await finds a path in a file system that is mounted over its
+// directory, as on /run at boot. It mounts in a namespace of its own.
 func TestAwaitMounted(t *testing.T) {
 	if !need.Alone(t, "--mount", "--propagation", "private") {
 		return
@@ -297,7 +299,7 @@ func TestAwaitMounted(t *testing.T) {
 	run := t.TempDir()
 	done := make(chan error, 1)
 	go func() { done <- here.Await(within(t), run+"/private") }()
-	time.Sleep(20 * time.Millisecond) // it waits for the directory as it is
+	time.Sleep(20 * time.Millisecond) // until Await watches the old directory
 	if err := unix.Mount("tmpfs", run, "tmpfs", 0, ""); err != nil {
 		t.Fatal(err)
 	}

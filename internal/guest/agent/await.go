@@ -10,17 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Await waits until there is something at a path. It is told by the kernel: of what is made in the
-// directory above, or in the nearest one above that is there; and of what is mounted, as that may
-// cover the directory.
+// Await waits until a path exists. The kernel notifies it of new files in the parent directory, or
+// in the nearest existing ancestor. It also notifies it of mounts, as they may cover the directory.
 func (place) Await(ctx context.Context, path string) error {
-	// It tells each change once, so Go's poller must not ask it, too.
+	// The file reports each change once, so it must not be added to Go's poller.
 	mounts, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return os.NewSyscallError("open", err)
 	}
 	defer unix.Close(mounts)       //nolint:errcheck // it is read only
-	ours, theirs, err := os.Pipe() // to be woken when ctx ends
+	ours, theirs, err := os.Pipe() // wakes poll when ctx ends
 	if err != nil {
 		return err
 	}
@@ -41,7 +40,7 @@ func (place) Await(ctx context.Context, path string) error {
 	}
 }
 
-// awaitChange waits until something may have changed at a path, if there is nothing now.
+// awaitChange reports whether a path exists and, if not, waits until that may have changed.
 func awaitChange(path string, mounts, over int) (exists bool, err error) {
 	made, err := unix.InotifyInit1(unix.IN_CLOEXEC)
 	if err != nil {
@@ -61,7 +60,7 @@ func awaitChange(path string, mounts, over int) (exists bool, err error) {
 		}
 	}
 	if _, err := os.Lstat(above); err == nil && dir != above {
-		return false, nil // it has just been made
+		return false, nil // it has just been created
 	}
 	if _, err := os.Lstat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err == nil, err

@@ -18,8 +18,9 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// Unused returns nil if nothing in the machine uses its disks with these serial numbers, or a *wire.InUse.
-// The kernel itself lets a disk go that is mounted, and loses what it has not yet written there.
+// Unused returns nil if nothing in the machine uses its disks with these serial numbers, or a
+// *wire.InUse. The kernel itself would release a mounted disk, and lose what it has not yet written
+// to it.
 func (place) Unused(ctx context.Context, serials []string) error {
 	for _, serial := range serials {
 		for _, name := range withSerial("/sys", serial) {
@@ -42,7 +43,8 @@ func withSerial(sys, serial string) (names []string) {
 	return names
 }
 
-// unused checks one disk by its name. Programs such as udev open a disk for a moment, so it tries again.
+// unused checks one disk by its name. It retries, because programs such as udev open a disk for a
+// moment.
 func unused(ctx context.Context, name string) error {
 	for attempt := 1; ; attempt++ {
 		by, err := diskUsers(name)
@@ -59,8 +61,8 @@ func unused(ctx context.Context, name string) error {
 	}
 }
 
-// diskUsers returns what uses a disk or one of its partitions. The error is a *wire.InUse if the kernel itself
-// has claimed the disk, even if nothing was found that did so.
+// diskUsers returns what uses a disk or one of its partitions. The error is a *wire.InUse if the
+// kernel itself has claimed the disk, even if no user was found.
 func diskUsers(name string) (by []string, err error) {
 	disk, err := os.OpenFile("/dev/"+name, os.O_RDONLY|unix.O_EXCL|unix.O_NONBLOCK, 0)
 	switch {
@@ -110,8 +112,8 @@ func mountsOf(part string) (by []string) {
 	return by
 }
 
-// layersOn returns what the kernel has put on a disk or partition: swap, a loop device, LVM, RAID
-// or encryption.
+// layersOn returns what is built on a disk or partition: swap, a loop device, LVM, RAID or
+// encryption.
 func layersOn(part string) (by []string) {
 	device := "/dev/" + filepath.Base(part)
 	swaps, _ := os.ReadFile("/proc/swaps")

@@ -12,7 +12,7 @@ import (
 	"orrery/test/need"
 )
 
-// TestWithSerial: a disk is found by its serial number among those that have one.
+// TestWithSerial checks that a disk is found by its serial number.
 func TestWithSerial(t *testing.T) {
 	sys := t.TempDir()
 	for name, serial := range map[string]string{"vda": "orrery-root", "vdb": "data\n", "sr0": ""} {
@@ -27,8 +27,8 @@ func TestWithSerial(t *testing.T) {
 	}
 }
 
-// TestDiskUsers: what uses a disk is named: a file system that is mounted, also in another
-// namespace, a process that has the disk open, and what the kernel has put on it.
+// TestDiskUsers checks that the users of a disk are named. They are a mounted file system, even in
+// another namespace, a process that has the disk open, and devices built on it.
 func TestDiskUsers(t *testing.T) {
 	need.Integration(t)
 	dir := t.TempDir()

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// events is what the kernel tells of devices that come, change and go (its uevents). A port has its
-// device before it has its name. Consoles of Xen are there from the beginning.
+// events are the kernel's notifications about devices (uevents). A port gets its name only after
+// its device. Consoles of Xen exist from the beginning.
 type events struct{ *os.File }
 
 func listen() (*events, error) {
@@ -25,8 +25,7 @@ func listen() (*events, error) {
 	return &events{os.NewFile(uintptr(fd), "uevents")}, nil
 }
 
-// next waits until something has happened to a serial port. More events than there is room for are
-// one, too (ENOBUFS).
+// next waits until a serial port has changed. It also returns if events were lost (ENOBUFS).
 func (e *events) next() error {
 	b := make([]byte, 16<<10)
 	for {

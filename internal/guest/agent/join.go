@@ -7,12 +7,12 @@ import (
 	"orrery/internal/guest/boot"
 )
 
-// joining is how long an interface may take to come that the host has plugged in: its driver may
-// have to be found first.
+// joining limits how long a hot-plugged interface may take to appear. Its driver may have to be
+// loaded first.
 const joining = time.Minute
 
-// Join makes interfaces that have come while the machine runs what they are to be. After that it is
-// as if they had been there when it booted.
+// Join configures interfaces that were added while the machine runs, as if they had existed when it
+// booted.
 func (place) Join(ctx context.Context, nics []boot.NIC) error {
 	ctx, cancel := context.WithTimeout(ctx, joining)
 	defer cancel()

@@ -10,12 +10,12 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// place is the machine.
+// place is the Runner of the machine.
 type place struct{ host.Local }
 
 var _ rpc.Machine = place{}
 
-// Put writes files, whose owners are those of the machine.
+// Put writes files. Their owners are users and groups of the machine.
 func (p place) Put(ctx context.Context, files ...host.File) error {
 	for _, f := range files {
 		owner, err := ids(f.Owner)
@@ -30,7 +30,8 @@ func (p place) Put(ctx context.Context, files ...host.File) error {
 	return nil
 }
 
-// ids returns the numbers of an owner "user:group" or "user", whose group is then the one of that name.
+// ids returns the numeric form of an owner "user:group" or "user". For "user", the group has the
+// same name.
 func ids(owner string) (string, error) {
 	if owner == "" {
 		return "", nil

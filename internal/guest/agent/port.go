@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A port is a serial port of virtio, or a console of Xen. It is one file for ever, on which clients
-// come and go, and may still give what the last one sent. While there is no client, virtio's gives
-// 0 bytes, at once; Xen's gives none, and does not tell when one goes.
+// A port is a serial port of virtio, or a console of Xen. It is one file, on which clients come and
+// go, and may still contain data of the last client. Without a client, virtio's port returns 0
+// bytes at once. Xen's console blocks, and does not report when a client goes.
 //
-// The kernel wakes those who wait for a port whenever something has happened to it, and Go's poller
-// asks it only then (EPOLLET): so nobody asks again and again, and no signal is needed.
+// The kernel wakes readers of a port whenever it changes, and Go's poller checks the port only then
+// (EPOLLET). So there is no busy polling, and no signal is needed.
 type port struct {
-	from, to *os.File // one and the same, but in tests
+	from, to *os.File // the same file, except in tests
 	raw      syscall.RawConn
-	used     bool // since a client was last seen to go
-	endless  bool // clients are not seen to go
+	used     bool // data was read since the last client was seen to go
+	endless  bool // the end of a client cannot be detected
 }
 
 func openPort(path string) (*port, error) {
@@ -39,7 +39,7 @@ func openPort(path string) (*port, error) {
 	return p, nil
 }
 
-// bare makes a terminal carry bytes as they are, and tells whether it was one.
+// bare puts a terminal into raw mode, and reports whether the file is a terminal.
 func bare(fd int) (terminal bool, err error) {
 	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
@@ -54,7 +54,7 @@ func bare(fd int) (terminal bool, err error) {
 	return true, unix.IoctlSetTermios(fd, unix.TCSETS, t)
 }
 
-// Endless tells package wire that clients are not seen to go.
+// Endless reports whether the end of a client cannot be detected. Package wire uses it.
 func (p *port) Endless() bool { return p.endless }
 
 func newPort(from, to *os.File) (*port, error) {
@@ -65,7 +65,8 @@ func newPort(from, to *os.File) (*port, error) {
 	return &port{from: from, to: to, raw: raw}, nil
 }
 
-// Read returns what a client sends, and io.EOF once when he goes. While there is none, it waits.
+// Read returns what a client sends, and io.EOF once when the client has gone. Without a client, it
+// waits.
 func (p *port) Read(b []byte) (n int, err error) {
 	bad := p.raw.Read(func(fd uintptr) bool {
 		for {
@@ -89,10 +90,10 @@ func (p *port) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Write waits while the host does not take what is written; without a client, nobody gets it.
+// Write blocks while the host does not read. Without a client, the data is lost.
 func (p *port) Write(b []byte) (int, error) { return p.to.Write(b) }
 
-// SetDeadline ends what reads or writes.
+// SetDeadline sets the deadline of reads and writes.
 func (p *port) SetDeadline(at time.Time) error {
 	if err := p.from.SetReadDeadline(at); err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestFound: ports of virtio have names, and others than ours may be there; of Xen's consoles the
-// first is the machine's own.
+// TestFound checks that ports of virtio are found by name among others, and that the first console
+// of Xen is ignored.
 func TestFound(t *testing.T) {
 	sys := t.TempDir()
 	if all := found(sys); all != nil {
@@ -39,7 +39,7 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// TestConsole: what goes along a terminal goes as it is, whatever bytes, and however often clients come.
+// TestConsole checks that any bytes pass a terminal unchanged, for any number of clients.
 func TestConsole(t *testing.T) {
 	near, far, err := pty.Open()
 	need.Given(t, "pseudo-terminal", err)
@@ -74,7 +74,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// another is an end of its own, as every client has.
+// another returns another file of the same terminal, as every client has.
 func another(t *testing.T, f *os.File) *os.File {
 	t.Helper()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)

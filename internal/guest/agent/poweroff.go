@@ -11,12 +11,12 @@ import (
 	"orrery/internal/problem"
 )
 
-// powerOff is SIGRTMIN+4, by which systemd powers the machine off (systemd(1), Signals).
+// powerOff is SIGRTMIN+4, which makes systemd power the machine off (systemd(1), Signals).
 const powerOff = unix.Signal(34 + 4)
 
-// PowerOff asks the init of the machine to power it off. The agent is there before that init is: a
-// signal to a process 1 that does not take it is lost, and the machine would go on booting and
-// never stop. So it is sent when it will be taken, if only later.
+// PowerOff asks the init of the machine to power it off. The agent runs before that init does. A
+// signal that process 1 does not handle is lost, and the machine would continue to boot. So
+// PowerOff waits until init can receive the signal.
 func (place) PowerOff() error {
 	for range 600 {
 		status, err := os.ReadFile("/proc/1/status")
@@ -36,9 +36,9 @@ func (place) PowerOff() error {
 		Try("its console says what it is at")
 }
 
-// waits tells from /proc/PID/status whether a process has blocked a signal, which is how systemd
-// gets those that it reads when it likes (signalfd(2)). Others, such as orrery-guest itself before
-// it makes way for init, handle signals or ignore them.
+// waits reports, from /proc/PID/status, whether a process has blocked a signal. Systemd blocks the
+// signals that it reads by signalfd(2). Other programs handle or ignore signals, such as
+// orrery-guest before it executes init.
 func waits(status string, signal unix.Signal) bool {
 	for line := range strings.Lines(status) {
 		if digits, ok := strings.CutPrefix(line, "SigBlk:"); ok {

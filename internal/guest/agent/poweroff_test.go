@@ -2,7 +2,7 @@ package agent
 
 import "testing"
 
-// TestWaits: a signal to an init that does not wait for it would be lost.
+// TestWaits checks which init can receive the signal. For any other init, the signal would be lost.
 func TestWaits(t *testing.T) {
 	for status, want := range map[string]bool{
 		"Name:\tsystemd\nSigBlk:\t7fe3c0fe28014a03\nSigIgn:\t0000000000001000\n": true,

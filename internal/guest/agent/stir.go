@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// Stir looks for a file that is nowhere, which only the host can know.
+// Stir looks up a file that does not exist, which forces a request to the host's file server.
 func (place) Stir(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() {
@@ -21,7 +21,7 @@ func (place) Stir(ctx context.Context) error {
 	select {
 	case err := <-done:
 		return err
-	case <-ctx.Done(): // who serves the machine's files may never answer
+	case <-ctx.Done(): // the file server may never answer
 		return context.Cause(ctx)
 	}
 }

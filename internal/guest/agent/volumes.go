@@ -18,24 +18,24 @@ import (
 	"orrery/internal/transport/rpc"
 )
 
-// A machine mounts by itself, where it comes upon it, what is mounted in the root that the host
-// gives to it: each volume is a file system of its own, of this kind. It lets go of it when it is
-// told, and of what it remembers of files.
-var ( // but in tests
+// A volume is a file system of its own, of this kind, below the shared root. The kernel mounts it
+// when a process accesses its directory. The agent unmounts volumes on request, and drops the
+// kernel's caches of files.
+var ( // variables, so that tests can change them
 	shared = "virtiofs"
 	caches = "/proc/sys/vm/drop_caches"
 
-	finding = 50 // is how often it is tried to find a place
+	finding = 50 // tries to find a volume
 )
 
 const (
-	forgetting = 10                     // is how often it is tried to let go of one
-	meanwhile  = 100 * time.Millisecond // is what is between two tries
-	maxUsers   = 5                      // is how many are named who use a place
+	forgetting = 10                     // tries to unmount a volume
+	meanwhile  = 100 * time.Millisecond // between two tries
+	maxUsers   = 5                      // users named in an error
 )
 
-// Forget unmounts, in the namespace of init and in all that services have, what the host has
-// mounted at some places, the innermost first.
+// Forget unmounts the volumes at some places, the innermost first. It does so in the mount
+// namespaces of init and of all services.
 func (place) Forget(ctx context.Context, places []string) error {
 	for _, path := range places {
 		if err := forget(ctx, path); err != nil {
@@ -45,7 +45,7 @@ func (place) Forget(ctx context.Context, places []string) error {
 	return dropCaches()
 }
 
-// Find comes upon what the host has mounted at some places, past what the machine remembers of them.
+// Find makes the kernel mount the volumes at some places, and drops caches that may hide them.
 func (place) Find(ctx context.Context, places []string) error {
 	for _, path := range places {
 		if err := find(ctx, path); err != nil {
@@ -70,8 +70,8 @@ func forget(ctx context.Context, path string) error {
 	}
 }
 
-// unmount unmounts what the host has mounted at a place wherever it is seen, and reports whether
-// nothing of it is left.
+// unmount unmounts the volume at a place in all mount namespaces, and reports whether it is gone
+// everywhere.
 func unmount(path string) (gone bool, err error) {
 	gone = true
 	for _, pid := range spaces() {
@@ -89,7 +89,7 @@ func unmount(path string) (gone bool, err error) {
 					return &rpc.InUse{By: "what is mounted over it"}
 				}
 				if unix.Unmount(path, unix.UMOUNT_NOFOLLOW) != nil {
-					gone = false // by what, its users tell
+					gone = false // the caller looks for the users
 					return nil
 				}
 			}
@@ -98,14 +98,14 @@ func unmount(path string) (gone bool, err error) {
 		switch {
 		case errors.As(err, &used):
 			return false, err
-		case err != nil: // who had that namespace may have ended
+		case err != nil: // the process of that namespace may have ended
 			gone = false
 		}
 	}
 	return gone, nil
 }
 
-// at returns what is mounted last at a place, if a volume is among it.
+// at returns the last mount at a place. It reports whether a volume is among the mounts there.
 func at(path string, table []rootfs.Mounted) (top rootfs.Mounted, ok bool) {
 	for _, m := range table {
 		if m.At == path {
@@ -115,11 +115,10 @@ func at(path string, table []rootfs.Mounted) (top rootfs.Mounted, ok bool) {
 	return top, ok
 }
 
-// volume reports whether something that is mounted is a volume as a whole, not a part of one that
-// somebody has mounted once more.
+// volume reports whether a mount is a whole volume, and not a bind mount of a part of one.
 func volume(m rootfs.Mounted) bool { return m.Kind == shared && m.Origin.Path == "/" }
 
-// processes returns those of the machine.
+// processes returns the ids of all processes of the machine, in ascending order.
 func processes() (all []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -131,7 +130,7 @@ func processes() (all []int) {
 	return all
 }
 
-// spaces returns for each mount namespace of the machine one process that is in it, init's first.
+// spaces returns one process for each mount namespace of the machine, starting with init.
 func spaces() (all []int) {
 	seen := map[string]bool{}
 	for _, pid := range processes() {
@@ -144,7 +143,8 @@ func spaces() (all []int) {
 	return all
 }
 
-// users names processes that have something at a place open, or mapped, or are in it.
+// users returns descriptions of the processes that have a file at a place open or mapped, or are in
+// it.
 func users(path string) (all []string) {
 	for _, pid := range processes() {
 		if file := used(pid, path); file != "" {
@@ -178,7 +178,7 @@ func used(pid int, path string) string {
 
 func find(ctx context.Context, path string) error {
 	for attempt := 1; ; attempt++ {
-		dir, err := os.Open(path + "/.") // its being opened as a directory lets the kernel mount it
+		dir, err := os.Open(path + "/.") // opening it as a directory makes the kernel mount it
 		if err == nil {
 			err = dir.Close()
 		}
@@ -201,5 +201,5 @@ func find(ctx context.Context, path string) error {
 	}
 }
 
-// dropCaches lets the kernel forget names and what they stand for, but no content of files.
+// dropCaches drops the kernel's caches of directory entries and inodes, but not of file contents.
 func dropCaches() error { return os.WriteFile(caches, []byte("2"), 0) }

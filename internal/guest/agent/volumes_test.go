@@ -18,8 +18,8 @@ import (
 	"orrery/test/need"
 )
 
-// alone runs a test once more, as the root of a machine that has its processes and mounts for
-// itself, and reports whether this is that run. File systems in memory are its volumes.
+// alone runs a test again as root of a fake machine with its own processes and mounts. It reports
+// whether this is that second run. Volumes are file systems in memory.
 func alone(t *testing.T) bool {
 	t.Helper()
 	if !need.Alone(t, "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc", "--kill-child") {
@@ -45,7 +45,7 @@ func volumeAt(t *testing.T, path string) {
 	must(t, os.WriteFile(path+"/rows", nil, 0o600))
 }
 
-// mounted mounts something until the test has ended.
+// mounted mounts a file system until the test has ended.
 func mounted(t *testing.T, what, path, kind string, how uintptr) {
 	t.Helper()
 	must(t, unix.Mount(what, path, kind, how, ""))
@@ -54,7 +54,7 @@ func mounted(t *testing.T, what, path, kind string, how uintptr) {
 
 func hasRows(path string) bool { _, err := os.Lstat(path + "/rows"); return err == nil }
 
-// during runs a command that prints a line when it has begun, until it is told to end.
+// during runs a command that prints a line when it has started, until end is called.
 func during(t *testing.T, args ...string) (pid int, end func()) {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -69,8 +69,8 @@ func during(t *testing.T, args ...string) (pid int, end func()) {
 	return cmd.Process.Pid, end
 }
 
-// TestForget: volumes go from all namespaces, the innermost first, those that are twice at one
-// place, too; those that are not told of stay, and so does what is none.
+// TestForget checks that volumes are unmounted from all namespaces, the innermost first, even if
+// mounted twice at one place. Other volumes and other file systems stay.
 func TestForget(t *testing.T) {
 	if !alone(t) {
 		return
@@ -98,8 +98,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestForgetInUse: what uses a volume is named, also in another namespace; a volume that something
-// is mounted over, or that nobody is seen to use, says so; and it stays.
+// TestForgetInUse checks that the users of a volume are named, even in another namespace, and that
+// the volume stays. It also checks a volume that is covered by a mount, or whose user is unknown.
 func TestForgetInUse(t *testing.T) {
 	if !alone(t) {
 		return
@@ -138,7 +138,7 @@ func TestForgetInUse(t *testing.T) {
 	must(t, unix.Unmount(data, 0))
 	inside := data + "/inside"
 	must(t, os.Mkdir(inside, 0o755))
-	mounted(t, over, inside, "", unix.MS_BIND) // which no process has open
+	mounted(t, over, inside, "", unix.MS_BIND) // no process has it open
 	wants("")
 	must(t, unix.Unmount(inside, 0))
 	must(t, here.Forget(within(t), []string{data}))
@@ -147,7 +147,7 @@ func TestForgetInUse(t *testing.T) {
 	}
 }
 
-// killUsers ends what has something of a place open.
+// killUsers kills the processes that have a file at a place open.
 func killUsers(t *testing.T, path string) {
 	t.Helper()
 	for _, pid := range processes() {
@@ -158,7 +158,7 @@ func killUsers(t *testing.T, path string) {
 	time.Sleep(time.Millisecond)
 }
 
-// TestForgetGivenUp: nobody waits for a volume to become free once he has gone.
+// TestForgetGivenUp checks that Forget ends with its context.
 func TestForgetGivenUp(t *testing.T) {
 	if !alone(t) {
 		return
@@ -174,8 +174,8 @@ func TestForgetGivenUp(t *testing.T) {
 	}
 }
 
-// TestFind: a volume is found that comes while it is waited for, past what covers names; of one
-// that does not come it says so.
+// TestFind checks that a volume that appears during the wait is found, in spite of cached names. A
+// volume that does not appear is an error.
 func TestFind(t *testing.T) {
 	if !alone(t) {
 		return

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startAgent starts what keeps the agent, in the root of the node. A name that begins so is that of
-// a process of the initramfs which the node's init leaves alone until the machine is switched off
-// (https://systemd.io/ROOT_STORAGE_DAEMONS).
+// startAgent starts the agent's keeper in the root of the node. A process whose name begins with
+// "@" comes from the initramfs, and the node's init does not kill it until the machine is switched
+// off (https://systemd.io/ROOT_STORAGE_DAEMONS).
 func startAgent() error {
 	back, err := enterGroup()
 	if err != nil {
@@ -37,14 +37,14 @@ func startProcess(word string) (*os.Process, error) {
 	})
 }
 
-// agentGroup is the control group of the agent and of all commands that it runs. From its parent,
-// the node's systemd would take them into init.scope, and end the agent when the kernel kills one
-// of its commands for want of memory: it does so with scopes, before version 253 whatever OOMPolicy
-// says.
+// agentGroup is the control group of the agent and of all commands that it runs. In the parent
+// group, the node's systemd would put them into init.scope. It would then kill the agent when the
+// kernel kills one of its commands because memory is short. It does so with scopes and, before
+// version 253, ignores OOMPolicy.
 const agentGroup = "orrery-guest"
 
-// enterGroup takes this process into that group, and returns what takes it back. The hierarchy is
-// the kernel's, wherever the node's init mounts it later.
+// enterGroup moves this process into the agent's group, and returns a function that moves it back.
+// The hierarchy is the kernel's, so it does not matter where the node's init mounts it later.
 func enterGroup() (back func(), err error) {
 	const at = "/run/orrery-cgroup"
 	if err := os.Mkdir(at, 0o700); err != nil {
@@ -76,11 +76,11 @@ func enterGroup() (back func(), err error) {
 	}, nil
 }
 
-// agentPause is how long the agent is left ended, if it ends.
+// agentPause is the time between the end of the agent and its restart.
 const agentPause = time.Second
 
-// Keep starts the agent, and starts it again whenever it has ended. When memory is short, the
-// kernel kills others.
+// Keep starts the agent, and restarts it whenever it has ended. When memory is short, the kernel
+// kills other processes.
 func Keep() {
 	if err := setOOMScore("-1000"); err != nil {
 		say("the agent's keeper may be killed when memory is short: %v", err)
@@ -97,7 +97,8 @@ func Keep() {
 	}
 }
 
-// Killable lets this process, and what it starts, be killed when memory is short, as any other is.
+// Killable allows the kernel to kill this process and its children when memory is short, like any
+// other process.
 func Killable() error { return setOOMScore("0") }
 
 func setOOMScore(score string) error {

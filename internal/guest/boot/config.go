@@ -1,9 +1,10 @@
-// Package boot runs in a virtual machine between kernel and init: orrery-guest, the only program in
-// the initramfs, loads modules, mounts the root, configures the network, starts the agent, and
-// executes the node's own /sbin/init.
+// Package boot runs in a virtual machine between kernel and init.
 //
-// An engine writes a Config onto the command line of the kernel. Whatever goes wrong is one line on
-// the console, and the machine is switched off.
+// It is part of orrery-guest, the only program in the initramfs. It loads modules, mounts the root,
+// configures the network, starts the agent, and executes the node's own /sbin/init.
+//
+// An engine writes a Config to the kernel's command line. If a step fails, boot prints one line on
+// the console and switches the machine off.
 package boot
 
 import (
@@ -16,29 +17,30 @@ import (
 	"orrery/internal/problem"
 )
 
-// The ways in which a machine has its root.
+// The file systems by which a host shares a machine's root.
 const (
 	VirtioFS = "virtiofs" // the virtiofs with the tag RootTag
 	NineP    = "9p"       // 9p over virtio, with the same tag
-	NinePXen = "9p-xen"   // 9p of a Dom0 of Xen, likewise
+	NinePXen = "9p-xen"   // 9p of a Dom0 of Xen, with the same tag
 )
 
-// RootTag is the name under which the host offers the root.
+// RootTag is the tag under which the host shares the root.
 const RootTag = "root"
 
-// A Config is what the guest is told of itself.
+// A Config describes the guest to itself.
 type Config struct {
 	Root   string  `json:"root"`             // VirtioFS, NineP or NinePXen
-	Mounts []Mount `json:"mounts,omitempty"` // what else the host shares, in the order in which it is mounted
-	// serial number of the disk on which it keeps what it writes; "": in its root
+	Mounts []Mount `json:"mounts,omitempty"` // other directories that the host shares, in the order of mounting
+	// serial number of the disk that stores the machine's changes, or "" if they go into the shared
+	// root
 	Disk     string `json:"disk,omitempty"`
-	Hostname string `json:"hostname,omitempty"` // until its init reads /etc/hostname
+	Hostname string `json:"hostname,omitempty"` // valid until its init reads /etc/hostname
 	NICs     []NIC  `json:"nics,omitempty"`
-	Told     bool   `json:"told,omitempty"` // its interfaces come and go: those that it has are in NICsFile
+	Told     bool   `json:"told,omitempty"` // whether its interfaces may change: the current ones are in NICsFile
 }
 
-// A Mount is a directory of the host beside the root, offered in the same way under a tag of its
-// own. What the host changes in it is seen at once.
+// A Mount is a directory of the host besides the root, shared in the same way under a tag of its
+// own. The guest sees the host's changes at once.
 type Mount struct {
 	Tag  string `json:"tag"`
 	Path string `json:"path"` // in the node
@@ -46,26 +48,26 @@ type Mount struct {
 
 // A NIC is a network interface of the guest.
 type NIC struct {
-	MAC     string       `json:"mac"`  // by which it is found
-	Name    string       `json:"name"` // which it gets
+	MAC     string       `json:"mac"`  // identifies the interface
+	Name    string       `json:"name"` // the name it gets
 	Address netip.Prefix `json:"address,omitzero"`
-	Gateway string       `json:"gateway,omitempty"` // of the default route, only on the interface that has it
-	MTU     int          `json:"mtu,omitempty"`     // 0: the kernel's
+	Gateway string       `json:"gateway,omitempty"` // of the default route, only on the interface that has one
+	MTU     int          `json:"mtu,omitempty"`     // or 0 for the kernel's default
 }
 
-// NICsFile is where a machine whose interfaces come and go finds those that it has when it boots,
-// as []NIC in JSON: in the directory that the host shows to it. It has nothing that the machine
-// lacks.
+// NICsFile is the file from which a machine whose interfaces may change reads its interfaces when
+// it boots, as []NIC in JSON. The file is in the directory that the host shares. It lists only
+// interfaces that the machine has.
 const NICsFile = "etc/orrery/.nics.json"
 
-// key is the word of the kernel's command line that has the Config.
+// key is the parameter of the kernel's command line that contains the Config.
 const key = "orrery.config="
 
-// maxEncodedBytes bounds that word: the kernel takes 2,048 bytes on x86 and cuts off what is more
-// (COMMAND_LINE_SIZE), and other words must fit, too.
+// maxEncodedBytes limits the length of that parameter. On x86, the kernel truncates its command
+// line to 2,048 bytes (COMMAND_LINE_SIZE), and other parameters need room too.
 const maxEncodedBytes = 1800
 
-// Encode returns the word of the kernel's command line by which the guest is told.
+// Encode returns the parameter for the kernel's command line.
 func (c *Config) Encode() (string, error) {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -81,7 +83,7 @@ func (c *Config) Encode() (string, error) {
 	return word, nil
 }
 
-// Decode finds the Config on the command line of a kernel.
+// Decode returns the Config from the command line of a kernel.
 func Decode(line string) (*Config, error) {
 	for word := range strings.FieldsSeq(line) {
 		encoded, ok := strings.CutPrefix(word, key)
@@ -95,7 +97,7 @@ func Decode(line string) (*Config, error) {
 		}
 		c := &Config{}
 		d := json.NewDecoder(bytes.NewReader(text))
-		d.DisallowUnknownFields() // of a newer version, which would be left undone
+		d.DisallowUnknownFields() // a field of a newer version must not be ignored
 		if err := d.Decode(c); err != nil {
 			return nil, problem.New(problem.Mistake, "the word %s of the kernel's command line is not understood",
 				strings.TrimSuffix(key, "=")).Because(err).

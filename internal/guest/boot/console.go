@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shellUnit is a shell of root on the machine's serial console, from early on and without a
-// password: whoever reaches that console is root on the host, and enters the machine as root by its
-// agent anyway. It is begun by Enter, so that nothing waits in memory but that.
+// shellUnit is a root shell on the machine's serial console, available early in the boot and
+// without a password. A user who reaches that console is root on the host, and can enter the
+// machine as root by its agent anyway. The shell starts only after Enter is pressed, so that until
+// then only a small script is in memory.
 const shellUnit = `[Unit]
 Description=Shell on the serial console
 DefaultDependencies=no
@@ -31,8 +32,8 @@ KillMode=process
 SendSIGHUP=yes
 `
 
-// mountRun mounts the node's /run, which systemd leaves as it finds it: what is told there holds
-// for this boot, and nothing of it is in the root.
+// mountRun mounts the node's /run. Systemd keeps that mount. So what boot writes there is valid for
+// this boot only, and is not stored in the root.
 func mountRun() error {
 	if err := os.MkdirAll("/run", 0o755); err != nil {
 		return err
@@ -41,7 +42,7 @@ func mountRun() error {
 		unix.MS_NOSUID|unix.MS_NODEV|unix.MS_STRICTATIME, "mode=0755,size=20%"))
 }
 
-// offerShell makes a shell on the console a unit of the node's systemd.
+// offerShell adds a shell on the console as a unit of the node's systemd.
 func offerShell() error {
 	active, err := os.ReadFile("/sys/class/tty/console/active")
 	if err != nil {
@@ -49,12 +50,12 @@ func offerShell() error {
 	}
 	names := strings.Fields(string(active))
 	if len(names) == 0 {
-		return nil // it has none
+		return nil // there is no console
 	}
 	return writeShell("/run/systemd/system", "/dev/"+names[len(names)-1])
 }
 
-// writeShell writes the unit, wanted as early as all that is basic.
+// writeShell writes the unit, to be started with sysinit.target.
 func writeShell(units, terminal string) error {
 	const name, wants = "orrery-console.service", "sysinit.target.wants"
 	if err := os.MkdirAll(filepath.Join(units, wants), 0o755); err != nil {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestShell: the unit is on the terminal that the kernel has as its console, and is wanted by what
-// systemd starts first.
+// TestShell checks that the unit is on the kernel's console, and is started with sysinit.target.
 func TestShell(t *testing.T) {
 	units := filepath.Join(t.TempDir(), "systemd", "system")
 	if err := writeShell(units, "/dev/hvc0"); err != nil {

@@ -10,20 +10,21 @@ import (
 	"strings"
 )
 
-// DrivesFile is where a machine whose disks have no serial numbers finds how they are called, as
-// []Drive in JSON: in the directory that the host shows to it.
+// DrivesFile is the file with the names of disks that have no serial numbers, as []Drive in JSON.
+// It is in the directory that the host shares.
 const DrivesFile = "etc/orrery/.drives.json"
 
-// A Drive is a disk of such a machine.
+// A Drive is a disk without a serial number.
 type Drive struct {
-	Device string `json:"device"` // what the kernel calls it
+	Device string `json:"device"` // name in the kernel
 	Name   string `json:"name"`
 }
 
-// rulesFile is where udev finds what is told of disks: on /run, for this boot.
+// rulesFile is the file with udev's rules for disks. It is on /run, so it is valid for this boot
+// only.
 const rulesFile = "udev/rules.d/61-orrery.rules"
 
-// nameDrives lets udev call the disks as it would if they had serial numbers.
+// nameDrives makes udev create the same links for the disks as if they had serial numbers.
 func nameDrives(root, run string) error {
 	text, err := os.ReadFile(filepath.Join(root, DrivesFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,8 +44,8 @@ func nameDrives(root, run string) error {
 	return os.WriteFile(to, []byte(rulesOf(all)), 0o644)
 }
 
-// rulesOf are rules of udev(7): a disk and its partitions are called as those are that are known by
-// a serial number (60-persistent-storage.rules).
+// rulesOf returns rules of udev(7). They name a disk and its partitions in the same way as udev
+// names disks with serial numbers (60-persistent-storage.rules).
 func rulesOf(all []Drive) string {
 	var b strings.Builder
 	for _, d := range all {

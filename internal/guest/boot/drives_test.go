@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNameDrives: udev is told what a disk and its partitions are called; of a machine that is told
-// nothing, nothing.
+// TestNameDrives checks the rules for a disk and its partitions, and that there are none without a
+// file of the host.
 func TestNameDrives(t *testing.T) {
 	root, run := t.TempDir(), t.TempDir()
 	if err := nameDrives(root, run); err != nil {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Run is what the machine's first process does. It returns never: either the node's own init takes
-// its place, or the machine is switched off, with the reason on the console.
+// Run is the work of the machine's first process. It never returns: either it executes the node's
+// own init, or it prints the reason on the console and switches the machine off.
 func Run() {
 	defer func() {
 		if r := recover(); r != nil {
@@ -20,7 +20,7 @@ func Run() {
 	giveUp(up())
 }
 
-// up gets the machine up to its own init.
+// up prepares the machine and executes the node's own init. It returns only on failure.
 func up() error {
 	for _, m := range []struct{ kind, at string }{{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}} {
 		if err := unix.Mount(m.kind, m.at, m.kind, unix.MS_NOSUID, ""); err != nil {
@@ -89,12 +89,12 @@ func up() error {
 	return handOver()
 }
 
-// say writes a line on the console.
+// say prints a line on the console.
 func say(format string, args ...any) {
 	fmt.Printf("orrery-guest: %s\n", strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
 }
 
-// giveUp says why there will be no node, and switches the machine off.
+// giveUp prints why the machine cannot boot, and switches it off.
 func giveUp(err error) {
 	unix.Kill(-1, unix.SIGKILL) //nolint:errcheck // the agent's complaints about devices that go would follow the reason, and hide it
 	say("%v", err)
@@ -107,7 +107,7 @@ func giveUp(err error) {
 
 var environ = []string{"HOME=/", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=linux"}
 
-// handOver makes way for the node's own init.
+// handOver executes the node's own init.
 func handOver() error {
 	for _, path := range []string{"/sbin/init", "/usr/lib/systemd/systemd", "/lib/systemd/systemd"} {
 		if err := unix.Exec(path, []string{path}, environ); !errors.Is(err, unix.ENOENT) {

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loadModules loads the drivers of the devices that the machine has, and the file system of its
-// root, and what it takes to keep on a disk what is written. Drivers of a bus show what is on that.
+// loadModules loads the drivers of the machine's devices, the file system of its root and, with a
+// disk, the file systems for it. It repeats the search for devices, because the driver of a bus
+// reveals the devices on that bus.
 func loadModules(filesystem string, disk bool) error {
 	text, err := os.ReadFile("/" + ModuleList)
 	if err != nil {
@@ -39,7 +40,7 @@ func loadModules(filesystem string, disk bool) error {
 	}
 	filesystems := []string{"fs-" + filesystem}
 	if disk {
-		if err := l.one(Checksums); err != nil { // ext4 asks for it by what it does, not by its name
+		if err := l.one(Checksums); err != nil { // ext4 requests it as an algorithm, not by its name
 			return err
 		}
 		filesystems = append(filesystems, "fs-ext4", "fs-overlay")
@@ -49,10 +50,10 @@ func loadModules(filesystem string, disk bool) error {
 			return err
 		}
 	}
-	return os.RemoveAll("/" + ModuleDir) // it is memory
+	return os.RemoveAll("/" + ModuleDir) // frees the memory
 }
 
-// devices returns the aliases of the devices that are there, as modules name them.
+// devices returns the aliases of the present devices, as modalias files name them.
 func devices() ([]string, error) {
 	var all []string
 	for _, bus := range []string{"pci", "virtio", "xen", "acpi"} {
@@ -78,7 +79,8 @@ type loader struct {
 	insert  func(m *Module) error
 }
 
-// load loads the modules for an alias; if there is none, it is built in, or for the node's own init.
+// load loads the modules for an alias. If there is none, the driver is built in, or the node's own
+// init loads it.
 func (l *loader) load(alias string) error {
 	for i := range l.modules {
 		m := &l.modules[i]
@@ -105,7 +107,7 @@ func (l *loader) one(name string) error {
 	return nil
 }
 
-// fits tells whether a device is one of those that a pattern of modules.alias(5) means.
+// fits reports whether a pattern of modules.alias(5) matches a device's alias.
 func fits(pattern, alias string) bool {
 	ok, err := path.Match(pattern, alias)
 	return err == nil && ok

@@ -26,7 +26,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// aLoader has the modules of a small kernel and notes what is loaded.
+// aLoader returns a loader with the modules of a small kernel, and records what it loads.
 func aLoader(loaded *[]string) *loader {
 	return &loader{
 		modules: []Module{
@@ -46,7 +46,7 @@ func aLoader(loaded *[]string) *loader {
 	}
 }
 
-// TestLoad: of each device there is the driver is loaded, once, after all that it needs.
+// TestLoad checks that the driver of each device is loaded once, after the modules that it needs.
 func TestLoad(t *testing.T) {
 	var loaded []string
 	l := aLoader(&loaded)

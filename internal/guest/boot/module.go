@@ -1,29 +1,29 @@
 package boot
 
-// A Module is a driver or file system that the initramfs has for the kernel.
+// A Module is a driver or file system in the initramfs.
 type Module struct {
 	Name  string   `json:"name"`
-	File  string   `json:"file"`            // in Modules, uncompressed
-	Needs []string `json:"needs,omitempty"` // names of modules, in the order in which they have to be loaded before it
-	// patterns of devices that it drives, as modules.alias(5) has them, and "fs-NAME" of file systems
+	File  string   `json:"file"`            // file name in ModuleDir, uncompressed
+	Needs []string `json:"needs,omitempty"` // names of modules that must be loaded before it, in this order
+	// patterns of the devices it drives, as in modules.alias(5), and "fs-NAME" for file systems
 	Aliases []string `json:"aliases,omitempty"`
 }
 
-// Checksums is the module by which ext4 checks what it reads.
+// Checksums is the module with the checksums of ext4.
 const Checksums = "crc32c_generic"
 
-// Where the initramfs has what.
+// Paths in the initramfs.
 const (
 	Init       = "init"         // orrery-guest
 	ModuleDir  = "modules"      // files of modules
 	ModuleList = "modules.json" // []Module
 )
 
-// Empty are the directories in which something is mounted.
+// Empty are the directories that serve as mount points.
 var Empty = []string{"dev", "proc", "sys", newRoot, lowerRoot, ownDisk}
 
 const (
-	newRoot   = "root"  // on which the root of the node is mounted
-	lowerRoot = "lower" // the root that the host offers, below what the node writes on a disk of its own
-	ownDisk   = "disk"  // that
+	newRoot   = "root"  // mount point of the node's root
+	lowerRoot = "lower" // the root that the host shares, as lower layer below the machine's disk
+	ownDisk   = "disk"  // mount point of the machine's disk
 )

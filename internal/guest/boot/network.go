@@ -14,7 +14,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// join makes the interfaces what they are to be.
+// join configures the interfaces.
 func (c *Config) join() error {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -35,10 +35,10 @@ func (c *Config) join() error {
 	return nil
 }
 
-// maxReplyBytes bounds what is read of them, in bytes.
+// maxReplyBytes limits the size of the file with the interfaces.
 const maxReplyBytes = 1 << 20
 
-// told reads which interfaces a machine has, in its root.
+// told reads the list of a machine's interfaces from its root.
 func told(root string) (nics []NIC, err error) {
 	f, err := os.OpenInRoot(root, NICsFile)
 	if err != nil {
@@ -51,11 +51,11 @@ func told(root string) (nics []NIC, err error) {
 	return nics, nil
 }
 
-// coming is how often it is looked whether an interface has come.
+// coming is the interval at which Join checks whether an interface has appeared.
 const coming = 20 * time.Millisecond
 
-// Join makes interfaces what they are to be of a machine that runs, each as soon as it is there. It
-// waits for them until ctx ends.
+// Join configures interfaces of a running machine, each as soon as it appears. It waits for them
+// until ctx ends.
 func Join(ctx context.Context, nics []NIC) error {
 	for i := range nics {
 		if err := nics[i].join(ctx); err != nil {
@@ -83,7 +83,7 @@ func (n *NIC) join(ctx context.Context) error {
 	}
 }
 
-// up finds the interface and gives it its name, its addresses and its route.
+// up finds the interface and sets its name, its address and its route.
 func (n *NIC) up(links []netlink.Link) error {
 	l, err := n.among(links)
 	if err != nil {
@@ -119,9 +119,8 @@ func (n *NIC) up(links []netlink.Link) error {
 	return nil
 }
 
-// refuseRouters keeps the kernel from believing router advertisements on an interface: networks of
-// Orrery have none. If it cannot, the machine is not worse off than others: what keeps
-// advertisements away are the ports of those that send them.
+// refuseRouters makes the kernel ignore router advertisements on an interface, because networks of
+// Orrery have none. It ignores errors: the bridge ports of the senders also drop advertisements.
 func refuseRouters(name string) {
 	_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/accept_ra", []byte("0"), 0o644)
 }
@@ -143,8 +142,8 @@ func (n *NIC) among(links []netlink.Link) (netlink.Link, error) {
 	return nil, fmt.Errorf("the machine has only %s", strings.Join(macs, ", "))
 }
 
-// name renames the interface. The kernel numbers interfaces as it finds them, so another may have
-// the name: that one is put aside until its turn comes.
+// name renames the interface. The kernel numbers interfaces in the order of detection, so another
+// interface may have that name. It then renames the other one temporarily.
 func (n *NIC) name(l netlink.Link, links []netlink.Link) error {
 	if l.Attrs().Name == n.Name {
 		return nil

@@ -15,7 +15,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestTold: a machine finds its interfaces where the host has written them, in its root and nowhere else.
+// TestTold checks that a machine reads its interfaces from the host's file, and only within its
+// root.
 func TestTold(t *testing.T) {
 	root := t.TempDir()
 	if _, err := told(root); err == nil || !strings.Contains(err.Error(), "what the host says of the network interfaces") {
@@ -52,9 +53,8 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestJoin: interfaces that come while the machine runs become what they are to be, whatever the
-// kernel calls them; one that does not come is told of. The test is in a network namespace of its
-// own.
+// TestJoin checks that interfaces that appear while the machine runs are configured, under any
+// kernel name, and that a missing one is reported. It runs in a network namespace of its own.
 func TestJoin(t *testing.T) {
 	if !need.Alone(t, "--net") {
 		return
@@ -69,7 +69,7 @@ func TestJoin(t *testing.T) {
 		must(exec.Command("ip", "link", "add", name, "address", mac, "type", "veth", "peer", "name", "of-"+name).Run())
 	}
 	add("eth0", "02:00:00:00:00:01")
-	add("eth1", "02:00:00:00:00:03") // which is to be eth2
+	add("eth1", "02:00:00:00:00:03") // becomes eth2
 	nics := []NIC{
 		{MAC: "02:00:00:00:00:02", Name: "eth1", Address: netip.MustParsePrefix("10.2.0.2/24"), Gateway: "10.2.0.1",
 			MTU: 9000},
@@ -85,7 +85,7 @@ func TestJoin(t *testing.T) {
 	}
 	add("eth7", "02:00:00:00:00:02")
 	must(<-done)
-	must(Join(t.Context(), nics)) // once more is the same
+	must(Join(t.Context(), nics)) // a second call changes nothing
 	for i, nic := range nics {
 		l, err := netlink.LinkByName(nic.Name)
 		must(err)

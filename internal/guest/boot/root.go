@@ -8,18 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A share is a way in which a host shares directories.
+// A share is a file system by which a host shares directories.
 type share struct {
-	kind string // of file system
-	data string // options of its mounts
-	// What a guest believes to know of a directory: of its root that nobody else changes it, of others
-	// that it may be another one the next moment.
+	kind string // file system type
+	data string // mount options
+	// Cache options: own for the root, which no other machine changes, others for directories that
+	// the host may change at any moment.
 	own, others string
 }
 
-// shares are the ways there are, by what a Config calls them. Only a 9p that caches has files that
-// may be mapped for writing (mmap: those, and nothing else). Of Xen, a ring holds at most 512 KiB
-// each way, so a message is less than half of that.
+// shares are the supported shares, by their names in a Config. With 9p, files can be mapped for
+// writing (mmap) only with a cache, which cache=mmap uses for such files only. A ring of Xen holds
+// at most 512 KiB in each direction, so the message size must be less than half of that.
 var shares = map[string]share{
 	VirtioFS: {kind: "virtiofs"},
 	NineP:    {kind: "9p", data: "trans=virtio,version=9p2000.L,msize=512000,", own: "cache=loose", others: "cache=mmap"},
@@ -34,7 +34,7 @@ func shareOf(way string) (share, error) {
 	return s, nil
 }
 
-// mountRoot mounts the root that the host offers.
+// mountRoot mounts the root that the host shares.
 func (s share) mountRoot() error {
 	if err := unix.Mount(RootTag, "/"+newRoot, s.kind, 0, s.data+s.own); err != nil {
 		return fmt.Errorf("the root cannot be mounted by %s: %w", s.kind, err)
@@ -42,7 +42,7 @@ func (s share) mountRoot() error {
 	return nil
 }
 
-// mount mounts what else the host offers, in the root of the node.
+// mount mounts another directory that the host shares, in the root of the node.
 func (s share) mount(m Mount) error {
 	to, err := Place("/"+newRoot, m.Path)
 	if err != nil {
@@ -56,8 +56,8 @@ func (s share) mount(m Mount) error {
 	return nil
 }
 
-// Place opens the directory of a node's root at which something is to be mounted, and makes it if
-// it is not there. A link there leads nowhere: nothing is mounted by one.
+// Place opens the directory of a node's root at which a file system is mounted, and creates it if
+// it does not exist. It does not follow links out of the root.
 func Place(root, path string) (*os.File, error) {
 	in, err := os.OpenRoot(root)
 	if err != nil {
@@ -71,8 +71,8 @@ func Place(root, path string) (*os.File, error) {
 	return in.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
-// switchRoot makes the root of the node that of this process, with what is mounted so far. The
-// initramfs stays below it, out of sight.
+// switchRoot makes the node's root the root of this process, and moves the mounts there. The
+// initramfs stays below it, invisible.
 func switchRoot() error {
 	if err := os.Chdir("/" + newRoot); err != nil {
 		return err

@@ -13,29 +13,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Stack is what a machine that keeps what it writes on a disk of its own is told beside, in a
-// file: the command line of the kernel has no room for it.
+// A Stack is additional data for a machine that stores its changes on its own disk. It is in a
+// file, because the kernel's command line has no room for it.
 type Stack struct {
-	// which start of the machine this is told at: it may boot several times after one
+	// identifies this start of the machine, which may boot several times after one start
 	Start string `json:"start"`
-	// paths at which the host has written since the machine last ran: what is on the disk there is
-	// older
+	// paths at which the host has written since the machine last ran, so that the disk's versions
+	// are outdated
 	Fresh []string `json:"fresh,omitempty"`
-	Binds []string `json:"binds,omitempty"` // directories that are not the machine's own, the outer ones first
+	Binds []string `json:"binds,omitempty"` // directories that are shared with the host, outer ones first
 }
 
-// StackFile is where the machine finds it, in the directory that the host shows to it.
+// StackFile is the path of the Stack, in the directory that the host shares.
 const StackFile = "etc/orrery/.disk.json"
 
-// stack puts what the machine writes on its disk above the root that the host offers, with what is
-// not the machine's own where it was.
+// stack mounts the machine's disk as an overlay above the root that the host shares. It then mounts
+// the directories that stay the host's.
 func stack(serial string) error {
 	device, err := named(serial)
 	if err != nil {
 		return err
 	}
-	// The overlay above it hides it from fstrim(8), so the file system itself tells the host which
-	// blocks it has freed.
+	// The overlay hides the file system from fstrim(8). So the file system itself reports freed
+	// blocks to the host (discard).
 	if err := unix.Mount(device, "/"+ownDisk, "ext4", unix.MS_NOATIME, "discard"); err != nil {
 		return fmt.Errorf("the disk %s cannot be mounted: %w", serial, err)
 	}
@@ -74,7 +74,7 @@ func stack(serial string) error {
 	return nil
 }
 
-// named finds a disk by its serial number.
+// named returns the device of a disk by its serial number.
 func named(serial string) (string, error) {
 	files, err := filepath.Glob("/sys/block/*/serial")
 	if err != nil {
@@ -88,9 +88,9 @@ func named(serial string) (string, error) {
 	return "", fmt.Errorf("the machine has no disk %s, or the image's kernel has no driver for it", serial)
 }
 
-// fill lets the file system take all of its disk, which may have become larger.
+// fill grows the file system to the size of its disk, which may have become larger.
 func fill(device string) error {
-	const resize, block = 0x40086610, 4096 // EXT4_IOC_RESIZE_FS (ext4.h of Linux), and what it counts
+	const resize, block = 0x40086610, 4096 // EXT4_IOC_RESIZE_FS (ext4.h of Linux), and its unit
 	disk, err := os.Open(device)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func fill(device string) error {
 		return err
 	}
 	blocks := uint64(size / block)
-	if st.Bsize != block || st.Blocks >= blocks-blocks/16 { // what it says it has lacks what it needs itself
+	if st.Bsize != block || st.Blocks >= blocks-blocks/16 { // the file system's size excludes its own metadata
 		return nil
 	}
 	if _, _, failed := unix.Syscall(unix.SYS_IOCTL, root.Fd(), resize, uintptr(unsafe.Pointer(&blocks))); failed != 0 {
@@ -119,9 +119,9 @@ func fill(device string) error {
 	return nil
 }
 
-// refresh takes from the disk what is older there than in the root below: once after each start,
-// which the disk remembers. What the machine has written there since is newer, should it boot again
-// by itself.
+// refresh removes from the disk what the host has written anew in the root below. It does so once
+// for each start, which it records on the disk. If the machine reboots after that, its own changes
+// are newer.
 func (s *Stack) refresh(disk string) error {
 	last := filepath.Join(disk, "start")
 	if text, err := os.ReadFile(last); err == nil && s.Start != "" && string(text) == s.Start {
@@ -135,7 +135,7 @@ func (s *Stack) refresh(disk string) error {
 	return writeDurably(last, s.Start)
 }
 
-// writeDurably writes a file so that a power cut after that finds it written.
+// writeDurably writes a file and syncs it, so that it survives a power cut.
 func writeDurably(path, text string) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -148,9 +148,9 @@ func writeDurably(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// uncover removes from what the machine has written what covers a path, so that the root below is
-// seen there: at the path itself, and a directory on the way that the machine has removed or made
-// anew.
+// uncover removes the machine's version of a path from the disk, so that the root below is visible
+// there. It also removes a file or a whiteout on the way, and the mark of a directory that the
+// machine has recreated.
 func uncover(upper, path string) error {
 	at := upper
 	parts := strings.Split(filepath.Clean("/" + path)[1:], "/")
@@ -174,7 +174,7 @@ func uncover(upper, path string) error {
 	return nil
 }
 
-// bind lets the machine see a directory of the host.
+// bind mounts a directory of the host in the machine's root.
 func bind(path string) error {
 	at := filepath.Join("/"+newRoot, filepath.Clean("/"+path))
 	if err := os.MkdirAll(at, 0o755); err != nil {

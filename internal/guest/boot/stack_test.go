@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestUncover: what the host has written anew is seen, whatever the machine has put there or above
-// it; all else that the machine has written stays.
+// TestUncover checks that what the host has written anew becomes visible, whatever the machine has
+// written there or in a parent. All other files of the machine stay.
 func TestUncover(t *testing.T) {
 	upper := t.TempDir()
 	write := func(name string) {
@@ -40,8 +40,8 @@ func TestUncover(t *testing.T) {
 	}
 }
 
-// TestRefresh: what the host has written is newer than the disk once after each start by the host.
-// A machine that then reboots by itself keeps what it has written there since.
+// TestRefresh checks that the host's files replace those on the disk once after each start by the
+// host. After a reboot of the machine itself, its own files stay.
 func TestRefresh(t *testing.T) {
 	disk := t.TempDir()
 	hosts := filepath.Join(disk, "upper/etc/hosts")

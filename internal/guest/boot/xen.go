@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// xenbus is where the kernel of a guest of Xen shows its devices.
+// xenbus is the directory in which the kernel of a guest of Xen lists its devices.
 const xenbus = "/sys/bus/xen/devices"
 
-// connecting is how long the two halves of a device may take to find one another: the host's begins
-// when a script of the host has said so.
+// connecting limits how long the frontend and backend of a device may take to connect. The backend
+// starts only after a script of the host has run.
 const connecting = 5 * time.Minute
 
-// connected waits until what Xen gives this machine can be used. Of other devices a driver finds
-// all there is when it is loaded; of these, it finds an entry, and goes on when the other half
+// connected waits until the devices of Xen can be used. The driver of another device finds all its
+// parts when it is loaded. A driver of Xen only finds an entry, and continues when the backend
 // answers.
 func connected() error {
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
@@ -31,8 +31,8 @@ func connected() error {
 	}
 }
 
-// halves returns the devices on a bus that have a driver here and nobody at the other end, as
-// "vif-0 (Initialising)". Consoles, screens and keyboards are nothing that is waited for.
+// halves returns the devices on a bus that have a driver but no connected backend, as "vif-0
+// (Initialising)". It ignores consoles, screens and keyboards.
 func halves(bus string) (waiting []string, err error) {
 	devices, err := filepath.Glob(bus + "/*")
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestHalves: what has a driver and is not connected is waited for; what has none, or is a console, is not.
+// TestHalves checks that boot waits for devices that have a driver and no connection. It must not
+// wait for consoles, or for devices without a driver.
 func TestHalves(t *testing.T) {
 	bus := t.TempDir()
 	device := func(name, state string, driven bool) {
@@ -42,7 +43,7 @@ func TestHalves(t *testing.T) {
 	}
 }
 
-// TestShares: each way has its own options, and what is not known is refused.
+// TestShares checks that each share has its own options, and that an unknown one is an error.
 func TestShares(t *testing.T) {
 	for way, want := range map[string]share{
 		VirtioFS: {kind: "virtiofs"},
@@ -57,8 +58,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestPlace: what a node has no directory for yet is mounted all the same; a link leads nowhere,
-// and a file is no place.
+// TestPlace checks that a missing mount point is created. A link out of the root, or a file, is an
+// error.
 func TestPlace(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	for path, to := range map[string]string{"out": outside, "in": "srv", "up": "../" + filepath.Base(outside)} {

@@ -1,10 +1,12 @@
-// Package cgroup keeps all processes of a node on this host in one control group, of the same name
-// in every hierarchy: orrery/SITE/ID, beside the groups of systemd and not below them. A host may
-// have some controllers in version 1 and others in version 2 (cgroups(7)).
+// Package cgroup keeps all processes of a node on this host in one control group.
 //
-// Limits and Limit are what such a group bounds, SetFrozen lets what is in it stand still, and
-// Processes says who that is. Start starts a command in it. LXC makes the groups of its containers
-// itself, and at the same place.
+// The group has the same name in every hierarchy: orrery/SITE/ID, beside the groups of systemd and
+// not below them. A host may have some controllers in version 1 and others in version 2
+// (cgroups(7)).
+//
+// Limits and Limit read and set the limits of a group, SetFrozen freezes or thaws its processes,
+// and Processes lists them. Start starts a command in a group. LXC creates the groups of its
+// containers itself, at the same place.
 package cgroup
 
 import (
@@ -20,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Group is a control group, which need not be there.
+// A Group is a control group, which need not exist.
 type Group struct {
 	at   place
 	name string
@@ -29,11 +31,12 @@ type Group struct {
 // Of returns the control group of a node.
 func Of(site string, id int) Group { return Group{mounted, fmt.Sprintf(top+"/%s/%d", site, id)} }
 
-// InSite returns the group of something beside the nodes of a site. It weighs as much as each of them.
+// InSite returns a group beside the nodes of a site. It has the same weight as a node.
 func InSite(site, name string) Group { return Group{mounted, top + "/" + site + "/" + name} }
 
-// Inner returns the group in which commands of this one begin, so that they are as deep as those
-// that are run in a node from outside: with version 2 that is a group inside the node's (Doors).
+// Inner returns the group in which commands of this group begin. They are then as deep as commands
+// that are run in a node from outside. With version 2, that is a group inside the node's group
+// (Doors).
 func (g Group) Inner() Group {
 	if isV2(string(g.at)) {
 		g.name += "/" + leafName
@@ -41,21 +44,21 @@ func (g Group) Inner() Group {
 	return g
 }
 
-// Named returns a control group by the name that it has in each hierarchy.
+// Named returns a control group by its name, which is the same in each hierarchy.
 func Named(name string) Group { return Group{mounted, name} }
 
-// Name returns the name that it has in each hierarchy.
+// Name returns the group's name, which is the same in each hierarchy.
 func (g Group) Name() string { return g.name }
 
-// Beside returns another group of the node.
+// Beside returns another group of the same node.
 func (g Group) Beside(suffix string) Group { return Group{g.at, g.name + suffix} }
 
-// file is a file of the group, of a controller.
+// file returns the path of a file of the group in a controller's hierarchy.
 func (g Group) file(controller, name string) string {
 	return filepath.Join(g.at.hierarchy(controller), g.name, name)
 }
 
-// A place is where hierarchies are mounted: those of this host, or what a test makes up.
+// A place is where hierarchies are mounted: those of this host, or a test's directory.
 type place string
 
 const mounted place = "/sys/fs/cgroup"
@@ -66,7 +69,7 @@ func (p place) isV1(controller string) bool {
 	return err == nil
 }
 
-// hierarchy is where a controller's control groups are.
+// hierarchy returns the directory of a controller's control groups.
 func (p place) hierarchy(controller string) string {
 	if p.isV1(controller) {
 		return filepath.Join(string(p), controller)
@@ -74,16 +77,16 @@ func (p place) hierarchy(controller string) string {
 	return string(p)
 }
 
-// Processes returns the ids of all processes in the group and in those inside it. This one is not
-// among them: with version 1, the thread that has started something in there is still there until
-// it has ended.
+// Processes returns the ids of all processes in the group and in the groups below it, except this
+// one. With version 1, the thread that has started a process in the group stays there until it has
+// ended.
 func (g Group) Processes() []int {
-	all, _ := g.processes(context.Background()) // a control group may go at any moment
+	all, _ := g.processes(context.Background()) // a control group may disappear at any moment
 	return slices.DeleteFunc(all, func(pid int) bool { return pid == os.Getpid() })
 }
 
 func (g Group) processes(ctx context.Context) (all []int, err error) {
-	// Nobody in a node has a reason to leave that of the freezer.
+	// Processes in a node have no reason to leave the freezer's group.
 	err = branch{g.at.hierarchy("freezer"), g.name}.walk(ctx, func(above int, name string) error {
 		text, err := readIn(above, name, "cgroup.procs")
 		for word := range strings.FieldsSeq(string(text)) {
@@ -91,7 +94,7 @@ func (g Group) processes(ctx context.Context) (all []int, err error) {
 				all = append(all, pid)
 			}
 		}
-		if errors.Is(err, unix.EOPNOTSUPP) { // a threaded group of version 2: the one above it lists its processes
+		if errors.Is(err, unix.EOPNOTSUPP) { // a threaded group of version 2: its parent lists its processes
 			return nil
 		}
 		return err

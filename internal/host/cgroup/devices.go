@@ -16,7 +16,7 @@ type Device struct {
 	Major, Minor uint32
 }
 
-// DeviceAt returns the device that a file stands for.
+// DeviceAt returns the device of a device file.
 func DeviceAt(path string) (Device, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -29,9 +29,9 @@ func DeviceAt(path string) (Device, error) {
 	return Device{kind == unix.S_IFBLK, unix.Major(st.Rdev), unix.Minor(st.Rdev)}, nil
 }
 
-// AllowDevices lets what is in the group open and make these devices from now on, and no others.
-// What is open stays open. A host that is a container itself, or whose kernel lacks BPF, cannot
-// limit this, and the group then has what the host has.
+// AllowDevices allows processes in the group to open and create these devices, and no others, from
+// now on. Devices that are open already stay open. A host that is a container itself, or whose
+// kernel lacks BPF, cannot limit this. The group then has access to all devices of the host.
 func (g Group) AllowDevices(devices []Device) error {
 	var err error
 	if g.at.isV1("devices") {
@@ -45,7 +45,7 @@ func (g Group) AllowDevices(devices []Device) error {
 	return err
 }
 
-// allowV1 writes the list of version 1 (admin-guide/cgroup-v1/devices of Linux).
+// allowV1 writes the device list of version 1 (admin-guide/cgroup-v1/devices of Linux).
 func allowV1(group string, devices []Device) error {
 	if err := os.WriteFile(filepath.Join(group, "devices.deny"), []byte("a"), 0); err != nil {
 		return err
@@ -63,8 +63,8 @@ func allowV1(group string, devices []Device) error {
 	return nil
 }
 
-// allowV2 attaches a program of BPF to the group, which the kernel asks. It takes the place of the
-// one before, and goes with the group.
+// allowV2 attaches a BPF program to the group, which the kernel runs to check access. The program
+// replaces the former one, and is removed with the group.
 func allowV2(at string, devices []Device) error {
 	group, err := os.Open(at)
 	if err != nil {
@@ -81,7 +81,7 @@ func allowV2(at string, devices []Device) error {
 	return err
 }
 
-// An instruction is one of BPF (struct bpf_insn of linux/bpf.h).
+// An instruction is a BPF instruction (struct bpf_insn of linux/bpf.h).
 type instruction struct {
 	code      uint8
 	registers uint8 // the destination, and 16 times the source
@@ -89,9 +89,9 @@ type instruction struct {
 	value     int32
 }
 
-// deviceProgram returns 1 for each of the devices, and 0 for all others. It gets a struct
-// bpf_cgroup_dev_ctx, three words: the lower half of the first is the type, the others are the
-// major and the minor number.
+// deviceProgram returns a program that returns 1 for the given devices, and 0 for all others. Its
+// input is a struct bpf_cgroup_dev_ctx of three words. The lower half of the first is the type, and
+// the others are the major and the minor number.
 func deviceProgram(devices []Device) []instruction {
 	const (
 		loadWord = unix.BPF_LDX | unix.BPF_MEM | unix.BPF_W

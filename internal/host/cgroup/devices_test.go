@@ -9,7 +9,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestAllowDevices: what is in a group opens the devices that it may have, and no others, by both versions.
+// TestAllowDevices checks, with both versions, that processes of a group can open the allowed
+// devices only.
 func TestAllowDevices(t *testing.T) {
 	need.Integration(t)
 	null, err := DeviceAt("/dev/null")

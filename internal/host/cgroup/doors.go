@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leafName is the group of version 2, inside a container's, in which commands begin that are run
-// there from outside. Systemd in the container moves its own processes down and turns controllers
-// on for the groups in its own, and such a group takes no processes (cgroups(7), "no internal
-// processes"). LXC makes .lxc for this.
+// leafName is the group of version 2, inside a container's group, in which commands begin that are
+// run in the container from outside. Systemd in the container moves its own processes down, and
+// turns on controllers for the groups in its own group. Such a group cannot contain processes
+// (cgroups(7), "no internal processes"). LXC creates .lxc for the same reason.
 const leafName = ".orrery"
 
-// Doors opens the ways into the group of a container: of each hierarchy of version 1 the file to
-// which a thread writes "0" to enter, and of version 2 the directory in which a child is to begin
-// (CLONE_INTO_CGROUP), or nil without version 2. They are opened without the runtime's poller,
-// which would take five more system calls for each.
+// Doors opens the files by which a process enters the group of a container. For each hierarchy of
+// version 1, that is the file to which a thread writes "0". For version 2, it is the directory in
+// which a child begins (CLONE_INTO_CGROUP), or nil without version 2. The files are not registered
+// with the runtime's poller, which saves five system calls for each.
 func (g Group) Doors() (tasks []*os.File, leaf *os.File, err error) {
 	v2 := string(g.at)
 	if !isV2(v2) {
@@ -41,8 +41,9 @@ func (g Group) Doors() (tasks []*os.File, leaf *os.File, err error) {
 	return tasks, leaf, nil
 }
 
-// tasks opens those of a group of version 1, and returns where version 2 is beside them. It asks of
-// no hierarchy what it is that can be opened.
+// tasks opens the tasks files of a group of version 1, and returns the path of a hierarchy of
+// version 2 beside them. It tries to open the file before it checks the version, to save system
+// calls.
 func (p place) tasks(group string) (tasks []*os.File, v2 string, err error) {
 	entries, err := os.ReadDir(string(p))
 	if err != nil {
@@ -50,7 +51,7 @@ func (p place) tasks(group string) (tasks []*os.File, v2 string, err error) {
 	}
 	for _, e := range entries {
 		if !e.IsDir() {
-			continue // another name of one
+			continue // a symbolic link is another name of a hierarchy
 		}
 		root := filepath.Join(string(p), e.Name())
 		f, err := openIn(unix.AT_FDCWD, filepath.Join(root, group), "tasks", unix.O_WRONLY)
@@ -60,7 +61,7 @@ func (p place) tasks(group string) (tasks []*os.File, v2 string, err error) {
 		case !errors.Is(err, fs.ErrNotExist):
 			closeAll(tasks)
 			return nil, "", err
-		case isV2(root): // else the container is not in it
+		case isV2(root): // otherwise the container is not in this hierarchy
 			v2 = root
 		}
 	}

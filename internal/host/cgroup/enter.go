@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Enter moves this process into the group, in every hierarchy, and with it whatever it starts from
-// then on. The group is made unless it is there.
+// Enter moves this process into the group in every hierarchy. Its later children start there. It
+// creates the group if it does not exist.
 func (g Group) Enter() error {
 	if err := g.Make(); err != nil {
 		return err

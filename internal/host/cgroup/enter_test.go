@@ -12,7 +12,7 @@ import (
 	"orrery/test/need"
 )
 
-// TestMain lets this program be one that leaves the control group in which it was started.
+// TestMain makes this program leave its control group in a child process.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("ORRERY_CGROUP_TEST"); name != "" {
 		if err := Named(name).Enter(); err != nil {
@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestEnter: a process leaves the groups in which it was started, in every hierarchy, and whoever
-// may freeze those does not freeze it.
+// TestEnter checks that a process leaves its original groups in every hierarchy, so that freezing
+// those does not freeze it.
 func TestEnter(t *testing.T) {
 	need.Integration(t)
 	cmd := exec.Command(os.Args[0])

@@ -12,15 +12,15 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// frost is how long all processes of a group may take to stand still. One that waits for a disk
-// does so when it has what it waits for.
+// frost limits how long all processes of a group may take to freeze. A process that waits for a
+// disk freezes only after the disk has answered.
 const frost = 10 * time.Second
 
-// nudge is after how long processes are told again to stand still. With cgroup v1, those that were
-// forked just as the others were told may go on.
+// nudge is the interval at which processes are frozen again. With cgroup v1, processes that were
+// forked just when the others were frozen may keep running.
 const nudge = 10 * time.Millisecond
 
-// SetFrozen lets all processes of the group stand still, or go on. It does not wait until they do.
+// SetFrozen freezes or thaws all processes of the group. It does not wait until they have done so.
 func (g Group) SetFrozen(frozen bool) error {
 	file, value := "freezer.state", map[bool]string{true: "FROZEN", false: "THAWED"}[frozen]
 	if !g.at.isV1("freezer") {
@@ -29,9 +29,9 @@ func (g Group) SetFrozen(frozen bool) error {
 	return os.WriteFile(g.file("freezer", file), []byte(value), 0)
 }
 
-// ThawAll thaws the group and every group below it, in every hierarchy that can freeze. A node's
-// root freezes groups of its own, and what is frozen neither ends in order nor, with version 1,
-// dies of SIGKILL.
+// ThawAll thaws the group and every group below it, in every hierarchy that can freeze. The root
+// user of a node may freeze groups of its own. A frozen process cannot shut down and, with version
+// 1, is not killed by SIGKILL.
 func (g Group) ThawAll(ctx context.Context) error {
 	for _, root := range g.at.freezing() {
 		if err := (branch{root, g.name}).walk(ctx, thawIn); err != nil {
@@ -52,8 +52,8 @@ func (p place) freezing() (all []string) {
 	return all
 }
 
-// thawIn thaws one group if it was frozen itself: one that is frozen with a group above it has
-// nothing to be written.
+// thawIn thaws one group if it was frozen itself. A group that is only frozen with a parent has no
+// state of its own to change.
 func thawIn(above int, name string) error {
 	if own, err := readIn(above, name, "freezer.self_freezing"); err == nil && bytes.HasPrefix(own, []byte("1")) {
 		return writeIn(above, name, "freezer.state", "THAWED")
@@ -64,7 +64,7 @@ func thawIn(above int, name string) error {
 	return nil
 }
 
-// Frozen reports whether the group's processes stand still, or are about to.
+// Frozen reports whether the group's processes are frozen or freezing.
 func (g Group) Frozen() bool {
 	if g.at.isV1("freezer") {
 		text, _ := rawfile.ReadFile(g.file("freezer", "freezer.state"))
@@ -74,7 +74,8 @@ func (g Group) Frozen() bool {
 	return strings.HasPrefix(string(text), "1")
 }
 
-// AwaitFrost waits until the group as a whole has been frozen, or goes on. One that is not there goes on.
+// AwaitFrost waits until the whole group is frozen or thawed. A group that does not exist is
+// thawed.
 func (g Group) AwaitFrost(ctx context.Context, frozen bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, frost, fmt.Errorf("some of its processes go on after %v", frost))
 	defer cancel()

@@ -10,16 +10,17 @@ import (
 	"orrery/internal/host/process"
 )
 
-// A Frost lets a group stand still. A file tells that it was us, from before that until after it
-// goes on, so that whoever comes after a kill lets go on what we have frozen, and leaves alone what
-// others have. In it are the threads that are outside meanwhile.
+// A Frost freezes a group. A mark file shows that Orrery froze it, and exists from before the
+// freeze until after the thaw. So a run after one that was killed thaws what Orrery has frozen, and
+// does not thaw what others have. The mark lists the threads that are outside the group while it is
+// frozen.
 type Frost struct {
 	Group     Group
-	Mark      string        // path of the file
-	Processes process.Table // "": that of this host
+	Mark      string        // path of the mark file
+	Processes process.Table // or "" for that of this host
 }
 
-// Freeze lets all processes of the group stand still, or none.
+// Freeze freezes all processes of the group, or none.
 func (f Frost) Freeze(ctx context.Context) error {
 	if f.Group.Frozen() {
 		return f.Group.AwaitFrost(ctx, true)
@@ -27,7 +28,7 @@ func (f Frost) Freeze(ctx context.Context) error {
 	outside := f.bystanders()
 	var mark []byte
 	if len(outside) > 0 {
-		mark, _ = json.Marshal(outside) // numbers and words
+		mark, _ = json.Marshal(outside) // numbers and strings can always be encoded
 	}
 	if err := os.WriteFile(f.Mark, mark, 0o600); err != nil {
 		return err
@@ -45,7 +46,7 @@ func (f Frost) Freeze(ctx context.Context) error {
 	return nil
 }
 
-// Thaw lets a frozen group go on, whoever froze it. It does not wait until it does.
+// Thaw thaws a frozen group, even if another program froze it. It does not wait until it is thawed.
 func (f Frost) Thaw() error {
 	if f.Group.Frozen() {
 		if err := f.Group.SetFrozen(false); err != nil {

@@ -13,8 +13,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestFrost: a mark is there while a group stands still by us. A group that does not is let go on,
-// and has no mark.
+// TestFrost checks that a mark exists while Orrery has frozen a group. A group that is not frozen
+// can be thawed, and has no mark.
 func TestFrost(t *testing.T) {
 	at := place(t.TempDir())
 	f := Frost{Group: Group{at, "orrery/karoo/101"}, Mark: filepath.Join(t.TempDir(), "freezing")}
@@ -46,9 +46,9 @@ func TestFrost(t *testing.T) {
 	stands("0", false)
 }
 
-// TestFrostBesideThreads: threads of the kernel, which never stand still, are outside while the
-// group of version 2 does, and come back, whoever lets it go on. One whose number is another's by
-// then stays where it is.
+// TestFrostBesideThreads checks kernel threads, which never freeze. With version 2, they are
+// outside the group while it is frozen, and return even if another process thaws it. A thread whose
+// PID was reused stays where it is.
 func TestFrostBesideThreads(t *testing.T) {
 	at, table := place(t.TempDir()), process.Table(t.TempDir())
 	f := Frost{Group{at, "orrery/karoo/101"}, filepath.Join(t.TempDir(), "freezing"), table}
@@ -58,7 +58,7 @@ func TestFrostBesideThreads(t *testing.T) {
 		text := "7 (a) name) S 2 0 0 0 -1 " + flags + " 0 0 0 0 0 0 0 0 20 0 1 0 " + since + " 0 0\n"
 		must(t, os.WriteFile(table.File(pid, "stat"), []byte(text), 0o644))
 	}
-	tells(70, "138412416", "500") // as of QEMU, and of kvm-nx-lpage-recovery on Debian 12
+	tells(70, "138412416", "500") // flags of QEMU, and of kvm-nx-lpage-recovery on Debian 12
 	tells(71, "2129984", "501")
 	put(t, at, map[string]string{
 		"cgroup.controllers": "cpu\n", "cgroup.procs": "", in + "/cgroup.procs": "70\n71\n72\n", in + "/cgroup.freeze": "0",
@@ -68,7 +68,7 @@ func TestFrostBesideThreads(t *testing.T) {
 	if got := read(t, at, "cgroup.procs"); got != "71" {
 		t.Errorf("outside is %q", got)
 	}
-	must(t, Frost{f.Group, f.Mark, table}.Thaw()) // by another process
+	must(t, Frost{f.Group, f.Mark, table}.Thaw()) // as another process would
 	if got := read(t, at, in+"/cgroup.procs"); got != "71" {
 		t.Errorf("back is %q", got)
 	}
@@ -82,13 +82,13 @@ func TestFrostBesideThreads(t *testing.T) {
 		t.Errorf("back is %q, which is another's", got)
 	}
 
-	for _, text := range []string{"", "[{", "{}"} { // what was cut short
+	for _, text := range []string{"", "[{", "{}"} { // truncated marks
 		must(t, os.WriteFile(f.Mark, []byte(text), 0o600))
 		must(t, f.Thaw())
 	}
 }
 
-// TestFrostOfForks: processes that begin others all the time stand still, too, each time, and soon.
+// TestFrostOfForks checks that processes that fork all the time also freeze, each time, and soon.
 func TestFrostOfForks(t *testing.T) {
 	need.Integration(t)
 	g := Of("it-cgroup", 3)

@@ -14,8 +14,8 @@ import (
 	"orrery/test/need"
 )
 
-// groupWithProcess starts a process in a new group, in each hierarchy that can freeze one: version
-// 1 and, beside it or alone, version 2.
+// groupWithProcess starts a process in a new group, in each hierarchy that can freeze: version 1
+// and version 2.
 func groupWithProcess(t *testing.T, test func(t *testing.T, g Group, cmd *exec.Cmd)) {
 	need.Integration(t)
 	places := []place{mounted}
@@ -39,8 +39,8 @@ func groupWithProcess(t *testing.T, test func(t *testing.T, g Group, cmd *exec.C
 	}
 }
 
-// freezeIn makes groups below one, as root of a node can, and moves a process into the last and
-// freezes the others.
+// freezeIn creates nested groups below a group, as root of a node can. It moves a process into the
+// last one and freezes the others.
 func freezeIn(t *testing.T, g Group, pid int, names ...string) {
 	t.Helper()
 	top, err := os.OpenRoot(g.file("freezer", ""))
@@ -66,8 +66,8 @@ func freezeIn(t *testing.T, g Group, pid int, names ...string) {
 	}
 }
 
-// TestKillFrozenInside: a process ends although it is in a group that a node's root made and froze,
-// and so is that above it. With version 1, such a process does not die of SIGKILL.
+// TestKillFrozenInside checks that Kill ends a process in a group that a node's root created and
+// froze, with a frozen parent. With version 1, SIGKILL alone does not end such a process.
 func TestKillFrozenInside(t *testing.T) {
 	groupWithProcess(t, func(t *testing.T, g Group, cmd *exec.Cmd) {
 		freezeIn(t, g, cmd.Process.Pid, "a", "b")
@@ -75,7 +75,8 @@ func TestKillFrozenInside(t *testing.T) {
 	})
 }
 
-// TestKillDeepInside: groups that are nested deeper than a path may be long hide nothing, and are removed.
+// TestKillDeepInside checks groups nested deeper than the maximum length of a path. Their processes
+// are found, and the groups are removed.
 func TestKillDeepInside(t *testing.T) {
 	groupWithProcess(t, func(t *testing.T, g Group, cmd *exec.Cmd) {
 		var names []string
@@ -108,13 +109,14 @@ func killed(t *testing.T, g Group, cmd *exec.Cmd) {
 	}
 }
 
-// TestKillIsBounded: Kill reports processes that do not end, whatever time its caller has.
+// TestKillIsBounded checks that Kill reports processes that do not end, even if its context has no
+// deadline.
 func TestKillIsBounded(t *testing.T) {
 	defer func(d time.Duration) { killTimeout = d }(killTimeout)
 	killTimeout = 50 * time.Millisecond
 	at := place(t.TempDir())
 	g := Group{at, "orrery/karoo/101"}
-	const pid = 1 << 30 // no process has it, and yet the group has it in this test
+	const pid = 1 << 30 // no process has this id, but the group lists it in this test
 	put(t, at, map[string]string{"cgroup.controllers": "", g.name + "/cgroup.procs": strconv.Itoa(pid) + "\n",
 		g.name + "/cgroup.freeze": "0"})
 	err := g.Kill(t.Context())
@@ -123,7 +125,8 @@ func TestKillIsBounded(t *testing.T) {
 	}
 }
 
-// TestThawAll: every group of both versions is thawed, and no other file is written.
+// TestThawAll checks that every group of both versions is thawed, and that no other file is
+// written.
 func TestThawAll(t *testing.T) {
 	at := place(t.TempDir())
 	g := Group{at, "orrery/karoo/101"}
@@ -146,7 +149,7 @@ func TestThawAll(t *testing.T) {
 			t.Errorf("%s is %q, not %q", file, got, want)
 		}
 	}
-	must(t, Group{at, "orrery/karoo/103"}.ThawAll(t.Context())) // which does not exist
+	must(t, Group{at, "orrery/karoo/103"}.ThawAll(t.Context())) // does not exist
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := g.ThawAll(ctx); err == nil {

@@ -14,28 +14,28 @@ import (
 	"orrery/internal/host/process"
 )
 
-// killTimeout is how long processes may take to end that were killed. One in a system call that the
-// kernel does not interrupt, such as on a disk that is lost, may never end. It is a variable, so
-// that tests can change it.
+// killTimeout limits how long killed processes may take to end. A process in a system call that the
+// kernel does not interrupt, such as on a lost disk, may never end. It is a variable, so that tests
+// can change it.
 var killTimeout = 10 * time.Second
 
-// heldAtOnce is how many processes are held to be killed: each is a file that we have open.
+// heldAtOnce limits how many processes are held to be killed. Each needs an open file.
 const heldAtOnce = 256
 
-// Killing returns the context in which something is killed that belongs to a group: it ends with
-// ctx and after killTimeout.
+// Killing returns a context for killing processes of the group. It ends with ctx or after
+// killTimeout.
 func (g Group) Killing(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, killTimeout, stillThere{g})
 }
 
-// stillThere says that processes of a group go on although they were killed.
+// stillThere is the error for processes of a group that still run although they were killed.
 type stillThere struct{ g Group }
 
 func (s stillThere) Error() string {
 	return fmt.Sprintf("processes have not ended %v after they were killed: %s", killTimeout, listed(s.g.Processes()))
 }
 
-// listed returns the first of some processes, for a message.
+// listed returns the first few process ids, for a message.
 func listed(pids []int) string {
 	const most = 5
 	var all []string
@@ -48,14 +48,14 @@ func listed(pids []int) string {
 	return strings.Join(all, ", ")
 }
 
-// Kill kills all processes in the group and returns when they have ended, or after killTimeout.
+// Kill kills all processes in the group and waits until they have ended, or for killTimeout.
 func (g Group) Kill(ctx context.Context) error {
 	return g.KillThose(ctx, func(int) bool { return true })
 }
 
-// KillThose kills some processes in the group and returns when they have ended, or after
-// killTimeout. What is frozen does not end, and so is thawed first: each time, since whoever is in
-// there may freeze it again.
+// KillThose kills the processes in the group for which doomed returns true. It waits until they
+// have ended, or for killTimeout. A frozen process does not end, so KillThose thaws the group in
+// each round: processes in it may freeze it again.
 func (g Group) KillThose(ctx context.Context, doomed func(pid int) bool) error {
 	ctx, cancel := g.Killing(ctx)
 	defer cancel()
@@ -82,9 +82,9 @@ func (g Group) KillThose(ctx context.Context, doomed func(pid int) bool) error {
 	}
 }
 
-// kill sends SIGKILL to processes that are in the group once they are held: one may have ended, and
-// another have been given its number. A thread of ours that was about to start one in there, and
-// could not, leaves by itself.
+// kill sends SIGKILL to processes. It holds them first and then checks that they are still in the
+// group, because a process may have ended and its id may be another's. It skips this process: a
+// thread that failed to start a process in the group leaves the group anyway.
 func (g Group) kill(ctx context.Context, pids []int) error {
 	held := map[int]process.Held{}
 	for _, pid := range pids {

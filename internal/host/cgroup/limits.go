@@ -25,11 +25,11 @@ type File struct {
 // period is the length of a scheduling period in microseconds (cpu.max in cgroups(7), cfs_period_us).
 const period = 100_000
 
-// maxBelow is how many groups there may be below a node's. Each costs the host's kernel about 80 KB
-// that no memory limit counts. Version 1 has no such bound.
+// maxBelow limits the number of groups below a node's group. Each costs the host's kernel about 80
+// KB that no memory limit counts. Version 1 has no such limit.
 const maxBelow = 1000
 
-// LimitFiles says which files of a node's group hold limits, and with what in them.
+// LimitFiles returns the files of a node's group that hold limits, with their values.
 func LimitFiles(l site.Limits) []File { return mounted.limited(l) }
 
 func (p place) limited(l site.Limits) []File {
@@ -67,7 +67,8 @@ func (p place) limited(l site.Limits) []File {
 	return all
 }
 
-// unlimited returns the files with the values that mean no limit, for those that l does not set.
+// unlimited returns the files of the limits that l does not set, with the values that mean no
+// limit.
 func (p place) unlimited(l site.Limits) []File {
 	full := site.Limits{Cpus: 1, Pin: "0", Memory: 1, Swap: new(int64), Pids: 1}
 	set := map[string]bool{}
@@ -92,8 +93,8 @@ func (p place) unlimited(l site.Limits) []File {
 	return all
 }
 
-// hasSwapLimit reports whether the kernel counts swap (swapaccount in version 1 is an option of its
-// command line).
+// hasSwapLimit reports whether the kernel counts swap. In version 1, that is an option of the
+// kernel's command line (swapaccount).
 func (p place) hasSwapLimit() bool {
 	if p.isV1("memory") {
 		_, err := os.Stat(filepath.Join(p.hierarchy("memory"), "memory.memsw.limit_in_bytes"))
@@ -116,8 +117,8 @@ func (g Group) Limit(node string, l site.Limits) error {
 			refused = append(refused, f)
 		}
 	}
-	// In version 1, memory may at no moment be more than memory and swap together: what is refused may
-	// be taken after the rest.
+	// In version 1, memory must never be larger than memory and swap together. So a value that was
+	// refused may be accepted after the others have been set.
 	for _, f := range refused {
 		if err := os.WriteFile(path(f), []byte(f.Value), 0); err != nil {
 			return problem.New(problem.Failed, "node %s: limit %s = %s was not taken", node, f.Name, f.Value).
@@ -131,9 +132,9 @@ func (g Group) Limit(node string, l site.Limits) error {
 	return nil
 }
 
-// Holds reports whether limits are in force, so far as this host can limit, and returns those that
-// are: a share of the processors that the kernel rounds to the same, and a pin to the same ones, as
-// they are in l.
+// Holds reports whether the limits are in force, as far as this host can limit, and returns the
+// limits in force. It returns Cpus and Pin as they are in l if they mean the same. The kernel
+// rounds Cpus, and a Pin can be written in several ways.
 func (g Group) Holds(l site.Limits) (held site.Limits, ok bool) {
 	held = g.Limits()
 	ok = equal(held, g.at.settable(l))
@@ -146,8 +147,8 @@ func (g Group) Holds(l site.Limits) (held site.Limits, ok bool) {
 	return held, ok
 }
 
-// settable drops what this host cannot limit: version 1 counts memory and swap together, and so
-// bounds swap only where memory is bounded.
+// settable drops the limits that this host cannot set. Version 1 counts memory and swap together,
+// so it can limit swap only if memory is limited.
 func (p place) settable(l site.Limits) site.Limits {
 	if !p.hasSwapLimit() || l.Memory == 0 && p.isV1("memory") {
 		l.Swap = nil
@@ -162,15 +163,16 @@ func equal(a, b site.Limits) bool {
 		}
 		return *l.Swap
 	}
-	// The kernel rounds memory down to pages.
+	// Compare without the low bits, because the kernel rounds memory down to pages.
 	return sameCpus(a.Cpus, b.Cpus) && samePin(a.Pin, b.Pin) &&
 		a.Memory>>16 == b.Memory>>16 && a.Pids == b.Pids && swap(a)>>16 == swap(b)>>16
 }
 
-// sameCpus compares shares of the processors, which the kernel has in whole microseconds of a period.
+// sameCpus compares shares of the processors. The kernel has them in whole microseconds of a
+// period.
 func sameCpus(a, b float64) bool { return fmt.Sprintf("%.4f", a) == fmt.Sprintf("%.4f", b) }
 
-// samePin compares pins as the kernel would: one to all processors is none.
+// samePin compares pins as the kernel does: a pin to all processors is the same as no pin.
 func samePin(a, b string) bool {
 	if a == b {
 		return true
@@ -212,8 +214,8 @@ func (g Group) Limits() site.Limits {
 	return l
 }
 
-// amount reads a number; "max", and version 1's way to say it (the largest multiple of a page),
-// give 0: no limit.
+// amount returns a number, or 0 for no limit: "max", or the largest multiple of a page in version
+// 1.
 func amount(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n > 1<<60 {

@@ -12,12 +12,12 @@ import (
 	"orrery/test/need"
 )
 
-// TestGroupsBelow: with version 2, the kernel bounds how many groups a node has.
+// TestGroupsBelow checks that version 2 limits the number of groups below a node's group.
 func TestGroupsBelow(t *testing.T) {
 	need.Integration(t)
 	at := mounted
 	if beside := mounted + "/unified"; isV2(string(beside)) {
-		at = beside // as a host that has version 2 alone
+		at = beside // like a host with version 2 only
 	}
 	if !isV2(string(at)) {
 		t.Skip("this host has no cgroup v2")
@@ -42,8 +42,8 @@ func TestGroupsBelow(t *testing.T) {
 	}
 }
 
-// TestEqualPins: pins are compared as the kernel takes them, however they are written; one to all
-// processors is none.
+// TestEqualPins checks that pins are compared as the kernel does, in any notation. A pin to all
+// processors equals no pin.
 func TestEqualPins(t *testing.T) {
 	all := onlineCpus()
 	for _, c := range []struct {

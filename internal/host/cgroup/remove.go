@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove removes groups that have no processes in them, with those inside, from every hierarchy.
+// Remove removes groups that contain no processes, and the groups below them, from every hierarchy.
 func Remove(groups ...Group) {
 	for _, g := range groups {
 		for _, root := range g.at.all() {
@@ -19,13 +19,13 @@ func Remove(groups ...Group) {
 	}
 }
 
-// RemoveEmpty removes the groups in which those of a site's nodes are, if it was the last, with
-// those beside nodes that nothing runs in (InSite).
+// RemoveEmpty removes the group of a site, and the group of all sites, if they are empty. If the
+// site has no nodes left, it first removes the groups beside nodes in which nothing runs (InSite).
 func RemoveEmpty(site string) {
 	for _, root := range mounted.all() {
 		removeBeside(root, site)
 		for _, group := range []string{top + "/" + site, top} {
-			_ = unix.Rmdir(filepath.Join(root, group)) // it has others in it, or is not there
+			_ = unix.Rmdir(filepath.Join(root, group)) // ignore errors: it contains other groups, or does not exist
 		}
 	}
 }
@@ -39,18 +39,18 @@ func removeBeside(root, site string) {
 	})
 	for _, name := range names {
 		if name[0] >= '0' && name[0] <= '9' {
-			return // of a node
+			return // the group of a node
 		}
 	}
 	for _, name := range names {
 		_ = branch{root, InSite(site, name).name}.walk(context.Background(), func(above int, name string) error {
-			_ = unix.Unlinkat(above, name, unix.AT_REMOVEDIR) // something runs in it
+			_ = unix.Unlinkat(above, name, unix.AT_REMOVEDIR) // ignore the error: a process runs in it
 			return nil
 		})
 	}
 }
 
-// all returns the hierarchies.
+// all returns all directories that may be hierarchies.
 func (p place) all() []string {
 	below, err := filepath.Glob(filepath.Join(string(p), "*"))
 	if err != nil {
@@ -59,17 +59,17 @@ func (p place) all() []string {
 	return append(below, string(p))
 }
 
-// leaving is how long the last processes of a group may take to leave it once they have ended.
+// leaving limits how long the last processes of a group may take to leave it after they have ended.
 const leaving = time.Second
 
-// remove removes the group and those inside it.
+// remove removes the group and the groups below it.
 func (b branch) remove() {
 	until := time.Now().Add(leaving)
 	_ = b.walk(context.Background(), func(above int, name string) error {
 		for {
 			err := unix.Unlinkat(above, name, unix.AT_REMOVEDIR)
 			if !errors.Is(err, unix.EBUSY) || time.Now().After(until) {
-				return nil // what is left, the next call removes
+				return nil // the next call removes what is left
 			}
 			time.Sleep(5 * time.Millisecond)
 		}

@@ -13,8 +13,8 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// Start starts a command in the group. It is to be called by work that has a thread of its own
-// (host.Apart), see Join.
+// Start starts a command in the group. The caller must be on a thread of its own (host.Apart), see
+// Join.
 func (g Group) Start(cmd *exec.Cmd) error {
 	joined, err := g.Join(cmd)
 	if err != nil {
@@ -24,16 +24,17 @@ func (g Group) Start(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// Join makes the group, unless it is there, and lets a command be in it that the calling thread
-// starts; then joined is to be called. In version 1, the thread goes there itself, as who starts
-// something gives it its own groups. So nothing that the command does is ever outside.
+// Join creates the group if it does not exist, and prepares a command that the calling thread will
+// start in it. The caller calls joined after the start. With version 1, the thread itself enters
+// the group, because a child starts in the groups of the thread that started it. So the command is
+// never outside the group.
 func (g Group) Join(cmd *exec.Cmd) (joined func(), err error) {
 	if err := g.Make(); err != nil {
 		return nil, err
 	}
 	v1, v2 := g.at.versions()
 	for _, root := range v1 {
-		if err := os.WriteFile(filepath.Join(root, g.name, "tasks"), []byte("0"), 0); err != nil { // whoever writes it
+		if err := os.WriteFile(filepath.Join(root, g.name, "tasks"), []byte("0"), 0); err != nil { // 0: this thread
 			return nil, err
 		}
 	}
@@ -51,7 +52,7 @@ func (g Group) Join(cmd *exec.Cmd) (joined func(), err error) {
 	return func() { group.Close() }, nil //nolint:errcheck // nothing was written to it
 }
 
-// Make makes the group in every hierarchy, unless it is there.
+// Make creates the group in every hierarchy where it does not exist.
 func (g Group) Make() error {
 	v1, v2 := g.at.versions()
 	if v2 != "" {
@@ -61,7 +62,7 @@ func (g Group) Make() error {
 		in := branch{root, g.name}
 		err := in.make()
 		for try := 0; errors.Is(err, fs.ErrNotExist) && try < 10; try++ {
-			err = in.make() // it was the last of its site for a moment, and another took away what was above it
+			err = in.make() // another process removed a parent, because the site had no group for a moment
 		}
 		if err != nil {
 			return fmt.Errorf("control group %s: %w", g.name, err)
@@ -71,7 +72,7 @@ func (g Group) Make() error {
 	return nil
 }
 
-// make makes the group, from the top down.
+// make creates the group and its parents, from the top down.
 func (b branch) make() error {
 	above := b.root
 	for name := range strings.SplitSeq(b.name, "/") {
@@ -90,9 +91,9 @@ func (b branch) make() error {
 	return nil
 }
 
-// delegate lets the groups in one of version 2 have the controllers of limits, as LXC does. It asks
-// for all at once, then, if the kernel refuses one, for each: whoever sets a limit is told that
-// there is no file for it.
+// delegate turns on the controllers of limits for the groups in a group of version 2, as LXC does.
+// It first asks for all at once and, if the kernel refuses, for each of them. It ignores errors:
+// a later attempt to set a limit fails, because the file of the limit is missing.
 func delegate(root, group string) error {
 	offered, err := rawfile.ReadFile(filepath.Join(root, "cgroup.controllers"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,8 +118,9 @@ func delegate(root, group string) error {
 	return nil
 }
 
-// settle sets the processors and memory nodes of a group of version 1 to those of the one above it: without
-// them, no process may enter. Groups that others make in it have them, too.
+// settle sets the processors and memory nodes of a group of version 1 to those of its parent.
+// Without them, no process may enter the group. Groups that other programs create in it inherit
+// them.
 func settle(above, group string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		text, err := rawfile.ReadFile(filepath.Join(group, file))
@@ -138,7 +140,8 @@ func settle(above, group string) error {
 	return os.WriteFile(filepath.Join(group, "cgroup.clone_children"), []byte("1"), 0)
 }
 
-// versions returns the hierarchies of version 1, each once, and that of version 2, which may be beside them.
+// versions returns the hierarchies of version 1, each once, and the hierarchy of version 2, which
+// may be mounted beside them.
 func (p place) versions() (v1 []string, v2 string) {
 	if isV2(string(p)) {
 		return nil, string(p)
@@ -149,7 +152,7 @@ func (p place) versions() (v1 []string, v2 string) {
 	}
 	for _, e := range entries {
 		root := filepath.Join(string(p), e.Name())
-		if !e.IsDir() || !p.isV1(e.Name()) { // a link is another name of one
+		if !e.IsDir() || !p.isV1(e.Name()) { // a symbolic link is another name of a hierarchy
 			continue
 		}
 		if isV2(root) {
@@ -161,7 +164,7 @@ func (p place) versions() (v1 []string, v2 string) {
 	return v1, v2
 }
 
-// isV2 reports whether a group is one of version 2.
+// isV2 reports whether a group is in a hierarchy of version 2.
 func isV2(group string) bool {
 	_, err := os.Stat(filepath.Join(group, "cgroup.controllers"))
 	return err == nil

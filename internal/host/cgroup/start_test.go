@@ -15,8 +15,8 @@ import (
 	"orrery/test/need"
 )
 
-// put writes files of hierarchies that a test makes up. What the kernel would put into a group is
-// not in there by itself.
+// put writes the files of a fake hierarchy. Unlike the kernel, it does not create the files of a
+// group by default.
 func put(t *testing.T, at place, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -40,8 +40,8 @@ func read(t *testing.T, at place, name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// TestMakeUnified: where there is version 2 alone, groups above the node's pass controllers on, its
-// own does not: processes are in there.
+// TestMakeUnified checks that with version 2 only, parents of the node's group delegate
+// controllers. The node's group itself does not, because it contains processes.
 func TestMakeUnified(t *testing.T) {
 	at := place(t.TempDir())
 	put(t, at, map[string]string{"cgroup.controllers": "cpuset cpu io memory hugetlb pids rdma misc\n",
@@ -62,8 +62,8 @@ func TestMakeUnified(t *testing.T) {
 	}
 }
 
-// TestMakeBeside: where versions are side by side, the group is in each hierarchy, and has
-// processors where those are given.
+// TestMakeBeside checks that with both versions side by side, the group is in each hierarchy, and
+// has processors where they are required.
 func TestMakeBeside(t *testing.T) {
 	at := place(t.TempDir())
 	put(t, at, map[string]string{
@@ -97,13 +97,13 @@ func TestMakeBeside(t *testing.T) {
 	}
 }
 
-// TestStart: what is started in a group is there in all hierarchies from the first moment, stands
-// still when it shall, and is killed, frozen or not.
+// TestStart checks that a command is in its group in all hierarchies from the start. It also checks
+// that the group can be frozen, and killed whether frozen or not.
 func TestStart(t *testing.T) {
 	need.Integration(t)
 	places := []place{mounted}
 	if beside := mounted + "/unified"; isV2(string(beside)) {
-		places = append(places, beside) // as a host that has version 2 alone
+		places = append(places, beside) // like a host with version 2 only
 	}
 	for _, at := range places {
 		t.Run(string(at), func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestStart(t *testing.T) {
 				t.Errorf("we are in %s: %v", mine, err)
 			}
 			if in := g.Processes(); !slices.Contains(in, cmd.Process.Pid) || slices.Contains(in, os.Getpid()) {
-				// a thread of ours may be
+				// A thread of this process may be in the group.
 				t.Errorf("in it are %v", in)
 			}
 			must(t, g.SetFrozen(true))
@@ -151,7 +151,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestLimit: limits of a group that we have made are in force, and are taken away again.
+// TestLimit checks that limits of a new group are in force, and are removed again.
 func TestLimit(t *testing.T) {
 	need.Integration(t)
 	g := Of("it-cgroup", 2)

@@ -16,29 +16,31 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// A thread is one that the kernel has made for a process of a group, and put beside it: KVM one for
-// each machine, vhost one for each queue of a network card. Newer kernels make them threads of the
-// process itself.
+// A thread is a thread that the kernel has created for a process of a group, as a process of its
+// own in the same group. KVM creates one for each machine, and vhost one for each queue of a
+// network card. Newer kernels make them threads of the process itself.
 //
-// The freezer of version 2 counts it among what has to stand still, and does not let it: a group
-// with such a thread is never frozen. So threads are outside while the rest stands still. They do
-// nothing then: those for whom they work do not run.
+// The freezer of version 2 counts such a thread as a process to freeze, but cannot freeze it. So a
+// group with such a thread never becomes frozen. That is why these threads are moved out of the
+// group while it is frozen. They have nothing to do then, because the processes that they work for
+// do not run.
 type thread struct {
 	PID   int    `json:"pid"`
-	Since string `json:"since"` // when it began, in ticks: the number may be another's later
+	Since string `json:"since"` // start time in ticks, because the PID may be reused
 }
 
-// kernelThread is the flag of such a thread (PF_KTHREAD of linux/sched.h).
+// kernelThread is the flag of a kernel thread (PF_KTHREAD of linux/sched.h).
 const kernelThread = 0x00200000
 
-// threadOf reports whether a process is one of the kernel's, and returns when it began (proc_pid_stat(5)).
+// threadOf reports whether a process is a kernel thread, and returns its start time
+// (proc_pid_stat(5)).
 func threadOf(in process.Table, pid int) (since string, ok bool) {
 	text, err := rawfile.ReadFile(in.File(pid, "stat"))
 	if err != nil {
 		return "", false
 	}
 	words := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	const flags, began = 9 - 3, 22 - 3 // fields, of which the third is the first behind the name
+	const flags, began = 9 - 3, 22 - 3 // field numbers; words[0] is the third field, after the name
 	if len(words) <= began {
 		return "", false
 	}
@@ -46,9 +48,9 @@ func threadOf(in process.Table, pid int) (since string, ok bool) {
 	return words[began], err == nil && n&kernelThread != 0
 }
 
-// bystanders are the threads that have to be outside while the group stands still.
+// bystanders returns the threads that must leave the group before it is frozen.
 func (f Frost) bystanders() (all []thread) {
-	if f.Group.at.isV1("freezer") { // it leaves them alone
+	if f.Group.at.isV1("freezer") { // the freezer of version 1 ignores them
 		return nil
 	}
 	for _, pid := range f.Group.Processes() {
@@ -59,10 +61,11 @@ func (f Frost) bystanders() (all []thread) {
 	return all
 }
 
-// expel puts threads where no limit holds and nothing stands still. One that has ended is no error.
+// expel moves threads to the root group, where no limits apply and nothing freezes. A thread that
+// has ended is not an error.
 func (f Frost) expel(all []thread) error { return f.move(all, string(f.Group.at)) }
 
-// readmit puts the threads back that a mark tells of.
+// readmit moves the threads in the mark back into the group.
 func (f Frost) readmit() error {
 	text, err := rawfile.ReadFile(f.Mark)
 	if errors.Is(err, fs.ErrNotExist) || len(text) == 0 {
@@ -73,7 +76,7 @@ func (f Frost) readmit() error {
 	}
 	var all []thread
 	if json.Unmarshal(text, &all) != nil {
-		return nil // what is cut short was written before any was moved
+		return nil // a truncated mark was written before any thread was moved
 	}
 	all = slices.DeleteFunc(all, func(t thread) bool {
 		since, ok := threadOf(f.table(), t.PID)
@@ -82,7 +85,7 @@ func (f Frost) readmit() error {
 	if err := f.move(all, f.Group.file("freezer", "")); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return nil // the group has gone, and they go with whom they worked for
+	return nil // the group has gone, and the threads end with their processes
 }
 
 func (f Frost) move(all []thread, to string) error {
@@ -95,7 +98,7 @@ func (f Frost) move(all []thread, to string) error {
 	return nil
 }
 
-// table is that in which threads are looked up.
+// table returns the process table in which threads are looked up.
 func (f Frost) table() process.Table {
 	if f.Processes == "" {
 		return process.Host

@@ -13,11 +13,13 @@ import (
 // A branch is a control group in one hierarchy.
 type branch struct{ root, name string }
 
-// walk visits the group and all groups below it, the deepest first. Visit gets the directory above a
-// group and the group's name in it. A group that goes while it is visited is no error.
+// walk visits the group and all groups below it, the deepest first. The function visit gets the
+// parent directory and the group's name in it. A group that disappears during the walk is not an
+// error.
 //
-// A node's root can nest groups deeper than a path may be long and a process may have files open.
-// So walk opens each directory relative to the one that it comes from, and has one open at a time.
+// The root user of a node can nest groups so deep that a path would be too long. A process could
+// not have all these directories open either. So walk opens each directory relative to the last
+// one, and has one open at a time.
 func (b branch) walk(ctx context.Context, visit func(above int, name string) error) error {
 	w := &walker{visit: visit}
 	top, name := filepath.Split(filepath.Join(b.root, b.name))
@@ -30,13 +32,13 @@ func (b branch) walk(ctx context.Context, visit func(above int, name string) err
 }
 
 type walker struct {
-	at    int // the directory where it is
+	at    int // descriptor of the current directory
 	visit func(above int, name string) error
 }
 
 const directory = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
-// group visits one group, and those below it before.
+// group visits one group, after the groups below it.
 func (w *walker) group(ctx context.Context, name string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -86,7 +88,7 @@ func groupsIn(dir int) (all []string, err error) {
 	return all, ignoreGone(err)
 }
 
-// ignoreGone drops errors that tell that a group, or its hierarchy, no longer exists.
+// ignoreGone drops errors that mean that a group, or its hierarchy, no longer exists.
 func ignoreGone(err error) error {
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
 		return nil

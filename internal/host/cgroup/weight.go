@@ -9,10 +9,10 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// top is the group in which the groups of sites are.
+// top is the parent of the groups of sites.
 const top = "orrery"
 
-// A unit is the default weight of a group, and the largest that the kernel has (cgroups(7)).
+// A unit is a weight file of the kernel with its default and its largest value (cgroups(7)).
 type unit struct {
 	file     string
 	one, max int
@@ -23,16 +23,16 @@ var (
 	weightV2 = unit{"cpu.weight", 100, 10_000}
 )
 
-// Weigh sets the weight of a site's group, and of that of all sites, to that of as many groups as
-// nodes are in them. So a node has the share of a busy host that a container of its own at the top
-// would have, however many nodes and sites there are: the kernel's default is one weight for all of
-// them together. Without the controller, or the right to set it, nothing changes.
+// Weigh sets the weight of a site's group, and that of the group of all sites, to the sum for the
+// nodes in them. So a node gets the share of a busy host that a container at the top level would
+// get, however many nodes and sites there are. By default, the kernel gives all of them together
+// the weight of one group. Without the controller, or the right to set it, Weigh changes nothing.
 //
-// Nodes may start and stop at the same time, in other processes. Each looks again when it has
-// written, so the last one to write has seen all of them.
+// Nodes may start and stop concurrently, in other processes. Each process counts again after it has
+// written, so the last one to write has seen all nodes.
 func Weigh(site string) { mounted.weigh(site) }
 
-// weighed brings the weights up to date after the group of a node was made or removed.
+// weighed updates the weights after the group of a node was created or removed.
 func (g Group) weighed() {
 	above, id := filepath.Split(g.name)
 	site, ok := strings.CutPrefix(filepath.Clean(above), top+"/")
@@ -58,7 +58,8 @@ func (p place) weigh(site string) {
 	})
 }
 
-// follow writes the weight of as many nodes as count finds in a group, until it is the weight of all.
+// follow writes the weight for the number of nodes that count finds in a group, until it is up to
+// date.
 func (u unit) follow(group string, count func(dir string, most int) int) {
 	at := filepath.Join(group, u.file)
 	for {
@@ -71,8 +72,8 @@ func (u unit) follow(group string, count func(dir string, most int) int) {
 	}
 }
 
-// nodesIn counts the groups of nodes in the group of a site, as far as most: others there have
-// names that are no numbers.
+// nodesIn counts the groups of nodes in the group of a site, up to most. The names of other groups
+// are not numbers.
 func nodesIn(site string, most int) int {
 	n := 0
 	visit(site, func(name string) bool {
@@ -84,7 +85,7 @@ func nodesIn(site string, most int) int {
 	return n
 }
 
-// visit names the groups in a group, until see returns false.
+// visit calls see with the name of each group in a group, until see returns false.
 func visit(group string, see func(name string) bool) {
 	f, err := os.Open(group)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestWeight: a site weighs as much as its nodes, and all sites as much as all nodes, by both
-// versions and up to the kernel's largest weight. Groups that are no nodes count for nothing.
+// TestWeight checks that a site weighs as much as its nodes, and all sites as much as all nodes,
+// with both versions and up to the kernel's largest weight. Groups that are not nodes do not count.
 func TestWeight(t *testing.T) {
 	for _, v := range []struct {
 		name     string
@@ -57,7 +57,7 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// TestWeightFollows: the kernel takes the weights, which follow groups as they are made and removed.
+// TestWeightFollows checks that the real weights follow the creation and removal of groups.
 func TestWeightFollows(t *testing.T) {
 	need.Integration(t)
 	const site = "it-weight"

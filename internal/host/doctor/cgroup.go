@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// controllers are those by which nodes are limited and frozen.
+// controllers are those that limit and freeze nodes.
 var controllers = []string{"cpu", "cpuset", "memory", "pids", "freezer"}
 
-// A hierarchy tells where controllers are found: version 1 has a tree for each, version 2 one for all.
+// A hierarchy contains where controllers are found: version 1 has a tree for each, version 2 one
+// for all.
 type hierarchy struct {
 	v1 map[string]string // controller -> directory
 	v2 map[string]bool
-	at string // directory of version 2; "": not mounted
+	at string // directory of version 2, or "" if it is not mounted
 }
 
-// cgroups says by what nodes can be limited (cgroups(7)).
+// cgroups returns the facts about limits for nodes (cgroups(7)).
 func (m machine) cgroups() Facts {
 	h := hierarchyOf(m)
 	return Facts{h.version(), h.controllers(), h.swapAccounting(m), h.groupsBelow()}
@@ -42,7 +43,7 @@ func hierarchyOf(m machine) hierarchy {
 			for _, name := range strings.Fields(m.read(filepath.Join(h.at, "cgroup.controllers"))) {
 				h.v2[name] = true
 			}
-			h.v2["freezer"] = true // no controller there: every group can be frozen
+			h.v2["freezer"] = true // not a controller there: every group can be frozen
 		}
 	}
 	return h
@@ -90,7 +91,7 @@ func (h hierarchy) controllers() Fact {
 	return f
 }
 
-// groupsBelow says whether the kernel bounds how many control groups a node makes.
+// groupsBelow checks whether the kernel limits how many control groups a node creates.
 func (h hierarchy) groupsBelow() Fact {
 	const name = "control groups of nodes"
 	if len(h.v1) > 0 || h.at == "" {
@@ -100,7 +101,8 @@ func (h hierarchy) groupsBelow() Fact {
 	return Fact{name, true, Info, "bounded", ""}
 }
 
-// swapAccounting looks for the file by which swap is limited; version 2 has it in every group but the root.
+// swapAccounting looks for the file that limits swap. Version 2 has it in every group except the
+// root.
 func (h hierarchy) swapAccounting(m machine) Fact {
 	const name = "swap limits"
 	found := false

@@ -7,15 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leastFree is about what one base image and a few role layers take, with what is needed to build them.
+// leastFree is roughly the size of one base image and a few role layers, and of what their build
+// needs.
 const leastFree = 4 << 30
 
-// disk says whether layers and nodes have room where their state is kept.
+// disk checks whether the disk of the state directory has room for layers and nodes.
 func disk(state string) Facts {
 	dir := state
 	var fs unix.Statfs_t
 	err := unix.Statfs(dir, &fs)
-	for err != nil && filepath.Dir(dir) != dir { // it is made when it is needed
+	for err != nil && filepath.Dir(dir) != dir { // it is created later
 		dir = filepath.Dir(dir)
 		err = unix.Statfs(dir, &fs)
 	}
@@ -30,7 +31,8 @@ func disk(state string) Facts {
 	return Facts{room, fileSystem(fs.Type, state)}
 }
 
-// fileSystem checks that overlayfs can write its private layers there, and that it can be idmapped.
+// fileSystem checks that overlayfs can write private layers there, and that the file system can be
+// idmapped.
 func fileSystem(kind int64, dir string) Fact {
 	const name = "file system"
 	good := map[int64]string{

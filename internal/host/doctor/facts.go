@@ -1,12 +1,12 @@
-// Package doctor examines a machine: which requirements of nodes it meets, and how to meet the
-// others.
+// Package doctor examines which requirements of nodes a machine meets, and how to meet the others.
 //
-// Look returns Facts. What can be tried is tried and not read from a version: a bridge is made, an overlay is
-// mounted, a rule is loaded, each in namespaces of its own that vanish with the trial. So a fact holds
-// whatever the distribution has patched, and the machine is left as it was. Facts that are Needed and not OK
-// keep every node from running; those that are Wanted cost something that the fact's value tells.
+// Look returns Facts. What can be tried is tried and not derived from a version: it creates a
+// bridge, mounts an overlay and loads a rule. Each trial runs in namespaces of its own that vanish
+// with it. So a fact holds whatever the distribution has patched, and the machine stays unchanged.
+// Facts that are Needed and not OK prevent every node from running. For those that are Wanted, the
+// value says what does not work.
 //
-// The command `orrery doctor` prints them, and the lab adds what makes its figures doubtful
+// The command `orrery doctor` prints the facts. The lab adds what makes its results doubtful
 // (lab/suspect) in the same form.
 package doctor
 
@@ -16,29 +16,29 @@ import (
 	"strings"
 )
 
-// A Level says how much a fact matters.
+// A Level is how important a fact is.
 type Level string
 
 // The levels.
 const (
-	Needed Level = "needed" // without it no node runs
-	Wanted Level = "wanted" // without it something does not work, or not as well
+	Needed Level = "needed" // without it, no node runs
+	Wanted Level = "wanted" // without it, something does not work, or not as well
 	Info   Level = "info"   // good to know
 )
 
-// A Fact is something about a machine that matters to nodes.
+// A Fact is a property of a machine that matters to nodes.
 type Fact struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`
 	Level Level  `json:"level"`
-	Value string `json:"value"`         // as found
+	Value string `json:"value"`         // what was found
 	Fix   string `json:"fix,omitempty"` // what to do, if it is not OK
 }
 
-// Facts are what is to be known about a machine.
+// Facts are the facts about a machine.
 type Facts []Fact
 
-// Lacking returns the facts of a level that are not as they should be.
+// Lacking returns the facts of a level that are not OK.
 func (f Facts) Lacking(level Level) Facts {
 	var some Facts
 	for _, fact := range f {
@@ -49,9 +49,9 @@ func (f Facts) Lacking(level Level) Facts {
 	return some
 }
 
-// Look finds out what this machine can do for nodes whose state is kept in a directory. What can be
-// tried is tried, in namespaces of its own that vanish with the trial; nothing on the machine is
-// changed.
+// Look examines what this machine can do for nodes with the given state directory. What can be
+// tried is tried in namespaces of its own, which vanish with the trial. Look does not change the
+// machine.
 func Look(stateDir string) Facts {
 	m := machine{root: "/"}
 	var all Facts
@@ -64,12 +64,12 @@ func Look(stateDir string) Facts {
 	return all
 }
 
-// A machine is what facts are read from.
+// A machine is the root directory from which facts are read.
 type machine struct {
-	root string // "/", but for tests
+	root string // "/", except in tests
 }
 
-// read returns the text of a file, trimmed, or "".
+// read returns the trimmed text of a file, or "".
 func (m machine) read(path string) string {
 	text, _ := os.ReadFile(filepath.Join(m.root, path))
 	return strings.TrimSpace(string(text))
@@ -80,8 +80,8 @@ func (m machine) has(path string) bool {
 	return err == nil
 }
 
-// field returns the value of a key in a file with lines like those of proc_meminfo(5), or "". The
-// first one counts.
+// field returns the value of a key in a file with lines like those of proc_meminfo(5), or "". If
+// there are several, it returns the first one.
 func (m machine) field(path, key string) string {
 	for line := range strings.Lines(m.read(path)) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == key {
@@ -91,7 +91,7 @@ func (m machine) field(path, key string) string {
 	return ""
 }
 
-// proven is a fact that was tried.
+// proven returns the fact for the result of a trial.
 func proven(name string, level Level, err error, fix string) Fact {
 	if err != nil {
 		return Fact{name, false, level, err.Error(), fix}

@@ -15,7 +15,7 @@ import (
 	"orrery/test/need"
 )
 
-// fakeMachine makes a machine of files.
+// fakeMachine returns a machine whose files are in a temporary directory.
 func fakeMachine(t *testing.T, files map[string]string) machine {
 	t.Helper()
 	root := t.TempDir()
@@ -118,7 +118,7 @@ func TestCgroups(t *testing.T) {
 			expectFact(t, facts[0], c.fine, c.version)
 			expectFact(t, facts[1], c.all, c.controllers)
 			expectFact(t, facts[2], c.swap, "")
-			expectFact(t, facts[3], strings.HasPrefix(name, "v2"), "bound") // how many groups a node makes
+			expectFact(t, facts[3], strings.HasPrefix(name, "v2"), "bound") // limit of the number of groups
 		})
 	}
 }
@@ -135,7 +135,7 @@ func TestIDRange(t *testing.T) {
 	for text, fine := range map[string]bool{
 		"":                                       true,
 		"anna:100000:65536\nroot:165536:65536":   true,
-		"anna:1899934464:65536":                  true, // ends just below
+		"anna:1899934464:65536":                  true, // ends just below the range
 		"anna:1899934465:65536":                  false,
 		"root:1900000000:1":                      false,
 		"root:100000:2000000000":                 false,
@@ -188,7 +188,7 @@ func TestFileSystem(t *testing.T) {
 	}
 }
 
-// TestFirewall looks at a host as docker leaves it, in a network namespace of its own.
+// TestFirewall checks a host with docker's chains, in a network namespace of its own.
 func TestFirewall(t *testing.T) {
 	need.Integration(t)
 	m := fakeMachine(t, map[string]string{
@@ -241,7 +241,7 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-// TestNeighbours: a table of neighbours that is nearly full is told of, whichever it is.
+// TestNeighbours checks that a nearly full neighbour table of either family is reported.
 func TestNeighbours(t *testing.T) {
 	const headings = "entries  allocs   destroys\n"
 	of := func(four, six string) Fact {

@@ -8,11 +8,11 @@ import (
 	"github.com/google/nftables/expr"
 )
 
-// firewall looks for what drops packets of nodes though Orrery's own rules accept them: a packet
-// must be accepted by every table that sees it.
+// firewall looks for chains that drop packets of nodes although Orrery's own rules accept them. A
+// packet must be accepted by every table that sees it.
 func (m machine) firewall() Facts {
 	closed, err := closedChains()
-	if err != nil { // nftables itself is a fact already
+	if err != nil { // another fact reports that nftables does not work
 		return nil
 	}
 	facts := Facts{closedFact(closed)}
@@ -20,7 +20,7 @@ func (m machine) firewall() Facts {
 		facts = append(facts, Fact{"iptables-legacy", true, Info,
 			"tables " + strings.Join(tables, ", ") + ": what they drop, nodes miss", ""})
 	}
-	// With br_netfilter, a closed chain even keeps apart the nodes of one network.
+	// With br_netfilter, a closed chain even separates the nodes of one network.
 	if m.read("proc/sys/net/bridge/bridge-nf-call-iptables") == "1" {
 		f := Fact{"br_netfilter", len(closed) == 0, Wanted,
 			"firewalls also see what goes from node to node within a network", ""}
@@ -32,7 +32,7 @@ func (m machine) firewall() Facts {
 	return facts
 }
 
-// closedChains returns the chains of others that drop what they do not know of.
+// closedChains returns the chains of other programs that drop unknown packets.
 func closedChains() ([]*nftables.Chain, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -54,8 +54,8 @@ func closedChains() ([]*nftables.Chain, error) {
 	return closed, nil
 }
 
-// knowsBridges reports whether somebody has given a table a rule about Orrery's bridges, whose
-// names begin with "orb".
+// knowsBridges reports whether a table has a rule about Orrery's bridges, whose names begin with
+// "orb".
 func knowsBridges(c *nftables.Conn, all []*nftables.Chain, t *nftables.Table) (bool, error) {
 	for _, chain := range all {
 		if chain.Table.Name != t.Name || chain.Table.Family != t.Family {
@@ -108,7 +108,7 @@ func closedFact(closed []*nftables.Chain) Fact {
 	}
 }
 
-// family names a table's family as nft(8) does.
+// family returns a table's family as nft(8) writes it.
 func family(f nftables.TableFamily) string {
 	switch f {
 	case nftables.TableFamilyIPv4:

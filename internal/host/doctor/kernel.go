@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel says whether the kernel is new enough and has what nodes are made of.
+// kernel checks whether the kernel is new enough and has the features that nodes need.
 func (m machine) kernel() Facts {
 	return Facts{m.release(), overlay(), m.seccomp()}
 }
 
-// release checks for Linux 5.19, the first whose overlayfs can be put together from idmapped mounts: by
-// these, all nodes share the same layers whatever ids they run under.
+// release checks for Linux 5.19, the first version whose overlayfs supports idmapped layers. These
+// let all nodes share the same layers, whatever user ids they run under.
 func (m machine) release() Fact {
 	release := m.read("proc/sys/kernel/osrelease")
 	var major, minor int
@@ -32,7 +32,7 @@ func overlay() Fact {
 		"run orrery as root on a kernel with overlayfs: modprobe overlay")
 }
 
-// inNamespace does something on a thread that is alone in new namespaces, which end with it.
+// inNamespace calls try on a thread that is alone in new namespaces, which end with it.
 func inNamespace(flags int, try func() error) error {
 	return host.Apart(func() error {
 		if err := unix.Unshare(flags); err != nil {
@@ -47,7 +47,7 @@ func tryOverlay() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private mounts: %w", err)
 	}
-	const at = "/proc" // any directory that is always there: only this thread sees what is mounted there
+	const at = "/proc" // any directory that always exists: only this thread sees the mount
 	if err := unix.Mount("orrery", at, "tmpfs", 0, ""); err != nil {
 		return fmt.Errorf("tmpfs: %w", err)
 	}

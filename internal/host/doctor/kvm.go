@@ -9,7 +9,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// machines says what virtual machines have here. No container needs any of it.
+// machines returns the facts about virtual machines. Containers do not need them.
 func (m machine) machines() Facts {
 	return Facts{qemuFact(), virtiofsd(), guest(), m.kvm(qemu.TryKVM()), xen()}
 }
@@ -51,7 +51,7 @@ func guest() Fact {
 	return Fact{qemu.GuestName, true, Info, path, ""}
 }
 
-// lacking is a fact about what only virtual machines need.
+// lacking returns the fact about a missing requirement that only virtual machines have.
 func lacking(name string, err error) Fact {
 	f := Fact{name, false, Info, err.Error(), "install it, if nodes are to be virtual machines"}
 	if p := (*problem.Problem)(nil); errors.As(err, &p) {
@@ -60,8 +60,8 @@ func lacking(name string, err error) Fact {
 	return f
 }
 
-// kvm says whether virtual machines run at the speed of the processor, and not only whether there
-// is a device. It is given what came of a trial.
+// kvm checks whether virtual machines run with hardware acceleration, which the device alone does
+// not prove. The argument is the result of a trial.
 func (m machine) kvm(err error) Fact {
 	const name, slow = "KVM", "; virtual machines only run in software emulation here, which is many times as slow"
 	switch {

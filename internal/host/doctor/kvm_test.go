@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestKVM: what a trial has come to is told with what it costs and with a cure.
+// TestKVM checks that a failed trial is reported with its consequence and a cure.
 func TestKVM(t *testing.T) {
 	plain := fakeMachine(t, map[string]string{"proc/cpuinfo": "flags\t\t: fpu sse2\n"})
 	capable := fakeMachine(t, map[string]string{"proc/cpuinfo": "flags\t\t: fpu svm\n"})
@@ -19,7 +19,7 @@ func TestKVM(t *testing.T) {
 	}
 }
 
-// TestMachines: what only virtual machines need never keeps containers from running.
+// TestMachines checks that no fact about virtual machines is needed for containers.
 func TestMachines(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for _, f := range fakeMachine(t, nil).machines() {

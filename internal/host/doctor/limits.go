@@ -9,7 +9,7 @@ import (
 	"orrery/internal/site"
 )
 
-// limits says how many nodes the kernel's limits allow.
+// limits checks how many nodes the kernel's limits allow.
 func (m machine) limits() Facts {
 	instances := m.read("proc/sys/fs/inotify/max_user_instances")
 	f := Fact{"inotify", true, Info, fmt.Sprintf("%s instances and %s watches a user",
@@ -20,9 +20,9 @@ func (m machine) limits() Facts {
 	return Facts{f, m.neighbours(), m.processIDs(), urgency()}
 }
 
-// neighbours says how full the kernel's tables of neighbours are. There is one for all network
-// namespaces, so a node that calls many addresses on its own interfaces fills it for the host and
-// all nodes, and no rule can keep it from that.
+// neighbours checks how full the kernel's neighbour tables are. There is one table for all network
+// namespaces. So a node that calls many addresses on its own interfaces fills it for the host and
+// for all nodes, and no rule can prevent that.
 func (m machine) neighbours() Fact {
 	f := Fact{Name: "neighbours", OK: true, Level: Info}
 	var values []string
@@ -48,7 +48,7 @@ func (m machine) neighbours() Fact {
 }
 
 // entries returns how many entries a table of the kernel has: the first number of its statistics,
-// behind the headings.
+// after the headings.
 func entries(statistics string) (int, bool) {
 	_, row, _ := strings.Cut(statistics, "\n")
 	first, _, _ := strings.Cut(row, " ")
@@ -56,7 +56,7 @@ func entries(statistics string) (int, bool) {
 	return int(n), err == nil
 }
 
-// processIDs says how many nodes can have as many processes as a node has by default.
+// processIDs checks how many nodes can have the default number of processes.
 func (m machine) processIDs() Fact {
 	const name, most = "process ids", 1 << 22 // PID_MAX_LIMIT of linux/threads.h
 	text := m.read("proc/sys/kernel/pid_max")
@@ -72,7 +72,8 @@ func (m machine) processIDs() Fact {
 	return f
 }
 
-// urgency says whether a switch can move the links of nodes at once when all processors are busy.
+// urgency checks whether a switch can move the links of nodes at once when all processors are
+// busy.
 func urgency() Fact {
 	const name = "real-time priority"
 	if why := host.Urgently(func() {}); why != nil {

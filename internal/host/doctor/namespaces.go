@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstID is the first user and group id of the host that nodes are given, each a range of 65536.
+// firstID is the first user and group id of the host for nodes. Each node gets a range of 65536.
 const (
 	firstID = 1_900_000_000
 	lastID  = 1<<32 - 2
 )
 
-// namespaces says whether nodes can have users of their own.
+// namespaces checks whether nodes can have user namespaces.
 func (m machine) namespaces() Facts {
 	return Facts{m.userNamespaces(), m.idRange()}
 }
@@ -30,7 +30,7 @@ func (m machine) userNamespaces() Fact {
 		"run orrery as root, on the host itself or in a container that may make user namespaces")
 }
 
-// tryUserNamespace starts a process under the ids of a node, which stops before its first
+// tryUserNamespace starts a process under the ids of a node. The process stops before its first
 // instruction (ptrace(2)).
 func tryUserNamespace() error {
 	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: firstID, Size: 65536}}
@@ -45,7 +45,7 @@ func tryUserNamespace() error {
 	return errors.Join(killed, err)
 }
 
-// idRange looks for users whom the host has lent ids that nodes use (subuid(5)).
+// idRange looks for users to whom the host has assigned ids that nodes use (subuid(5)).
 func (m machine) idRange() Fact {
 	const name = "id range"
 	var overlaps []string

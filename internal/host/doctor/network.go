@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network says whether this machine can have networks, and what stands in their way.
+// network checks whether this machine can have networks, and what prevents it.
 func (m machine) network() Facts {
 	facts := Facts{
 		proven("bridge", Needed, inNewNetwork(tryBridge), "run orrery as root on a kernel with bridges: modprobe bridge"),
@@ -53,7 +53,7 @@ func tryTable() error {
 		&expr.Ct{Register: 1, Key: expr.CtKeySTATE}, &expr.Verdict{Kind: expr.VerdictAccept})
 }
 
-// tryBound makes a rule that counts connections, and one that asks for the way back.
+// tryBound creates a rule that counts connections, and one with a reverse path lookup.
 func tryBound() error {
 	return tryRule(nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter,
 		&expr.Connlimit{Count: 1, Flags: expr.NFT_CONNLIMIT_F_INV},
@@ -61,7 +61,7 @@ func tryBound() error {
 		&expr.Verdict{Kind: expr.VerdictAccept})
 }
 
-// tryGuard makes a rule of the family of bridges that looks up what came by which port.
+// tryGuard creates a bridge rule that looks up the interface and the MAC address of a packet.
 func tryGuard() error {
 	c, err := nftables.New()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// tools are the programs of others that Orrery calls, with the Debian package that has each.
+// tools are the external programs that Orrery calls, each with its Debian package.
 var tools = []struct {
 	program, pkg string
 	level        Level
@@ -24,7 +24,7 @@ var tools = []struct {
 	{"nft", "nftables", Info, "no listing of the rules of networks; Orrery itself does without"},
 }
 
-// containers says which LXC this is.
+// containers returns the version of LXC.
 func (m machine) containers() Facts {
 	const name = "LXC"
 	out, err := host.Program(context.Background(), "lxc-start", "--version").Output()
@@ -38,8 +38,8 @@ func (m machine) containers() Facts {
 	return append(Facts{{name, true, Needed, version, ""}}, m.confinement()...)
 }
 
-// confinement says whether LXC can load the profile of a container. Where the kernel has AppArmor,
-// it starts none without.
+// confinement checks whether LXC can load the profile of a container. If the kernel has AppArmor,
+// LXC starts no container without a profile.
 func (m machine) confinement() Facts {
 	const name = "AppArmor"
 	if !strings.HasPrefix(m.read("sys/module/apparmor/parameters/enabled"), "Y") {
@@ -52,7 +52,7 @@ func (m machine) confinement() Facts {
 	return Facts{{name, true, Needed, "on", ""}}
 }
 
-// programs says which programs are installed.
+// programs checks which programs are installed.
 func programs() Facts {
 	var installed []string
 	var all Facts

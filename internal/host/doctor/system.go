@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// system says what sort of machine this is.
+// system returns what kind of machine this is.
 func (m machine) system() Facts {
 	return Facts{user(), processors(), m.memory(), m.virtualization(), m.initSystem()}
 }

@@ -7,7 +7,7 @@ import (
 	"orrery/internal/host/xl"
 )
 
-// xen says whether nodes can be guests of Xen: most hosts run on no Xen, and miss nothing.
+// xen checks whether nodes can be guests of Xen. Most hosts do not run on Xen and do not need it.
 func xen() Fact {
 	lack := xl.Lacks()
 	if lack != nil {

@@ -6,7 +6,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestXen: a host that is no Dom0 is told what it would take, and that nothing else is missing.
+// TestXen checks that a host that is not a Dom0 gets a cure, and that nothing else is reported as
+// missing.
 func TestXen(t *testing.T) {
 	expectFact(t, onXen("4.17.5", nil), true, "4.17.5")
 	f := onXen("", problem.New(problem.Unable, "this host does not run on Xen").Try("boot Xen"))

@@ -12,27 +12,29 @@ import (
 	"orrery/internal/host"
 )
 
-// A birth is all that the child needs between fork and execve, in memory that is there before.
+// A birth contains all that the child needs between fork and execve, in memory allocated before the
+// fork.
 type birth struct {
-	streams  [3]uintptr // descriptors above 2, or of their own number
-	terminal bool       // of streams[0], which the child's session gets
+	streams  [3]uintptr // descriptors above 2, or equal to their index
+	terminal bool       // whether streams[0] is a terminal, which becomes that of the child's session
 	leaf     uintptr    // descriptor of the control group of version 2 in which the child begins, or none
-	tasks    []uintptr  // descriptors of the files by which it enters those of version 1
+	tasks    []uintptr  // descriptors of the files by which it enters groups of version 1
 	init     uintptr    // pidfd of a container's init, or none to stay on the host
 	user     bool       // whether the container has a user namespace of its own
-	dies     bool       // when the thread ends that has started it
+	dies     bool       // whether the child is killed when the thread ends that started it
 	limits   [host.LimitCount]unix.Rlimit
-	dropped  []uintptr // capabilities
+	dropped  []uintptr // capabilities to drop
 	report   uintptr   // descriptor to which a failure is written
 	kept     []uintptr // descriptors above 2 that the child needs until execve, which closes them, in ascending order
-	paths    []*byte   // where the program may be, in the order of the search, and nil
+	paths    []*byte   // where the program may be, in the order of the search, with nil at the end
 	argv     []*byte
 	envv     []*byte
 }
 
 const none = ^uintptr(0)
 
-// newBirth returns what a program needs that stays on the host. What it opens is open until release is called.
+// newBirth returns a birth for a program that stays on the host. The files that it opens stay open
+// until release is called.
 func newBirth(args, env, paths []string, streams host.Streams) (b *birth, release func(), err error) {
 	b = &birth{init: none, leaf: none, terminal: streams.Terminal, limits: host.Limits()}
 	var open []*os.File
@@ -63,13 +65,13 @@ func newBirth(args, env, paths []string, streams host.Streams) (b *birth, releas
 	return b, release, nil
 }
 
-// above returns a copy of a stream at a descriptor above 2, so that no other stream is put over it,
-// or nil if it has the number that it is to have. Without a stream, it is the null device.
+// above returns a copy of a stream at a descriptor above 2, so that no other stream overwrites it.
+// It returns nil if the stream already has the desired number. A nil stream becomes /dev/null.
 func above(stream *os.File, number int) (*os.File, error) {
 	if stream == nil {
 		return os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	}
-	fd := stream.Fd() // which also lets it block, as programs expect
+	fd := stream.Fd() // Fd also makes it blocking, as programs expect
 	if fd == uintptr(number) {
 		return nil, nil
 	}
@@ -80,7 +82,7 @@ func above(stream *os.File, number int) (*os.File, error) {
 	return os.NewFile(uintptr(fresh), stream.Name()), nil
 }
 
-// enters lets the child enter control groups.
+// enters makes the child enter control groups.
 func (b *birth) enters(d doors) {
 	for _, f := range d.tasks {
 		b.tasks = append(b.tasks, f.Fd())
@@ -113,7 +115,7 @@ func (b *birth) deliver(ctx context.Context) (*Process, error) {
 	return u, u.begin(outcome)
 }
 
-// keep tells the child which descriptors it is to keep.
+// keep determines the descriptors that the child must keep.
 func (b *birth) keep() {
 	b.kept = append(slices.Clone(b.tasks), b.report)
 	if b.init != none {

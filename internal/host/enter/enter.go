@@ -1,16 +1,17 @@
-// Package enter runs commands in containers of this host: a Container is a host.Runner that uses
-// the pidfd of the container's init.
+// Package enter runs commands in containers of this host.
 //
-// lxc-attach(1) asks LXC's command socket which process and which namespaces to enter. That socket
-// has an abstract name, which anybody on the host can bind while the container is stopped, and
-// whoever answers decides where the command runs. A pidfd needs no answer: what it refers to is
-// verified by what only root of the host can have given to a process (Hold).
+// A Container is a host.Runner that uses the pidfd of the container's init. lxc-attach(1) asks
+// LXC's command socket which process and which namespaces to enter. That socket has an abstract
+// name, to which any process on the host can bind while the container is stopped. The process that
+// answers decides where the command runs. A pidfd needs no such answer: Hold verifies the process
+// by properties that only root of the host can have given to it.
 //
-// A thread of its own takes on all that is to be inherited (session keyring, scheduling class,
-// seccomp filter, AppArmor profile, namespaces) and ends afterwards. It forks a child that enters
-// control groups and the user namespace, which a thread of a process cannot, and becomes the
-// command (fork.go). Two system calls lie between the user namespace and execve(2); the child
-// cannot be traced there, as commit_creds of the kernel makes it not dumpable.
+// A thread of its own first takes on all that the command inherits: session keyring, scheduling
+// class, seccomp filter, AppArmor profile, namespaces. It then forks a child, and ends afterwards.
+// The child enters control groups and the user namespace, which a thread of a multithreaded process
+// cannot, and becomes the command (fork.go). Between the user namespace and execve(2) there are
+// only a few system calls, in which the child cannot be traced: commit_creds of the kernel makes it
+// not dumpable.
 package enter
 
 import (
@@ -30,18 +31,19 @@ import (
 	"orrery/internal/host/seccomp"
 )
 
-// A Container is one in which commands can be run.
+// A Container is a container in which commands can be run.
 type Container struct {
-	Name  string                // of the node, or what else a message is to call it
+	Name  string                // of the node, or another name for messages
 	Hold  func() (*Init, error) // holds its first process
-	Root  int                   // id on this host of its root, or 0 if it has no user namespace of its own
-	Group cgroup.Group          // in which all of it is
-	Calls seccomp.Policy        // what system calls its programs may make
+	Root  int                   // id on this host of the container's root, or 0 if it has no user namespace of its own
+	Group cgroup.Group          // contains all processes of the container
+	Calls seccomp.Policy        // the system calls that its programs may make
 	Env   []string              // of every command, as KEY=value
 }
 
-// Run runs a command as root of the container, or as another user by runuser(1) of the container. A
-// program that is not there fails as in a shell, with the status 127; one that cannot be run, with 126.
+// Run runs a command as root of the container, or as another user by runuser(1) of the container.
+// If the program does not exist, the status is 127, as in a shell. If it cannot be run, the status
+// is 126.
 func (c Container) Run(ctx context.Context, cmd host.Command) error {
 	if cmd.User != "" && cmd.User != "root" {
 		cmd.Args = append([]string{"runuser", "-u", cmd.User, "--"}, cmd.Args...)
@@ -54,7 +56,7 @@ func (c Container) Run(ctx context.Context, cmd host.Command) error {
 	})
 }
 
-// start starts a command on some streams.
+// start starts a command on the given streams.
 func (c Container) start(ctx context.Context, cmd host.Command, streams host.Streams) (host.Underway, error) {
 	holding := c.hold()
 	var command *Process
@@ -69,7 +71,7 @@ func (c Container) start(ctx context.Context, cmd host.Command, streams host.Str
 	return command, err
 }
 
-// hold begins to hold the container's first process. The function returned waits for that.
+// hold starts to hold the container's first process. The returned function waits for the result.
 func (c Container) hold() func() (*Init, error) {
 	type held struct {
 		init *Init
@@ -86,8 +88,8 @@ func (c Container) hold() func() (*Init, error) {
 	}
 }
 
-// enter starts a command from the calling thread, which ends with that. What it can do before it
-// knows which process it enters, it does while that is found out.
+// enter starts a command from the calling thread, which the caller then lets end. It prepares what
+// it can while hold still runs.
 func (c Container) enter(ctx context.Context, holding func() (*Init, error), cmd host.Command,
 	streams host.Streams) (*Process, error) {
 	left := host.LeaveCaller()
@@ -112,22 +114,21 @@ func (c Container) enter(ctx context.Context, holding func() (*Init, error), cmd
 	return b.deliver(ctx)
 }
 
-// An exitStatus is how a command ended that did not succeed.
+// An exitStatus is the error of a command that did not succeed.
 type exitStatus int
 
-// ExitCode returns the number.
+// ExitCode returns the exit status.
 func (e exitStatus) ExitCode() int { return int(e) }
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// notRun is a command that could not be run in the container: it has ended with the status with
-// which a shell would.
+// notRun is a command that could not be run in the container. It is its exit status, as in a shell.
 type notRun exitStatus
 
 func (n notRun) Wait() error { return exitStatus(n) }
 func (n notRun) Kill() error { return nil }
 
-// refuse says on the command's standard error, as a shell does, why its program cannot be run.
+// refuse prints to the command's standard error, as a shell does, why its program cannot be run.
 func refuse(program string, err error, on *os.File) notRun {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		fmt.Fprintf(on, "%s: command not found\n", program)
@@ -137,11 +138,12 @@ func refuse(program string, err error, on *os.File) notRun {
 	return 126
 }
 
-// prepare makes all that the child needs. What it opens is open until release is called.
+// prepare prepares all that the child needs. The files that it opens stay open until release is
+// called.
 func (c Container) prepare(init *Init, in doors, cmd host.Command, streams host.Streams) (b *birth, release func(),
 	err error) {
 	env := environment(slices.Concat(c.Env, cmd.Env))
-	if !cmd.TTY { // a command on a terminal ends with that
+	if !cmd.TTY { // a command on a terminal ends with the terminal
 		env = append([]string{Mark(os.Getpid())}, env...)
 	}
 	b, release, err = newBirth(cmd.Args, env, search(cmd.Args[0], env), streams)
@@ -157,8 +159,8 @@ func (c Container) prepare(init *Init, in doors, cmd host.Command, streams host.
 	return b, release, nil
 }
 
-// doors are the ways into the control groups of a container (cgroup.Group.Doors), which are open
-// until close is called.
+// doors are the files by which a process enters the control groups of a container
+// (cgroup.Group.Doors). They are open until close is called.
 type doors struct {
 	tasks []*os.File
 	leaf  *os.File
@@ -177,7 +179,7 @@ func (d doors) close() {
 	}
 }
 
-// environment returns the variables with each in it once: of those that are set twice, the last counts.
+// environment removes duplicate variables. Of two with one name, the last one counts.
 func environment(pairs []string) []string {
 	var all []string
 	seen := map[string]bool{}
@@ -192,7 +194,7 @@ func environment(pairs []string) []string {
 	return all
 }
 
-// search returns where a program may be.
+// search returns the paths where a program may be.
 func search(name string, env []string) []string {
 	if strings.Contains(name, "/") {
 		return []string{name}
@@ -210,7 +212,7 @@ func search(name string, env []string) []string {
 	return all
 }
 
-// takeOn sets on the calling thread what the child inherits.
+// takeOn sets the attributes of the calling thread that the child inherits.
 func (c Container) takeOn(init *Init) error {
 	root, err := unix.Open(init.file("root"), unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -222,7 +224,7 @@ func (c Container) takeOn(init *Init) error {
 			return err
 		}
 	}
-	if init.Ended() { // what was read was of another process
+	if init.Ended() { // the values read may be those of another process
 		return ErrNotReady
 	}
 	if err := c.Calls.Install(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// An execError says that the program could not be run. Of other failures, it was the container that
+// An execError means that the program could not be run. All other errors mean that the container
 // could not be entered.
 type execError struct{ errno syscall.Errno }
 
@@ -16,7 +16,7 @@ func (e execError) Error() string { return os.NewSyscallError("execve", e.errno)
 
 func (e execError) Unwrap() error { return e.errno }
 
-// readFailure reads what the child reports: nothing, when it has become the command.
+// readFailure reads the child's report. It returns nil if the child has become the command.
 func readFailure(from *os.File) error {
 	var record [16]byte
 	_, err := io.ReadFull(from, record[:])

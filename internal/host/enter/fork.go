@@ -15,13 +15,13 @@ type cloneArgs struct {
 	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// A failure is what the child reports: which of its steps failed, and why.
+// A failure is the child's report of the step that failed, and why.
 type failure struct {
 	step  uint64
 	errno uint64
 }
 
-// steps are those of the child that can fail, by their number in a failure.
+// steps are the names of the child's steps that can fail, by their number in a failure.
 var steps = []string{
 	stepSession: "setsid", stepStreams: "dup3", stepClose: "close_range", stepGroup: "enter the control groups",
 	stepLimits:   "prlimit",
@@ -45,13 +45,15 @@ const (
 	stepExec
 )
 
-// zero is what moves a thread that writes it to the file "tasks" of a control group of version 1.
+// zero is written to the file "tasks" of a control group of version 1 to move the writing thread
+// there.
 var zero = [1]byte{'0'}
 
-// forkChild starts the child, as syscall.forkAndExecInChild does: between fork and execve nothing
-// may allocate, grow the stack or call into the runtime. The child is no thread of this process, as
-// one that is cannot change its user namespace. It has a copy of this process's memory and does not
-// share it: a child that the container freezes would stop this process, too.
+// forkChild starts the child, like syscall.forkAndExecInChild. Between fork and execve, the code
+// must not allocate, grow the stack or call into the runtime. The child is not a thread of this
+// process, because such a thread cannot change its user namespace. It has a copy of this process's
+// memory and does not share it. With shared memory, a child that the container freezes would also
+// stop this process.
 //
 //go:noinline
 //go:norace
@@ -77,7 +79,7 @@ func forkChild(b *birth) (pid int, err syscall.Errno) {
 	}
 }
 
-// inChild becomes the command. It returns only if it cannot: the step that failed, and why.
+// inChild becomes the command. It returns only on failure, with the step that failed and the error.
 //
 //go:noinline
 //go:norace
@@ -94,8 +96,8 @@ func inChild(b *birth) (step uint64, e syscall.Errno) {
 			return stepStreams, e
 		}
 	}
-	// Copies of what this process has open would keep others from it (locks, mounts, programs to be
-	// run), for as long as a container that is frozen keeps the child from execve.
+	// Close copies of this process's descriptors. Otherwise the child would keep locks, mounts and
+	// executables busy for as long as the container freezes it before execve.
 	next := uintptr(3)
 	for i := range b.kept {
 		if next < b.kept[i] {
@@ -132,7 +134,7 @@ func inChild(b *birth) (step uint64, e syscall.Errno) {
 			return step, e
 		}
 	}
-	if b.dies { // what changes the ids of a process takes this back
+	if b.dies { // after enterContainer: a change of ids clears the death signal
 		if _, _, e = syscall.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0); e != 0 {
 			return stepDeath, e
 		}
@@ -156,7 +158,8 @@ func inChild(b *birth) (step uint64, e syscall.Errno) {
 //go:norace
 //go:nosplit
 func enterContainer(b *birth) (step uint64, e syscall.Errno) {
-	// Not on the thread before: of version 2, a child can begin only in a group that the thread's namespace shows.
+	// The thread must not do this before the fork: a child can begin only in a group of version 2
+	// that the thread's namespace shows.
 	if _, _, e = syscall.RawSyscall(unix.SYS_SETNS, b.init, unix.CLONE_NEWCGROUP, 0); e != 0 {
 		return stepCgroupSpace, e
 	}

@@ -15,11 +15,10 @@ import (
 	"orrery/test/need"
 )
 
-// all is the map of a user namespace of the host's ids.
+// all is the map of a user namespace with the host's ids.
 const all = "0 0 4294967295"
 
-// contained starts a process that is the first in namespaces of its own, by unshare(1), which is
-// the monitor then.
+// contained starts the first process of new namespaces by unshare(1), which is its monitor.
 func contained(t *testing.T, spaces ...string) (pid, monitor int) {
 	t.Helper()
 	cmd := exec.Command("unshare", append(spaces, "--pid", "--fork", "--kill-child", "sleep", "600")...)
@@ -43,8 +42,8 @@ func contained(t *testing.T, spaces ...string) (pid, monitor int) {
 	return 0, 0
 }
 
-// TestHold: only a process that root has started as the first of a container, with its namespaces
-// and ids, is taken for its init, whatever number it has.
+// TestHold checks that only a process that root started as the first of a container, with its
+// namespaces and ids, is accepted as its init.
 func TestHold(t *testing.T) {
 	need.Integration(t)
 	whole := []string{"--mount", "--net", "--uts", "--ipc"}
@@ -76,8 +75,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestRun: a command runs in the container, gets the environment that it is given and no other, and
-// ends as it ends. What cannot be run ends as in a shell.
+// TestRun checks that a command runs in the container with exactly the given environment, and that
+// its status is returned. A command that cannot be run has the status of a shell.
 func TestRun(t *testing.T) {
 	need.Integration(t)
 	t.Setenv("OF_THE_CALLER", "secret")

@@ -12,21 +12,22 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// An Init is the first process of a container, held by a descriptor (pidfd_open(2)): whoever gets
-// its number after its end is not taken for it.
+// An Init is the first process of a container, held by a descriptor (pidfd_open(2)). Another
+// process that gets its PID later is not mistaken for it.
 type Init struct {
 	PID    int
 	fd     int
-	status map[string]string // of /proc/PID/status, as it was when it was verified
+	status map[string]string // /proc/PID/status at the time of the verification
 }
 
-// ErrNotReady says that a process is not the init of a container, or not yet: LXC's child becomes
-// it by execve(2), when it has its namespaces and its root.
+// ErrNotReady means that a process is not, or not yet, the init of a container. LXC's child becomes
+// the init by execve(2), after it has its namespaces and its root directory.
 var ErrNotReady = errors.New("it is not the init of a container")
 
-// Hold holds the init of a container by its number. Monitor is the process that has started it, of
-// which the caller knows that it is root's, and uidMap the line of its user namespace in
-// /proc/PID/uid_map, by single spaces. Nobody but root of this host can give these to a process.
+// Hold holds the init of a container by its PID, and verifies it. Monitor is the process that
+// started the init, which the caller knows to be root's. UidMap is the line of its user namespace
+// in /proc/PID/uid_map, with single spaces. Only root of this host can give these properties to a
+// process.
 func Hold(pid, monitor int, uidMap string) (*Init, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -34,7 +35,7 @@ func Hold(pid, monitor int, uidMap string) (*Init, error) {
 	}
 	i := &Init{PID: pid, fd: fd}
 	err = i.verify(monitor, uidMap)
-	if err == nil && i.Ended() { // what was read may have been of another process
+	if err == nil && i.Ended() { // the values read may be those of another process
 		err = fmt.Errorf("%w: it has ended", ErrNotReady)
 	}
 	if err != nil {
@@ -44,20 +45,20 @@ func Hold(pid, monitor int, uidMap string) (*Init, error) {
 	return i, nil
 }
 
-// Open opens a file that /proc has of the process.
+// Open opens a file of the process in /proc.
 func (i *Init) Open(name string) (*os.File, error) {
 	f, err := os.Open(i.file(name))
-	if err == nil && i.Ended() { // it is of another process
+	if err == nil && i.Ended() { // the file is that of another process
 		f.Close()
 		return nil, ErrNotReady
 	}
 	return f, err
 }
 
-// Close lets go of the process.
+// Close releases the process.
 func (i *Init) Close() { _ = unix.Close(i.fd) }
 
-// Ended reports whether it has ended.
+// Ended reports whether the process has ended.
 func (i *Init) Ended() bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(i.fd), Events: unix.POLLIN}}, 0)
 	return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
@@ -95,7 +96,7 @@ func (i *Init) verify(monitor int, uidMap string) error {
 
 func (i *Init) file(name string) string { return "/proc/" + strconv.Itoa(i.PID) + "/" + name }
 
-// readStatus returns /proc/PID/status, by name (proc_pid_status(5)).
+// readStatus returns the fields of /proc/PID/status (proc_pid_status(5)).
 func (i *Init) readStatus() (map[string]string, error) {
 	text, err := rawfile.ReadFile(i.file("status"))
 	if err != nil {
@@ -110,7 +111,8 @@ func (i *Init) readStatus() (map[string]string, error) {
 	return all, nil
 }
 
-// dropped returns the capabilities that the container does not have, as LXC took them from its init.
+// dropped returns the capabilities that the container lacks, because LXC dropped them from its
+// init.
 func (i *Init) dropped() ([]uintptr, error) {
 	bounding, err := strconv.ParseUint(i.status["CapBnd"], 16, 64)
 	if err != nil {
@@ -125,7 +127,7 @@ func (i *Init) dropped() ([]uintptr, error) {
 	return all, nil
 }
 
-// profile returns the AppArmor profile that confines the container, or "" if none does.
+// profile returns the AppArmor profile that confines the container, or "" if there is none.
 func (i *Init) profile() string {
 	text, err := rawfile.ReadFile(i.file("attr/apparmor/current"))
 	if err != nil {
@@ -138,7 +140,7 @@ func (i *Init) profile() string {
 	return label
 }
 
-// sameFile reports whether two paths of /proc lead to one file.
+// sameFile reports whether two paths of /proc refer to the same file.
 func sameFile(a, b string) (bool, error) {
 	var one, other unix.Stat_t
 	if err := unix.Stat(a, &one); err != nil {

@@ -8,16 +8,16 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Launcher starts a program of this host that starts a container, such as lxc-start. It gets no
-// more of the caller's than a container: no descriptors, environment, keys, scheduling class or
-// limits.
+// A Launcher starts a program of this host that starts a container, such as lxc-start. Like a
+// container, the program inherits none of the caller's descriptors, environment, keys, scheduling
+// class or limits.
 type Launcher struct {
 	Args []string
-	Dies bool // when the thread ends from which it is started (prctl(2), PR_SET_PDEATHSIG)
+	Dies bool // kill the program when the thread ends that started it (prctl(2), PR_SET_PDEATHSIG)
 }
 
-// Launch starts the program from the calling thread, which has what the container is to inherit (a
-// mount namespace, a seccomp filter, a network namespace), and which ends with that work
+// Launch starts the program from the calling thread. That thread already has what the container
+// will inherit (a mount namespace, a seccomp filter, a network namespace), and ends with its work
 // (host.Apart). When ctx ends, the program is killed.
 func (l Launcher) Launch(ctx context.Context, streams host.Streams) (*Process, error) {
 	path, err := exec.LookPath(l.Args[0])

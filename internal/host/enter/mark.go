@@ -13,14 +13,15 @@ import (
 	"orrery/internal/host/process"
 )
 
-// mark begins the variable that names the process that waits for a command.
+// mark is the name of the variable that holds the process that waits for a command.
 const mark = "ORRERY_CALLER="
 
-// Mark returns the first variable in the environment of a command that a process waits for.
+// Mark returns the variable that holds the process that waits for a command. It must be the first
+// in the command's environment.
 func Mark(caller int) string { return mark + strconv.Itoa(caller) }
 
-// KillOrphans kills the commands in a control group whose caller has ended, with all that they have
-// started in their sessions, and returns how many there were.
+// KillOrphans kills the commands in a control group whose caller has ended, with all processes of
+// their sessions. It returns the number of these commands.
 func KillOrphans(in cgroup.Group) int {
 	inside := in.Processes()
 	n := 0
@@ -33,9 +34,9 @@ func KillOrphans(in cgroup.Group) int {
 	return n
 }
 
-// isOrphan reports whether a process is a command, entered from outside, for which nobody waits any
-// more: its parent is neither its caller nor another process of the container. What a process says
-// in its environment can only end itself.
+// isOrphan reports whether a process is a command, run from outside, whose caller has ended. This
+// is so if its parent is neither its caller nor another process of the container. A process that
+// forges its environment can only get itself killed.
 func isOrphan(table process.Table, pid int, inside []int) bool {
 	stat := table.Stat(pid)
 	if len(stat) < 6-3+1 || stat[6-3] != strconv.Itoa(pid) || stat[5-3] != strconv.Itoa(pid) { // it leads no session
@@ -49,7 +50,7 @@ func isOrphan(table process.Table, pid int, inside []int) bool {
 	return ok && caller != parent
 }
 
-// callerOf returns the process that waits for a command, as its environment says.
+// callerOf returns the process that waits for a command, from the command's environment.
 func callerOf(table process.Table, pid int) (caller int, ok bool) {
 	f, err := os.Open(table.File(pid, "environ"))
 	if err != nil {

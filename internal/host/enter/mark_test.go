@@ -9,9 +9,9 @@ import (
 	"orrery/internal/host/process"
 )
 
-// TestIsOrphan: a command is an orphan if another process than its caller is its parent, and that
-// is none of the container. A process of the container that has the same environment, as a daemon
-// that a command has left behind, is none.
+// TestIsOrphan checks that a command is an orphan if its parent is neither its caller nor in the
+// container. A process of the container with the same environment, such as a daemon that a command
+// left behind, is not.
 func TestIsOrphan(t *testing.T) {
 	for name, c := range map[string]struct {
 		parent, session int

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ttyGroup is the group of terminals in Debian and its like (base-passwd).
+// ttyGroup is the group of terminals in Debian and its derivatives (base-passwd).
 const ttyGroup = 5
 
-// openTerminal opens both ends of a pseudo-terminal of the container, so that programs in there
-// find it at its name. A container that has none to offer gets one of this host.
+// openTerminal opens both ends of a pseudo-terminal of the container, so that programs in it find
+// the terminal under its name. If the container offers none, it opens one of this host.
 func (c Container) openTerminal() (ours, theirs *os.File, err error) {
 	ours, theirs, err = c.ownTerminal()
 	if err != nil {
@@ -22,9 +22,9 @@ func (c Container) openTerminal() (ours, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// ownTerminal opens a terminal of the container. Its root can put anything at the path, so nothing
-// is opened but a pseudo-terminal multiplexer of the kernel (devpts of the kernel's documentation),
-// and the other end by that alone.
+// ownTerminal opens a terminal of the container. The container's root can put anything at the path.
+// So it opens only a pseudo-terminal multiplexer of the kernel (devpts of the kernel's
+// documentation), and gets the other end through that.
 func (c Container) ownTerminal() (ours, theirs *os.File, err error) {
 	init, err := c.Hold()
 	if err != nil {
@@ -43,7 +43,8 @@ func (c Container) ownTerminal() (ours, theirs *os.File, err error) {
 	if err = unix.IoctlSetPointerInt(multiplexer, unix.TIOCSPTLCK, 0); err != nil {
 		return nil, nil, os.NewSyscallError("unlock a terminal", err)
 	}
-	// Not as the terminal of this process, which may lead a session that has none.
+	// O_NOCTTY: it must not become the terminal of this process, which may lead a session without
+	// one.
 	peer, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(multiplexer), unix.TIOCGPTPEER,
 		unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if errno != 0 {
@@ -52,7 +53,7 @@ func (c Container) ownTerminal() (ours, theirs *os.File, err error) {
 	}
 	theirs = os.NewFile(peer, "terminal")
 	if err = theirs.Chown(c.Root, c.Root+ttyGroup); err == nil {
-		err = unix.SetNonblock(multiplexer, true) // so that closing it ends whoever reads from it
+		err = unix.SetNonblock(multiplexer, true) // so that closing it unblocks its readers
 	}
 	if err != nil {
 		theirs.Close()

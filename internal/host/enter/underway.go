@@ -12,7 +12,7 @@ import (
 	"orrery/internal/host/process"
 )
 
-// A Process is a command that has been started.
+// A Process is a running command.
 type Process struct {
 	ctx     context.Context
 	process *os.Process
@@ -21,11 +21,11 @@ type Process struct {
 
 var _ host.Underway = (*Process)(nil)
 
-// PID returns its number.
+// PID returns the process id.
 func (p *Process) PID() int { return p.process.Pid }
 
-// Reaped reports whether the process has ended and its number may be another's. While it is false,
-// the number is its own.
+// Reaped reports whether the process has ended and was reaped, so that its PID may be another's.
+// While it returns false, the PID belongs to this process.
 func (p *Process) Reaped() bool {
 	return errors.Is(p.process.Signal(unix.Signal(0)), os.ErrProcessDone)
 }
@@ -49,8 +49,8 @@ func (p *Process) begin(outcome *os.File) error {
 	return err
 }
 
-// ending returns how a command has ended: nil if it succeeded, and else its status, which is that
-// of a shell if it was killed by a signal.
+// ending returns nil if a command succeeded, or its exit status. If it was killed by a signal, the
+// status is that of a shell.
 func ending(state *os.ProcessState) error {
 	if state.Success() {
 		return nil
@@ -58,8 +58,8 @@ func ending(state *os.ProcessState) error {
 	return exitStatus(process.ShellStatus(state))
 }
 
-// partingTimeout is how long a command that is killed may take to end. One that the container has
-// frozen ends when it goes on.
+// partingTimeout limits how long a killed command may take to end. A command that the container has
+// frozen ends when it is thawed.
 const partingTimeout = time.Second
 
 // Wait waits until the command has ended, and kills it when its context ends.
@@ -78,5 +78,5 @@ func (p *Process) Wait() error {
 	}
 }
 
-// Kill kills the command with all that it has started in its session.
+// Kill kills the command and all processes of its session.
 func (p *Process) Kill() error { return unix.Kill(-p.process.Pid, unix.SIGKILL) }

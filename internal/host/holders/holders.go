@@ -1,6 +1,7 @@
-// Package holders finds the processes that hold a lock on a file: a caller that waits for the lock
-// can name them. The kernel knows them, so no holder has to say who it is, and none can be
-// forgotten.
+// Package holders finds the processes that hold a lock on a file.
+//
+// A caller that waits for the lock can name them. The list comes from the kernel, so a holder need
+// not record itself, and no holder is missing.
 package holders
 
 import (
@@ -21,12 +22,12 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A Process holds a lock. What is not known of it is empty.
+// A Process holds a lock. Unknown fields are empty.
 type Process struct {
 	Pid     int
-	Who     string    // who called it by sudo, else the name or number of its user
+	Who     string    // user who called it by sudo, otherwise the name or number of its user
 	Command string    // its command line
-	Began   time.Time // when the process began
+	Began   time.Time // when the process started
 }
 
 // Of returns the processes that hold a lock on a file by flock(2), as far as this process can see them.
@@ -51,8 +52,9 @@ func (t table) of(f *os.File) []Process {
 	return all
 }
 
-// lockers returns the process ids in the kernel's list of locks. A file system may have another
-// device number there than stat(2) gives, as Btrfs has: then the number of the file decides.
+// lockers returns the process ids in the kernel's list of locks. On a file system like Btrfs, the
+// device number in that list differs from that of stat(2). If no entry matches, the inode number
+// decides.
 func (t table) lockers(st *syscall.Stat_t) []int {
 	list, err := os.Open(filepath.Join(string(t), "locks"))
 	if err != nil {
@@ -62,7 +64,8 @@ func (t table) lockers(st *syscall.Stat_t) []int {
 	var exact, similar []int
 	device := fmt.Sprintf("%02x:%02x", unix.Major(st.Dev), unix.Minor(st.Dev))
 	for lines := bufio.NewScanner(list); lines.Scan(); {
-		// 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF; one that waits has "->" before FLOCK.
+		// An entry is "1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF". One that waits has "->"
+		// before FLOCK.
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 6 || fields[1] != "FLOCK" {
 			continue
@@ -85,10 +88,10 @@ func (t table) lockers(st *syscall.Stat_t) []int {
 
 func (t table) file(pid int, name string) string { return process.Table(t).File(pid, name) }
 
-// maxCommandBytes is how much of a command line is told.
+// maxCommandBytes limits the length of a command line in a message.
 const maxCommandBytes = 120
 
-// process looks at a process, which may have ended.
+// process returns what is known of a process, which may have ended.
 func (t table) process(pid int) Process {
 	p := Process{Pid: pid, Who: t.caller(pid), Began: t.began(pid)}
 	text, err := os.ReadFile(t.file(pid, "cmdline"))
@@ -103,10 +106,11 @@ func (t table) process(pid int) Process {
 	return p
 }
 
-// userName is what the name of a user looks like.
+// userName matches the name of a user.
 var userName = pattern.New(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
-// caller returns who has called a process: sudo writes that into the environment of what it starts.
+// caller returns the user who called a process. sudo puts that into the environment of its
+// children.
 func (t table) caller(pid int) string {
 	environ, _ := os.ReadFile(t.file(pid, "environ"))
 	for variable := range strings.SplitSeq(string(environ), "\x00") {
@@ -128,7 +132,7 @@ func (t table) caller(pid int) string {
 // ticksPerSecond is the unit of times in /proc/PID/stat (USER_HZ).
 const ticksPerSecond = 100
 
-// began returns when a process began.
+// began returns when a process started.
 func (t table) began(pid int) time.Time {
 	fields := process.Table(t).Stat(pid)
 	uptime, err := os.ReadFile(filepath.Join(string(t), "uptime"))
@@ -137,7 +141,7 @@ func (t table) began(pid int) time.Time {
 	}
 	up, _, _ := strings.Cut(string(uptime), " ")
 	seconds, err := strconv.ParseFloat(up, 64)
-	ticks, err2 := strconv.ParseFloat(fields[19], 64) // the 22nd of proc(5)
+	ticks, err2 := strconv.ParseFloat(fields[19], 64) // field 22 of proc(5)
 	if err != nil || err2 != nil {
 		return time.Time{}
 	}
@@ -145,7 +149,7 @@ func (t table) began(pid int) time.Time {
 	return time.Now().Add(-max(age, 0))
 }
 
-// Words names processes in a message.
+// Words returns the names of processes for a message.
 func Words(all []Process) string {
 	if len(all) == 0 {
 		return "a process that cannot be seen from here"
@@ -160,15 +164,15 @@ func Words(all []Process) string {
 	return strings.Join(words, ", ")
 }
 
-// maxNamed is how many processes a message names.
+// maxNamed limits how many processes a message names.
 const maxNamed = 3
 
-// String returns who a process is, what it does and since when.
+// String returns who runs a process, its command, and since when.
 func (p Process) String() string {
 	if p.Who == "" {
 		return fmt.Sprintf("a program that process %d, which has ended, has started", p.Pid)
 	}
-	text := fmt.Sprintf(`%s runs "%s" (process %d)`, p.Who, p.Command, p.Pid) // which is shown as text already
+	text := fmt.Sprintf(`%s runs "%s" (process %d)`, p.Who, p.Command, p.Pid) // Command is already safe to print
 	if !p.Began.IsZero() {
 		text += " since " + time.Since(p.Began).Round(time.Second).String()
 	}

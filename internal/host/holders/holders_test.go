@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain lets this program be one that holds a lock.
+// TestMain makes this program hold a lock in a child process.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("ORRERY_HOLDERS_TEST"); path != "" {
 		f, err := os.Open(path)
@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestOf finds a process that holds a lock, who called it and what it does; not one that has the
-// file open, and not one that waits.
+// TestOf checks that Of finds the process that holds a lock, with its user and command. It must not
+// find a process that only has the file open, or that waits for the lock.
 func TestOf(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	f, err := os.Create(path)
@@ -64,8 +64,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestLockers reads the kernel's list: of a file whose device has another number there, and nothing
-// of other files and kinds of locks.
+// TestLockers checks that lockers finds a file whose device has another number in the kernel's
+// list, and ignores other files and other kinds of locks.
 func TestLockers(t *testing.T) {
 	at := table(t.TempDir())
 	list := func(lines ...string) {

@@ -14,8 +14,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// Dial connects from the machine. The address must be numeric: whose names these are, and who
-// answers for them, is different at each end.
+// Dial connects from the machine. The address must be numeric, because the two ends may resolve a
+// name differently.
 func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "unix" {
 		if _, err := netip.ParseAddrPort(address); err != nil {
@@ -34,15 +34,15 @@ func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return near, nil
 }
 
-// A conn is a connection that knows deadlines, which channels of SSH do not.
+// A conn is a connection that supports deadlines, which SSH channels do not.
 type conn struct {
 	*net.UnixConn
 	far net.Conn
 }
 
-// Close ends the connection at both ends.
+// Close closes both ends of the connection.
 func (c *conn) Close() error {
-	_ = c.far.Close() // the far end may have done so
+	_ = c.far.Close() // ignore the error: the peer may have closed it already
 	return c.UnixConn.Close()
 }
 

@@ -15,7 +15,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// far is a machine in which somebody else speaks for sshd: it does the same to each session.
+// far is a machine with a fake SSH server that handles each session in the same way.
 func far(t *testing.T, login string, do func(ch ssh.Channel, requests <-chan *ssh.Request)) Door {
 	t.Helper()
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ func say(t *testing.T, ch ssh.Channel, stdout, stderr string, status uint32) {
 	_ = ch.Close()
 }
 
-// TestLies: what a machine says that is taken over is bounded and no more than words.
+// TestLies checks that what a machine sends is limited, and only used as text.
 func TestLies(t *testing.T) {
 	for name, try := range map[string]struct {
 		do   func(ch ssh.Channel, requests <-chan *ssh.Request)
@@ -120,7 +120,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestSudo: a user who is not root becomes so, or another, by sudo, and asks for nothing else.
+// TestSudo checks that a login user other than root switches users by sudo only.
 func TestSudo(t *testing.T) {
 	asked := make(chan string, 1)
 	c := enter(t, far(t, "debian", func(ch ssh.Channel, requests <-chan *ssh.Request) {

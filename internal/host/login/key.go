@@ -15,8 +15,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// MakeKey makes a pair of keys and returns the private half once it is on disk, in a directory that
-// only root may enter: who has it is known, or let in, by it from then on.
+// MakeKey generates a key pair, stores the private key in a directory that only root may enter, and
+// returns it. It returns only after the key is on disk, because others identify its holder by it from
+// then on.
 func MakeKey(path, comment string) ([]byte, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -33,7 +34,8 @@ func MakeKey(path, comment string) ([]byte, error) {
 	return text, host.WriteFile(host.File{Path: path, Content: text, Mode: 0o600})
 }
 
-// KeyAt returns the key in a file, which is made if it is not there, and the text of it.
+// KeyAt returns the key in a file, and its text. It creates the key if the file is missing or
+// empty.
 func KeyAt(path, comment string) (ssh.Signer, []byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {

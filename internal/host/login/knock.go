@@ -9,10 +9,11 @@ import (
 	"orrery/internal/problem"
 )
 
-// knocking is how long one attempt may take: what came while nobody listened in the machine is lost.
+// knocking limits one attempt to log in. Data that was sent before the machine listened is lost, so
+// an attempt may never get an answer.
 const knocking = 20 * time.Second
 
-// Knock enters a machine as soon as it lets us in.
+// Knock logs in to a machine as soon as it accepts the login.
 func (d Door) Knock(ctx context.Context) (*Client, error) {
 	for {
 		c, err := d.once(ctx)

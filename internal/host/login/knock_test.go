@@ -10,7 +10,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestKnock: who does not answer yet is asked again; one who is somebody else is not.
+// TestKnock checks that Knock retries while there is no answer, but not if the host key is wrong.
 func TestKnock(t *testing.T) {
 	d := server(t)
 	dial, tried := d.Dial, 0
@@ -31,7 +31,7 @@ func TestKnock(t *testing.T) {
 	}
 }
 
-// TestKeyAt: a key is made once.
+// TestKeyAt checks that a key is created once.
 func TestKeyAt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys/key")
 	one, text, err := KeyAt(path, "test")

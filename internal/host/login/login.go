@@ -1,9 +1,8 @@
-// Package login is the host.Runner of a machine that has an SSH server and nothing of Orrery: any
-// system with a POSIX shell and sudo.
+// Package login implements host.Runner for a machine that has only an SSH server.
 //
-// What speaks at the far end may be anybody who is root there. It is let in by nothing but the host
-// key that the machine was given, what it says is bounded, and nobody waits for it longer than the
-// context of a call says.
+// The machine may run any system with a POSIX shell and sudo. The peer is not trusted, because its
+// root user may be anybody. It is authenticated only by the host key that the machine was given.
+// All that it sends is limited, and no call waits longer for it than its context allows.
 package login
 
 import (
@@ -22,17 +21,17 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Door is where and how a machine is entered.
+// A Door describes how to log in to a machine.
 type Door struct {
-	Place string // what messages call the machine
+	Place string // the machine's name in messages
 	Dial  func(ctx context.Context) (net.Conn, error)
-	User  string        // as whom; one who is not root becomes so by sudo
-	Key   ssh.Signer    // by which he is let in
-	Host  ssh.PublicKey // by which the machine is known
+	User  string        // the login user; a user other than root becomes root by sudo
+	Key   ssh.Signer    // authenticates the user
+	Host  ssh.PublicKey // the machine's host key
 }
 
-// maxSessions is how many commands are run at once along one connection: of the ten that sshd
-// allows where nobody says otherwise, some are for ending others.
+// maxSessions limits the commands that run at once on one connection. By default sshd allows ten
+// sessions; the others are for killing commands.
 const maxSessions = 8
 
 // A Client is a connection to a machine, for any number of calls.
@@ -43,16 +42,16 @@ type Client struct {
 	turn chan struct{}
 	gone chan struct{} // closed when the connection has ended
 
-	ended atomic.Pointer[time.Time] // when a session ended last; nil: none has
+	ended atomic.Pointer[time.Time] // when the last session ended, or nil if none has
 }
 
 var _ host.Runner = (*Client)(nil)
 
-// errOther is that of a machine with another host key.
+// errOther is the error for a machine with another host key.
 var errOther = errors.New("its SSH host key is not the one that it was given")
 
-// Enter connects to a machine. If nobody answers, or not as SSH servers do, the error is that of
-// the network and not a problem: the machine may be about to boot.
+// Enter connects to a machine. If there is no answer, or not one of an SSH server, it returns the
+// error of the network and not a problem. In this case the machine may still be booting.
 func (d Door) Enter(ctx context.Context) (*Client, error) {
 	raw, err := d.Dial(ctx)
 	if err != nil {
@@ -98,29 +97,29 @@ func (d Door) Enter(ctx context.Context) (*Client, error) {
 	return c, nil
 }
 
-// A NotYet is the error of a machine that may let its user in later: a guest that boots has an SSH
-// server before it has users.
+// A NotYet is the error of a machine that rejects a login now but may accept it later. A booting
+// guest has an SSH server before it has users.
 type NotYet struct{ *problem.Problem }
 
 // Unwrap returns the problem.
 func (n *NotYet) Unwrap() error { return n.Problem }
 
-// refused reports whether the machine has answered, is the right one, and does not let us in.
+// refused reports whether the right machine has answered and rejected the login.
 func refused(err error) bool {
 	var auth *ssh.ServerAuthError
 	return errors.As(err, &auth) || bytes.Contains([]byte(err.Error()), []byte("unable to authenticate"))
 }
 
-// noneCommon reports whether the machine has no host key of the right kind.
+// noneCommon reports whether the machine has no host key of the expected type.
 func noneCommon(err error) bool {
 	var none *ssh.AlgorithmNegotiationError
 	return errors.As(err, &none) && bytes.Contains([]byte(err.Error()), []byte("host key"))
 }
 
-// Close ends the connection, and with it all calls.
+// Close ends the connection and all its calls.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Ping asks for a sign of life.
+// Ping waits for a reply of the SSH server.
 func (c *Client) Ping(ctx context.Context) error {
 	answered := make(chan error, 1)
 	go func() {
@@ -139,11 +138,12 @@ func (c *Client) Ping(ctx context.Context) error {
 
 var errGone = errors.New("the connection to its SSH server has ended")
 
-// admissionTimeout is how long a server may take no further session although none of ours ends
-// (MaxSessions of sshd_config(5)). It may not have noticed yet that one has.
+// admissionTimeout limits how long a server may reject a further session although none of this
+// client's sessions ends (MaxSessions of sshd_config(5)). The server may notice the end of a
+// session late.
 const admissionTimeout = 5 * time.Second
 
-// admitted begins a session as soon as the server takes one.
+// admitted opens a session as soon as the server accepts one.
 func (c *Client) admitted(ctx context.Context) (*session, error) {
 	for began := time.Now(); ; {
 		s, err := c.open(ctx)
@@ -161,7 +161,7 @@ func (c *Client) admitted(ctx context.Context) (*session, error) {
 	}
 }
 
-// open begins a session.
+// open opens a session.
 func (c *Client) open(ctx context.Context) (*session, error) {
 	type opened struct {
 		channel  ssh.Channel
@@ -194,17 +194,17 @@ func (c *Client) open(ctx context.Context) (*session, error) {
 	}
 }
 
-// A session is a command at the far end.
+// A session is a command on the machine.
 type session struct {
 	ssh.Channel
 	once   sync.Once
-	over   chan struct{} // closed when it has ended
-	told   bool          // how
+	over   chan struct{} // closed when the command has ended
+	told   bool          // the server sent how it ended
 	status int
 	signal string
 }
 
-// listen waits for what the far end says of how the command ended.
+// listen waits until the server sends how the command ended.
 func (s *session) listen(requests <-chan *ssh.Request) {
 	for r := range requests {
 		switch r.Type {
@@ -238,7 +238,7 @@ func (s *session) end(told bool, status int, signal string) {
 	})
 }
 
-// err says how it ended.
+// err returns how the command ended, or nil if it succeeded.
 func (s *session) err() error {
 	switch {
 	case !s.told:

@@ -30,7 +30,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// key makes a pair of keys.
+// key creates a key pair.
 func key(t testing.TB, path string) ssh.Signer {
 	t.Helper()
 	text, err := MakeKey(path, "test")
@@ -40,8 +40,8 @@ func key(t testing.TB, path string) ssh.Signer {
 	return signer
 }
 
-// server runs a real sshd for the user of this test, which answers on standard streams and nowhere
-// else: each connection has its own.
+// server runs a real sshd as the user of this test, on standard input and output only. Each
+// connection has its own sshd.
 func server(t *testing.T, more ...string) Door {
 	t.Helper()
 	sshd := need.Program(t, "sshd")
@@ -60,7 +60,8 @@ func server(t *testing.T, more ...string) Door {
 			return nil, err
 		}
 		defer far.Close()
-		// The directory in which a root's sshd shuts itself off, which the package makes when it is started.
+		// The privilege separation directory of root's sshd, which the package creates at the
+		// service's start.
 		cmd := exec.Command("/bin/sh", "-c", `[ "$(id -u)" != 0 ] || mkdir -p /run/sshd; exec "$@"`, "sh", sshd, "-i", "-e",
 			"-f", at("config"))
 		cmd.Stdin, cmd.Stdout = far, far
@@ -76,7 +77,7 @@ func server(t *testing.T, more ...string) Door {
 	return d
 }
 
-// pair returns both ends of a connection, one as a file.
+// pair returns both ends of a connection, one of them as a file.
 func pair() (net.Conn, *os.File, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -106,7 +107,7 @@ func enter(t *testing.T, d Door) *Client {
 	return c
 }
 
-// TestRunner: a machine with a real sshd is a place as all others are.
+// TestRunner runs the test suite of all Runners with a real sshd.
 func TestRunner(t *testing.T) {
 	d := server(t)
 	f := runnertest.Fixture{Runner: enter(t, asRoot(t, d)), Place: d.Place, Dir: t.TempDir()}
@@ -117,7 +118,7 @@ func TestRunner(t *testing.T) {
 	runnertest.Run(t, f)
 }
 
-// asRoot takes whoever runs the test for root: nobody becomes another then.
+// asRoot pretends that the user of the test is root, so that commands do not switch users.
 func asRoot(t *testing.T, d Door) Door {
 	t.Helper()
 	if d.User != "root" {
@@ -126,7 +127,7 @@ func asRoot(t *testing.T, d Door) Door {
 	return d
 }
 
-// TestTerminal: a command has a terminal of the size of its user's.
+// TestTerminal checks that a command has a terminal of the size of its user's.
 func TestTerminal(t *testing.T) {
 	c := enter(t, asRoot(t, server(t)))
 	var screen bytes.Buffer
@@ -141,7 +142,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestDial: connections are made from the machine, know deadlines, and may be half closed.
+// TestDial checks that connections start from the machine, support deadlines, and can be half
+// closed.
 func TestDial(t *testing.T) {
 	c := enter(t, server(t))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -183,8 +185,8 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// TestAtOnce: more commands than sshd allows sessions are run all the same, also where that are
-// fewer than usual.
+// TestAtOnce checks that more commands than sshd's sessions can run concurrently, even with a lower
+// limit than usual.
 func TestAtOnce(t *testing.T) {
 	for _, allowed := range []string{"MaxSessions 10", "MaxSessions 3"} {
 		c := enter(t, asRoot(t, server(t, allowed)))
@@ -198,7 +200,7 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestWho: neither another machine nor one that does not know us is taken for ours.
+// TestWho checks that a wrong machine and a machine that rejects the key are both detected.
 func TestWho(t *testing.T) {
 	d := server(t)
 	other := d

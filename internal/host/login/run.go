@@ -18,11 +18,11 @@ import (
 	"orrery/internal/problem"
 )
 
-// endGrace is how long is waited for the end of a command that was ended, and for the output of one
-// that has left something behind.
+// endGrace limits the wait for the end of a command that was killed, and for the output of a
+// command that left a process behind.
 const endGrace = 2 * time.Second
 
-// Run runs a command in the machine.
+// Run runs a command on the machine.
 func (c *Client) Run(ctx context.Context, cmd host.Command) error {
 	if cmd.TTY {
 		return host.Elsewhere(ctx, cmd, c.run)
@@ -30,7 +30,7 @@ func (c *Client) Run(ctx context.Context, cmd host.Command) error {
 	return c.run(ctx, cmd, nil)
 }
 
-// run is Run, with a terminal if there is one.
+// run is Run, with a terminal if user is not nil.
 func (c *Client) run(ctx context.Context, cmd host.Command, user *host.Terminal) error {
 	select {
 	case c.turn <- struct{}{}:
@@ -75,14 +75,14 @@ func (c *Client) run(ctx context.Context, cmd host.Command, user *host.Terminal)
 	return nil
 }
 
-// close closes a session that has ended.
+// close closes a session that has ended, and stores the time.
 func (c *Client) close(s *session) {
 	_ = s.Close()
 	now := time.Now()
 	c.ended.Store(&now)
 }
 
-// notRun says why the machine did not come to run a command.
+// notRun returns the reason why the machine did not start a command.
 func (c *Client) notRun(s *session, said string) error {
 	p := problem.New(problem.Failed, "node %s: %s cannot run commands there", c.door.Place, c.door.User).
 		Because(errors.Join(s.err(), errors.New(strings.TrimSpace(said))))
@@ -95,8 +95,8 @@ func (c *Client) notRun(s *session, said string) error {
 	return p
 }
 
-// line is the command line that the login shell of the user gets. The command says its process id
-// first, by which it can be ended.
+// line returns the command line for the user's login shell. The command first prints its process
+// id, by which kill can kill it.
 func (c *Client) line(cmd host.Command) string {
 	script := "cd /; echo $$; exec \"$@\""
 	if cmd.TTY {
@@ -114,13 +114,13 @@ func (c *Client) line(cmd host.Command) string {
 	return "exec " + quoted(words)
 }
 
-// as is by what the user becomes another.
+// as returns the command that switches from the login user to another user, or nil.
 func (c *Client) as(user string) []string {
 	switch {
 	case user == "":
 		user = "root"
 	case strings.HasPrefix(user, "-"):
-		user = "./" + user // nobody's name
+		user = "./" + user // a name that no user has, and that is not an option
 	}
 	switch {
 	case c.door.User == user:
@@ -139,7 +139,8 @@ func quoted(words []string) string {
 	return strings.Join(all, " ")
 }
 
-// feed sends a command its input. Nobody waits for input that the command did not wait for.
+// feed sends a command its input. The returned function does not wait for input that the command
+// has not read.
 func (s *session) feed(cmd host.Command) (end func() error) {
 	if cmd.Stdin == nil {
 		return func() error { return nil }
@@ -147,7 +148,7 @@ func (s *session) feed(cmd host.Command) (end func() error) {
 	read := make(chan error, 1)
 	go func() {
 		source := &host.Source{From: cmd.Stdin}
-		_, _ = io.Copy(s.Channel, source) // else it has ended, and says how
+		_, _ = io.Copy(s.Channel, source) // if sending fails, the command has ended, and its status says how
 		read <- source.Err
 		_ = s.CloseWrite()
 	}()
@@ -161,17 +162,17 @@ func (s *session) feed(cmd host.Command) (end func() error) {
 	}
 }
 
-// An ear takes what a command prints, and gives it to who wants it.
+// An ear reads what a command prints, and writes it to the caller's writers.
 type ear struct {
 	c     host.Command
-	mutex sync.Mutex // held while something is given
-	tail  *host.Tail // of what it says of how it goes
-	deaf  bool       // nobody takes anything any more
-	pid   int        // of the command, in the machine
+	mutex sync.Mutex // held while output is written
+	tail  *host.Tail // the end of the output that is shown in errors
+	deaf  bool       // nothing is written any more
+	pid   int        // of the command on the machine, or 0 if unknown
 }
 
-// listen waits for the end of a command. When ctx ends, or nobody takes what the command prints, it
-// has the command ended.
+// listen waits for the end of a command. It kills the command when ctx ends, or when a writer of
+// the output fails.
 func (e *ear) listen(ctx context.Context, c *Client, s *session) error {
 	begun, refused := make(chan int, 1), make(chan error, 2)
 	var outputs sync.WaitGroup
@@ -201,7 +202,7 @@ func (e *ear) listen(ctx context.Context, c *Client, s *session) error {
 			case <-heard:
 			case <-ctx.Done():
 				continue
-			case <-time.After(endGrace): // something that is left behind holds its output
+			case <-time.After(endGrace): // a process that the command left behind holds its output
 				e.shut()
 			}
 			select {
@@ -222,14 +223,14 @@ func (e *ear) listen(ctx context.Context, c *Client, s *session) error {
 	}
 }
 
-// shut lets nothing be given any more.
+// shut stops all further writes to the caller's writers.
 func (e *ear) shut() {
 	e.mutex.Lock()
 	e.deaf = true
 	e.mutex.Unlock()
 }
 
-// stop ends the command, with its process group, and hangs up.
+// stop kills the command with its process group, and closes the session.
 func (e *ear) stop(c *Client, s *session, begun <-chan int, heard <-chan struct{}) {
 	select {
 	case e.pid = <-begun:
@@ -246,7 +247,7 @@ func (e *ear) stop(c *Client, s *session, begun <-chan int, heard <-chan struct{
 	e.shut()
 }
 
-// kill ends the process group of a command.
+// kill kills the process group of a command.
 func (c *Client) kill(pid int) {
 	ctx, cancel := context.WithTimeout(context.Background(), endGrace)
 	defer cancel()
@@ -266,7 +267,7 @@ func (c *Client) kill(pid int) {
 	}
 }
 
-// hear takes the standard output of a command: first its process id.
+// hear reads the standard output of a command, which begins with its process id.
 func (e *ear) hear(from io.Reader, begun chan<- int) error {
 	if e.c.TTY {
 		return e.give(from, e.c.Stdout, false)
@@ -274,7 +275,7 @@ func (e *ear) hear(from io.Reader, begun chan<- int) error {
 	text := bufio.NewReaderSize(from, 32<<10)
 	line, err := firstLine(text)
 	if err != nil {
-		return nil // it did not come to that
+		return nil // the command was not started
 	}
 	pid, err := strconv.Atoi(line)
 	if err != nil || pid <= 1 || pid > 1<<30 {
@@ -284,7 +285,7 @@ func (e *ear) hear(from io.Reader, begun chan<- int) error {
 	return e.give(text, e.c.Stdout, e.c.Stdout == nil || e.c.Stderr != nil)
 }
 
-// firstLine reads a short line.
+// firstLine reads a line of at most 16 bytes.
 func firstLine(from *bufio.Reader) (string, error) {
 	var line []byte
 	for len(line) < 16 {
@@ -300,7 +301,7 @@ func firstLine(from *bufio.Reader) (string, error) {
 	return string(line), nil
 }
 
-// give passes on what it reads to a writer.
+// give copies a stream to a writer.
 func (e *ear) give(from io.Reader, to io.Writer, keep bool) error {
 	piece := make([]byte, 32<<10)
 	for {
@@ -329,7 +330,7 @@ func (e *ear) one(text []byte, to io.Writer, keep bool) error {
 	return err
 }
 
-// Put writes files in the machine.
+// Put writes files on the machine.
 func (c *Client) Put(ctx context.Context, files ...host.File) error {
 	return host.PutByCommand(ctx, c, files...)
 }

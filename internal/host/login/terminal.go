@@ -19,7 +19,7 @@ func (s *session) terminal(user *host.Terminal) error {
 	return err
 }
 
-// follow sets the size of the terminal to that of its user's whenever that changes.
+// follow sets the size of the terminal to that of its user's terminal whenever that changes.
 func (s *session) follow(sizes <-chan host.Size, over <-chan struct{}) {
 	for {
 		select {

@@ -8,7 +8,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// build makes a tree in a directory that is not there yet.
+// build creates a tree in a directory that does not exist yet.
 func build(in string, fill func(*tree.Builder) error) error {
 	b, err := tree.Build(in, func(string) {})
 	if err != nil {

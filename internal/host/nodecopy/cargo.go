@@ -18,27 +18,27 @@ import (
 	"orrery/internal/tree"
 )
 
-// A cargo is what a node's tar sends, of which nothing is believed: the node may have any program
-// under that name. It consists of regular files, directories and links below one name, in the order
-// of a walk; so nothing comes twice, and nothing below a link. What else a tree may have (devices,
-// named pipes) is left out, and told.
+// A cargo is what a node's tar sends. It is not trusted, because the node may have any program
+// under that name. It must consist of regular files, directories and links below one name, in the
+// order of a walk. So no path comes twice, and none is below a link. Other kinds of files (devices,
+// named pipes) are left out and reported.
 type cargo struct {
-	pipe  syscall.Conn // where it comes from, if that can be spliced
+	pipe  syscall.Conn // the source, if it can be spliced, or nil
 	from  *bufio.Reader
 	tar   *tar.Reader
-	top   string   // the name that all others begin with
-	above []string // the directories that the last path is in
+	top   string   // the prefix of all names
+	above []string // the parent directories of the last path
 	last  string
 	seen  int
 	left  leftOut
-	moved func(bytes int64) // nil: nobody asks
+	moved func(bytes int64) // or nil
 }
 
-// piece is how much is carried at once: with less, the switching between those who write and those
-// who read takes the larger part of the time.
+// piece is the size of a read. With smaller reads, most time is spent switching between the writing
+// and the reading process.
 const piece = 512 << 10
 
-// An item is one path of a cargo: below ITS top, whose own path is "".
+// An item is one path of a cargo.
 type item struct {
 	tree.Made
 	size int64
@@ -50,7 +50,7 @@ func unpack(from io.Reader, top string) *cargo {
 	return &cargo{pipe: pipe, from: buffered, tar: tar.NewReader(buffered), top: top}
 }
 
-// next returns the next item; io.EOF: there is none. The content is read from the cargo.
+// next returns the next item, or io.EOF at the end. The content is read from the cargo.
 func (c *cargo) next(ctx context.Context) (*item, error) {
 	for {
 		if ctx.Err() != nil {
@@ -77,7 +77,7 @@ func wrongCargo(format string, args ...any) error {
 	return problem.New(problem.Failed, "what the node sends is not a tree of files: "+format, args...)
 }
 
-// item returns what a header stands for; nil: it is left out.
+// item returns the item of a header, or nil if it is left out.
 func (c *cargo) item(h *tar.Header) (*item, error) {
 	name := strings.TrimSuffix(h.Name, "/")
 	if err := c.fits(name); err != nil {
@@ -90,7 +90,7 @@ func (c *cargo) item(h *tar.Header) (*item, error) {
 	case tar.TypeReg:
 		for key := range h.PAXRecords {
 			if strings.HasPrefix(key, "GNU.sparse.") {
-				return nil, wrongCargo("%s has holes", tree.Shorten(name)) // of any size, in no bytes
+				return nil, wrongCargo("%s has holes", tree.Shorten(name)) // they could be of any size, in no bytes
 			}
 		}
 		it.Mode |= unix.S_IFREG
@@ -114,7 +114,7 @@ func (c *cargo) item(h *tar.Header) (*item, error) {
 	return it, nil
 }
 
-// fits wants a path that comes after the last, in a directory that has come.
+// fits checks that a path comes after the last one, in a directory that the cargo contains.
 func (c *cargo) fits(name string) error {
 	if !c.below(name) {
 		return wrongCargo("%q is not below %q", tree.Shorten(name), tree.Shorten(c.top))
@@ -136,7 +136,8 @@ func (c *cargo) below(name string) bool {
 	return tree.Legal(name) && (name == c.top || strings.HasPrefix(name, c.top+"/"))
 }
 
-// end reads what fills the last record, so that the node's tar does not meet a closed pipe.
+// end reads the padding of the last record, so that the node's tar does not write into a closed
+// pipe.
 func (c *cargo) end() error {
 	const record = 1 << 20
 	if n, err := io.CopyN(io.Discard, c.from, record); n == record || !errors.Is(err, io.EOF) {
@@ -148,7 +149,7 @@ func (c *cargo) end() error {
 	return io.EOF
 }
 
-// lay makes a cargo in a directory of this host that is not there yet.
+// lay writes a cargo into a directory of this host that does not exist yet.
 func (c *cargo) lay(ctx context.Context, in string) error {
 	return build(in, func(b *tree.Builder) error {
 		buffer := make([]byte, piece)
@@ -174,9 +175,9 @@ func (c *cargo) lay(ctx context.Context, in string) error {
 	})
 }
 
-// splice lays down a file of which only what has been read ahead comes here. Whatever the kernel
-// does not carry is read after all: the rest of what a command printed that has ended, or all where
-// the file system knows no such way.
+// splice writes a file by splice(2), after the part that was already read ahead. It reads what
+// splice cannot transfer. That is the rest of a command's output after the command has ended, or
+// all of it if the file system does not support splice.
 func (c *cargo) splice(ctx context.Context, to *os.File, size int64) error {
 	read := func(bytes int64) (int64, error) {
 		return io.CopyN(struct{ io.Writer }{to}, untilDone{ctx, c.from, c.moved}, bytes)
@@ -197,7 +198,7 @@ func (c *cargo) splice(ctx context.Context, to *os.File, size int64) error {
 	if _, err := io.CopyN(io.Discard, c.from, filler(size)); err != nil {
 		return unexpected(err)
 	}
-	c.tar = tar.NewReader(c.from) // which takes what comes next for a header
+	c.tar = tar.NewReader(c.from) // a new reader, which expects a header next
 	return nil
 }
 
@@ -245,11 +246,11 @@ func (it *item) header() *tar.Header {
 	return h
 }
 
-// untilDone reads until ctx ends, and tells how much.
+// untilDone reads until ctx ends, and reports the number of bytes.
 type untilDone struct {
 	ctx context.Context
 	io.Reader
-	moved func(bytes int64) // nil: nobody asks
+	moved func(bytes int64) // or nil
 }
 
 func (u untilDone) Read(p []byte) (int, error) {
@@ -263,13 +264,13 @@ func (u untilDone) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// leftOut are paths that were not copied.
+// leftOut collects paths that were not copied.
 type leftOut struct {
 	count int
 	some  []string
 }
 
-// add leaves out a path. The whole cannot be left out.
+// add records a path as left out. It returns an error for the top path.
 func (l *leftOut) add(name, top, kind string) error {
 	if name == top {
 		return problem.New(problem.Failed, "%s is %s, and only files, directories and links are copied", tree.Shorten(name),
@@ -281,7 +282,7 @@ func (l *leftOut) add(name, top, kind string) error {
 	return nil
 }
 
-// problem says what was left out, if anything was.
+// problem returns a problem that lists what was left out, or nil.
 func (l *leftOut) problem() error {
 	if l.count == 0 {
 		return nil

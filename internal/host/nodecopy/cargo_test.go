@@ -20,10 +20,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// honest is a node whose file system is that of this machine.
+// honest is a node with the file system of this machine.
 type honest struct{ host.Local }
 
-// liar is a node whose tar sends whatever it likes.
+// liar is a node whose tar may send anything.
 type liar struct {
 	host.Runner
 	sends func(w io.Writer) error
@@ -31,7 +31,8 @@ type liar struct {
 
 func (l liar) Run(_ context.Context, c host.Command) error { return l.sends(c.Stdout) }
 
-// handed has the stream of a node come through a pipe that is handed over, as that of a real tar does.
+// handed sends the stream of a node through a pipe that is handed over, like the stream of a real
+// tar.
 func handed(sends func(io.Writer) error) func(io.Writer) error {
 	return func(to io.Writer) error {
 		r, w, err := os.Pipe()
@@ -47,7 +48,7 @@ func handed(sends func(io.Writer) error) func(io.Writer) error {
 	}
 }
 
-// entries returns a stream of these entries; a content is as long as the size says.
+// entries returns a stream of these entries. Each content has the length of its size.
 func entries(all ...tar.Header) func(io.Writer) error {
 	return func(to io.Writer) error {
 		w := tar.NewWriter(to)
@@ -72,8 +73,8 @@ func entries(all ...tar.Header) func(io.Writer) error {
 
 func dirEntry(name string) tar.Header { return tar.Header{Name: name + "/", Typeflag: tar.TypeDir} }
 
-// copied copies thing from a node that sends something, to a directory below which nobody may
-// reach, and returns the directory.
+// copied copies "thing" from a node that sends the given stream to a directory. It checks that
+// nothing is written outside of it, and returns the parent directory.
 func copied(t *testing.T, to string, sends func(io.Writer) error) (dir string, err error) {
 	t.Helper()
 	dir = t.TempDir()
@@ -103,8 +104,8 @@ func mustDo(t *testing.T, err error) {
 	}
 }
 
-// A node's tar may send anything; nothing of it comes beside the destination, and nothing of a
-// stream that is none is laid down.
+// TestHostileTar checks that a node's tar can write nothing outside the destination, and that
+// nothing of an invalid stream is kept.
 func TestHostileTar(t *testing.T) {
 	link := func(name, to string) tar.Header {
 		return tar.Header{Name: name, Linkname: to, Typeflag: tar.TypeSymlink}
@@ -181,7 +182,7 @@ func TestHostileTar(t *testing.T) {
 	}
 }
 
-// holes returns what tar makes of a file of 1 TiB without a byte in it.
+// holes returns the output of tar for a file of 1 TiB that is one hole.
 func holes(t *testing.T) func(io.Writer) error {
 	file := filepath.Join(t.TempDir(), "thing")
 	mustDo(t, os.WriteFile(file, nil, 0o600))
@@ -192,7 +193,7 @@ func holes(t *testing.T) func(io.Writer) error {
 	}
 }
 
-// sparse writes a file of GNU's old form for such with holes: no byte for 1 TiB.
+// sparse writes a file of 1 TiB without data, in GNU's old format for sparse files.
 func sparse(w io.Writer) error {
 	b := make([]byte, 512)
 	copy(b, "thing/holes")
@@ -215,7 +216,8 @@ func sparse(w io.Writer) error {
 	return err
 }
 
-// What a node's files are to it they are not to the host: no set-user-ID of root, no device, no named pipe.
+// TestOnlyFiles checks what is not copied from a node: set-user-ID bits, owners, devices and named
+// pipes.
 func TestOnlyFiles(t *testing.T) {
 	dir, err := copied(t, "", entries(dirEntry("thing"),
 		tar.Header{Name: "thing/console", Typeflag: tar.TypeChar, Devmajor: 5, Devminor: 1},
@@ -242,7 +244,8 @@ func TestOnlyFiles(t *testing.T) {
 	}
 }
 
-// Links that are there below the destination are replaced; nothing is written through them.
+// TestLinksAtTheDestination checks that existing links below the destination are replaced and not
+// followed.
 func TestLinksAtTheDestination(t *testing.T) {
 	for name, lay := range map[string]func(into string) error{
 		"a file":      func(into string) error { return os.Symlink("../outside/key", filepath.Join(into, "thing")) },
@@ -280,7 +283,8 @@ func TestLinksAtTheDestination(t *testing.T) {
 	}
 }
 
-// Between honest places, in all directions: contents, modes, times, links and names arrive as they are.
+// TestCopies checks copies in all directions between honest places: contents, modes, times, links
+// and names are preserved.
 func TestCopies(t *testing.T) {
 	when := time.Date(2020, 1, 2, 3, 4, 5, 600, time.UTC)
 	node := func(path string) Place { return Place{In: honest{}, Path: path} }
@@ -301,7 +305,7 @@ func TestCopies(t *testing.T) {
 			}
 			to := filepath.Join(dir, "new", "other")
 			mustDo(t, os.Mkdir(filepath.Join(dir, "new"), 0o755))
-			for range 2 { // the second time into what is there
+			for range 2 { // the second time over existing files
 				mustDo(t, Transfer(t.Context(), ways[0](from), ways[1](to), false))
 				if _, err := os.Stat(filepath.Join(to, "a thing")); err == nil {
 					mustDo(t, os.RemoveAll(filepath.Join(to, "a thing")))
@@ -337,7 +341,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// endless returns a stream of one file that has no end; after some of it, something is done.
+// endless returns an endless stream of one file, and calls then after some of it.
 func endless(then func()) func(io.Writer) error {
 	return func(w io.Writer) error {
 		tw := tar.NewWriter(w)
@@ -355,7 +359,7 @@ func endless(then func()) func(io.Writer) error {
 	}
 }
 
-// counted counts what is read of a pipe.
+// counted counts the bytes read from a pipe.
 type counted struct {
 	*os.File
 	bytes int
@@ -367,8 +371,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The kernel carries what a large file of a node holds: little of it is read here, and the next
-// header is found behind it.
+// TestSpliced checks that the kernel splices a large file of a node. Little of it is read by this
+// process, and the next header is found after it.
 func TestSpliced(t *testing.T) {
 	const size = 20*piece + 1
 	r, w, err := os.Pipe()
@@ -395,7 +399,7 @@ func TestSpliced(t *testing.T) {
 	}
 }
 
-// An interrupted copy leaves nothing behind.
+// TestInterruptedCopy checks that an interrupted copy leaves no files.
 func TestInterruptedCopy(t *testing.T) {
 	into := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -408,7 +412,8 @@ func TestInterruptedCopy(t *testing.T) {
 	}
 }
 
-// An interrupted copy into a node leaves nothing behind either, from this host and from another node.
+// TestInterruptedCopyIntoNode checks the same for a copy into a node, from this host and from
+// another node.
 func TestInterruptedCopyIntoNode(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "thing")
 	mustDo(t, os.WriteFile(from, nil, 0o600))
@@ -442,7 +447,7 @@ func TestInterruptedCopyIntoNode(t *testing.T) {
 	}
 }
 
-// TestCures: why a copy failed is told with what to do next.
+// TestCures checks that the error of a failed copy has the right cure.
 func TestCures(t *testing.T) {
 	interrupted, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -472,8 +477,8 @@ func TestCures(t *testing.T) {
 	}
 }
 
-// A copy replaces regular files. A link that the operator names is followed, and a pipe, a device
-// or a socket is left alone.
+// TestOnWhatIsThere checks that a copy replaces regular files, and follows a link that the operator
+// names. It must not replace a pipe, a device or a socket.
 func TestOnWhatIsThere(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "thing")
 	mustDo(t, os.WriteFile(from, []byte("fresh"), 0o600))
@@ -481,7 +486,7 @@ func TestOnWhatIsThere(t *testing.T) {
 		"out": {{In: honest{}, Path: from}, {}}} {
 		for name, c := range map[string]struct {
 			make func(at string) error
-			at   string // what holds the text afterwards
+			at   string // file that contains the text afterwards
 			err  string
 		}{
 			"file": {func(at string) error { return os.WriteFile(at, []byte("old"), 0o600) }, "at", ""},
@@ -524,13 +529,13 @@ func TestOnWhatIsThere(t *testing.T) {
 	}
 }
 
-// A stream that ends with a file is one that tar takes for whole: what came before a sender was
-// killed is no copy.
+// TestCutShort checks that a stream that ends after a complete file is rejected, although tar
+// accepts it: the sender may have been killed.
 func TestCutShort(t *testing.T) {
 	into := t.TempDir()
 	var sent bytes.Buffer
 	mustDo(t, entries(dirEntry("thing"), tar.Header{Name: "thing/a", Size: 512})(&sent))
-	sent.Truncate(1536) // two headers and a content
+	sent.Truncate(1536) // two headers and one content
 	err := Place{In: honest{}, Path: into}.unpack(t.Context(), &sent, "thing", false)
 	if err == nil || !strings.Contains(err.Error(), "cut short") {
 		t.Errorf("error %v", err)
@@ -540,8 +545,8 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// What a copy left that was killed is cleared away by the next one, and what another makes at this
-// moment is not.
+// TestLeftCopies checks that the next copy removes what a killed copy has left, but not the files
+// of a copy that is running.
 func TestLeftCopies(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "thing")
@@ -577,7 +582,7 @@ func TestLeftCopies(t *testing.T) {
 	}
 }
 
-// What is copied into a node is read without following what others put in its way.
+// TestLoad checks that a copy into a node does not follow links, and leaves out special files.
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	mustDo(t, os.Mkdir(filepath.Join(dir, "thing"), 0o755))
@@ -602,7 +607,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// alike wants the same files in two directories.
+// alike checks that two directories contain the same files.
 func alike(t *testing.T, one, other string) {
 	t.Helper()
 	if text, err := exec.Command("diff", "-r", "--no-dereference", one, other).CombinedOutput(); err != nil {

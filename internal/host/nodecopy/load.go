@@ -17,15 +17,15 @@ import (
 	"orrery/internal/tree"
 )
 
-// A load is a file or directory of this host on its way into a node. The path to it is trusted,
-// what is below it not: others may write there meanwhile.
+// A load is a file or directory of this host that is sent into a node. The path to it is trusted.
+// The files below it are not, because other users may change them at the same time.
 type load struct {
 	ctx   context.Context
 	top   string
 	to    io.Writer
-	moved func(bytes int64) // nil: nobody asks
+	moved func(bytes int64) // or nil
 	tar   *tar.Writer
-	names map[[2]uint64]string // of files with several names, the first
+	names map[[2]uint64]string // by device and inode: the first name of a file with several
 	left  leftOut
 }
 
@@ -122,10 +122,10 @@ func (l *load) copy(to io.Writer, f *os.File, bytes int64) (int64, error) {
 		make([]byte, min(piece, bytes+1)))
 }
 
-// splice sends a file without its content coming here: an archive is headers with what they
-// announce behind them, filled up to blocks.
+// splice sends a file by splice(2), without copying its content through this process. It writes the
+// header, the content and the padding of an archive itself.
 func (l *load) splice(pipe, f *os.File, it *item) error {
-	if err := l.tar.Flush(); err != nil { // the last block of the file before
+	if err := l.tar.Flush(); err != nil { // the padding of the previous file
 		return err
 	}
 	if err := tar.NewWriter(pipe).WriteHeader(it.header()); err != nil {
@@ -150,13 +150,13 @@ func (l *load) spliced(pipe, f *os.File, bytes int64) (int64, error) {
 	return s.carry(l.ctx, bytes, l.moved)
 }
 
-// filler is how many bytes fill up the last block of a content.
+// filler returns the number of padding bytes after a content.
 func filler(size int64) int64 {
 	const block = 512
 	return (block - size%block) % block
 }
 
-// cutShort returns why less of a file came than was announced, or nil if all of it did.
+// cutShort returns an error if fewer bytes of a file were read than its header announced.
 func cutShort(it *item, came int64, err error) error {
 	if err == nil && came < it.size {
 		err = fmt.Errorf("%s became shorter while it was read", tree.Shorten(it.Path))

@@ -13,14 +13,15 @@ import (
 	"orrery/internal/tree"
 )
 
-// A seen file is a regular file of a node that this host has opened, as the node's root may.
+// A seen file is a regular file of a node that this host has opened itself, with the rights of the
+// node's root.
 type seen struct {
 	*os.File
-	was *unix.Stat_t // when it was opened
+	was *unix.Stat_t // its state when it was opened
 }
 
-// open opens what is at a place in a node; nil: it is nothing that this host can read by itself,
-// and the node's tar says what it is, or what it is not.
+// open opens a regular file in a node, or returns nil if this host cannot read the path itself. The
+// node's tar then reads it, or reports what is wrong.
 func (p Place) open(ctx context.Context) *seen {
 	node, ok := p.In.(host.Viewer)
 	if !ok {
@@ -31,7 +32,7 @@ func (p Place) open(ctx context.Context) *seen {
 	select {
 	case f := <-opened:
 		return f
-	case <-ctx.Done(): // a server may never answer, whose volume the node has; nor would tar end before it is killed
+	case <-ctx.Done(): // a server of a node's volume may never answer, and tar in the node would also hang
 		return nil
 	}
 }
@@ -49,7 +50,7 @@ func openIn(node host.Viewer, name string) *seen {
 	return &seen{f, st}
 }
 
-// lay makes a copy of the file, under a name, in a directory of this host that is not there yet.
+// lay copies the file, under the given name, into a directory of this host that does not exist yet.
 func (s *seen) lay(ctx context.Context, in, name string, moved func(bytes int64)) error {
 	made := tree.Made{
 		Path: name, Mode: unix.S_IFREG | s.was.Mode&0o777, Uid: os.Geteuid(), Gid: os.Getegid(),
@@ -64,7 +65,7 @@ func (s *seen) lay(ctx context.Context, in, name string, moved func(bytes int64)
 	})
 }
 
-// unchanged wants the file to be what it was, as tar does.
+// unchanged returns an error if the file has changed since it was opened, as tar does.
 func (s *seen) unchanged() error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(s.Fd()), &stat); err != nil {

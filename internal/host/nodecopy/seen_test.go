@@ -16,7 +16,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// A viewed node is a directory of this host as its root; its own tar can be used or not.
+// A viewed node has a directory of this host as its root. Its tar depends on the embedded Runner.
 type viewed struct {
 	host.Runner
 	top   string
@@ -28,7 +28,7 @@ func (v viewed) View() (*tree.Root, func(id uint32) bool, error) {
 	return root, v.owned, err
 }
 
-// asked is a node that says that its tar was asked.
+// asked is a node that returns errAsked when its tar is run.
 type asked struct{ host.Runner }
 
 var errAsked = errors.New("tar was asked")
@@ -37,7 +37,8 @@ func (asked) Run(context.Context, host.Command) error { return errAsked }
 
 func everybody(uint32) bool { return true }
 
-// One file of a node comes as tar would bring it, and nothing runs in the node for that.
+// TestSeen checks that a single file of a node is copied with the same result as by tar, without
+// running anything in the node.
 func TestSeen(t *testing.T) {
 	top, into := t.TempDir(), t.TempDir()
 	when := time.Date(2020, 1, 2, 3, 4, 5, 600, time.UTC)
@@ -69,8 +70,8 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// Whatever is no regular file that the node's root may read is for the node's tar, which may do no
-// more than that root; and nothing is waited for.
+// TestSeenHostile checks that all but regular files that the node's root may read are left to the
+// node's tar, which has only the rights of that root. Nothing may block.
 func TestSeenHostile(t *testing.T) {
 	top := t.TempDir()
 	mustDo(t, os.WriteFile(filepath.Join(top, "file"), []byte("of the host"), 0o666))
@@ -106,8 +107,8 @@ func TestSeenHostile(t *testing.T) {
 	}
 }
 
-// A file that becomes longer or shorter under our hands, for ever or not, is no copy; no more is
-// read of it than it held.
+// TestSeenChanging checks that a file that changes while it is read is not copied, and that no more
+// is read than its original size.
 func TestSeenChanging(t *testing.T) {
 	const size = 20 << 20
 	for name, change := range map[string]func(f *os.File){
@@ -138,7 +139,8 @@ func TestSeenChanging(t *testing.T) {
 	}
 }
 
-// An interrupted copy leaves nothing, and a node whose files cannot be reached holds nobody up.
+// TestSeenInterrupted checks that an interrupted copy leaves no files, and that an unreachable node
+// does not block it.
 func TestSeenInterrupted(t *testing.T) {
 	top, into := t.TempDir(), t.TempDir()
 	mustDo(t, os.WriteFile(filepath.Join(top, "thing"), make([]byte, 20<<20), 0o600))

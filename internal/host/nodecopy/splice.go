@@ -9,12 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// worthSplicing is the size from which on a file goes by splice.
+// worthSplicing is the minimum size of a file for splice.
 const worthSplicing = 256 << 10
 
-// A splice lets the kernel carry bytes between a pipe and a file, so that they need not come here for that.
+// A splice moves bytes between a pipe and a file within the kernel, without copying them through
+// this process.
 type splice struct {
-	wait func(try func(pipe uintptr) (done bool)) error // until the pipe is ready
+	wait func(try func(pipe uintptr) (done bool)) error // calls try when the pipe is ready, until done
 	once func(pipe, most int) (int64, error)
 }
 
@@ -34,8 +35,9 @@ func spliceFrom(pipe syscall.Conn, to *os.File) (*splice, error) {
 	return &splice{c.Read, func(pipe, most int) (int64, error) { return spliceOnce(pipe, int(to.Fd()), most) }}, nil
 }
 
-// carry carries so many bytes. It returns how many came, which are fewer if what they come from ends
-// before; and errors.ErrUnsupported, with nothing carried, where the file system knows no such way.
+// carry moves the given number of bytes, and returns how many it moved: fewer if the source ends
+// early. It returns errors.ErrUnsupported, with nothing moved, if the file system does not support
+// splice.
 func (s *splice) carry(ctx context.Context, bytes int64, moved func(int64)) (done int64, err error) {
 	for done < bytes {
 		if ctx.Err() != nil {

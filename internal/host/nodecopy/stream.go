@@ -11,14 +11,15 @@ import (
 	"orrery/internal/host"
 )
 
-// A stream is what one end of a copy writes and the other reads.
+// A stream connects the writer and the reader of a copy.
 type stream struct {
 	io.Reader
-	stop  func() // nothing more of it is taken
+	stop  func() // stops reading
 	wrote chan error
 }
 
-// through begins to write a stream that is read here. The reader is told why it ends too early.
+// through starts to write a stream that this process reads. If the writer fails, the reader gets
+// its error.
 func through(write func(io.Writer) error) (*stream, error) {
 	r, w := io.Pipe()
 	m := &mouth{PipeWriter: w, whole: make(chan *handing), pieces: make(chan struct{}), gone: make(chan struct{})}
@@ -28,24 +29,24 @@ func through(write func(io.Writer) error) (*stream, error) {
 	}), make(chan error, 1)}
 	go func() {
 		err := write(m)
-		s.wrote <- err // before the reader can know of it
+		s.wrote <- err // before the reader sees the end
 		m.begin()
 		w.CloseWithError(err)
 	}()
 	return s, nil
 }
 
-// A mouth is where a stream is written: in pieces, or (host.Taker) all of it by handing over where
-// it comes from.
+// A mouth is the writing end of a stream. It is written in pieces or, as a host.Taker, passes its
+// source to the reader.
 type mouth struct {
 	*io.PipeWriter
 	whole  chan *handing
 	once   sync.Once
-	pieces chan struct{} // closed when the first comes
-	gone   chan struct{} // closed when nobody reads any more
+	pieces chan struct{} // closed when the first piece is written
+	gone   chan struct{} // closed when the reader has stopped
 }
 
-// A handing is what is read by somebody else, who says when that is done.
+// A handing is a source that the other end reads. The reader sends the result to done.
 type handing struct {
 	io.Reader
 	done chan error
@@ -58,7 +59,7 @@ func (m *mouth) Write(p []byte) (int, error) {
 	return m.PipeWriter.Write(p)
 }
 
-// TakeFrom returns when all has been read, or nobody reads any more.
+// TakeFrom returns when the source has been read, or the reader has stopped.
 func (m *mouth) TakeFrom(from io.Reader) error {
 	h := &handing{from, make(chan error, 1)}
 	select {
@@ -74,11 +75,12 @@ func (m *mouth) TakeFrom(from io.Reader) error {
 	}
 }
 
-// An ear is where a stream is read. What was handed over ends when whoever handed it over says how it ended.
+// An ear is the reading end of a stream. After a source that was handed over, it returns the
+// writer's result.
 type ear struct {
 	mouth  *mouth
 	handed *handing
-	told   bool // that it comes in pieces, or that there is nothing more but its end
+	told   bool // the stream comes in pieces, or only its end remains
 	pieces *io.PipeReader
 }
 
@@ -93,7 +95,7 @@ func (e *ear) Read(p []byte) (int, error) {
 	if e.handed != nil {
 		n, err := e.handed.Read(p)
 		if n > 0 || err == nil {
-			return n, nil // an error comes again
+			return n, nil // the next Read returns the error
 		}
 		if errors.Is(err, io.EOF) {
 			err = nil
@@ -104,7 +106,7 @@ func (e *ear) Read(p []byte) (int, error) {
 	return e.pieces.Read(p)
 }
 
-// SyscallConn returns the pipe that was handed over, once something has been read of it.
+// SyscallConn returns the pipe that was handed over, after something has been read from it.
 func (e *ear) SyscallConn() (syscall.RawConn, error) {
 	if e.handed != nil {
 		if pipe, ok := e.handed.Reader.(syscall.Conn); ok {
@@ -114,8 +116,8 @@ func (e *ear) SyscallConn() (syscall.RawConn, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// intoNode begins to write a stream that a program in a node reads: a pipe of the kernel's, which
-// that program is given as it is. One that ends too early is known by what it lacks (seal).
+// intoNode starts to write a stream that a program in a node reads. It is a pipe of the kernel,
+// which that program inherits. The program detects a stream that ends early by its missing seal.
 func intoNode(write func(io.Writer) error) (*stream, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -128,13 +130,14 @@ func intoNode(write func(io.Writer) error) (*stream, error) {
 		if errors.Is(err, syscall.EPIPE) {
 			err = errTakenNoMore
 		}
-		s.wrote <- err // before the reader can know of it
+		s.wrote <- err // before the reader sees the end
 		w.Close()
 	}()
 	return s, nil
 }
 
-// end returns why a copy failed, or nil if it did not. If both ends fail, the first to fail is the cause.
+// end returns why a copy failed, or nil. If both ends fail, it returns the error of the one that
+// failed first.
 func (s *stream) end(read error) error {
 	defer s.stop()
 	if read != nil {

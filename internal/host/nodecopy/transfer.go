@@ -1,4 +1,4 @@
-// Package nodecopy copies files to, from and between nodes: it trusts nothing that a node sends.
+// Package nodecopy copies files to, from and between nodes without trusting what nodes send.
 package nodecopy
 
 import (
@@ -21,17 +21,17 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Place is a path somewhere.
+// A Place is a path on this host or in a node.
 type Place struct {
-	In    host.Runner // nil: this host
+	In    host.Runner // or nil for this host
 	Path  string
-	Moved func(bytes int64) // what of it has gone by; nil: nobody asks
+	Moved func(bytes int64) // is called with the bytes copied so far, or nil
 }
 
-// Transfer copies one file or directory from Place to Place, under the name that cp(1) would give
-// it. What a node has to do with it goes through a pipe as a tar archive: nodes pack and unpack by
-// their own tar, this host does not. But one file of a node that this host can open it copies by
-// itself, because tar and the pipe would copy it twice more.
+// Transfer copies one file or directory from one Place to another, under the name that cp(1) would
+// use. Data to and from nodes passes through a pipe as a tar archive. Nodes pack and unpack it by
+// their own tar, and this host by its own code. If this host can open a single file of a node, it
+// copies the file itself, because tar and the pipe would copy it twice more.
 func Transfer(ctx context.Context, from, to Place, several bool) error {
 	if from.In == nil && to.In == nil {
 		return problem.New(problem.Usage, "neither %s nor %s is in a node", from.Path, to.Path).
@@ -40,14 +40,15 @@ func Transfer(ctx context.Context, from, to Place, several bool) error {
 	return Told(ctx, from, to, func(ctx context.Context) error { return from.copyTo(ctx, to, several) })
 }
 
-// Told lets somebody copy from Place to Place, and tells what goes wrong as Transfer does.
+// Told calls copies, which copies from one Place to another, and returns errors like those of
+// Transfer.
 func Told(ctx context.Context, from, to Place, copies func(context.Context) error) error {
 	if path.Clean(from.Path) == "/" {
 		return problem.New(problem.Usage, "the whole of / cannot be copied").Try("name a directory below it")
 	}
 	called := ctx
 	ctx, stop := context.WithCancel(ctx)
-	defer stop() // whoever sends what nobody takes need not go on
+	defer stop() // stops a sender whose data is no longer read
 	err := copies(ctx)
 	var run *host.RunError
 	var said *problem.Problem
@@ -91,20 +92,21 @@ func (p Place) copyTo(ctx context.Context, to Place, several bool) error {
 	return sent.end(to.take(ctx, sent, p, several))
 }
 
-// Pack sends what is at a Place in a node, for Lay on another host.
+// Pack sends the files at a Place in a node, for Lay on another host.
 func (p Place) Pack(ctx context.Context, to io.Writer) error { return p.send(ctx, to) }
 
-// Lay has a node lay down what comes from a Place in a node of another host, of which nothing is believed.
+// Lay writes what was packed at a Place in a node of another host into this node. It does not trust
+// the data.
 func (p Place) Lay(ctx context.Context, sent io.Reader, from Place, several bool) error {
 	c := unpack(sent, from.name())
 	c.moved = from.Moved
 	return cmp.Or(p.relay(ctx, c, from.name(), several), c.left.problem())
 }
 
-// name is what a copy is called.
+// name returns the name of the copy.
 func (p Place) name() string { return path.Base(path.Clean(p.Path)) }
 
-// send packs what is at a place.
+// send packs the files at a place.
 func (p Place) send(ctx context.Context, to io.Writer) error {
 	source := path.Clean(p.Path)
 	if p.In == nil {
@@ -119,7 +121,7 @@ cd -- "$(dirname -- "$1")" && exec tar -b 1024 --format=posix --sort=name -cf - 
 	return p.In.Run(ctx, host.Command{Args: []string{"/bin/sh", "-c", script, "cp", source}, Stdout: to})
 }
 
-// take lays down what is sent.
+// take writes what is sent to the place.
 func (p Place) take(ctx context.Context, sent *stream, from Place, several bool) error {
 	name := from.name()
 	if from.In == nil {
@@ -136,7 +138,7 @@ func (p Place) take(ctx context.Context, sent *stream, from Place, several bool)
 	return cmp.Or(err, c.left.problem())
 }
 
-// relay has a node lay down what another sends: nothing comes from one to the other that was not looked at.
+// relay writes what another node sends into this node. All data is checked on the way.
 func (p Place) relay(ctx context.Context, c *cargo, name string, several bool) error {
 	seen, err := intoNode(func(w io.Writer) error { return c.pass(ctx, w) })
 	if err != nil {
@@ -145,11 +147,11 @@ func (p Place) relay(ctx context.Context, c *cargo, name string, several bool) e
 	return seen.end(p.unpack(ctx, seen.Reader, name, several))
 }
 
-// unpack has a node lay down what it is sent: beside its Place, and only what came whole. However
-// the copy ends, by Ctrl-C or because this program is killed, the input of the node's shell ends,
-// and the shell clears away what it has begun; so it is not killed itself, unless it takes too
-// long. What it could not clear away, because the node ended, is cleared away by the next copy into
-// that directory.
+// unpack lets a node write what it receives: first beside its Place, and then in place if it is
+// complete. If the copy is interrupted by Ctrl-C, or because this program is killed, the input of
+// the node's shell ends. The shell then removes what it has written. So this program does not kill
+// the shell, unless it takes too long. If the node ended before the shell could clean up, the next
+// copy into that directory does so.
 func (p Place) unpack(ctx context.Context, sent io.Reader, name string, several bool) error {
 	const script = `set -e
 d=$1 new=$3
@@ -176,14 +178,14 @@ if [ -d "$t/$3" ] && [ -d "$into/$new" ]; then cp -a -- "$t/$3/." "$into/$new/";
 		Stdin: sent})
 }
 
-// clearing is how long a node may take to clear away a copy that was interrupted.
+// clearing limits how long a node may take to clean up after an interrupted copy.
 const clearing = 10 * time.Second
 
-// sealName is the last name of an archive that goes into a node: tar takes one for whole that ends
-// with any of its files.
+// sealName is the last name in an archive for a node. Without it, tar would accept an archive that
+// ends after any of its files as complete.
 const sealName = ".orrery-whole"
 
-// seal ends an archive that goes into a node.
+// seal ends an archive for a node.
 func seal(to *tar.Writer) error {
 	if err := to.WriteHeader(&tar.Header{Name: sealName, Typeflag: tar.TypeReg, Mode: 0o600,
 		Format: tar.FormatPAX}); err != nil {
@@ -192,9 +194,9 @@ func seal(to *tar.Writer) error {
 	return to.Close()
 }
 
-// lay makes on this host what comes from a node: beside its Place, and whole before it comes there.
-// The path that the operator named is trusted, and followed if it is a link; links below it,
-// whoever made them, are replaced and not followed.
+// lay writes a copy from a node to this host: first beside its Place, and then in place when it is
+// complete. The path that the operator named is trusted, and followed if it is a link. Links below
+// it, whoever created them, are replaced and not followed.
 func (p Place) lay(name string, several bool, fill func(in string) error) error {
 	into, as, err := p.target(name, several)
 	if err != nil {
@@ -212,7 +214,7 @@ func (p Place) lay(name string, several bool, fill func(in string) error) error 
 	if err != nil {
 		return err
 	}
-	defer beside.Remove() // after a success it is empty, and after a failure that is what is to be told
+	defer beside.Remove() // empty after success; after a failure, the caller reports that failure
 	cargo := path.Join(beside.Path, "cargo")
 	if err := fill(cargo); err != nil {
 		return err
@@ -220,8 +222,8 @@ func (p Place) lay(name string, several bool, fill func(in string) error) error 
 	return tree.Merge(path.Join(cargo, name), path.Join(into, as))
 }
 
-// target returns the directory of this host that a copy comes into, which is made if that is asked
-// for, and what it is called there.
+// target returns the directory of this host that the copy goes into, and the copy's name. It
+// creates the directory if several files or a trailing slash ask for one.
 func (p Place) target(name string, several bool) (into, as string, err error) {
 	whole := path.Clean(p.Path)
 	info, err := os.Stat(p.Path)
@@ -237,11 +239,11 @@ func (p Place) target(name string, several bool) (into, as string, err error) {
 	return path.Dir(whole), path.Base(whole), nil
 }
 
-// replaceable refuses to put a copy in the place of a device and its like.
+// replaceable returns an error if a copy would replace a device or another special file.
 func replaceable(at string) error {
 	info, err := os.Lstat(at)
 	if err != nil || info.Mode().IsRegular() || info.IsDir() || info.Mode()&os.ModeSymlink != 0 {
-		return nil // whatever is wrong with it is met again
+		return nil // any other error occurs again later
 	}
 	return problem.New(problem.Failed, "it is no regular file, and is not replaced").At(at).
 		Try("name another path; orrery exec NODE -- cat FILE prints what is in a file")

@@ -1,5 +1,7 @@
-// Package numa reads the memory layout of this machine: which processors are near which memory, and
-// how much is reserved as large pages.
+// Package numa reads the memory layout of this machine from sysfs.
+//
+// It returns which processors are near which memory, and how much memory is reserved as large
+// pages.
 package numa
 
 import (
@@ -13,10 +15,10 @@ import (
 	"orrery/internal/observe"
 )
 
-// Sys is where the kernel tells of it.
+// Sys is the mount point of sysfs.
 const Sys = "/sys"
 
-// Nodes returns those that have processors and memory, as sysfs-devices-node tells of them.
+// Nodes returns the NUMA nodes that have processors (sysfs-devices-node).
 func Nodes(sys string) (all []observe.Numa) {
 	found, err := filepath.Glob(filepath.Join(sys, "devices/system/node/node[0-9]*"))
 	if err != nil {
@@ -32,13 +34,13 @@ func Nodes(sys string) (all []observe.Numa) {
 	return all
 }
 
-// Hugepages returns the large pages of each size that the machine can have, wherever their memory is.
+// Hugepages returns the large pages of each size that the machine has, on all NUMA nodes together.
 func Hugepages(sys string) []observe.Hugepages {
 	return pages(filepath.Join(sys, "kernel/mm/hugepages"))
 }
 
-// pages returns those of each size that a directory of the kernel's tells of. Which node's are
-// promised to somebody, the kernel does not know.
+// pages returns the large pages of each size that a directory of sysfs lists. The kernel counts
+// reservations only for the whole machine, not for each NUMA node.
 func pages(dir string) (all []observe.Hugepages) {
 	found, err := filepath.Glob(filepath.Join(dir, "hugepages-*kB"))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/observe"
 )
 
-// put writes what a kernel tells.
+// put writes files of a fake sysfs.
 func put(t *testing.T, files map[string]string) (sys string) {
 	t.Helper()
 	sys = t.TempDir()
@@ -26,7 +26,8 @@ func put(t *testing.T, files map[string]string) (sys string) {
 	return sys
 }
 
-// TestNodes: those with processors, by their numbers. Memory of a card has none.
+// TestNodes checks that only nodes with processors are returned, by number. The memory of a card
+// has none.
 func TestNodes(t *testing.T) {
 	sys := put(t, map[string]string{
 		"devices/system/node/node10/cpulist": "8-11", "devices/system/node/node2/cpulist": "0-7,12",
@@ -45,7 +46,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestHugepages: what is promised to somebody is not free.
+// TestHugepages checks that reserved pages do not count as free.
 func TestHugepages(t *testing.T) {
 	sys := put(t, map[string]string{
 		"kernel/mm/hugepages/hugepages-2048kB/nr_hugepages":    "512",

@@ -1,5 +1,6 @@
-// Package outfit installs the packages that nodes need of a machine, with its distribution's
-// package manager.
+// Package outfit installs the packages that nodes need on a machine.
+//
+// It uses the package manager of the machine's distribution.
 package outfit
 
 import (
@@ -20,16 +21,17 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A need is a program, and the packages of Debian and Ubuntu that have it: the first of them that there is.
+// A need is a program, with the packages that contain it on Debian and Ubuntu. The first one that
+// exists is installed.
 type need struct {
 	program string
 	in      []string
-	engine  string // that needs it; "": all nodes do
+	engine  string // engine that needs it, or "" if all nodes do
 	confine bool   // only where the kernel has AppArmor
 }
 
-// needs are what `make packages` installs, and for virtual machines `make vm-packages`, as far as a
-// host that is steered from elsewhere needs it.
+// needs are the programs from the packages of `make packages`, and of `make vm-packages` for
+// virtual machines, as far as a remote host needs them.
 var needs = []need{
 	{program: "lxc-start", in: []string{"lxc"}},
 	{program: "apparmor_parser", in: []string{"apparmor"}, confine: true},
@@ -48,19 +50,19 @@ var needs = []need{
 	{program: "/usr/libexec/virtiofsd", in: []string{"virtiofsd", "qemu-system-common"}, engine: "kvm"},
 }
 
-// A Machine is what is fitted out: this one, but in tests.
+// A Machine is the machine that packages are installed on: this one, except in tests.
 type Machine struct {
 	Has func(program string) bool
-	// Confines reports whether the kernel has AppArmor: LXC starts no container then without the
+	// Confines reports whether the kernel has AppArmor. If so, LXC starts no container without the
 	// program that loads profiles.
 	Confines func() bool
-	// Run runs a program to its end, and tells what it prints, line by line.
+	// Run runs a program to its end, and calls line with each line that it prints.
 	Run func(ctx context.Context, line func(string), args ...string) error
-	// Quiet lets packages start no services of their own, until it is ended.
+	// Quiet prevents packages from starting their services, until end is called.
 	Quiet func() (end func(), err error)
 }
 
-// Here is the machine on which the program runs.
+// Here is the machine on which this program runs.
 var Here = Machine{Has: has, Confines: host.AppArmor, Run: run, Quiet: func() (func(), error) { return quiet(policy) }}
 
 func has(program string) bool {
@@ -68,7 +70,7 @@ func has(program string) bool {
 	return err == nil
 }
 
-// Missing returns the programs that the machine does not have, of those that nodes of some engines need.
+// Missing returns the programs that nodes of the given engines need and the machine does not have.
 func (m Machine) Missing(engines []string) (all []string) {
 	for _, n := range m.missing(engines) {
 		all = append(all, n.program)
@@ -86,12 +88,12 @@ func (m Machine) missing(engines []string) (all []need) {
 	return all
 }
 
-// lockTimeout is how long apt waits for another one, such as that which a new system starts by itself.
+// lockTimeout limits how long apt waits for another apt, such as that of a newly booted system.
 const lockTimeout = 120 * time.Second
 
-// Install installs what nodes of some engines need and the machine does not have, and says what it
-// does. It returns the packages that it named; none: nothing was missing. What an earlier one has
-// left half done is brought to its end first.
+// Install installs the missing programs that nodes of the given engines need, and reports its steps
+// to say. It returns the packages that it installed, or none if nothing was missing. It first
+// finishes a dpkg run that was interrupted earlier.
 func (m Machine) Install(ctx context.Context, engines []string, say func(string)) ([]string, error) {
 	missing := m.missing(engines)
 	if len(missing) == 0 {
@@ -122,7 +124,7 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 		return nil, failed(ctx, "dpkg --configure -a", err)
 	}
 	wait := fmt.Sprintf("-oDPkg::Lock::Timeout=%d", int(lockTimeout.Seconds()))
-	// Without this option, archives that were not reached are no error to apt.
+	// Without this option, apt succeeds even if an archive cannot be reached.
 	unreached := apt("asking the archives for their packages", "apt-get", wait, "-oDpkg::Use-Pty=0",
 		"-oAPT::Update::Error-Mode=any", "update")
 	if unreached != nil && ctx.Err() == nil {
@@ -146,7 +148,8 @@ func (m Machine) Install(ctx context.Context, engines []string, say func(string)
 	return names, nil
 }
 
-// choose returns the packages that have programs: of each the first that apt knows here. Of some it knows none.
+// choose returns the packages that contain the programs: for each program, the first package that
+// apt knows. Programs without a known package are returned as unknown.
 func (m Machine) choose(ctx context.Context, missing []need) (names, unknown []string) {
 	for _, n := range missing {
 		i := slices.IndexFunc(n.in, func(name string) bool {
@@ -170,7 +173,7 @@ func failed(ctx context.Context, what string, err error) error {
 		Try("run it there by hand, and then the same command again")
 }
 
-// tells reports whether a line of apt's is worth reading while it runs.
+// tells reports whether a line of apt is shown while it runs.
 func tells(line string) bool {
 	return slices.ContainsFunc([]string{"Get:", "Err:", "E: ", "W: ", "Unpacking ", "Setting up "},
 		func(begin string) bool { return strings.HasPrefix(line, begin) })
@@ -192,13 +195,14 @@ func packagesOf(all []need) string {
 	return humanize.List(slices.Compact(names), 12)
 }
 
-// Bounds of what a program prints while it installs.
+// Limits for the output of a program that installs.
 const (
 	maxLineBytes = 4 << 10
 	lastLines    = 5
 )
 
-// run runs a program. When it is to end early, it is asked to: dpkg that is killed leaves a package half there.
+// run runs a program. If ctx ends, it interrupts the program and waits: dpkg, if killed, would
+// leave a package half installed.
 func run(ctx context.Context, line func(string), args ...string) error {
 	cmd := host.Program(ctx, args[0], args[1:]...)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }

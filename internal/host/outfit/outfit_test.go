@@ -12,12 +12,12 @@ import (
 	"orrery/internal/problem"
 )
 
-// A bare machine has some programs; what is installed comes to them.
+// A bare machine has some programs, and records what is installed.
 type bare struct {
 	has      []string
-	knows    []string // packages of its archives
+	knows    []string // packages in its archives
 	confines bool
-	fails    string // what no command line may have in it
+	fails    string // a command line that contains this text fails
 	ran      []string
 	says     []string
 	ends     context.CancelFunc
@@ -59,7 +59,7 @@ func (b *bare) install(t *testing.T, engines ...string) ([]string, error) {
 	return b.machine().Install(t.Context(), engines, func(text string) { b.says = append(b.says, text) })
 }
 
-// TestInstall: what is missing is installed, and a second time nothing is.
+// TestInstall checks that missing programs are installed, and nothing on a second call.
 func TestInstall(t *testing.T) {
 	b := &bare{has: []string{"apt-get", "dpkg", "ip", "nft", "xz", "zstd", "update-ca-certificates", "rsync",
 		"apt-ftparchive", "gpg", "gpg-agent"}, knows: []string{"lxc", "mmdebstrap", "qemu-system-x86", "qemu-utils",
@@ -88,11 +88,11 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// debian are the packages of its archives, in part.
+// debian are some packages of Debian's archives.
 var debian = []string{"lxc", "mmdebstrap", "nftables", "iproute2", "zstd", "xz-utils", "ca-certificates", "apt-utils",
 	"gpg", "gpg-agent", "rsync", "apparmor"}
 
-// TestInstallConfined: where the kernel has AppArmor, LXC needs its program.
+// TestInstallConfined checks that LXC needs apparmor_parser if the kernel has AppArmor.
 func TestInstallConfined(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		b := &bare{has: []string{"apt-get", "dpkg"}, knows: debian, confines: on}
@@ -132,8 +132,8 @@ func TestInstallNot(t *testing.T) {
 	}
 }
 
-// TestRun: a program's output comes line by line, however long they are, with control characters
-// visible; what it said last is in its error.
+// TestRun checks that a program's output is passed on line by line, even if lines are long, with
+// visible control characters. The last lines are in its error.
 func TestRun(t *testing.T) {
 	var lines []string
 	err := run(t.Context(), func(text string) { lines = append(lines, text) }, "/bin/sh", "-c",
@@ -146,8 +146,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestQuiet: the policy is there while packages are installed, and not afterwards; one of the
-// machine's own stays, and one that a killed run has left goes.
+// TestQuiet checks that the policy exists only while packages are installed. A policy of the
+// machine stays, and one left by a killed run is removed.
 func TestQuiet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy-rc.d")
 	for what, before := range map[string]string{"none": "", "own": "#!/bin/sh\nexit 0\n", "left": still} {

@@ -7,17 +7,18 @@ import (
 	"os"
 )
 
-// policy is asked by Debian's packages whether a service of theirs is started as they are installed
-// (invoke-rc.d(8)).
+// policy is a script by which Debian's packages decide whether to start their services when they
+// are installed (invoke-rc.d(8)).
 const policy = "/usr/sbin/policy-rc.d"
 
-// still says no. The remark tells whose it is, for whoever finds it after a kill.
+// still is a policy that denies all starts. Its remark explains the file to a user who finds it
+// after a killed run.
 const still = "#!/bin/sh\n# orrery has put this here while it installs packages\nexit 101\n"
 
-// quiet lets packages start no services of their own, until it is ended: LXC's has a bridge that
-// nobody needs here. A policy that the machine has is left as it is.
+// quiet prevents packages from starting their services, until end is called. LXC's service has a
+// bridge that Orrery does not need. A policy that exists already is not changed.
 func quiet(path string) (end func(), err error) {
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, []byte(still)) { // of a run that was killed
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, []byte(still)) { // left by a run that was killed
 		if err := os.Remove(path); err != nil {
 			return nil, err
 		}

@@ -1,8 +1,8 @@
-// Package path measures the largest packets that arrive between two hosts: by pings (ICMP echo)
-// that must not be fragmented.
+// Package path measures the largest packets that arrive between two hosts, by pings.
 //
-// Nothing listens for that, and nothing of it stays. What answers is the kernel over there, so it
-// need not be believed in anything but that a packet of that size came back.
+// The pings (ICMP echo) must not be fragmented. No listener is needed, and nothing remains
+// afterwards. The remote kernel answers. It is trusted only for the fact that a packet of that size
+// came back.
 package path
 
 import (
@@ -20,21 +20,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Way is one from an address of this host to one of another, for packets of a size.
+// A Way is a path from an address of this host to one of another, for packets of a size.
 type Way struct {
 	From netip.Addr `json:"from"`
 	To   netip.Addr `json:"to"`
-	Size int        `json:"size"` // bytes, the header of IP included
+	Size int        `json:"size"` // bytes, including the IP header
 }
 
-// Least is the size of a packet that any wire takes (RFC 791); Most that of any packet.
+// Least is the size of a packet that every link transports (RFC 791). Most is the maximum size of a
+// packet.
 const (
 	Least = 68
 	Most  = 65535
 )
 
-// How many ways are tried at once, how often a packet is sent until it counts as lost, and how long
-// an answer to the first takes at most. Others have four times as long as an answer took.
+// How many ways are tried at once, how often a packet is sent before it counts as lost, and how
+// long the first answer may take. Later answers may take four times as long as the last one, but at
+// least hasty.
 const (
 	atOnce  = 32
 	tries   = 3
@@ -76,7 +78,7 @@ func try(ctx context.Context, w Way) int {
 		}
 		return false
 	}
-	if !answers(Least) { // which also tells how long to wait
+	if !answers(Least) { // this also measures how long to wait
 		return 0
 	}
 	if answers(w.Size) {
@@ -97,7 +99,7 @@ func try(ctx context.Context, w Way) int {
 type prober struct {
 	*net.IPConn
 	to       *net.IPAddr
-	header   int // bytes of IP
+	header   int // bytes of the IP header
 	ask, say byte
 	token    [8]byte
 	sequence uint16
@@ -140,7 +142,7 @@ func (p *prober) answered(size int) bool {
 	binary.BigEndian.PutUint16(out[4:], binary.BigEndian.Uint16(p.token[:]))
 	binary.BigEndian.PutUint16(out[6:], p.sequence)
 	copy(out[8:], p.token[:])
-	if p.ask == 8 { // of IPv6, the kernel works it out
+	if p.ask == 8 { // for IPv6, the kernel computes it
 		binary.BigEndian.PutUint16(out[2:], checksum(out))
 	}
 	sent := time.Now()
@@ -148,7 +150,7 @@ func (p *prober) answered(size int) bool {
 		return false
 	}
 	if _, err := p.WriteToIP(out, p.to); err != nil {
-		return false // more than the interface takes, or there is no way
+		return false // the packet is too large for the interface, or there is no route
 	}
 	in := make([]byte, size)
 	for {
@@ -166,7 +168,7 @@ func (p *prober) answered(size int) bool {
 	}
 }
 
-// checksum returns that of ICMP (RFC 1071).
+// checksum returns the ICMP checksum (RFC 1071).
 func checksum(b []byte) uint16 {
 	sum := uint32(0)
 	for i := 0; i+1 < len(b); i += 2 {

@@ -15,7 +15,8 @@ import (
 	"orrery/test/need"
 )
 
-// between makes a host whose way to another leads over a wire that takes less, which nobody tells it.
+// between is a script that creates a host whose path to another one has a link with a smaller MTU,
+// which drops larger packets without notice.
 const between = `set -e
 ip link set lo up
 for n in far mid; do unshare -n sleep 60 >/dev/null 2>&1 & eval $n=$!; done
@@ -29,8 +30,8 @@ nsenter -t $mid -n sh -c 'ip link add name switch type bridge; for p in left rig
 
 const inside = "ORRERY_TEST_BETWEEN"
 
-// TestTry: the largest packet that arrives is found where what is between takes less than both
-// ends, and where nothing answers that is known as well.
+// TestTry checks that Try finds the largest packet that passes a link with a smaller MTU than at
+// both ends, and returns 0 without an answer.
 func TestTry(t *testing.T) {
 	if os.Getenv(inside) == "" {
 		need.Integration(t)
@@ -64,7 +65,7 @@ func TestTry(t *testing.T) {
 	began := time.Now()
 	got := Try(t.Context(), ways)
 	t.Logf("%v after %s", got, time.Since(began).Round(time.Millisecond))
-	// A switch lets a packet pass that has a tag more.
+	// A bridge allows packets larger by a VLAN tag.
 	small := func(n int) bool { return n >= 1400 && n <= 1404 }
 	if !small(got[0]) || !small(got[6]) || !slices.Equal(got[1:6], []int{1300, 1500, 0, 0, 0}) ||
 		!slices.Equal(got[7:], []int{0, 0, 0}) {
@@ -75,7 +76,7 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestChecksum: as in RFC 1071.
+// TestChecksum checks the example of RFC 1071.
 func TestChecksum(t *testing.T) {
 	if sum := checksum([]byte{0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7}); sum != ^uint16(0xddf2) {
 		t.Errorf("it is %x", sum)

@@ -12,9 +12,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// Lend takes functions from their drivers for a holder, all or none, and returns the devices below
-// /dev by which they are reached, each once. What each was bound to is written down before anything
-// is changed, so that Return knows it after a kill.
+// Lend detaches PCI functions from their drivers for a holder, all or none. It returns the devices
+// below /dev by which the holder accesses them, each once. Before each change it records the former
+// driver, so that Return can restore it after a kill.
 func (b Bus) Lend(ctx context.Context, holder string, addresses []string) (devices []string, err error) {
 	if len(addresses) == 0 {
 		return nil, nil
@@ -55,7 +55,7 @@ func (b Bus) lend(holder, address string) error {
 			Try("stop that node first")
 	case f.Group == "":
 		return NoGroup(address)
-	case f.Holder == "": // else whoever was killed has written it down
+	case f.Holder == "": // otherwise a run that was killed has recorded it
 		if err := host.WriteJSON(b.loan(address), 0o600, Loan{Holder: holder, Driver: f.Driver}); err != nil {
 			return err
 		}
@@ -68,14 +68,15 @@ func (b Bus) lend(holder, address string) error {
 	return nil
 }
 
-// NoGroup is the problem of a function from whose access to memory nothing protects the host.
+// NoGroup returns the problem for a function without an IOMMU, which could access all of the host's
+// memory.
 func NoGroup(address string) error {
 	return problem.New(problem.Unable, "PCI function %s is behind no IOMMU, and would reach all of the host's memory",
 		address).
 		Try("turn the IOMMU on: in the firmware (VT-d, AMD-Vi), and intel_iommu=on on the kernel's command line")
 }
 
-// Return returns the devices that a holder has to the drivers they were taken from.
+// Return returns a holder's functions to the drivers from which they were detached.
 func (b Bus) Return(ctx context.Context, holder string) error {
 	if _, err := os.Lstat(b.Loans); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -97,7 +98,7 @@ func (b Bus) giveBack(holder string) error {
 	for _, e := range entries {
 		loan, err := host.ReadJSON[Loan](b.loan(e.Name()))
 		if err != nil || loan.Holder != holder {
-			continue // the lock is no loan
+			continue // also the lock file, which is not a loan
 		}
 		if err := b.bind(e.Name(), loan.Driver); err != nil {
 			errs = append(errs, problem.New(problem.Failed, "PCI function %s cannot be given back to the driver %q", e.Name(),
@@ -110,7 +111,8 @@ func (b Bus) giveBack(holder string) error {
 	return errors.Join(errs...)
 }
 
-// bind lets a driver have a function, and no other: none, if it is "". A function that is no more has none.
+// bind binds a function to a driver, or to none if driver is "". It ignores a function that no
+// longer exists.
 func (b Bus) bind(address, driver string) error {
 	device := b.device(address)
 	if _, err := os.Stat(device); errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +122,7 @@ func (b Bus) bind(address, driver string) error {
 	if current == driver && driver == vfio {
 		return nil
 	}
-	override := "\n" // none: whichever driver wants it
+	override := "\n" // no override: any driver may bind it
 	if driver == vfio {
 		override = vfio
 	}
@@ -151,7 +153,7 @@ func (b Bus) bind(address, driver string) error {
 	return nil
 }
 
-// load loads the driver that lends, unless it is there.
+// load loads the vfio driver, unless it is loaded.
 func (b Bus) load() error {
 	if _, err := os.Stat(filepath.Join(b.Sys, "bus/pci/drivers", vfio)); err == nil {
 		return nil
@@ -159,7 +161,7 @@ func (b Bus) load() error {
 	return b.Load(vfio)
 }
 
-// lock keeps others from lending and returning meanwhile.
+// lock takes the lock of all loans.
 func (b Bus) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(b.Loans, 0o700); err != nil {
 		return nil, err

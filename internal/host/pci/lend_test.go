@@ -20,11 +20,11 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// kernel plays the part of /sys that the kernel has, as pci-sysfs in drivers/pci does.
+// kernel imitates the kernel's part of /sys, as in drivers/pci/pci-sysfs.c.
 type kernel struct {
 	t     *testing.T
 	sys   string
-	fails string // an order to a file of this name fails
+	fails string // writing to a file of this name fails
 	given []string
 }
 
@@ -44,7 +44,7 @@ func (k *kernel) at(parts ...string) string {
 	return filepath.Join(append([]string{k.sys}, parts...)...)
 }
 
-// add plugs a function in.
+// add adds a function to the bus.
 func (k *kernel) add(address, class, driver, group string) {
 	k.t.Helper()
 	real := k.at("devices/pci0000:00", address)
@@ -106,7 +106,7 @@ const (
 	disk  = "0000:04:00.0"
 )
 
-// TestFunctions: what the kernel tells of each.
+// TestFunctions checks the fields of functions.
 func TestFunctions(t *testing.T) {
 	b, k := newBus(t)
 	if all, err := b.Functions(); len(all) > 0 || err != nil {
@@ -120,8 +120,8 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// TestLend: functions are taken from their drivers and come back to them; who has them is told, and
-// nobody else gets them.
+// TestLend checks that functions are detached from their drivers and returned to them, that their
+// holder is reported, and that no other node can get them.
 func TestLend(t *testing.T) {
 	b, k := newBus(t)
 	k.add(card, "0x020000", "e1000e", "7")
@@ -154,7 +154,7 @@ func TestLend(t *testing.T) {
 	must(t, b.Return(t.Context(), "karoo/101"))
 }
 
-// TestLentForGood: what somebody has bound to the lending driver stays there.
+// TestLentForGood checks that a function that the user has bound to vfio-pci stays bound to it.
 func TestLentForGood(t *testing.T) {
 	b, k := newBus(t)
 	k.add(card, "0x020000", "vfio-pci", "7")
@@ -166,7 +166,7 @@ func TestLentForGood(t *testing.T) {
 	}
 }
 
-// TestNoGroup: what is behind no IOMMU is nobody's.
+// TestNoGroup checks that a function without an IOMMU cannot be lent.
 func TestNoGroup(t *testing.T) {
 	b, k := newBus(t)
 	k.add(card, "0x020000", "e1000e", "")
@@ -179,8 +179,8 @@ func TestNoGroup(t *testing.T) {
 	}
 }
 
-// TestLendKilled: whatever order of ours to the kernel was the last before a kill, Return knows
-// where the function belongs.
+// TestLendKilled checks that Return finds the function's driver, whichever write to the kernel was
+// the last before a kill.
 func TestLendKilled(t *testing.T) {
 	for _, last := range []string{"driver_override", "unbind", "drivers_probe"} {
 		b, k := newBus(t)
@@ -188,7 +188,7 @@ func TestLendKilled(t *testing.T) {
 		killed := errors.New("killed")
 		b.Order = func(file, text string) error {
 			if filepath.Base(file) == last {
-				panic(killed) // nothing more of ours is done, the loan's undoing included
+				panic(killed) // as after a kill, nothing else runs, not even the rollback
 			}
 			return k.order(file, text)
 		}
@@ -214,8 +214,8 @@ func TestLendKilled(t *testing.T) {
 	}
 }
 
-// TestLendFails: if the kernel refuses one of several, all are where they were. What it does not
-// take back stays written down for the next time.
+// TestLendFails checks that all functions are returned if the kernel refuses one of several. If it
+// refuses to take one back, the loan stays recorded for the next call.
 func TestLendFails(t *testing.T) {
 	for _, fails := range []string{"driver_override", "unbind", "drivers_probe"} {
 		b, k := newBus(t)
@@ -251,7 +251,7 @@ func TestLendFails(t *testing.T) {
 	}
 }
 
-// TestGone: a function that was unplugged is nobody's any more.
+// TestGone checks that the loan of an unplugged function is removed.
 func TestGone(t *testing.T) {
 	b, k := newBus(t)
 	k.add(card, "0x020000", "e1000e", "7")
@@ -264,7 +264,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestNoDriver: a kernel that cannot lend says so.
+// TestNoDriver checks the error of a kernel without vfio-pci.
 func TestNoDriver(t *testing.T) {
 	b, k := newBus(t)
 	k.add(card, "0x020000", "e1000e", "7")

@@ -1,5 +1,7 @@
-// Package pci lends PCI functions of the host to virtual machines: it unbinds them from the host's
-// drivers, so that the kernel confines their access to memory (VFIO), and returns them afterwards.
+// Package pci lends PCI functions of the host to virtual machines (VFIO).
+//
+// It detaches them from the host's drivers, so that the kernel confines their access to memory, and
+// attaches them again afterwards.
 package pci
 
 import (
@@ -14,35 +16,35 @@ import (
 	"orrery/internal/observe"
 )
 
-// A Bus is the functions of a machine, and the loans of them.
+// A Bus contains the PCI functions of a machine, and their loans.
 type Bus struct {
-	Sys   string                        // where the kernel tells of them and takes orders
-	Loans string                        // a directory: a file for each function that is lent, by its address
-	Load  func(module string) error     // loads a driver of the kernel
-	Order func(file, text string) error // writes an order to the kernel
+	Sys   string                        // the mount point of sysfs
+	Loans string                        // directory with a file for each lent function, named by its address
+	Load  func(module string) error     // loads a kernel module
+	Order func(file, text string) error // writes to a file of sysfs
 }
 
-// Here is that of this machine. It is one for the machine, whatever state directories there are.
+// Here is the Bus of this machine. It is the same for all state directories.
 var Here = Bus{Sys: "/sys", Loans: "/run/orrery/pci", Load: load, Order: order}
 
 func load(module string) error { return host.Program(context.Background(), "modprobe", module).Run() }
 
 func order(file, text string) error { return os.WriteFile(file, []byte(text), 0) }
 
-// vfio is the driver that lends.
+// vfio is the driver for lent functions.
 const vfio = "vfio-pci"
 
-// A Loan is what is written down of a function before it is taken from its driver.
+// A Loan is the record of a function, written before the function is detached from its driver.
 type Loan struct {
-	Holder string `json:"holder"`           // who has it: SITE/ID of a node
-	Driver string `json:"driver,omitempty"` // to which it goes back; "": it had none
+	Holder string `json:"holder"`           // SITE/ID of a node
+	Driver string `json:"driver,omitempty"` // former driver, or "" if there was none
 }
 
 func (b Bus) device(address string) string { return filepath.Join(b.Sys, "bus/pci/devices", address) }
 
 func (b Bus) loan(address string) string { return filepath.Join(b.Loans, address) }
 
-// Functions returns those of the machine. One without bus has none.
+// Functions returns the functions of the machine, or none if it has no PCI bus.
 func (b Bus) Functions() ([]observe.Function, error) {
 	entries, err := os.ReadDir(filepath.Join(b.Sys, "bus/pci/devices"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +60,7 @@ func (b Bus) Functions() ([]observe.Function, error) {
 	return all, nil
 }
 
-// look sees how a function is.
+// look reads the state of a function.
 func (b Bus) look(address string) observe.Function {
 	f := observe.Function{Address: address, Driver: b.link(address, "driver"), Group: b.link(address, "iommu_group")}
 	class, _ := os.ReadFile(filepath.Join(b.device(address), "class"))
@@ -69,7 +71,7 @@ func (b Bus) look(address string) observe.Function {
 	return f
 }
 
-// link returns the last word of a link in a function's directory; "" if there is none.
+// link returns the last part of a link in a function's directory, or "" if there is none.
 func (b Bus) link(address, name string) string {
 	to, err := os.Readlink(filepath.Join(b.device(address), name))
 	if err != nil {
@@ -78,7 +80,8 @@ func (b Bus) link(address, name string) string {
 	return filepath.Base(to)
 }
 
-// Directory is where the kernel tells of a function; what is below bus/pci are links.
+// Directory returns the directory of a function in sysfs. The entries below bus/pci are links to
+// it.
 func (b Bus) Directory(address string) (string, error) {
 	return filepath.EvalSymlinks(b.device(address))
 }

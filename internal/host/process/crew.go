@@ -1,10 +1,10 @@
 package process
 
-// A Crew is some processes of this host, by their numbers, each with the time at which it began: a
-// number may be given anew. It can be written down.
+// A Crew is a set of processes of this host, by process id, each with its start time, because an id
+// may be reused. It can be stored.
 type Crew map[int]string
 
-// CrewOf returns those with these numbers.
+// CrewOf returns the Crew of the processes with these ids.
 func CrewOf(pids []int) Crew {
 	c := Crew{}
 	for _, pid := range pids {
@@ -21,7 +21,7 @@ func began(pid int) string {
 	return ""
 }
 
-// Has reports whether a process is one of them.
+// Has reports whether a process belongs to the crew.
 func (c Crew) Has(pid int) bool {
 	at, ok := c[pid]
 	return ok && at == began(pid)

@@ -8,21 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Held is a process that is held by a file descriptor of it (pidfd_open(2)): it stays that
-// process, whoever is given its number when it has ended. Whether it is the one that was meant, is
-// to be asked when it is held.
+// A Held is a process held by a pidfd (pidfd_open(2)). It still refers to the same process when the
+// id is reused. The caller must check after Hold that it is the intended process.
 type Held struct{ fd int }
 
-// Hold holds a process; an error says that it has ended.
+// Hold holds a process. It returns an error if the process has ended.
 func Hold(pid int) (Held, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	return Held{fd}, err
 }
 
-// Close lets go of it.
+// Close releases the process.
 func (h Held) Close() { unix.Close(h.fd) } //nolint:errcheck // nothing was written to it
 
-// Send sends it a signal. One that has ended is no error.
+// Send sends a signal to the process. It ignores a process that has ended.
 func (h Held) Send(s unix.Signal) error {
 	if err := unix.PidfdSendSignal(h.fd, s, nil, 0); !errors.Is(err, unix.ESRCH) {
 		return err
@@ -30,7 +29,7 @@ func (h Held) Send(s unix.Signal) error {
 	return nil
 }
 
-// UntilEnded tries something every 50 ms until it has ended.
+// UntilEnded calls try every 50 ms until the process has ended.
 func (h Held) UntilEnded(ctx context.Context, try func(n int) error) error {
 	for n := 0; ; n++ {
 		if err := try(n); err != nil {
@@ -49,7 +48,8 @@ func (h Held) UntilEnded(ctx context.Context, try func(n int) error) error {
 	}
 }
 
-// Take returns a copy of a file that the process has open, by its descriptor there (pidfd_getfd(2)).
+// Take returns a copy of a file that the process has open, by its descriptor in that process
+// (pidfd_getfd(2)).
 func (h Held) Take(fd int) (*os.File, error) {
 	its, err := unix.PidfdGetfd(h.fd, fd, 0)
 	if err != nil {

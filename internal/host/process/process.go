@@ -1,6 +1,7 @@
-// Package process identifies processes of this host reliably: a node can give its own processes any
-// name. It finds and ends those that run for a node, such as LXC's monitor or a virtual machine,
-// after the command that started them has ended.
+// Package process identifies processes of this host reliably.
+//
+// A node can give its own processes any name. The package finds and ends processes that run for a
+// node, such as LXC's monitor or a virtual machine, after the command that started them has ended.
 package process
 
 import (
@@ -17,21 +18,21 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// A Table is a table of processes (proc(5)): that of this host, or one that a test makes up.
+// A Table is a process table (proc(5)): that of this host, or a test's directory.
 type Table string
 
-// Host is that of this host.
+// Host is the process table of this host.
 const Host Table = "/proc"
 
-// File is a file that tells of a process.
+// File returns the path of a file about a process.
 func (t Table) File(pid int, name string) string {
 	return filepath.Join(string(t), strconv.Itoa(pid), name)
 }
 
-// A Task is a process, in so far as its word is taken for what it is: it runs as root of the host,
-// or as a user that nobody else runs as, in the same namespaces of users and process ids as we. All
-// others may call themselves whatever they like: users of the host, and what runs in nodes,
-// privileged or not.
+// A Task is a process whose command line can be trusted. It runs as root of the host, or as a user
+// that no other program runs as. Its user and PID namespaces are those of this process. All other
+// processes may forge their names: those of the host's users, and those in nodes, privileged or
+// not.
 type Task struct {
 	PID, Parent, Group int
 	Args               []string
@@ -57,7 +58,7 @@ func (t Table) Tasks() ([]Task, error) {
 // Task returns a process if it is one of the host's root.
 func (t Table) Task(pid int) (Task, bool) { return t.TaskOf(pid, 0) }
 
-// TaskOf returns a process if it is one of a user of the host.
+// TaskOf returns a process if it runs as the given user of the host.
 func (t Table) TaskOf(pid, user int) (Task, bool) {
 	text, err := rawfile.ReadFile(t.File(pid, "cmdline"))
 	if err != nil || len(text) == 0 || !t.isOf(pid, user) {
@@ -72,8 +73,8 @@ func (t Table) TaskOf(pid, user int) (Task, bool) {
 	return Task{pid, parent, group, strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")}, true
 }
 
-// ReadPID returns the number in a file of ours; 0 if there is none. It may be older than the last
-// boot: whose it is now, the task must tell.
+// ReadPID returns the process id in a file of Orrery's, or 0 if there is none. The file may be
+// older than the last boot, so the caller must check which process has that id now.
 func ReadPID(file string) int {
 	text, err := rawfile.ReadFile(file)
 	if err != nil {
@@ -86,7 +87,8 @@ func ReadPID(file string) int {
 	return pid
 }
 
-// isOf reports whether a process runs as a user of the host, and in no namespace of a node.
+// isOf reports whether a process runs as the given user of the host, and not in a node's
+// namespaces.
 func (t Table) isOf(pid, user int) bool {
 	for _, space := range []string{"ns/user", "ns/pid"} {
 		ours, err := os.Readlink(filepath.Join(string(t), "self", space))
@@ -110,8 +112,8 @@ func (t Table) isOf(pid, user int) bool {
 	return false
 }
 
-// Stat returns what proc_pid_stat(5) says of a process, from its third field on: the second is in
-// parentheses, with whatever in them.
+// Stat returns the fields of proc_pid_stat(5) of a process, from the third on. The second one is in
+// parentheses and may contain any character.
 func (t Table) Stat(pid int) []string {
 	text, err := rawfile.ReadFile(t.File(pid, "stat"))
 	if err != nil {
@@ -120,8 +122,8 @@ func (t Table) Stat(pid int) []string {
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 }
 
-// Ending reports whether a process has been killed, even if it is still there: an init waits for
-// all others of its node to end.
+// Ending reports whether a process has been killed, even if it still exists. An init waits until
+// all other processes of its node have ended.
 func (t Table) Ending(pid int) bool {
 	fields := t.Stat(pid)
 	if len(fields) < 29 {
@@ -133,7 +135,7 @@ func (t Table) Ending(pid int) bool {
 	return flags&exiting != 0 || pending&(1<<(unix.SIGKILL-1)) != 0
 }
 
-// Children returns the processes that a process has started.
+// Children returns the children of a process.
 func (t Table) Children(pid int) []int {
 	text, err := rawfile.ReadFile(t.File(pid, "task/"+strconv.Itoa(pid)+"/children"))
 	if err != nil {
@@ -148,13 +150,14 @@ func (t Table) Children(pid int) []int {
 	return all
 }
 
-// Program returns the name of the file that a task has been started from, as it says.
+// Program returns the file name of the task's program, from its command line.
 func (t Task) Program() string { return filepath.Base(t.Args[0]) }
 
-// Option returns the value of an option that is a word of its own; "" if it has none.
+// Option returns the value of an option that is an argument of its own, or "" if the option is
+// missing.
 func (t Task) Option(name string) string {
 	options := t.Args
-	if end := slices.Index(options, "--"); end >= 0 { // the rest is a command's own
+	if end := slices.Index(options, "--"); end >= 0 { // the rest belongs to another command
 		options = options[:end]
 	}
 	if i := slices.Index(options, name); i >= 0 && i+1 < len(options) {
@@ -163,8 +166,8 @@ func (t Task) Option(name string) string {
 	return ""
 }
 
-// ShellStatus returns the exit status of a process as shells have it: 128 and the number of the
-// signal, if one has ended it.
+// ShellStatus returns the exit status of a process as a shell shows it: 128 plus the signal number
+// if a signal has killed it.
 func ShellStatus(state *os.ProcessState) int {
 	if how, ok := state.Sys().(syscall.WaitStatus); ok && how.Signaled() {
 		return 128 + int(how.Signal())

@@ -27,7 +27,7 @@ func started(t *testing.T, as *syscall.SysProcAttr, args ...string) *exec.Cmd {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	for begun := time.Now(); time.Since(begun) < 10*time.Second; {
-		// the kernel says a moment after it has begun what it was begun with
+		// A new process has its command line only after a moment.
 		if text, err := os.ReadFile(Host.File(cmd.Process.Pid, "cmdline")); err != nil || len(text) > 0 {
 			break
 		}
@@ -35,7 +35,8 @@ func started(t *testing.T, as *syscall.SysProcAttr, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestTaskOf: the word of a process counts if it is whose it should be, and where we are.
+// TestTaskOf checks that a process counts only if it runs as the right user and in the same
+// namespaces.
 func TestTaskOf(t *testing.T) {
 	cmd := started(t, nil, "sh", "-c", "while :; do sleep 1; done", "--", "--id", "7")
 	pid, me := cmd.Process.Pid, os.Getuid()
@@ -58,7 +59,8 @@ func TestTaskOf(t *testing.T) {
 	}
 }
 
-// TestHeld: who is held gets signals, and whoever waits sees it end, and is not kept longer than he wants to.
+// TestHeld checks that a held process gets signals, that its end is noticed, and that a wait ends
+// with its context.
 func TestHeld(t *testing.T) {
 	cmd := started(t, nil, "sleep", "60")
 	h, err := Hold(cmd.Process.Pid)

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// Threads returns the threads of a process by the numbers that they have in its innermost namespace
-// (NSpid of proc_pid_status(5)).
+// Threads returns the threads of a process by their ids in its innermost namespace (NSpid of
+// proc_pid_status(5)).
 func (t Table) Threads(pid int) (map[int]int, error) {
 	entries, err := os.ReadDir(t.File(pid, "task"))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestThreads: QEMU says numbers of its own namespace.
+// TestThreads checks the ids of threads in a PID namespace, which QEMU reports.
 func TestThreads(t *testing.T) {
 	table := Table(t.TempDir())
 	for tid, status := range map[string]string{"610": "Name:\tqemu\nNSpid:\t610\t1\n",

@@ -7,14 +7,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// The first versions that can give away a running machine, and take it over, with the root that
-// virtiofsd gives it. The virtiofsd in C cannot, whatever its version.
+// The first versions that can migrate a running machine whose root is on virtiofsd. No version of
+// the virtiofsd in C can.
 const (
 	oldestMoving  = "8.2"
 	oldestSharing = "1.12"
 )
 
-// Stuck says why this host cannot let a running machine go on in another QEMU; nil: it can.
+// Stuck returns why this host cannot move a running machine to another QEMU, or nil if it can.
 func (v Versions) Stuck(ctx context.Context) error {
 	for _, p := range []struct {
 		name string
@@ -41,6 +41,6 @@ func (v Versions) Stuck(ctx context.Context) error {
 	return nil
 }
 
-// InRust reports whether a version is of the virtiofsd in Rust, which began with 1 again. That in C
-// has QEMU's versions.
+// InRust reports whether a version is one of the virtiofsd in Rust, which began with 1 again. The
+// virtiofsd in C has QEMU's version numbers.
 func InRust(version string) bool { return strings.HasPrefix(version, "1.") }

@@ -9,7 +9,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestStuck: what is too old for it is told with its cure.
+// TestStuck checks that a version that is too old is reported with its cure.
 func TestStuck(t *testing.T) {
 	for _, c := range []struct{ system, share, lacks string }{
 		{"QEMU emulator version 7.2.22", "virtiofsd 1.13.2", "QEMU 7.2.22"},

@@ -1,7 +1,7 @@
-// Package qemu finds what this machine has for virtual machines: QEMU, virtiofsd, the guest's
-// program, and whether KVM runs a guest.
+// Package qemu finds the programs for virtual machines on this host, and tries KVM.
 //
-// The engine of virtual machines asks it before it says what it can do, and the doctor to say what is missing.
+// The programs are QEMU, virtiofsd and the guest's program. The engine of virtual machines uses the
+// package to find out what it can do, and the doctor to report what is missing.
 package qemu
 
 import (
@@ -20,10 +20,11 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// GuestName is the program that is the init of a guest's initramfs, and its agent.
+// GuestName is the name of the program that is the init of a guest's initramfs, and its agent.
 const GuestName = "orrery-guest"
 
-// Accel says what runs virtual machines here, and of TCG, why not KVM.
+// Accel returns what runs virtual machines here. If it is TCG, why is the reason why KVM does not
+// work.
 func Accel() (accel string, why error) {
 	if why = TryKVM(); why != nil {
 		return observe.TCG, why
@@ -31,7 +32,7 @@ func Accel() (accel string, why error) {
 	return observe.KVM, nil
 }
 
-// Nested reports whether this machine is a virtual one itself, as its processor says.
+// Nested reports whether this machine is itself a virtual machine, according to its processor.
 func Nested() bool { return nested("/proc/cpuinfo") }
 
 func nested(cpuinfo string) bool {
@@ -44,7 +45,7 @@ func nested(cpuinfo string) bool {
 	return false
 }
 
-// System finds QEMU for guests of this machine's own architecture.
+// System returns the path of QEMU for guests of this machine's own architecture.
 func System() (string, error) {
 	if runtime.GOARCH != "amd64" {
 		return "", problem.New(problem.Unable, "virtual machines need a host of architecture amd64, and this one is %s",
@@ -53,13 +54,14 @@ func System() (string, error) {
 	return found("QEMU", "apt-get install qemu-system-x86", "qemu-system-x86_64")
 }
 
-// Virtiofsd finds what gives guests directories of the host. It is not in the PATH.
+// Virtiofsd returns the path of virtiofsd, which shares directories of the host with guests. It is
+// usually not in the PATH.
 func Virtiofsd() (string, error) {
 	return found("virtiofsd", "apt-get install virtiofsd, or on Debian 12 qemu-system-common",
 		"virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/qemu/virtiofsd", "/usr/libexec/qemu/virtiofsd", "/usr/lib/virtiofsd")
 }
 
-// Guest finds the program that runs in guests.
+// Guest returns the path of the program that runs in guests.
 func Guest() (string, error) { return host.Beside(GuestName) }
 
 func found(name, cure string, places ...string) (string, error) {
@@ -82,12 +84,13 @@ func Lacks() error {
 	return nil
 }
 
-// oldest is the first QEMU that is asked for what an Orrery asks: devices described by JSON.
+// oldest is the first version of QEMU that supports all options that Orrery uses: devices described
+// in JSON.
 const oldest = "6.2"
 
 var number = pattern.New(`[0-9]+(\.[0-9]+)+`)
 
-// Version asks a program for its version: the numbers, with dots between them.
+// Version asks a program for its version and returns the numbers, with dots between them.
 func Version(ctx context.Context, program string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -102,7 +105,7 @@ func Version(ctx context.Context, program string) (string, error) {
 	return "", problem.New(problem.Unable, "%s does not say which version it is", program).Try("install it anew")
 }
 
-// TooOld says why a version of QEMU does not do; nil: it does.
+// TooOld returns an error if a version of QEMU is too old, or nil.
 func TooOld(version string) error {
 	if !before(version, oldest) {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// program puts a program into a directory of its own, which is all of the PATH then.
+// program writes a program into a directory that becomes the whole PATH.
 func program(t *testing.T, name, script string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -23,8 +23,8 @@ func program(t *testing.T, name, script string) string {
 	return path
 }
 
-// TestVersion: QEMU, the virtiofsd that came with it and that which is written in Rust say their
-// versions in different words.
+// TestVersion checks the different version texts of QEMU, its virtiofsd in C and the virtiofsd in
+// Rust.
 func TestVersion(t *testing.T) {
 	for said, want := range map[string]string{
 		"QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)": "7.2.22",
@@ -45,7 +45,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestVersions: a program is asked once, and again only when it has been replaced.
+// TestVersions checks that a program is asked once, and again only after it was replaced.
 func TestVersions(t *testing.T) {
 	asked := filepath.Join(t.TempDir(), "asked")
 	say := func(version string) string {
@@ -89,7 +89,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestModels: of what QEMU prints, the names of models, as QEMU 7.2 and later ones print them. It
+// TestModels checks that the names of models are read from the output of QEMU 7.2 and later. QEMU
 // is asked once.
 func TestModels(t *testing.T) {
 	for said, want := range map[string]string{
@@ -114,7 +114,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestNested: what the processor says of the machine that it is in.
+// TestNested checks the flag by which a processor reports a virtual machine.
 func TestNested(t *testing.T) {
 	for text, want := range map[string]bool{
 		"processor\t: 0\nflags\t\t: fpu svm hypervisor npt\n": true, "flags\t\t: fpu svm\n\nflags\t: hypervisor\n": false,
@@ -142,7 +142,7 @@ func TestTooOld(t *testing.T) {
 	}
 }
 
-// TestLacks: what is missing is told with its cure.
+// TestLacks checks that a missing program is reported with its cure.
 func TestLacks(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := System()
@@ -157,13 +157,13 @@ func TestLacks(t *testing.T) {
 		t.Error(found, err)
 	}
 	if missing := Lacks(); missing == nil || strings.Contains(missing.Error(), "QEMU") {
-		// orrery-guest is not beside a test
+		// orrery-guest is not beside a test binary.
 		t.Error(missing)
 	}
 }
 
-// TestAccel: a machine either runs guests or says why not, within the second that a trial takes at
-// most for each mode.
+// TestAccel checks that a machine either runs guests or reports why not, within at most one second
+// for each mode of the trial.
 func TestAccel(t *testing.T) {
 	accel, why := Accel()
 	if accel != observe.KVM && accel != observe.TCG || (accel == observe.TCG) != (why != nil) {

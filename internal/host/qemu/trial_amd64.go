@@ -29,9 +29,9 @@ const (
 	kvmExitInternal = 17
 )
 
-// TryKVM runs a few instructions in a virtual machine: first in real mode, as every guest begins,
-// then in long mode with paging, as it goes on. On some machines /dev/kvm opens and makes machines,
-// but the processors of these do not run.
+// TryKVM runs a few instructions in a virtual machine: first in real mode, like every booting
+// guest, then in long mode with paging. On some machines, /dev/kvm opens and creates machines, but
+// their processors do not run.
 func TryKVM() error {
 	dev, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
 	if err != nil {
@@ -60,12 +60,13 @@ func tryMode(dev int, setMode func(special []byte)) error {
 		return fmt.Errorf("no virtual machine: %w", err)
 	}
 	defer os.NewFile(uintptr(vm), "vm").Close()
-	if _, err := ioctl(vm, kvmSetTSS, 0xfffbd000); err != nil { // older Intel processors want it for real mode
+	if _, err := ioctl(vm, kvmSetTSS, 0xfffbd000); err != nil { // older Intel processors need it for real mode
 		return err
 	}
-	// Without controllers of interrupts in the kernel, as every real machine has them, the first
-	// virtual processor of a host and the last one patch the kernel's code (kvm_has_noapic_vcpu), for
-	// which all processors have to stop for a moment: a trial shall disturb no machine that runs.
+	// Without interrupt controllers in the kernel, the first and the last virtual processor of a
+	// host make the kernel patch its code (kvm_has_noapic_vcpu). For that, all processors stop for
+	// a moment. The trial must not disturb running machines, so it creates interrupt controllers,
+	// as every real machine does.
 	if _, err := ioctl(vm, kvmInterrupts, 0); err != nil {
 		return fmt.Errorf("no interrupts: %w", err)
 	}
@@ -75,9 +76,9 @@ func tryMode(dev int, setMode func(special []byte)) error {
 	}
 	defer unix.Munmap(memory) //nolint:errcheck // nothing can be done
 	pageTables(memory)
-	// fninit; fldz; cpuid; out %al,$0x80. The kernel cannot emulate fldz: where the processor does not
-	// really run guests, as under kvm_pvm, whose guests are emulated unless they are made for it, this
-	// is where a stock guest ends.
+	// fninit; fldz; cpuid; out %al,$0x80. The kernel cannot emulate fldz. If the processor does not
+	// really run guests, a stock guest fails at this point. An example is kvm_pvm, which emulates
+	// all guests that are not made for it.
 	copy(memory[guestCode:], []byte{0xdb, 0xe3, 0xd9, 0xee, 0x0f, 0xa2, 0xe6, 0x80})
 	region := struct {
 		slot, flags         uint32
@@ -110,14 +111,14 @@ func tryMode(dev int, setMode func(special []byte)) error {
 	}
 	registers := make([]byte, 0x90)
 	binary.LittleEndian.PutUint64(registers[128:], guestCode) // rip
-	binary.LittleEndian.PutUint64(registers[136:], 2)         // rflags, of which bit 1 is always set
+	binary.LittleEndian.PutUint64(registers[136:], 2)         // rflags: bit 1 is always set
 	if _, err := ioctl(cpu, kvmSetRegisters, uintptr(unsafe.Pointer(&registers[0]))); err != nil {
 		return err
 	}
 	return runToPort(cpu, run)
 }
 
-// runToPort lets a virtual processor run until it writes to a port, but no longer than a second.
+// runToPort runs a virtual processor until it writes to a port, for at most one second.
 func runToPort(cpu int, run []byte) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -161,7 +162,7 @@ func realMode(special []byte) {
 	binary.LittleEndian.PutUint16(special[12:], 0)
 }
 
-// longMode is 64-bit code with the page tables at 0x2000.
+// longMode sets the registers for 64-bit code with the page tables at 0x2000.
 func longMode(special []byte) {
 	for i := range 6 { // cs, ds, es, fs, gs, ss
 		segment := special[24*i : 24*i+24]
@@ -181,7 +182,8 @@ func longMode(special []byte) {
 	binary.LittleEndian.PutUint64(control[40:], 0x500)     // efer: LMA, LME
 }
 
-// pageTables maps the first 2 MiB to themselves: three tables, of which the last has one large page.
+// pageTables maps the first 2 MiB to themselves, by three tables. The last one contains one large
+// page.
 func pageTables(memory []byte) {
 	const present, write, large = 1, 2, 0x80
 	binary.LittleEndian.PutUint64(memory[0x2000:], 0x3000|present|write)

@@ -4,5 +4,5 @@ package qemu
 
 import "errors"
 
-// TryKVM has instructions to run for one kind of processor only.
+// TryKVM returns an error, because the trial's code exists only for amd64.
 func TryKVM() error { return errors.New("not tried on this kind of processor") }

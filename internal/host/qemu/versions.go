@@ -12,19 +12,18 @@ import (
 	"orrery/internal/host"
 )
 
-// Versions are those of programs, which are taken down in a file: a program is asked for its
-// version only if it is not the one that was asked before. To start QEMU for that takes longer than
-// most commands do.
+// Versions caches the versions of programs in a file. A program is asked only if its file has
+// changed since. Starting QEMU for that takes longer than most commands.
 type Versions struct{ File string }
 
-// A known program is one as it was when it was asked.
+// A known program is the state of a program's file, with what the program answered.
 type known struct {
 	Version string `json:"version"`
-	Models  string `json:"models,omitempty"` // of processors, with a space between them
+	Models  string `json:"models,omitempty"` // of processors, separated by spaces
 	Device  uint64 `json:"device"`
 	Inode   uint64 `json:"inode"`
 	Bytes   int64  `json:"bytes"`
-	Changed int64  `json:"changed"` // when it was, in ns: nobody can set that
+	Changed int64  `json:"changed"` // change time in ns, which no program can set
 }
 
 // Of returns the version of a program.
@@ -32,7 +31,7 @@ func (v Versions) Of(ctx context.Context, program string) (string, error) {
 	return v.told(ctx, program, func(k *known) *string { return &k.Version }, Version)
 }
 
-// Models returns the models of processors that QEMU knows; none, if it does not tell.
+// Models returns the processor models that QEMU knows, or none if QEMU cannot be asked.
 func (v Versions) Models(ctx context.Context) []string {
 	program, err := System()
 	if err != nil {
@@ -42,14 +41,14 @@ func (v Versions) Models(ctx context.Context) []string {
 	return strings.Fields(text)
 }
 
-// told returns one of the known properties of a program, and asks the program if it is not known yet.
+// told returns one of the properties of a program, from the file or by asking the program.
 func (v Versions) told(ctx context.Context, program string, of func(*known) *string,
 	ask func(context.Context, string) (string, error)) (string, error) {
 	current, err := identity(program)
 	if err != nil {
 		return "", err
 	}
-	all, _ := host.ReadJSON[map[string]known](v.File) // whatever is wrong with it, it is written anew
+	all, _ := host.ReadJSON[map[string]known](v.File) // ignore errors: the file is then written again
 	if stored, ok := all[program]; ok && stored.same(current) {
 		current = stored
 	}
@@ -64,17 +63,17 @@ func (v Versions) told(ctx context.Context, program string, of func(*known) *str
 		all = map[string]known{}
 	}
 	all[program] = current
-	_ = host.WriteJSON(v.File, 0o600, all) // where it cannot be, programs are asked each time
+	_ = host.WriteJSON(v.File, 0o600, all) // ignore the error: programs are then asked each time
 	return *of(&current), nil
 }
 
-// same reports whether it is the program that was asked.
+// same reports whether as is the same state of the program's file.
 func (k known) same(as known) bool {
 	k.Version, k.Models, as.Version, as.Models = "", "", "", ""
 	return k == as
 }
 
-// models asks QEMU which models of processors it knows: lines of "x86 NAME", up to an empty one.
+// models asks QEMU for its processor models: lines of "x86 NAME", up to an empty one.
 func models(ctx context.Context, program string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -87,15 +86,15 @@ func models(ctx context.Context, program string) (string, error) {
 	for line := range strings.Lines(list) {
 		if words := strings.Fields(line); len(words) > 1 && words[0] == "x86" {
 			names = append(names, words[1])
-		} else if len(words) > 0 && strings.HasPrefix(line, " ") { // QEMU from 9.1 on leaves the first word out
+		} else if len(words) > 0 && strings.HasPrefix(line, " ") { // QEMU from 9.1 on omits the first word
 			names = append(names, words[0])
 		}
 	}
 	return strings.Join(names, " "), nil
 }
 
-// Lacks returns an error that names the first requirement of virtual machines that is missing or too old on
-// this machine, or nil.
+// Lacks returns an error that names the first requirement of virtual machines that is missing or
+// too old on this machine, or nil.
 func (v Versions) Lacks(ctx context.Context) error {
 	program, err := System()
 	if err != nil {

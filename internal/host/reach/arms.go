@@ -14,29 +14,30 @@ import (
 	"orrery/internal/problem"
 )
 
-// Arms are the program as it is for hosts: this very one, and those of other architectures that are
-// beside it. The digests are made once.
+// Arms finds the builds of this program that hosts need: the running one, and those of other
+// architectures that are beside it. It computes their digests once.
 type Arms struct {
-	Self  string // the program; "": the one that runs
-	Memos string // the directory in which digests are remembered; "": that of the user
+	Self  string // path of the program, or "" for the running one
+	Memos string // directory in which digests are cached, or "" for the user's cache
 
 	once sync.Once
 	made []arm
 	err  error
 }
 
-// An arm is the program for one architecture, with the one that virtual machines boot with, if that is there.
+// An arm is this program for one architecture, with the program that virtual machines boot, if
+// there is one.
 type arm struct {
-	machine string // what uname calls it
+	machine string // architecture, as uname prints it
 	paths   []string
 	sizes   [2]int64
-	digest  string // of both, one after the other
+	digest  string // of both programs, one after the other
 }
 
-// machines are the names of architectures, as Go has them and as uname does.
+// machines maps the architecture names of Go to those of uname.
 var machines = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 
-// all returns those that there are.
+// all returns the builds that exist.
 func (a *Arms) all() ([]arm, error) {
 	a.once.Do(func() { a.made, a.err = a.find() })
 	return a.made, a.err
@@ -45,7 +46,7 @@ func (a *Arms) all() ([]arm, error) {
 func (a *Arms) find() ([]arm, error) {
 	self := a.Self
 	if self == "" {
-		self = "/proc/self/exe" // the file that runs, also if it has been replaced
+		self = "/proc/self/exe" // the file that runs, even if it has been replaced
 	}
 	guest, err := host.Beside(qemu.GuestName)
 	paths := []string{self}
@@ -72,8 +73,8 @@ func (a *Arms) find() ([]arm, error) {
 	return all, nil
 }
 
-// armOf returns one. The digest of files that are as they were when it was last made is remembered:
-// making it takes longer than many a login.
+// armOf returns the build for one architecture. The digest of unchanged files comes from a cache,
+// because computing it takes longer than many a login.
 func (a *Arms) armOf(machine string, paths ...string) (arm, error) {
 	made := arm{machine: machine, paths: paths}
 	stamp, err := made.stamp()
@@ -90,7 +91,7 @@ func (a *Arms) armOf(machine string, paths ...string) (arm, error) {
 	return made, nil
 }
 
-// digested reads the files.
+// digested reads the files and computes their sizes and digest.
 func digested(machine string, paths ...string) (arm, error) {
 	a := arm{machine: machine, paths: paths}
 	sum := sha256.New()
@@ -109,7 +110,7 @@ func digested(machine string, paths ...string) (arm, error) {
 	return a, nil
 }
 
-// writeTo sends it.
+// writeTo sends the programs, one after the other.
 func (a *arm) writeTo(to io.Writer) (sent int64, err error) {
 	for i, path := range a.paths {
 		f, err := os.Open(path)

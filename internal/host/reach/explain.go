@@ -14,15 +14,15 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// A sign is how ssh says what is wrong, and what is told to a user.
+// A sign maps an error line of ssh to the problem that a user sees.
 type sign struct {
-	line func() *regexp.Regexp // a whole line of ssh's own
+	line func() *regexp.Regexp // matches a whole line that ssh itself prints
 	what string
-	cure string // %[1]s is what a user would type to get to the host
+	cure string // %[1]s is the command with which a user would log in to the host
 	kind problem.Kind
 }
 
-// signs are looked for in this order. The words are those of OpenSSH in English, as LC_ALL=C has them.
+// signs are tried in this order. The patterns match the English messages of OpenSSH (LC_ALL=C).
 var signs = []sign{
 	{pattern.New(`^@ +WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! +@$`),
 		"its SSH host key is not the one that is known: it was made anew, or somebody else answers",
@@ -48,18 +48,18 @@ var signs = []sign{
 		"see whether it runs and is in reach (%[1]s)", problem.Failed},
 }
 
-// The words of ssh for what another host has said, and for a connection that a program makes for it
-// (ProxyJump, ProxyCommand).
+// Texts of ssh: before a quoted message of another host, and for a connection that another program
+// makes (ProxyJump, ProxyCommand).
 const (
 	quoting  = "Received disconnect from "
 	byAnyone = "UNKNOWN port 65535"
 )
 
-// sshFails is the status with which ssh ends that has no connection; any other is that of what was
-// run over there.
+// sshFails is the exit status of ssh if it has no connection. Any other status is that of the
+// remote command.
 const sshFails = 255
 
-// explain says why a host was not reached.
+// explain returns the reason why a host could not be reached.
 func (f Far) explain(err error, l *Line) error {
 	var no *refusal
 	var p *problem.Problem
@@ -93,7 +93,7 @@ func (f Far) explain(err error, l *Line) error {
 			p = p.Because(fmt.Errorf("it printed %q", sanitize.Line(printed)))
 		}
 		return p
-	case strings.Contains(last, byAnyone) && printed != "": // on the way there; whoever it was says why
+	case strings.Contains(last, byAnyone) && printed != "": // failed on the way: that program printed why
 		return p.Because(errors.New(printed))
 	case last != "":
 		return p.Because(errors.New(last))
@@ -103,7 +103,7 @@ func (f Far) explain(err error, l *Line) error {
 	return p.Because(err)
 }
 
-// ran reports whether something was run over there that has ended, and with which status.
+// ran reports whether the remote command was run and has ended, and with which status.
 func (l *Line) ran() (ran bool, status int) {
 	select {
 	case <-l.gone:
@@ -113,7 +113,7 @@ func (l *Line) ran() (ran bool, status int) {
 	return l.status >= 0 && l.status != sshFails, l.status
 }
 
-// refused says what the host lacks.
+// refused returns the problem for a refusal of the remote host.
 func (f Far) refused(r *refusal) error {
 	p := problem.New(problem.Unable, "host %s: %s", f.Name, r.detail).At(f.Address)
 	switch {
@@ -146,7 +146,7 @@ func archOf(machine string) string {
 	return machine
 }
 
-// lost says why a connection has ended that was open.
+// lost returns the reason why an open connection has ended.
 func (f Far) lost(cause error, l *Line) error {
 	log := l.log.String()
 	if p := f.sign(log); p != nil {
@@ -163,8 +163,8 @@ func (f Far) lost(cause error, l *Line) error {
 	return p
 }
 
-// sign looks in what ssh has said for something that is known. What it quotes of another host's
-// words is not its own, nor is what may follow them on lines of their own.
+// sign returns the problem for a known error in the log of ssh, or nil. It ignores what ssh quotes
+// from another host, and all lines after that, which the other host may control.
 func (f Far) sign(log string) *problem.Problem {
 	var own []string
 	for line := range strings.Lines(log) {

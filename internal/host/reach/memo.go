@@ -9,7 +9,7 @@ import (
 	"orrery/internal/host"
 )
 
-// stamp tells whether files are still what they were. It takes down how long they are.
+// stamp returns a text that changes with every change of the files. It also sets their sizes.
 func (a *arm) stamp() (string, error) {
 	text := ""
 	for i, path := range a.paths {
@@ -33,9 +33,9 @@ func (a *Arms) memoOf(machine string) (path string, err error) {
 	return filepath.Join(dir, "helper-"+machine+".json"), nil
 }
 
-// recall returns the digest of programs with a stamp; "": nobody has made it, or it was of others.
-// A wrong one starts nothing on another host but what root has put there, or is told when the
-// program comes there.
+// recall returns the cached digest of programs with this stamp, or "" if there is none. A wrong
+// digest is harmless: the remote host either starts a program that its root installed, or rejects
+// the program that it receives.
 func (a *Arms) recall(machine, stamp string) string {
 	path, err := a.memoOf(machine)
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *Arms) recall(machine, stamp string) string {
 	return host.Recall(path, stamp)
 }
 
-// remember takes it down.
+// remember caches a digest.
 func (a *Arms) remember(machine, stamp, digest string) {
 	if path, err := a.memoOf(machine); err == nil {
 		host.Remember(path, stamp, digest)

@@ -1,10 +1,10 @@
-// Package reach starts this program on another host with the system's ssh, and returns the
-// connection to it.
+// Package reach starts this program on another host with the system's ssh.
 //
-// It is one login for each connection: what is run there looks whether it has this very program,
-// takes it in if not, and becomes it. So whatever a user has set up for ssh (keys, an agent, known
-// hosts, jump hosts, ~/.ssh/config) works as he knows it, and nothing has to be installed over
-// there. Nothing is asked on the way: who cannot get in without a question is told so.
+// It returns the connection to the remote program. There is one login for each connection. The
+// remote script checks whether the host has this very program, receives it if not, and executes it.
+// So a user's settings for ssh (keys, an agent, known hosts, jump hosts, ~/.ssh/config) work as
+// usual, and nothing has to be installed on the remote host. ssh never prompts: if a login needs a
+// password or a confirmation, the user gets an error.
 package reach
 
 import (
@@ -30,51 +30,51 @@ import (
 
 // A Far is a host that is reached by ssh.
 type Far struct {
-	Name    string // what the site calls it
-	Address string // user@name:port; user and port may be left out
+	Name    string // the host's name in the site
+	Address string // user@name:port, where user and port are optional
 }
 
-// entering is how long a host may take until it says what it needs: the login, without the program
-// on its way. On a connection that the user's own ssh keeps open nobody logs in, so that takes no
-// longer than sharing.
-var ( // but in tests
+// entering limits how long a remote host may take until its script sends the first line. It
+// includes the login, but not the transfer of the program. A connection that the user's own ssh
+// keeps open needs no login, so there the limit is sharing.
+var ( // variables, so that tests can change them
 	entering = 30 * time.Second
 	sharing  = 8 * time.Second
 )
 
-// keptTimeout is how long a host may take until it says what it needs on a login that is kept,
-// before a new one is made: with the 9 s that this has, a host that is gone is told of within 10 s.
-var keptTimeout = time.Second // but in tests
+// keptTimeout limits how long a host may take to send the first line on a kept login, before a new
+// login is made. With the 9 s for that login, an unreachable host is reported within 10 s.
+var keptTimeout = time.Second // variable, so that tests can change it
 
 // A Line is a connection to this program on another host.
 type Line struct {
 	far   Far
 	ends  ends
-	from  *bufio.Reader // above that of the ends
-	errs  *host.Tail    // what is printed over there, a banner and what a jump host says
-	log   *host.Tail    // what ssh itself says
-	ended chan struct{} // closed when ssh says no more
+	from  *bufio.Reader // buffers ends.from
+	errs  *host.Tail    // what is printed on the remote host, a banner, and messages of a jump host
+	log   *host.Tail    // messages of ssh itself
+	ended chan struct{} // closed when errs and log are complete
 	kill  func()
 
 	theirs *os.File      // the end of the log that ssh opens by its path
 	gone   chan struct{} // closed when ssh has ended
-	status int           // with which it has; -1: by a signal
-	noise  string        // the last line that the login printed before it said anything
+	status int           // exit status of ssh, or -1 if it was killed by a signal
+	noise  string        // the last line that the login printed before the script's first line
 
-	late    atomic.Bool // nothing was said for too long
-	stalled atomic.Bool // it goes by a connection that stalls
+	late    atomic.Bool // the script sent no line in time
+	stalled atomic.Bool // the connection that the user's ssh shares has stalled
 	closed  sync.Once
-	Pushed  int64 // bytes of the program that had to be brought there; 0: it was there
+	Pushed  int64 // bytes of the program that were sent, or 0 if the host had it
 }
 
 var _ io.ReadWriteCloser = (*Line)(nil)
 
-// ends are those of the pipes to ssh: to and from what was started over there, what is printed
-// there, and what ssh itself says.
+// ends are the ends of the pipes to ssh: the remote program's input and output, its standard error,
+// and the log of ssh.
 type ends struct{ to, from, errs, log *os.File }
 
-// Dial connects to a host: args are the command line with which this program is started there. A
-// login that is kept is used unless it is of no use any more.
+// Dial connects to a host and starts this program there with the given arguments. It uses a kept
+// login unless that has stopped working.
 func (f Far) Dial(ctx context.Context, a *Arms, share Sharing, args ...string) (*Line, error) {
 	arms, err := a.all()
 	if err != nil {
@@ -103,7 +103,8 @@ func (f Far) Dial(ctx context.Context, a *Arms, share Sharing, args ...string) (
 	return nil, f.explain(err, l)
 }
 
-// dial makes a connection by a route. If there is an error, the connection has ended; it says why.
+// dial makes a connection by a route. On an error the connection has been closed, and l holds the
+// logs that explain the error, or is nil.
 func (f Far) dial(ctx context.Context, arms []arm, by route, args []string) (*Line, error) {
 	l, err := f.start(by, command(arms, args))
 	if err != nil {
@@ -128,12 +129,13 @@ func (f Far) dial(ctx context.Context, arms []arm, by route, args []string) (*Li
 	}
 	_ = l.Close()
 	l.silent()
-	l.silent() // it is killed if it has not ended
+	l.silent() // wait again: if ssh had not ended, it is killed after the first wait
 	return l, err
 }
 
-// whereShared returns a login up that says nothing, if it goes by a connection that the user's own
-// ssh keeps open: ssh waits for that as long as it takes.
+// whereShared returns a timer for a connection that uses one that the user's own ssh keeps open. If
+// nothing was received when it fires, it closes the connection. The user's ssh itself would wait
+// without limit.
 func (l *Line) whereShared(by route) *time.Timer {
 	return time.AfterFunc(sharing, func() {
 		if by.socket == "" && l.far.keptByUser() {
@@ -143,9 +145,9 @@ func (l *Line) whereShared(by route) *time.Timer {
 	})
 }
 
-// start starts ssh. What ssh says of the connection goes to a pipe of its own, which it opens by a
-// path (-E): banners, and whatever is printed over there, come by its standard error, and could say
-// anything.
+// start starts ssh. The messages of ssh itself go to a pipe of their own, which ssh opens by a path
+// (-E). Banners, and all that the remote host prints, arrive on standard error, and could imitate
+// them.
 func (f Far) start(by route, command string) (*Line, error) {
 	var near, theirs [4]*os.File
 	for i := range near {
@@ -164,7 +166,7 @@ func (f Far) start(by route, command string) (*Line, error) {
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
 	err := cmd.Start()
-	shut(theirs[:3]) // ssh has its own
+	shut(theirs[:3]) // ssh has its own copies
 	if err != nil {
 		shut(near[:])
 		shut(theirs[3:])
@@ -179,11 +181,13 @@ func (f Far) start(by route, command string) (*Line, error) {
 		errs: &host.Tail{}, log: &host.Tail{},
 		ended: make(chan struct{}), gone: make(chan struct{}), kill: func() { _ = cmd.Cancel() }, theirs: theirs[3],
 	}
-	if by.socket != "" { // the login goes on, and by what it gets there (ProxyCommand), which is of the same process group
+	// The login outlives the connection, and so does the program of ProxyCommand, which is in the
+	// same process group. So only ssh itself is killed.
+	if by.socket != "" {
 		l.kill = func() { _ = cmd.Process.Kill() }
 	}
 	go func() {
-		_ = cmd.Wait() // what it says of that is in the log
+		_ = cmd.Wait() // the log says why ssh failed
 		l.status = cmd.ProcessState.ExitCode()
 		close(l.gone)
 	}()
@@ -191,10 +195,11 @@ func (f Far) start(by route, command string) (*Line, error) {
 	return l, nil
 }
 
-// logGrace is how long the log is read after ssh has ended: the process that keeps its login has it open, too.
+// logGrace is how long the log is read after ssh has ended. The process that keeps its login also
+// has the log open.
 const logGrace = 20 * time.Millisecond
 
-// listen takes down what is printed over there, and what ssh says, until it says no more.
+// listen reads the remote standard error and the log of ssh until both end.
 func (l *Line) listen() {
 	var both sync.WaitGroup
 	both.Go(func() { _, _ = io.Copy(l.log, l.ends.log) })
@@ -213,8 +218,8 @@ func shut(files []*os.File) {
 	}
 }
 
-// options are those of ssh, however logins are shared. Nothing is asked, nothing else goes along
-// the connection, and a network that is silent is noticed within ten seconds.
+// options returns the options of ssh, apart from those for sharing. They forbid prompts and
+// forwardings, and detect a silent network within ten seconds.
 func (f Far) options() []string {
 	user, name, port := Parts(f.Address)
 	all := []string{"-T"}
@@ -234,7 +239,7 @@ func (f Far) options() []string {
 	return append(all, "--", name)
 }
 
-// Parts returns the parts of an address, user@name:port, of which user and port may be left out.
+// Parts returns the parts of an address user@name:port, where user and port are optional.
 func Parts(address string) (user, name, port string) {
 	name = address
 	if at := strings.LastIndexByte(name, '@'); at >= 0 {
@@ -246,7 +251,7 @@ func Parts(address string) (user, name, port string) {
 	return user, strings.Trim(name, "[]"), ""
 }
 
-// byHand is what a user would type to get there.
+// byHand returns the command with which a user would log in to the host.
 func (f Far) byHand() string {
 	user, name, port := Parts(f.Address)
 	text := "ssh "
@@ -259,7 +264,8 @@ func (f Far) byHand() string {
 	return text + name
 }
 
-// enter hears what the host needs, and brings it there, until the program has been started.
+// enter reads the lines of the remote script, and sends the program if the host needs it, until the
+// program has been started. It calls heard after each line.
 func (l *Line) enter(arms []arm, heard func()) error {
 	for {
 		words, err := l.word()
@@ -280,8 +286,8 @@ func (l *Line) enter(arms []arm, heard func()) error {
 	}
 }
 
-// push brings the program to the host. What the host says of that is heard next, also if it took in
-// less, or nothing.
+// push sends the program to the host. If the host reads only a part of it, push succeeds: the
+// host's next line says why.
 func (l *Line) push(arms []arm, of []string) error {
 	for _, a := range arms {
 		if len(of) == 1 && of[0] == a.machine {
@@ -296,12 +302,13 @@ func (l *Line) push(arms []arm, of []string) error {
 	return fmt.Errorf("it wants the program of %q", of)
 }
 
-// maxNoiseBytes is what a login may print before the host says something: greetings of its shell.
+// maxNoiseBytes limits what a login may print before the script's first line, such as greetings.
 const maxNoiseBytes = 1 << 20
 
 var errNoise = errors.New("its shell prints much, and nothing that was asked")
 
-// word waits for what the host says. What its shell prints before is no part of it.
+// word waits for the next line of the remote script and returns its words. It skips what the login
+// shell prints before.
 func (l *Line) word() ([]string, error) {
 	for noise := 0; noise < maxNoiseBytes; {
 		text, err := l.from.ReadSlice('\n')
@@ -319,21 +326,22 @@ func (l *Line) word() ([]string, error) {
 	return nil, errNoise
 }
 
-// Read reads what the program over there says.
+// Read reads from the remote program.
 func (l *Line) Read(p []byte) (int, error) { return l.from.Read(p) }
 
-// Write says something to it.
+// Write writes to the remote program.
 func (l *Line) Write(p []byte) (int, error) { return l.ends.to.Write(p) }
 
-// endGrace is how long ssh may take to end by itself once nobody says anything any more.
+// endGrace is how long ssh may take to end after the connection was closed, before it is killed.
 const endGrace = time.Second
 
-// Close ends the connection. The program over there sees that, and ends what it has called.
+// Close ends the connection. The remote program notices this, and ends the programs that it
+// started.
 func (l *Line) Close() error {
 	var err error
 	l.closed.Do(func() {
 		err = l.ends.to.Close()
-		_ = l.ends.from.SetReadDeadline(time.Unix(1, 0)) // nobody waits for what ssh does not say any more
+		_ = l.ends.from.SetReadDeadline(time.Unix(1, 0)) // unblock a pending Read
 		go func() {
 			l.silent()
 			l.kill()
@@ -344,7 +352,7 @@ func (l *Line) Close() error {
 	return err
 }
 
-// silent waits until ssh says no more, but not for long.
+// silent waits until the output of ssh ends, but not longer than endGrace.
 func (l *Line) silent() {
 	select {
 	case <-l.ended:
@@ -352,13 +360,13 @@ func (l *Line) silent() {
 	}
 }
 
-// Why explains the end of a connection that was open: what ssh has said of it.
+// Why explains why an open connection has ended, from the messages of ssh.
 func (l *Line) Why(cause error) error {
 	l.silent()
 	return l.far.lost(cause, l)
 }
 
-// A refusal is what the host said in place of starting the program.
+// A refusal is the reason why the remote script did not start the program.
 type refusal struct{ word, detail string }
 
 func (r *refusal) Error() string { return cmp.Or(r.detail, r.word) }

@@ -30,11 +30,11 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// limit is how long something may take, on a busy machine, that takes no time.
+// limit bounds an operation that normally ends at once, even on a busy machine.
 const limit = time.Minute
 
-// A bench has a host whose ssh is a program of ours: what it is told to run is run here, with other
-// programs in its way.
+// A bench has a fake ssh, which runs the remote command on this machine, with fake programs in its
+// PATH.
 type bench struct {
 	*testing.T
 	bin, state string
@@ -83,7 +83,7 @@ func wants(t *testing.T, err error, kind problem.Kind, words ...string) {
 	}
 }
 
-// answered says something to the program over there, and returns what it answers.
+// answered sends a line to the remote program, and returns its answer.
 func answered(t *testing.T, l *Line) string {
 	t.Helper()
 	_, err := io.WriteString(l, "hello\n")
@@ -93,8 +93,8 @@ func answered(t *testing.T, l *Line) string {
 	return strings.TrimSpace(line)
 }
 
-// TestDial: the program is brought to a host once, and started there with its arguments. Whatever a
-// login prints before is no matter.
+// TestDial checks that the program is sent to a host once, and started there with its arguments.
+// Output of the login before that is ignored.
 func TestDial(t *testing.T) {
 	b := newBench(t)
 	b.program("ssh", `for a; do last=$a; done; echo "$@" > `+b.bin+
@@ -137,8 +137,8 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// TestQuoting: what a login shell gets has nothing in it that one of them takes for its own, as csh
-// and fish would.
+// TestQuoting checks that the command line contains nothing that a login shell such as csh or fish
+// interprets.
 func TestQuoting(t *testing.T) {
 	for what, script := range map[string]string{"ascent": ascent, "entry": entry} {
 		if i := strings.IndexAny(script, "'!\n"); i >= 0 {
@@ -160,7 +160,8 @@ func TestQuoting(t *testing.T) {
 	}
 }
 
-// TestRefused: whatever keeps the program from being started on a host is told with the host and the cure.
+// TestRefused checks that every reason why the program cannot start is reported with the host and
+// the cure.
 func TestRefused(t *testing.T) {
 	fails := func(words string) func(*bench) {
 		return func(b *bench) { b.says(words, 255) }
@@ -224,7 +225,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestSudo: who is not root becomes so without a question.
+// TestSudo checks that a user other than root becomes root without a password.
 func TestSudo(t *testing.T) {
 	b := newBench(t)
 	b.program("id", "echo 1000")
@@ -239,7 +240,7 @@ func TestSudo(t *testing.T) {
 	}
 }
 
-// TestGivenUp: nobody waits for a host longer than he wants to.
+// TestGivenUp checks that Dial does not wait longer than its context.
 func TestGivenUp(t *testing.T) {
 	b := newBench(t)
 	b.program("ssh", "exec sleep 1000")
@@ -249,8 +250,8 @@ func TestGivenUp(t *testing.T) {
 	wants(t, err, problem.Failed, "was not reached")
 }
 
-// TestShared: a connection that the user's own ssh keeps open, and that stalls, is not waited for
-// as long as a login. A login is.
+// TestShared checks that a stalled connection of the user's own ssh has a shorter timeout than a
+// login.
 func TestShared(t *testing.T) {
 	sharing = 50 * time.Millisecond
 	defer func() { sharing = 8 * time.Second }()
@@ -265,7 +266,7 @@ func TestShared(t *testing.T) {
 	answered(t, l)
 }
 
-// TestLoginKey: a login is another one as soon as something is that decides where it leads.
+// TestLoginKey checks that the key changes with everything that determines where a login leads.
 func TestLoginKey(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -290,8 +291,8 @@ func TestLoginKey(t *testing.T) {
 	key("an agent", sv2)
 }
 
-// TestKeep: how long a login is kept is said in seconds, and by a user other than root where nobody
-// else can enter.
+// TestKeep checks that the keep time is in seconds. A user other than root needs a private
+// directory.
 func TestKeep(t *testing.T) {
 	for text, want := range map[string]time.Duration{"": time.Minute, "0": 0, "5": 5 * time.Second, "3600": time.Hour,
 		"90s": 90 * time.Second} {
@@ -317,10 +318,10 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestLoginShared: one login serves several runs, one after another and at once, until it ends,
-// stalls, or nobody wants it shared.
+// TestLoginShared checks that one login serves several runs, one after another and concurrently.
+// This holds until the login ends or stalls, or sharing is off.
 func TestLoginShared(t *testing.T) {
-	keptTimeout = limit // a busy machine takes longer than users wait
+	keptTimeout = limit // a busy machine may be slow
 	defer func() { keptTimeout = time.Second }()
 	b, dir := sshd(t)
 	b.share = Sharing{Dir: filepath.Join(t.TempDir(), "links"), Keep: time.Minute}
@@ -332,7 +333,7 @@ func TestLoginShared(t *testing.T) {
 		return strings.Count(string(text), "login")
 	}
 	far := Far{"sv2", "sv2"}
-	master := func() int { // the process that keeps the login
+	master := func() int { // returns the PID of the process that keeps the login
 		out, _ := exec.Command("ssh", append([]string{"-O", "check", "-o", "ControlPath=" + b.share.socket(far)},
 			far.options()...)...).CombinedOutput()
 		var pid int
@@ -360,7 +361,7 @@ func TestLoginShared(t *testing.T) {
 	second := wantLogins(1, "one beside it")
 	for _, l := range []*Line{first, second} {
 		must(t, l.Close())
-		<-l.ended // although the process that keeps the login has the log open
+		<-l.ended // even though the process that keeps the login has the log open
 		<-l.gone
 	}
 	must(t, wantLogins(1, "one after it").Close())
@@ -398,8 +399,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// sshd lets the system's ssh reach a real sshd for the user of this test, which answers on standard
-// streams and nowhere else.
+// sshd makes the system's ssh connect to a real sshd that runs as the user of this test, on
+// standard input and output only.
 func sshd(t *testing.T) (b *bench, dir string) {
 	t.Helper()
 	server, client := need.Program(t, "sshd"), need.Program(t, "ssh")
@@ -440,10 +441,10 @@ func (b *bench) enter() (*Line, error) {
 	return l, err
 }
 
-// TestSSH: the system's ssh and a real sshd.
+// TestSSH checks the system's ssh with a real sshd.
 func TestSSH(t *testing.T) {
 	b, _ := sshd(t)
-	// More than pipes and windows hold.
+	// More than the capacity of pipes and windows.
 	must(t, os.WriteFile(filepath.Join(b.bin, "far"),
 		[]byte("#!/bin/sh\nread word; echo \"$word, $*\"; exec cat\n#"+strings.Repeat("x", 8<<20)), 0o755))
 	for _, pushed := range []bool{true, false} {
@@ -460,7 +461,7 @@ func TestSSH(t *testing.T) {
 	}
 }
 
-// TestSSHRefuses: what the system's ssh says where it does not get in is understood.
+// TestSSHRefuses checks that the error messages of the system's ssh are recognised.
 func TestSSHRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		when func(b *bench, dir string)
@@ -485,8 +486,8 @@ func TestSSHRefuses(t *testing.T) {
 	}
 }
 
-// TestMemo: the digest of a program is made once, and again when the program is another. What is no
-// digest is not taken for one.
+// TestMemo checks that the digest of a program is computed once, and again when the program has
+// changed. An invalid digest in the cache is ignored.
 func TestMemo(t *testing.T) {
 	b := newBench(t)
 	digest := func() string {

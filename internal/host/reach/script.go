@@ -5,20 +5,21 @@ import (
 	"strings"
 )
 
-// mark begins the lines that are for us: a login may print others before.
+// mark is the prefix of lines for the control host. The login may print other lines before.
 const mark = "orrery-host"
 
-// ascent is what the login runs: it becomes root. Neither of the two scripts has quotes,
-// exclamation marks or ends of lines that any login shell would take for its own.
+// ascent is the script that the login shell starts: it becomes root. Neither of the two scripts
+// contains single quotes, exclamation marks or line ends, which some login shells would interpret.
 const ascent = `if [ "$(id -u)" -eq 0 ]; then exec /bin/sh -c "$@"; fi; ` +
 	`command -v sudo >/dev/null || { printf "\n` + mark + ` sudo it is not installed\n"; exit 0; }; ` +
 	`e=$(sudo -n true 2>&1) || { printf "\n` + mark + ` sudo %s\n" "$e"; exit 0; }; ` +
 	`exec sudo -n -- /bin/sh -c "$@"`
 
-// entry is what root runs: it looks for the program in a directory to which only root may write,
-// under the digest of what is in it, takes it in if it is not there, and becomes it. $1 is how many
-// arguments the program gets, which follow; then come, for each architecture, what uname calls it,
-// the digest, and the sizes of both programs.
+// entry is the script that root runs. It looks for the program in a directory to which only root
+// may write, under its digest. If the program is missing, the script receives it. Then it executes
+// the program. $1 is the number of arguments for the program, and the arguments follow. After that
+// come, for each architecture, its name as uname prints it, the digest, and the sizes of both
+// programs.
 var entry = strings.Join([]string{
 	`LC_ALL=C; export LC_ALL; umask 022`,
 	`say() { printf "\n` + mark + ` %s\n" "$(printf %s "$*" | tr "\n" " ")"; }`,
@@ -30,7 +31,7 @@ var entry = strings.Join([]string{
 	`e=$(mkdir -p "$d" 2>&1) || end put "$e"`,
 	`{ [ -d "$d" ] && [ -O "$d" ] && [ -z "$(find "$d" -maxdepth 0 -perm /022)" ]; } || end open "$d"`,
 	`if [ -x "$w/orrery" ]; then touch "$w"; else ` +
-		// of former versions, which nobody has started for two months
+		// Remove former versions that were not started for two months.
 		`find "$d" -mindepth 1 -maxdepth 1 -mtime +60 -exec rm -rf {} +; ` +
 		`f=$(mktemp -d "$d/.XXXXXX" 2>/dev/null) || end put "no directory can be made in $d"; ` +
 		`trap "rm -rf $f" EXIT; chmod 755 "$f"; say want "$m"; ` +
@@ -40,7 +41,7 @@ var entry = strings.Join([]string{
 	`say have; exec "$w/orrery" $a`,
 }, "; ")
 
-// command is the command line for a host, for whatever shell its login has.
+// command returns the command line for a host. It works in any login shell.
 func command(arms []arm, args []string) string {
 	words := []string{"exec", "/bin/sh", "-c", quote(ascent), "orrery", quote(entry), "orrery", fmt.Sprint(len(args))}
 	for _, a := range args {
@@ -52,5 +53,5 @@ func command(arms []arm, args []string) string {
 	return strings.Join(words, " ")
 }
 
-// quote quotes what has no quotes in it.
+// quote quotes a text that contains no single quotes.
 func quote(text string) string { return "'" + text + "'" }

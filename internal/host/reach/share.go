@@ -20,25 +20,25 @@ import (
 	"orrery/internal/problem"
 )
 
-// KeepSetting is the variable of the environment that says how long a login is kept after its last use.
+// KeepSetting is the environment variable that sets how long a login is kept after its last use.
 const KeepSetting = "ORRERY_KEEP"
 
 const (
 	defaultKeep = time.Minute
 	maxKeep     = time.Hour
-	maxLoginAge = 15 * time.Minute // a login that is not allowed any more ends some time
+	maxLoginAge = 15 * time.Minute // so that a login that is no longer allowed ends
 )
 
-// Sharing is how runs share logins: the first one leaves its login to a process of ssh's own, by
-// which the next ones start what they need over there (ControlMaster and ControlPersist of
+// Sharing determines how runs share logins. The first run leaves its login to a background process
+// of ssh, through which later runs start remote commands (ControlMaster and ControlPersist of
 // ssh_config(5)).
 type Sharing struct {
-	Dir  string        // of the sockets
-	Keep time.Duration // how long a login is kept after its last use; 0: each run logs in
+	Dir  string        // directory of the sockets
+	Keep time.Duration // how long a login is kept after its last use, or 0 if each run logs in
 }
 
-// SharingOf returns how the user shares logins, as the environment has it. A user other than root
-// does where he has a directory for what runs.
+// SharingOf returns how logins are shared, from the environment. A user other than root shares
+// logins only with a private XDG_RUNTIME_DIR.
 func SharingOf(dirs host.Dirs) (s Sharing, err error) {
 	s.Keep = defaultKeep
 	if text := os.Getenv(KeepSetting); text != "" {
@@ -69,7 +69,7 @@ func keep(text string) (time.Duration, error) {
 	return d, err
 }
 
-// private wants a directory that nobody else can enter.
+// private returns an error unless dir is a directory that only this user can enter.
 func private(dir string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(dir, &st); err != nil {
@@ -81,7 +81,8 @@ func private(dir string) error {
 	return nil
 }
 
-// socket returns the path by which ssh finds the login to a host, or "" if the run is to log in by itself.
+// socket returns the path of the control socket for a host, or "" if the run must not share a
+// login.
 func (s Sharing) socket(f Far) string {
 	if s.Keep == 0 {
 		return ""
@@ -93,15 +94,15 @@ func (s Sharing) socket(f Far) string {
 		return ""
 	}
 	path := filepath.Join(s.Dir, f.loginKey()[:16])
-	const maxPath = 107 - len(".0123456789abcdef") // of sockaddr_un, and ssh makes it beside its place
+	const maxPath = 107 - len(".0123456789abcdef") // of sockaddr_un, and ssh first creates the socket with a suffix
 	if len(path) > maxPath || strings.ContainsAny(path, "%\"\\ ") {
 		return ""
 	}
 	return path
 }
 
-// loginKey names a login: it changes with all that decides where ssh gets to, as whom and by what,
-// and after a while.
+// loginKey returns a key for a login. It depends on everything that determines the destination, the
+// user and the credentials of ssh, and changes every maxLoginAge.
 func (f Far) loginKey() string {
 	ssh, _ := exec.LookPath("ssh")
 	space, _ := os.Readlink("/proc/self/ns/net")
@@ -121,7 +122,7 @@ func (f Far) loginKey() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// stampOf tells whether a file is still what it was.
+// stampOf returns a text that changes with every change of a file, or "" if there is no file.
 func stampOf(path string) string {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {
@@ -130,16 +131,17 @@ func stampOf(path string) string {
 	return host.Stamp(&st)
 }
 
-// A route is how ssh gets to a host.
+// A route describes how ssh connects to a host.
 type route struct {
 	options []string
-	// of the login along which it goes, and which goes on when the connection has ended; "": of none
-	// that is shared
+	// the control socket of the shared login, which outlives the connection, or "" if the login is
+	// not shared
 	socket string
-	kept   bool // the login is there
+	kept   bool // the login exists already
 }
 
-// route returns how a connection is made. A login that the user's own ssh keeps is used as it is.
+// route returns how to connect to a host. If the user's own ssh keeps a login open, it uses that
+// login.
 func (s Sharing) route(f Far) route {
 	alone := route{options: append([]string{"-o", "ControlMaster=no"}, f.options()...)}
 	path := s.socket(f)
@@ -157,13 +159,14 @@ func (s Sharing) route(f Far) route {
 	return route{append(options, f.options()...), path, err == nil}
 }
 
-// checkTimeout is how long ssh may take to say whether it keeps a login, or to forget one.
+// checkTimeout limits how long ssh may take to report whether it keeps a login, or to drop one.
 const checkTimeout = time.Second
 
 // keptByUser reports whether the user's own ssh keeps a login to the host.
 func (f Far) keptByUser() bool { return f.ask("check") }
 
-// ask has ssh ask the process that keeps a login (-O of ssh(1)).
+// ask sends a control command to the process that keeps a login (-O of ssh(1)), and reports whether
+// it succeeded.
 func (f Far) ask(what string, options ...string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
@@ -171,8 +174,7 @@ func (f Far) ask(what string, options ...string) bool {
 	return host.Program(ctx, "ssh", append(args, f.options()...)...).Run() == nil
 }
 
-// forget has no other run use the login of a route, which may be of no use any more. Runs that use
-// it now go on.
+// forget stops the sharing of a login that may no longer work. Runs that use it now continue.
 func (f Far) forget(by route) {
 	if !f.ask("stop", "-o", "ControlPath="+by.socket) {
 		_ = os.Remove(by.socket)

@@ -12,7 +12,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// lying is what a host may say to be taken for a problem of ssh.
+// lying is output of a host that imitates an error of ssh.
 const lying = `sudo: a password is required
 @    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
 Host key verification failed.
@@ -32,7 +32,7 @@ func sshdWith(t *testing.T, settings string) (b *bench, dir string) {
 	return b, dir
 }
 
-// misled wants no diagnosis that comes from the words of a host.
+// misled checks that an error contains no diagnosis that comes from the output of a host.
 func misled(t *testing.T, err error) {
 	t.Helper()
 	for _, word := range []string{"somebody else answers", "ssh-keygen", "refuses the login", "authorized_keys",
@@ -43,7 +43,8 @@ func misled(t *testing.T, err error) {
 	}
 }
 
-// dies enters a host whose program ends by itself: that is told, and nothing that anybody said there.
+// dies connects to a host whose program ends at once. The error must say so, without any output of
+// the host.
 func dies(t *testing.T, b *bench) {
 	t.Helper()
 	l, err := b.enter()
@@ -55,8 +56,8 @@ func dies(t *testing.T, b *bench) {
 	misled(t, err)
 }
 
-// TestWordsOfAHost: what is wrong is told by what ssh says, and not by a banner, or by what is
-// printed over there.
+// TestWordsOfAHost checks that a diagnosis comes from messages of ssh, and not from a banner or
+// other output of the host.
 func TestWordsOfAHost(t *testing.T) {
 	t.Run("banner, and a program that dies", func(t *testing.T) {
 		b, _ := sshdWith(t, "Banner DIR/lying\n")
@@ -92,14 +93,14 @@ func TestWordsOfAHost(t *testing.T) {
 	})
 }
 
-// says lets ssh say something of its own, and end.
+// says makes ssh print a message of its own, and exit.
 func (b *bench) says(text string, status int) {
 	b.Helper()
 	must(b, os.WriteFile(filepath.Join(b.bin, "said"), []byte(text+"\n"), 0o644))
 	b.program("ssh", `while [ "$1" != -E ]; do shift; done; cat `+b.bin+`/said > "$2"; exit `+fmt.Sprint(status))
 }
 
-// TestSilentLogin: a login that says nothing at all is told from one that has ended.
+// TestSilentLogin checks that a login without output is distinguished from one that has ended.
 func TestSilentLogin(t *testing.T) {
 	entering = 300 * time.Millisecond
 	defer func() { entering = 30 * time.Second }()
@@ -108,7 +109,7 @@ func TestSilentLogin(t *testing.T) {
 	wants(t, err, problem.Failed, "took the login and said nothing in 300ms")
 }
 
-// TestStalls: that a connection stalls is known by what ssh says of it.
+// TestStalls checks that a stalled connection is recognised by the message of ssh.
 func TestStalls(t *testing.T) {
 	b := newBench(t)
 	b.program("ssh", `for a; do last=$a; done; while [ "$1" != -E ]; do shift; done; exec 9> "$2"; sh -c "$last" 9>&-; printf "Timeout, server 10.8.1.2 not responding.\r\n" >&9`)

@@ -13,18 +13,18 @@ import (
 	"orrery/internal/host"
 )
 
-// timeout is how long a command may take that takes no time.
+// timeout limits a command that normally ends at once.
 const timeout = time.Minute
 
-// A Fixture is a place to be tested.
+// A Fixture is the place under test.
 type Fixture struct {
 	Runner host.Runner
-	Place  string // what messages call it
-	Dir    string // a directory of that place, for files
-	Owner  string // of files, other than root; "": this test may not give files away
+	Place  string // its name in messages
+	Dir    string // a directory of that place for files
+	Owner  string // owner of files, other than root, or "" if the test may not change owners
 }
 
-// Run checks a Runner.
+// Run runs the test suite with a Runner.
 func Run(t *testing.T, f Fixture) {
 	t.Run("streams", f.streams)
 	t.Run("status", f.status)
@@ -59,7 +59,7 @@ func (f Fixture) print(t *testing.T, script string) string {
 	return out.String()
 }
 
-// Both outputs, the environment, and arguments as they are.
+// streams tests both outputs, the environment, and that arguments arrive unchanged.
 func (f Fixture) streams(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	c := host.Command{
@@ -71,7 +71,7 @@ func (f Fixture) streams(t *testing.T) {
 	}
 }
 
-// How a command ended, and the end of what it printed.
+// status tests the exit status of a command, and the end of its output.
 func (f Fixture) status(t *testing.T) {
 	for script, want := range map[string]int{"exit 3": 3, "exit 255": 255} {
 		c := shell("echo out; echo err >&2; " + script)
@@ -84,7 +84,7 @@ func (f Fixture) status(t *testing.T) {
 	}
 }
 
-// Much output comes whole; of that which nobody wants, the end is kept.
+// output tests that long output arrives completely, and that the end of unread output is kept.
 func (f Fixture) output(t *testing.T) {
 	const much = 3 << 20
 	if got := f.print(t, fmt.Sprintf("yes abcdefg | head -c %d", much)); got != strings.Repeat("abcdefg\n", much/8) {
@@ -97,7 +97,7 @@ func (f Fixture) output(t *testing.T) {
 	}
 }
 
-// Lines of both streams keep their order where both go to one place.
+// order tests that lines of both streams keep their order if both have the same destination.
 func (f Fixture) order(t *testing.T) {
 	var out, want strings.Builder
 	for i := range 50 {
@@ -110,7 +110,8 @@ func (f Fixture) order(t *testing.T) {
 	}
 }
 
-// Input comes whole, and to its end; a command that does not take it is not kept by it.
+// input tests that the input arrives completely, and that a command that does not read it still
+// ends.
 func (f Fixture) input(t *testing.T) {
 	var out bytes.Buffer
 	text := strings.Repeat("0123456789abcde\n", 1<<16) // 1 MiB
@@ -139,7 +140,8 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// Data that the caller takes is no part of a message; what the command says of it is.
+// data tests that an error contains the command's standard error, but not the output that the
+// caller reads.
 func (f Fixture) data(t *testing.T) {
 	var out bytes.Buffer
 	c := shell("echo data; echo complaint >&2; exit 1")
@@ -150,7 +152,8 @@ func (f Fixture) data(t *testing.T) {
 	}
 }
 
-// A command that is interrupted ends, with all that it has begun, and the error says why.
+// interrupted tests that an interrupted command ends with all its children, and that the error has
+// the cause.
 func (f Fixture) interrupted(t *testing.T) {
 	why := errors.New("enough of it")
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -180,7 +183,7 @@ func (f Fixture) interrupted(t *testing.T) {
 	}
 }
 
-// awaited does something once some words have come.
+// awaited calls a function after a certain text was written.
 type awaited struct {
 	want string
 	then func()
@@ -196,7 +199,7 @@ func (a *awaited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// What nobody takes ends the command that prints it.
+// unwanted tests that a command ends when its output cannot be written.
 func (f Fixture) unwanted(t *testing.T) {
 	c := host.Command{Args: []string{"yes"}, Stdout: refusing{}}
 	if err := f.run(t, c); err == nil || errors.Is(err, context.DeadlineExceeded) {
@@ -208,7 +211,7 @@ type refusing struct{}
 
 func (refusing) Write([]byte) (int, error) { return 0, errors.New("no more") }
 
-// Files with their modes, links, and directories above them; in the place of what was there.
+// files tests modes, links, missing parent directories, and the replacement of files.
 func (f Fixture) files(t *testing.T) {
 	put := func(files ...host.File) {
 		t.Helper()
@@ -230,7 +233,7 @@ func (f Fixture) files(t *testing.T) {
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	// in place of the link, and not where it leads
+	// replaces the link itself, not its target
 	put(host.File{Path: f.Dir + "/link", Content: []byte("new"), Mode: 0o644})
 	if got := f.print(t, "cd "+host.Quote(f.Dir)+
 		`; cat a/b/plain link; stat -c ' %F' link`); got != "textnew regular file\n" {

@@ -11,9 +11,9 @@ import (
 	"orrery/internal/host"
 )
 
-// NextRun returns when a timer of a site that ran last at a time runs next, or why it does not: because it is
-// not set on this host, or nothing there runs timers. The time is zero if the timer is set, but it is not
-// known when it ran last.
+// NextRun returns when a timer of a site that last ran at the time last runs next. If it never
+// does, idle is the reason: the timer is not set on this host, or no program there runs timers. The
+// time is zero if the timer is set but its last run is unknown.
 func (s Timers) NextRun(t Timer, last, now time.Time) (next time.Time, idle string) {
 	const unscheduled = "not scheduled: orrery up does that"
 	if host.SystemdRuns() {
@@ -37,8 +37,8 @@ func (s Timers) NextRun(t Timer, last, now time.Time) (next time.Time, idle stri
 	return nextOf(when, now), ""
 }
 
-// nextOf returns the first moment after now that the times of a table mean, as cronTime writes them. Cron goes
-// by the local time.
+// nextOf returns the first moment after now that matches the times of a crontab, as cronTime writes
+// them. Cron uses the local time.
 func nextOf(when string, now time.Time) time.Time {
 	fields := strings.Fields(when)
 	fits := func(field string, value int) bool {
@@ -58,7 +58,7 @@ func nextOf(when string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// cronRuns reports whether a cron daemon is at work. To be installed is not enough.
+// cronRuns reports whether a cron daemon runs. It is not enough that one is installed.
 func cronRuns() bool {
 	names, _ := filepath.Glob("/proc/[0-9]*/comm")
 	return slices.ContainsFunc(names, func(path string) bool {

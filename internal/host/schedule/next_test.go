@@ -10,7 +10,7 @@ import (
 	"orrery/internal/host"
 )
 
-// TestNextOf finds the times of tables as cron would.
+// TestNextOf checks that nextOf returns the same times as cron.
 func TestNextOf(t *testing.T) {
 	now := time.Date(2026, 11, 22, 13, 20, 30, 0, time.Local) // a Sunday
 	for when, want := range map[string]string{
@@ -29,7 +29,7 @@ func TestNextOf(t *testing.T) {
 	}
 }
 
-// TestNextRun promises no run that nothing will make.
+// TestNextRun checks that no run is announced that will not happen.
 func TestNextRun(t *testing.T) {
 	if host.SystemdRuns() {
 		t.Skip("systemd runs this machine: scenarios/metal tries its timers")
@@ -59,7 +59,7 @@ func TestNextRun(t *testing.T) {
 	}
 	switch at, idle := next("archive"); {
 	case cronRuns() && (idle != "" || at.Before(now) || at.After(now.Add(time.Hour+time.Minute))):
-		// cron cannot say 90 minutes
+		// Cron cannot express 90 minutes.
 		t.Errorf("next %s, %q", at, idle)
 	case !cronRuns() && (idle != "cron does not run" || !at.IsZero()):
 		t.Errorf("without cron: %s, %q", at, idle)

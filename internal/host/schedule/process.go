@@ -13,14 +13,14 @@ import (
 	"orrery/internal/host"
 )
 
-// waiter is the process that waits: a shell, which has nothing to lose and becomes the program
-// itself. It begins when it is told that it has been put on record, and ends if its caller is no
-// more by then: nobody would know of it. When it has waited it is no longer on record, so that
-// nobody ends the program half way.
+// waiter is the script of the process that waits: a shell that then executes the program. It starts
+// to wait only after its record has been written. If its caller ends before that, it ends too,
+// because no run could find it. After the wait it removes its record, so that Cancel does not kill
+// the program halfway.
 const waiter = `read -r go || exit; sleep "$1" && rm -f -- "$2" && shift 2 && exec "$@" < /dev/null`
 
-// beginProcess starts a process in a session of its own, which neither the terminal nor the end of
-// its caller's process group reaches.
+// beginProcess starts a process in a session of its own. Neither the terminal nor the end of its
+// caller's process group affects it.
 func beginProcess(w *Pending, dirs host.Dirs, command []string, after time.Duration) error {
 	path := filepath.Join(dirs.State, "log", "later-"+w.Name+".log")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -47,13 +47,13 @@ func beginProcess(w *Pending, dirs host.Dirs, command []string, after time.Durat
 	w.Pid, w.Began = cmd.Process.Pid, began(cmd.Process.Pid)
 	err = w.keep(dirs)
 	if err == nil {
-		_, err = io.WriteString(hold, "go\n") // which fails if it was killed meanwhile
+		_, err = io.WriteString(hold, "go\n") // an error: it was killed in the meantime
 	}
 	go cmd.Wait() //nolint:errcheck // it most often outlives us; if not, it is buried here
 	return err
 }
 
-// laterEnv keeps the host's directories, and who has called.
+// laterEnv returns the variables for the host's directories and for the caller's name.
 func laterEnv(dirs host.Dirs) []string {
 	env := []string{"ORRERY_STATE=" + dirs.State, "ORRERY_RUN=" + dirs.Run}
 	if name := os.Getenv("SUDO_USER"); name != "" {
@@ -62,7 +62,7 @@ func laterEnv(dirs host.Dirs) []string {
 	return env
 }
 
-// endProcess ends the process that waits, with the sleep that it has started: it leads a process group.
+// endProcess kills the process that waits, with its sleep: it leads a process group.
 func endProcess(w *Pending) error {
 	if err := syscall.Kill(-w.Pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
 		return err

@@ -1,11 +1,11 @@
-// Package schedule runs this program again at a later time, whatever happens to its caller and the
-// caller's terminal: to end a trial or an expired twin.
+// Package schedule runs this program again at a later time, to end a trial or an expired twin.
 //
-// Run puts a Job on record under the host's run directory and hands it to who waits for it: a timer
-// of systemd(1) where that runs the host (unit.go), else a process in a session of its own
-// (process.go). List gives those that still wait and Cancel ends one, told by its record; one that
-// runs already goes on. Nothing of it survives a reboot: what must is kept in a file by its caller,
-// for `orrery resume` to find.
+// A Job runs even if its caller has ended and the caller's terminal is closed. Run records the Job
+// under the host's run directory. Then it starts a timer of systemd(1) if that runs the host
+// (unit.go), otherwise a process in a session of its own (process.go). List returns the jobs that
+// still wait. Cancel stops one that waits, found by its record, but not one that runs already. No
+// job survives a reboot. What must survive is stored in a file by the caller, for `orrery resume`
+// to find.
 package schedule
 
 import (
@@ -24,11 +24,11 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Job is a command line of this very program that runs after a while, whatever becomes of its
-// caller and of the terminal. It does not survive a reboot: what must, is kept in a file by its
-// caller, for `orrery resume` to find.
+// A Job is a command line of this program that runs after a delay, even if its caller has ended. It
+// does not survive a reboot. What must survive is stored in a file by the caller, for `orrery
+// resume` to find.
 type Job struct {
-	Name  string // one of the same name that waits is replaced
+	Name  string // replaces a waiting job of the same name
 	After time.Duration
 	Args  []string
 }
@@ -38,14 +38,14 @@ type Pending struct {
 	Name string    `json:"name"`
 	Due  time.Time `json:"due"`
 	Args []string  `json:"args"`
-	Unit string    `json:"unit,omitempty"` // of systemd, without .timer
-	Pid  int       `json:"pid,omitempty"`  // of the process that waits, where there is no systemd
-	// when that process began, so that another with its number is not taken for it
+	Unit string    `json:"unit,omitempty"` // unit of systemd, without .timer
+	Pid  int       `json:"pid,omitempty"`  // of the process that waits, without systemd
+	// when that process started, so that another process with its PID is not mistaken for it
 	Began string `json:"began,omitempty"`
 }
 
-// Run lets a command line of this program run later: by a timer of systemd(1) where that runs the
-// host, else by a process of its own.
+// Run runs a command line of this program later: by a timer of systemd(1) if that runs the host,
+// otherwise by a process of its own.
 func Run(l Job, dirs host.Dirs) error {
 	if l.Name == "" || strings.ContainsAny(l.Name, "/ ") || strings.HasPrefix(l.Name, ".") {
 		return fmt.Errorf("%q cannot be the name of what is to run later", l.Name)
@@ -69,7 +69,7 @@ func Run(l Job, dirs host.Dirs) error {
 	return nil
 }
 
-// keep puts it on record.
+// keep writes the record.
 func (w *Pending) keep(dirs host.Dirs) error {
 	text, err := json.Marshal(w)
 	if err == nil {
@@ -81,8 +81,8 @@ func (w *Pending) keep(dirs host.Dirs) error {
 	return nil
 }
 
-// Cancel sees to it that a command does not run that waits. One that runs already goes on, and that
-// there is none is no error.
+// Cancel stops a command that waits. It does not stop a command that runs already. If there is
+// none, it returns nil.
 func Cancel(name string, dirs host.Dirs) error {
 	w, err := readPending(laterPath(dirs, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +98,7 @@ func Cancel(name string, dirs host.Dirs) error {
 	return removed(laterPath(dirs, name))
 }
 
-// List returns what waits, the next first.
+// List returns the jobs that wait, the next one first.
 func List(dirs host.Dirs) ([]Pending, error) {
 	paths, err := filepath.Glob(laterPath(dirs, "*"))
 	if err != nil {
@@ -142,16 +142,16 @@ func removed(path string) error {
 	return nil
 }
 
-// began tells when a process began, in ticks since the boot; "" if there is none of that number.
+// began returns when a process started, in ticks since the boot, or "" if there is no such process.
 func began(pid int) string {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return ""
 	}
-	_, after, _ := strings.Cut(string(text), ") ") // the name of a program may hold anything
+	_, after, _ := strings.Cut(string(text), ") ") // the name of a program may contain any character
 	fields := strings.Fields(after)
 	if len(fields) < 20 || fields[0] == "Z" {
 		return ""
 	}
-	return fields[19] // the 22nd of proc(5)
+	return fields[19] // field 22 of proc(5)
 }

@@ -14,10 +14,10 @@ import (
 	"orrery/internal/host"
 )
 
-// TestMain lets this test program be what runs later, and what asks for that.
+// TestMain makes this test program run as a job, or as the caller that schedules one.
 func TestMain(m *testing.M) {
 	switch os.Getenv("ORRERY_LATER_TEST") {
-	case "caller": // asks for a later in a process group that will be killed
+	case "caller": // schedules a job from a process group that will be killed
 		os.Setenv("ORRERY_LATER_TEST", "later")
 		dirs := host.Dirs{State: os.Args[1], Run: os.Args[1]}
 		if err := Run(Job{Name: "try", After: 500 * time.Millisecond, Args: []string{os.Args[1] + "/done", "a b", "$c"}},
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		os.Stdout.WriteString("asked\n")
 		time.Sleep(time.Minute)
 	case "later":
-		// A test that waits for the file must not find it before its text is in it.
+		// The test that waits for the file must not find it before it has its content.
 		err := os.WriteFile(os.Args[1]+".new", []byte(strings.Join(os.Args[2:], "|")), 0o644)
 		if err := errors.Join(err, os.Rename(os.Args[1]+".new", os.Args[1])); err != nil {
 			panic(err)
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestLater: what is to run later runs although the whole process group of its caller has been
-// killed, and the terminal has gone.
+// TestLater checks that a job runs even after its caller's process group was killed and the
+// terminal is gone.
 func TestLater(t *testing.T) {
 	systemd(t, false)
 	dir := t.TempDir()
@@ -74,7 +74,7 @@ func TestLater(t *testing.T) {
 	}
 }
 
-// TestCancelLater: one that is cancelled or replaced does not run.
+// TestCancelLater checks that a job that was cancelled or replaced does not run.
 func TestCancelLater(t *testing.T) {
 	systemd(t, false)
 	t.Setenv("ORRERY_LATER_TEST", "later")
@@ -111,7 +111,7 @@ func TestCancelLater(t *testing.T) {
 	}
 }
 
-// TestLaterOther: a process that has got the number of one that has ended is left alone.
+// TestLaterOther checks that Cancel does not kill a process that has reused the PID of a job.
 func TestLaterOther(t *testing.T) {
 	systemd(t, false)
 	dir := t.TempDir()
@@ -137,7 +137,7 @@ func TestLaterOther(t *testing.T) {
 	}
 }
 
-// TestLaterUnit: where systemd runs the host, it is asked for a timer.
+// TestLaterUnit checks that a job is a timer of systemd if systemd runs the host.
 func TestLaterUnit(t *testing.T) {
 	dir := t.TempDir()
 	dirs := host.Dirs{State: dir + "/state", Run: dir + "/run"}
@@ -194,9 +194,8 @@ func await(t *testing.T, path string) string {
 	return ""
 }
 
-// TestLaterUntold: what was begun by a process that was killed before it had put that on record
-// does not wait unseen, and one that was killed before it was looked at is not taken for one that
-// waits.
+// TestLaterUntold checks a job whose caller was killed before it wrote the record: the job must not
+// wait unseen. It also checks that a job that was killed is not listed as waiting.
 func TestLaterUntold(t *testing.T) {
 	done := filepath.Join(t.TempDir(), "done")
 	cmd := exec.Command("/bin/sh", "-c", waiter, "later", "0", "/nonexistent", "touch", done) // its input ends at once

@@ -13,31 +13,31 @@ import (
 	"orrery/internal/problem"
 )
 
-// Timers let the host run command lines of this program for a site again and again: by timers of
-// systemd(1) where that runs the host, else by cron(8).
+// Timers run command lines of this program for a site at intervals. They are timers of systemd(1)
+// if that runs the host, otherwise entries of cron(8).
 type Timers struct {
-	Key     string // of the site
-	Program string // absolute
+	Key     string // site key
+	Program string // absolute path of this program
 	Dirs    host.Dirs
 	All     []Timer
 }
 
-// A Timer is a command line that runs again and again.
+// A Timer is a command line that runs at an interval.
 type Timer struct {
-	For   string // what it is for, such as "mirror"
-	Part  string // of that, such as the name of a volume
+	For   string // purpose, such as "mirror"
+	Part  string // object of that, such as the name of a volume
 	Every time.Duration
 	Args  []string
 }
 
-// etc is where the host keeps its configuration.
+// etc is the directory of the host's configuration. It is a variable, so that tests can change it.
 var etc = "/etc"
 
-// Apply makes the timers of the site on the host these, and removes any others. It returns what a
-// user should know of them.
+// Apply sets exactly these timers of the site on the host, and removes any others. It returns notes
+// for the user.
 func (s Timers) Apply() (notes []string, err error) {
 	if host.SystemdRuns() {
-		if err := s.applyUnits(s.units()); err != nil { // lest neither does it
+		if err := s.applyUnits(s.units()); err != nil { // before the crontab is removed
 			return nil, err
 		}
 		return nil, s.removeTable()
@@ -64,7 +64,8 @@ func timerProblem(err error) error {
 	return problem.New(problem.Failed, "the timers of a site cannot be set").Because(err)
 }
 
-// environment names the host's directories where they are not the usual ones.
+// environment returns the variables for the host's directories, or nil if they are the default
+// ones.
 func (s Timers) environment() []string {
 	if s.Dirs == (host.Dirs{State: "/var/lib/orrery", Run: "/run/orrery"}) {
 		return nil
@@ -72,7 +73,7 @@ func (s Timers) environment() []string {
 	return []string{"ORRERY_STATE=" + s.Dirs.State, "ORRERY_RUN=" + s.Dirs.Run}
 }
 
-// unitName names the units of a timer, without what they are.
+// unitName returns the name of the units of a timer, without its suffix.
 func (s Timers) unitName(t Timer) string { return "orrery-" + t.For + "-" + s.Key + "-" + t.Part }
 
 func unitPath(name string) string { return filepath.Join(etc, "systemd", "system", name) }
@@ -113,7 +114,7 @@ WantedBy=timers.target
 	return files
 }
 
-// line returns the command line of a timer, quoted for whoever runs it.
+// line returns the command line of a timer, quoted by the given function.
 func (s Timers) line(quote func(string) string, t Timer) string {
 	line := quote(s.Program)
 	for _, arg := range t.Args {
@@ -122,15 +123,16 @@ func (s Timers) line(quote func(string) string, t Timer) string {
 	return line
 }
 
-// unitQuote quotes a word for a unit: systemd.syntax(7).
+// unitQuote quotes a word for a unit (systemd.syntax(7)).
 func unitQuote(word string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(word) + `"`
 }
 
-// command quotes a word for a command line in a unit: systemd.service(5).
+// command quotes a word for a command line in a unit (systemd.service(5)).
 func command(word string) string { return strings.ReplaceAll(unitQuote(word), "$", "$$") }
 
-// applyUnits writes units and starts timers, and removes those of the site that are no longer wanted.
+// applyUnits writes units and starts timers, and removes those of the site that are no longer
+// needed.
 func (s Timers) applyUnits(units []host.File) error {
 	wanted, timers, changed := map[string]bool{}, []string{}, false
 	for _, f := range units {
@@ -152,7 +154,7 @@ func (s Timers) applyUnits(units []host.File) error {
 		if strings.HasSuffix(path, ".timer") {
 			err = systemctl("systemctl", "--quiet", "disable", "--now", filepath.Base(path))
 		}
-		if err == nil { // as long as the timer is at work, the next run must find it
+		if err == nil { // keep the file of a timer that still runs, so that the next call finds it
 			err = os.Remove(path)
 		}
 		if err != nil {
@@ -171,14 +173,15 @@ func (s Timers) applyUnits(units []host.File) error {
 	return timerProblem(systemctl(append([]string{"systemctl", "restart"}, timers...)...))
 }
 
-// enabled reports whether a timer is started at boot. If not, a run was killed before it came to that.
+// enabled reports whether a timer is started at boot. If not, a run was killed before it enabled
+// the timer.
 func enabled(path string) bool {
 	_, err := os.Lstat(filepath.Join(filepath.Dir(path), "timers.target.wants", filepath.Base(path)))
 	return err == nil
 }
 
-// owns reports whether a file was made for this site. It says so itself, because the name of one
-// site may begin with that of another.
+// owns reports whether a file was made for this site. It reads that from the file, because the name
+// of one site may be a prefix of another.
 func (s Timers) owns(path string) bool {
 	text, err := os.ReadFile(path)
 	return err == nil && strings.HasPrefix(string(text), fmt.Sprintf(madeFor, s.Key))
@@ -186,7 +189,7 @@ func (s Timers) owns(path string) bool {
 
 const madeFor = "# Made by orrery up for site %s; orrery down removes it.\n"
 
-// strays finds the units of this site that are not wanted.
+// strays returns the units of this site that are not wanted.
 func (s Timers) strays(wanted map[string]bool) []string {
 	var gone []string
 	found, _ := filepath.Glob(unitPath("orrery-*-" + s.Key + "-*"))
@@ -198,12 +201,12 @@ func (s Timers) strays(wanted map[string]bool) []string {
 	return gone
 }
 
-// tablePath is the site's table of cron, which reads no file with a dot in its name.
+// tablePath returns the path of the site's crontab. Cron ignores files with a dot in their name.
 func (s Timers) tablePath() string {
 	return filepath.Join(etc, "cron.d", "orrery-"+strings.ReplaceAll(s.Key, ".", "-"))
 }
 
-// table returns the site's table of cron, and says where cron cannot do what was asked for.
+// table returns the site's crontab, with notes on intervals that cron does not support.
 func (s Timers) table() (f host.File, notes []string) {
 	var text strings.Builder
 	fmt.Fprintf(&text, madeFor+"SHELL=/bin/sh\nPATH=%s\n", s.Key, host.Path)
@@ -222,14 +225,14 @@ func (s Timers) table() (f host.File, notes []string) {
 	return host.File{Path: s.tablePath(), Content: []byte(text.String()), Mode: 0o644}, notes
 }
 
-// log is where the output of a timer of cron goes.
+// log returns the path of the output of a timer of cron.
 func (s Timers) log(t Timer) string {
 	return filepath.Join(s.Dirs.State, "log", t.For+"-"+s.Key+".log")
 }
 
-// cronTime returns the times of crontab(5) for an interval, which is rounded down to one that they
-// can say: minutes that divide an hour, hours that divide a day, a day, a week. Which minute or
-// hour it is follows from what it is for, so that not everything begins at once.
+// cronTime returns the times of crontab(5) for an interval. It rounds the interval down to one that
+// a crontab can express: minutes that divide an hour, hours that divide a day, a day, or a week.
+// The minute and hour depend on a hash of what, so that not all timers start at once.
 func cronTime(every time.Duration, what string) (when string, really time.Duration) {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(what))
@@ -249,7 +252,7 @@ func cronTime(every time.Duration, what string) (when string, really time.Durati
 	return stepped(n) + " * * * *", time.Duration(n) * time.Minute
 }
 
-// divisor returns the largest divisor of a number that is not above a limit.
+// divisor returns the largest divisor of a number that is at most limit.
 func divisor(of, limit int) int {
 	for n := min(limit, of-1); n > 1; n-- {
 		if of%n == 0 {
@@ -259,7 +262,7 @@ func divisor(of, limit int) int {
 	return 1
 }
 
-// stepped says "every n-th" of crontab(5).
+// stepped returns "every n-th" in the syntax of crontab(5).
 func stepped(n int) string {
 	if n == 1 {
 		return "*"
@@ -267,13 +270,13 @@ func stepped(n int) string {
 	return fmt.Sprintf("*/%d", n)
 }
 
-// asWritten reports whether a file is there as it shall be.
+// asWritten reports whether a file exists with the desired content.
 func asWritten(f host.File) bool {
 	text, err := os.ReadFile(f.Path)
 	return err == nil && string(text) == string(f.Content)
 }
 
-// removeTable removes the site's table of cron, if there is one.
+// removeTable removes the site's crontab, if there is one.
 func (s Timers) removeTable() error {
 	if !s.owns(s.tablePath()) {
 		return nil

@@ -42,7 +42,7 @@ func TestCronTime(t *testing.T) {
 	}
 }
 
-// mirrors are timers of volumes, by name.
+// mirrors returns timers for volumes, by name.
 func mirrors(every map[string]time.Duration) (all []Timer) {
 	for _, name := range slices.Sorted(maps.Keys(every)) {
 		all = append(all, Timer{"mirror", name, every[name], []string{"host-run", "karoo", "mirror", name}})
@@ -50,7 +50,7 @@ func mirrors(every map[string]time.Duration) (all []Timer) {
 	return all
 }
 
-// TestTimers makes, changes and removes timers, with cron and with systemd.
+// TestTimers creates, changes and removes timers, with cron and with systemd.
 func TestTimers(t *testing.T) {
 	dir := t.TempDir()
 	old := etc
@@ -78,7 +78,7 @@ func TestTimers(t *testing.T) {
 		t.Errorf("units are %s\n%s", units[0].Content, units[1].Content)
 	}
 	if host.SystemdRuns() {
-		return // what follows would change the timers of this machine
+		return // the rest would change the timers of this machine
 	}
 	other := Timers{Key: "karoo-dev1", Program: "/x", Dirs: host.Dirs{State: "/x y", Run: "/z"}, All: s.All}
 	for _, each := range []Timers{s, other} {
@@ -86,7 +86,7 @@ func TestTimers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := (Timers{Key: "karoo.dev1"}).Apply(); err != nil { // a twin has none, and takes nobody else's
+	if _, err := (Timers{Key: "karoo.dev1"}).Apply(); err != nil { // must not remove the site's timers
 		t.Error(err)
 	}
 	text, err := os.ReadFile(other.tablePath())
@@ -101,7 +101,7 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// TestTimerUnits applies them with a systemctl that notes what it is asked for.
+// TestTimerUnits applies timers with a fake systemctl that records its calls.
 func TestTimerUnits(t *testing.T) {
 	dir := t.TempDir()
 	old := etc

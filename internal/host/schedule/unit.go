@@ -11,19 +11,19 @@ import (
 	"orrery/internal/host"
 )
 
-// systemdRuns is another in tests.
+// systemdRuns is a variable, so that tests can change it.
 var systemdRuns = host.SystemdRuns
 
-// beginUnit makes a timer that systemd forgets once it has elapsed. Every one has a name of its
-// own, so that the command may itself let one follow under the same name.
+// beginUnit creates a transient timer, which systemd removes after it has elapsed. Each timer has a
+// unique name, so that the command itself may schedule another job of the same name.
 func beginUnit(w *Pending, dirs host.Dirs, command []string, after time.Duration) error {
 	w.Unit = "orrery-" + w.Name + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	args := []string{
 		"systemd-run", "--quiet", "--collect", "--unit=" + w.Unit, fmt.Sprintf("--on-active=%dms", after.Milliseconds()),
 		"--timer-property=AccuracySec=100ms", "--description=orrery: " + w.Name,
-		"--property=Restart=on-abnormal", "--property=RestartSec=2s", // one that is killed has not done what it was to do
+		"--property=Restart=on-abnormal", "--property=RestartSec=2s", // a command that was killed must run again
 	}
-	if dir, err := os.Getwd(); err == nil { // a site directory may be given from there
+	if dir, err := os.Getwd(); err == nil { // the site directory may be a relative path
 		args = append(args, "--working-directory="+dir)
 	}
 	for _, e := range laterEnv(dirs) {
@@ -35,10 +35,10 @@ func beginUnit(w *Pending, dirs host.Dirs, command []string, after time.Duration
 	return w.keep(dirs)
 }
 
-// endUnit stops the timer; the service that it may have started goes on.
+// endUnit stops the timer, but not the service that the timer may have started.
 func endUnit(unit string) error { return systemctl("systemctl", "stop", unit+".timer") }
 
-// unitWaits reports whether the timer has yet to elapse. A transient one is gone after that.
+// unitWaits reports whether the timer has yet to elapse. A transient timer is gone after that.
 func unitWaits(unit string) bool {
 	return systemctl("systemctl", "--quiet", "is-active", unit+".timer") == nil &&
 		systemctl("systemctl", "--quiet", "is-active", unit+".service") != nil

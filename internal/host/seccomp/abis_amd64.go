@@ -2,7 +2,7 @@ package seccomp
 
 import "golang.org/x/sys/unix"
 
-// abis are those of an amd64 kernel (arch/x86/entry/syscalls of Linux): its own, and i386.
+// abis are the abis of an amd64 kernel (arch/x86/entry/syscalls of Linux): its own, and i386.
 var abis = []abi{
 	{unix.AUDIT_ARCH_X86_64, native},
 	{unix.AUDIT_ARCH_I386, calls{

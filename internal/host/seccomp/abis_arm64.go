@@ -2,7 +2,8 @@ package seccomp
 
 import "golang.org/x/sys/unix"
 
-// abis are those of an arm64 kernel: its own, and that of 32-bit ARM (arch/arm/tools/syscall.tbl of Linux).
+// abis are the abis of an arm64 kernel: its own, and that of 32-bit ARM (arch/arm/tools/syscall.tbl
+// of Linux).
 var abis = []abi{
 	{unix.AUDIT_ARCH_AARCH64, native},
 	{unix.AUDIT_ARCH_ARM, calls{

@@ -8,20 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostsEnd are what ioctl(2) does to the host's end of a tap for whoever has the tap open, with no
-// privilege (tun_chr_ioctl of Linux). QEMU calls none of them on a tap that it is handed.
+// hostsEnd are ioctl(2) requests that change the host's end of a tap. A process that has the tap
+// open may make them without privileges (tun_chr_ioctl of Linux). QEMU makes none of them on a tap
+// that it inherits.
 var hostsEnd = []uint32{
-	unix.TUNSETPERSIST, unix.TUNSETOWNER, unix.TUNSETGROUP, // the link stays when it is closed, and others may open it
+	unix.TUNSETPERSIST, unix.TUNSETOWNER, unix.TUNSETGROUP, // the link outlives the file, and other users may open it
 	unix.SIOCSIFHWADDR, unix.SIOCSIFNAME, unix.TUNSETLINK, unix.TUNSETCARRIER,
-	unix.TUNSETIFF, unix.TUNSETIFINDEX, // a link of another name or number
+	unix.TUNSETIFF, unix.TUNSETIFINDEX, // a link of another name or index
 	unix.TUNATTACHFILTER, unix.TUNDETACHFILTER, unix.TUNSETTXFILTER, unix.TUNSETFILTEREBPF, unix.TUNSETSTEERINGEBPF,
-	unix.TUNSETDEBUG,                    // each packet is in the host's log
+	unix.TUNSETDEBUG,                    // logs each packet on the host
 	unix.SIOCGSKNS, unix.TUNGETDEVNETNS, // the host's network namespace
 }
 
-// KeepHostsEnd refuses these calls from now on to the calling thread and all that it starts, and
-// all calls that are not of this machine's own abi. The thread must be root's, and end with its
-// work: a filter cannot be taken off.
+// KeepHostsEnd denies these requests to the calling thread and its later children, and all calls of
+// other abis than this machine's own. The thread must be root's, and must end with its work,
+// because a filter cannot be removed.
 func KeepHostsEnd() error { return install(hostsEndFilter()) }
 
 func hostsEndFilter() []unix.SockFilter {
@@ -34,7 +35,7 @@ func hostsEndFilter() []unix.SockFilter {
 		refuse(unix.ENOSYS),
 		{Code: jump | unix.BPF_JEQ, Jt: 1, K: unix.SYS_IOCTL},
 		{Code: ret, K: unix.SECCOMP_RET_ALLOW},
-		{Code: load, K: offsetArgs + 8}, // the kernel takes the lower half of the request
+		{Code: load, K: offsetArgs + 8}, // the kernel uses the lower half of the request
 	}
 	for _, request := range hostsEnd {
 		filter = append(filter, unix.SockFilter{Code: jump | unix.BPF_JEQ, Jf: 1, K: request}, refuse(unix.EPERM))

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHostsEnd: of the calls on a tap, those that concern the host's end are refused, and those of
-// other abis altogether.
+// TestHostsEnd checks that requests that change the host's end of a tap are denied, and all calls
+// of other abis.
 func TestHostsEnd(t *testing.T) {
 	const allow = unix.SECCOMP_RET_ALLOW
 	filter, own := hostsEndFilter(), abis[0].arch

@@ -1,51 +1,52 @@
-// Package seccomp denies system calls to processes in nodes and builds (seccomp(2)). LXC has a list
-// of its own, which this one contains. LXC leaves it out where there is a filter already, and its
-// language cannot express the rest:
+// Package seccomp denies system calls to processes in nodes and builds (seccomp(2)).
 //
-//   - sockets of the family AF_VSOCK, which no namespace divides: nodes would meet there across
+// LXC has a filter of its own, and this one contains all its rules. LXC does not install its filter
+// where there is one already, and its language cannot express these rules:
+//
+//   - sockets of the family AF_VSOCK, which no namespace separates: nodes could use them to connect across
 //     networks, sites and twins;
-//   - io_uring, by which a program makes sockets, and much else, past any filter;
+//   - io_uring, by which a program creates sockets, and much else, past any filter;
 //   - socketcall of i386, which hides the family of a socket behind a pointer.
 //
-// A thread installs the filter on itself, and everything that it starts inherits it, so it begins
-// before LXC does and nothing in a node can have been started without it.
+// A thread installs the filter on itself, and all its children inherit it. It is installed before
+// LXC starts, so every process in a node has it.
 package seccomp
 
 import "golang.org/x/sys/unix"
 
-// A Policy says which calls are let through all the same.
+// A Policy determines which otherwise denied calls are allowed.
 type Policy struct {
 	IOUring    bool // io_uring_setup(2)
-	Socketcall bool // socketcall(2) of 32-bit programs, which those of Debian's i386 use for all sockets
+	Socketcall bool // socketcall(2) of 32-bit programs: those of Debian's i386 use it for all sockets
 }
 
-// Install refuses the calls from now on to the calling thread and all that it starts. The thread
-// must be root's, and end with its work: a filter cannot be taken off.
+// Install denies the calls to the calling thread and its later children. The thread must be root's,
+// and must end with its work, because a filter cannot be removed.
 func (p Policy) Install() error { return install(p.compile(abis)) }
 
-// An abi is one of the ways in which programs call this kernel, with its own numbers of the calls.
+// An abi is one of the kernel's interfaces for programs, with its own numbers of the calls.
 type abi struct {
 	arch  uint32 // AUDIT_ARCH of linux/audit.h
 	calls calls
 }
 
-// calls are the numbers of the calls of which any is refused, or 0 for one that the abi does not
-// have. No abi here numbers any of these calls 0.
+// calls are the numbers of the calls that may be denied, or 0 if the abi does not have the call. In
+// these abis, none of these calls has the number 0.
 type calls struct {
 	kexecLoad, kexecFileLoad, initModule, finitModule, deleteModule, openByHandleAt uint32
 	umount2, socket, socketpair, ioUringSetup, socketcall                           uint32
 }
 
-// A refusal answers a call with an error if an argument is one that is refused.
+// A refusal denies a call with an error, if an argument has a certain value.
 type refusal struct {
 	call  uint32
-	argOp uint16 // BPF_JEQ or BPF_JSET with arg and value, or 0 to refuse the call whatever its arguments are
+	argOp uint16 // BPF_JEQ or BPF_JSET with arg and value, or 0 to deny the call with any arguments
 	arg   uint32
 	value uint32
 	errno unix.Errno
 }
 
-// refusals returns what is refused in an abi. Each call is in it once.
+// refusals returns the denied calls of an abi. Each call appears once.
 func (p Policy) refusals(c calls) []refusal {
 	all := []refusal{
 		{call: c.kexecLoad, errno: unix.EPERM},
@@ -67,7 +68,7 @@ func (p Policy) refusals(c calls) []refusal {
 	return all
 }
 
-// Instructions of a filter, which works on struct seccomp_data of linux/seccomp.h.
+// Instructions of a filter. Its input is struct seccomp_data of linux/seccomp.h.
 const (
 	load = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 	jump = unix.BPF_JMP | unix.BPF_K
@@ -75,13 +76,13 @@ const (
 
 	offsetCall = 0
 	offsetArch = 4
-	offsetArgs = 16 // eight bytes each; of those that matter here, the kernel takes the lower half
+	offsetArgs = 16 // eight bytes each; of the arguments checked here, the kernel uses the lower half
 
-	x32 = 0x40000000 // the bit that programs of the abi x32 set in each number
+	x32 = 0x40000000 // the bit that programs of the x32 abi set in each number
 )
 
-// compile returns the filter. A program of an abi that is not listed cannot call the kernel at all,
-// as its numbers would mean other calls.
+// compile returns the filter. A program of an abi that is not listed cannot make any system call,
+// because its numbers would mean other calls.
 func (p Policy) compile(abis []abi) []unix.SockFilter {
 	filter := []unix.SockFilter{{Code: load, K: offsetArch}}
 	for _, a := range abis {
@@ -98,7 +99,7 @@ func (p Policy) compile(abis []abi) []unix.SockFilter {
 // section returns the instructions for one abi. They end the filter.
 func (p Policy) section(c calls) []unix.SockFilter {
 	all := []unix.SockFilter{{Code: load, K: offsetCall}}
-	// Nodes have no use for x32, whose numbers are those of amd64 with a bit set, or others above.
+	// Nodes do not need x32. Its numbers are those of amd64 with a bit set, or higher ones.
 	all = append(all, unix.SockFilter{Code: jump | unix.BPF_JSET, Jf: 1, K: x32}, refuse(unix.ENOSYS))
 	for _, r := range p.refusals(c) {
 		if r.call == 0 {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// answer runs a filter on a call (struct seccomp_data) and returns what the kernel would do.
+// answer runs a filter on a call (struct seccomp_data) and returns the kernel's reaction.
 func answer(t *testing.T, filter []unix.SockFilter, arch, call uint32, args ...uint32) uint32 {
 	t.Helper()
 	var raw []bpf.RawInstruction
@@ -23,7 +23,7 @@ func answer(t *testing.T, filter []unix.SockFilter, arch, call uint32, args ...u
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := make([]byte, 64) // by words of the network's order, as package bpf reads packets
+	data := make([]byte, 64) // words in network byte order, which package bpf expects
 	binary.BigEndian.PutUint32(data, call)
 	binary.BigEndian.PutUint32(data[4:], arch)
 	for i, arg := range args {
@@ -38,7 +38,7 @@ func answer(t *testing.T, filter []unix.SockFilter, arch, call uint32, args ...u
 
 func errno(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
 
-// amd64 are the numbers of the calls of an amd64 kernel, whatever machine this test runs on.
+// amd64 are the call numbers of an amd64 kernel, on any machine that runs this test.
 var amd64 = []abi{
 	{unix.AUDIT_ARCH_X86_64, calls{
 		kexecLoad: 246, kexecFileLoad: 320, initModule: 175, finitModule: 313, deleteModule: 176, openByHandleAt: 304,
@@ -50,7 +50,7 @@ var amd64 = []abi{
 	}},
 }
 
-// TestFilter: what is refused is refused by each way into the kernel, and nothing else.
+// TestFilter checks that the denied calls are denied in each abi, and no others.
 func TestFilter(t *testing.T) {
 	const allow = unix.SECCOMP_RET_ALLOW
 	const own, i386 = unix.AUDIT_ARCH_X86_64, unix.AUDIT_ARCH_I386
@@ -74,7 +74,7 @@ func TestFilter(t *testing.T) {
 		"socketpair, of unix":      {own, 53, []uint32{unix.AF_UNIX}, allow},
 		"socketpair, of vsock":     {own, 53, []uint32{unix.AF_VSOCK}, errno(unix.EAFNOSUPPORT)},
 		"io_uring_setup":           {own, 425, nil, errno(unix.EPERM)},
-		"io_uring_enter":           {own, 426, nil, allow}, // without a ring, it does nothing
+		"io_uring_enter":           {own, 426, nil, allow}, // has no effect without a ring
 		"x32 socket":               {own, 41 | x32, []uint32{unix.AF_INET}, errno(unix.ENOSYS)},
 		"i386 exit":                {i386, 1, nil, allow},
 		"i386 socket, of IPv4":     {i386, 359, []uint32{unix.AF_INET}, allow},
@@ -93,7 +93,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestPolicy: what a policy lets through is let through, and that alone.
+// TestPolicy checks that a policy allows exactly its calls.
 func TestPolicy(t *testing.T) {
 	const allow = unix.SECCOMP_RET_ALLOW
 	for _, p := range []Policy{{}, {IOUring: true}, {Socketcall: true}, {IOUring: true, Socketcall: true}} {
@@ -107,7 +107,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestNative: the numbers of this machine are in the filter, and no call is left out.
+// TestNative checks that the numbers of this machine are in the filter, and that no call is
+// missing.
 func TestNative(t *testing.T) {
 	if native.socketcall != 0 || native.kexecLoad == 0 || native.socket == 0 {
 		t.Errorf("%+v", native)

@@ -1,6 +1,7 @@
-// Package staging prepares directories before they are renamed into place. Each is locked for as long
-// as somebody is at work in it, so that one without a lock was left by a program that was killed:
-// whoever makes the next one in the same place removes it.
+// Package staging prepares directories before they are renamed into place.
+//
+// Each staging directory is locked while a process works in it. So a directory without a lock was
+// left by a process that was killed, and the next New in the same place removes it.
 package staging
 
 import (
@@ -16,7 +17,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Dir is one of them.
+// A Dir is a staging directory.
 type Dir struct {
 	Path string
 	lock *os.File
@@ -24,7 +25,7 @@ type Dir struct {
 
 const prefix = ".orrery-"
 
-// New makes one in a directory, and removes those there that were left.
+// New creates a staging directory in a directory, and removes abandoned ones there.
 func New(in string) (*Dir, error) {
 	sweep(in)
 	dir := path.Join(in, prefix+rand.Text()[:12])
@@ -38,13 +39,15 @@ func New(in string) (*Dir, error) {
 	return &Dir{dir, f}, nil
 }
 
-// Remove removes it, with whatever is still in it. What of that fails, the next one removes.
+// Remove removes the staging directory with its content. The next New removes what Remove could
+// not.
 func (d *Dir) Remove() {
 	_ = tree.RemoveAll(d.Path)
 	d.lock.Close()
 }
 
-// sweep removes what was left, if it is the caller's and old enough that nobody is just about to lock it.
+// sweep removes abandoned directories of the caller. They must be older than a minute, because
+// another process may just have created one and not locked it yet.
 func sweep(in string) {
 	entries, _ := os.ReadDir(in)
 	for _, e := range entries {
@@ -65,7 +68,7 @@ func sweep(in string) {
 	}
 }
 
-// lock locks a directory, unless somebody else has locked it.
+// lock locks a directory. It returns an error if another process has locked it.
 func lock(dir string) (*os.File, error) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {

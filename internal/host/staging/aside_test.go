@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestLeft: what somebody left who was killed goes when the next one comes, and what somebody is at
-// work in, what has just been made and what is called otherwise stay.
+// TestLeft checks that New removes directories of killed processes. It must keep locked and recent
+// ones, and those with other names.
 func TestLeft(t *testing.T) {
 	in := t.TempDir()
 	must := func(err error) {

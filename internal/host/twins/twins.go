@@ -11,7 +11,7 @@ import (
 	"orrery/internal/site/twin"
 )
 
-// Path is the record of a twin.
+// Path returns the path of a twin's record.
 func Path(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "twin.json") }
 
 // Write writes the record of a twin.
@@ -24,7 +24,8 @@ func Write(dirs host.Dirs, r twin.Record) error {
 		}
 		return host.WriteJSON(path, 0o600, r)
 	}
-	// A new twin appears with its record: a directory without one would be nobody's to remove.
+	// A new twin appears together with its record: without a record, no run would remove the
+	// directory.
 	fresh := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+"-new")
 	if err := os.RemoveAll(fresh); err != nil {
 		return err

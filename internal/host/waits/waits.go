@@ -1,5 +1,6 @@
-// Package waits waits for locks: it reports who holds them, and ends with the caller's context. All
-// waiting for locks goes through it.
+// Package waits waits for locks, reports their holders, and ends with the caller's context.
+//
+// All waiting for locks goes through it.
 package waits
 
 import (
@@ -12,17 +13,18 @@ import (
 	"orrery/internal/problem"
 )
 
-// A Held tells, in words, who has what is waited for. It is asked only when that is told.
+// A Held returns a description of the holder of a lock. It is called only when the description is
+// reported.
 type Held func() string
 
 type key struct{}
 
-// Telling returns a context with which waits are told by say, instead of on standard error.
+// Telling returns a context in which waits are reported by say, instead of on standard error.
 func Telling(ctx context.Context, say func(text string)) context.Context {
 	return context.WithValue(ctx, key{}, say)
 }
 
-// Tell tells of a wait.
+// Tell reports a wait.
 func Tell(ctx context.Context, text string) {
 	if say, ok := ctx.Value(key{}).(func(string)); ok {
 		say(text)
@@ -31,22 +33,22 @@ func Tell(ctx context.Context, text string) {
 	fmt.Fprintln(os.Stderr, "orrery: "+text)
 }
 
-// How long it takes at least, and at most, until something is tried again.
+// The minimum and maximum time between two tries.
 const (
 	minPause = time.Millisecond
 	maxPause = 50 * time.Millisecond
 )
 
-// A wait is told after a while, and then now and then.
+// A wait is reported after tellAfter, and then at each tellInterval.
 var (
 	tellAfter    = time.Second // variables, so that tests can change them
 	tellInterval = 30 * time.Second
 	slowAfter    = 5 * time.Second
 )
 
-// Slow tells a text, and for how long that has been so, until stop is called: after 5 s, and then
-// now and then. It is for what takes no time unless a disk or another machine does not answer, and
-// cannot be interrupted.
+// Slow reports a text with the time passed until stop is called: after 5 s, and then at each
+// tellInterval. It is for an operation that is fast unless a disk or another machine does not
+// answer, and that cannot be interrupted.
 func Slow(ctx context.Context, text string) (stop func()) {
 	began, ended := time.Now(), make(chan struct{})
 	go func() {
@@ -62,9 +64,10 @@ func Slow(ctx context.Context, text string) (stop func()) {
 	return func() { close(ended) }
 }
 
-// For tries something until nobody else has what is wanted for it, which is named as in "the lock
-// of …". Try returns who has it, or nil if it has been done or cannot be. When ctx ends first, the
-// problem says who still had it: Locked if it was time that ended, else Interrupted.
+// For calls try until it succeeds or fails. The text wanted names what the caller waits for, as in
+// "the lock of …". The function try returns the holder, or nil if it has succeeded or failed. If
+// ctx ends first, For returns a problem that names the holder: Locked if the deadline has passed,
+// otherwise Interrupted.
 func For(ctx context.Context, wanted string, try func() (Held, error)) error {
 	began, told := time.Now(), time.Time{}
 	for {
@@ -97,7 +100,8 @@ func givenUp(ctx context.Context, wanted string, held Held) error {
 		Try("wait for it, or end that process")
 }
 
-// Locked parts what somebody who tried returns: a Locked problem tells who has what is waited for.
+// Locked splits the error of a try: for a Locked problem, it returns a Held that names the holder.
+// Other errors it returns unchanged.
 func Locked(err error) (Held, error) {
 	if problem.Exit(err) != int(problem.Locked) {
 		return nil, err

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestFor: a short wait is told to nobody; a long one after a second, again while it lasts, and at its end.
+// TestFor checks that a short wait is not reported, and that a long one is reported after a second,
+// repeatedly, and at its end.
 func TestFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
@@ -41,7 +42,7 @@ func TestFor(t *testing.T) {
 	})
 }
 
-// TestSlow: what takes long is told after 5 s, and then now and then, until it is over.
+// TestSlow checks that a slow operation is reported after 5 s, and then at intervals until it ends.
 func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
@@ -61,8 +62,8 @@ func TestSlow(t *testing.T) {
 	})
 }
 
-// TestForEnds: nobody waits past his context, and is told who still had it. What cannot be had is
-// not waited for.
+// TestForEnds checks that a wait ends with its context, with an error that names the holder. Any
+// other error ends it at once.
 func TestForEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := Telling(t.Context(), func(string) {})

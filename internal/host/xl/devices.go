@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Connected is the state of a device whose two ends have found one another (XenbusStateConnected of
-// Xen's io/xenbus.h).
+// Connected is the state of a device whose frontend and backend are connected (XenbusStateConnected
+// of Xen's io/xenbus.h).
 const Connected = 4
 
 // A Card is a network card of a domain.
 type Card struct {
 	Index, State int
 	MAC          string
-	Backend      string // where the backend is in xenstore
+	Backend      string // path of the backend in xenstore
 }
 
 // Cards returns the network cards of a domain.
@@ -25,7 +25,7 @@ func Cards(ctx context.Context, domain string) ([]Card, error) {
 	return ParseCards(text)
 }
 
-// ParseCards reads what `xl network-list` prints.
+// ParseCards parses the output of `xl network-list`.
 func ParseCards(text []byte) (all []Card, err error) {
 	lines, err := below(text, "Idx", "BE", "Mac", "Addr.", "handle", "state")
 	for _, line := range lines {
@@ -57,7 +57,7 @@ func Disks(ctx context.Context, domain string) ([]Disk, error) {
 	return ParseDisks(text)
 }
 
-// ParseDisks reads what `xl block-list` prints.
+// ParseDisks parses the output of `xl block-list`.
 func ParseDisks(text []byte) (all []Disk, err error) {
 	lines, err := below(text, "Vdev", "BE", "handle", "state")
 	for _, line := range lines {

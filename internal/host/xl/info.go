@@ -14,17 +14,17 @@ import (
 	"orrery/internal/text/pattern"
 )
 
-// Info is what `xl info` says of a machine, as far as Orrery asks.
+// Info is the part of the output of `xl info` that Orrery uses.
 type Info struct {
 	Version   string // "4.17.5"
 	CPUs      int
 	Total     int64 // memory of the machine, in bytes
-	Free      int64 // what no domain has, in bytes
+	Free      int64 // memory that no domain has, in bytes
 	Scheduler string
-	Can       []string // "pv", "hvm", "hap", …; empty: a version that does not tell
+	Can       []string // "pv", "hvm", "hap", …, or empty for a version that does not print it
 }
 
-// Runs reports whether guests of a type can run: HVM and PVH need virtualization of the processor.
+// Runs reports whether guests of a type can run. HVM and PVH need hardware virtualization.
 func (i *Info) Runs(kind string) bool {
 	switch {
 	case len(i.Can) == 0:
@@ -35,7 +35,7 @@ func (i *Info) Runs(kind string) bool {
 	return slices.Contains(i.Can, "hvm")
 }
 
-// Tell asks xl for what it says of this machine.
+// Tell returns the output of `xl info` on this machine.
 func Tell(ctx context.Context) (*Info, error) {
 	text, err := Ask(ctx, "info")
 	if err != nil {
@@ -44,7 +44,7 @@ func Tell(ctx context.Context) (*Info, error) {
 	return ParseInfo(text)
 }
 
-// ParseInfo reads what `xl info` prints: a name, a colon and a value on each line.
+// ParseInfo parses the output of `xl info`: a name, a colon and a value on each line.
 func ParseInfo(text []byte) (*Info, error) {
 	i := &Info{}
 	bad := func(line string, err error) error { return errors.Join(unexpected(line), err) }
@@ -86,8 +86,8 @@ type Uptime struct {
 	For  time.Duration
 }
 
-// ParseUptime reads what `xl uptime` prints, with days before the time of the domains that have
-// some: "2 days, 3:04:05".
+// ParseUptime parses the output of `xl uptime`. If a domain has run for days, these are before the
+// time: "2 days, 3:04:05".
 func ParseUptime(text []byte) (all []Uptime, err error) {
 	lines, err := below(text, "Name", "ID", "Uptime")
 	for _, line := range lines {
@@ -114,7 +114,7 @@ func ParseUptime(text []byte) (all []Uptime, err error) {
 	return all, err
 }
 
-// onClock reads hours, minutes and seconds.
+// onClock parses hours, minutes and seconds.
 func onClock(word string) (time.Duration, error) {
 	parts := strings.Split(word, ":")
 	if len(parts) != 3 {
@@ -132,7 +132,7 @@ func onClock(word string) (time.Duration, error) {
 }
 
 // Terminal returns the path of the terminal at which Xen's daemon serves the console of a domain.
-// Xenstore, which has it, is Dom0's there: the guest may not write it.
+// The path is in xenstore, in a node that only Dom0 may write, not the guest.
 func Terminal(ctx context.Context, domain string) (string, error) {
 	id, err := Number(ctx, domain)
 	if err != nil {

@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// A Domain is one of `xl list`: Dom0 or a guest.
+// A Domain is a line of `xl list`: Dom0 or a guest.
 type Domain struct {
 	Name   string
 	ID     int
 	Memory int64 // bytes
 	VCPUs  int
 	State  State
-	Time   float64 // seconds of processors
+	Time   float64 // processor time in seconds
 }
 
-// A State is six letters, each of which may be "-": running, blocked, paused, shut down, the reason
-// of that, dying.
+// A State consists of six letters, each of which may be "-": running, blocked, paused, shut down,
+// the reason for the shutdown, dying.
 type State string
 
-// Paused reports whether the domain stands still.
+// Paused reports whether the domain is paused.
 func (s State) Paused() bool { return s.has(2, 'p') }
 
-// Down reports whether its guest has shut down or crashed, or it is being destroyed.
+// Down reports whether the guest has shut down or crashed, or the domain is being destroyed.
 func (s State) Down() bool { return s.has(3, 's') || s.has(5, 'd') }
 
-// Crashed reports whether its guest has.
+// Crashed reports whether the guest has crashed.
 func (s State) Crashed() bool { return s.has(3, 's') && s.has(4, 'c') }
 
 func (s State) has(i int, letter byte) bool { return len(s) > i && s[i] == letter }
@@ -43,7 +43,7 @@ func Domains(ctx context.Context) ([]Domain, error) {
 	return ParseList(text)
 }
 
-// ParseList reads what `xl list` prints. A name may have spaces; what comes after it has not.
+// ParseList parses the output of `xl list`. A name may contain spaces, the other columns may not.
 func ParseList(text []byte) (all []Domain, err error) {
 	lines, err := below(text, "Name", "ID", "Mem", "VCPUs", "State", "Time(s)")
 	for _, line := range lines {
@@ -64,7 +64,7 @@ func ParseList(text []byte) (all []Domain, err error) {
 	return all, err
 }
 
-// sound reports whether a state is one.
+// sound reports whether a state is valid.
 func (s State) sound() bool {
 	const letters = 6
 	if len(s) != letters {
@@ -78,19 +78,19 @@ func (s State) sound() bool {
 	return true
 }
 
-// Details are what a domain was made from, as far as Orrery asks, and `xl list -l` prints.
+// Details are the parts of a domain's configuration that Orrery uses, from `xl list -l`.
 type Details struct {
-	ID     int // -1: it is not running yet, or no longer
+	ID     int // or -1 if the domain does not run
 	Name   string
 	UUID   string
 	Type   string // "pv", "pvh" or "hvm"
 	Kernel string
 	VCPUs  int
 	Disks  int
-	NICs   []string // their hardware addresses
+	NICs   []string // MAC addresses
 }
 
-// Described returns what domains were made from: of one, or of all if none is named.
+// Described returns the configuration of the named domains, or of all domains if none is named.
 func Described(ctx context.Context, names ...string) ([]Details, error) {
 	text, err := Ask(ctx, append([]string{"list", "-l"}, names...)...)
 	if err != nil {
@@ -99,8 +99,8 @@ func Described(ctx context.Context, names ...string) ([]Details, error) {
 	return ParseDetails(text)
 }
 
-// ParseDetails reads what `xl list -l` prints: JSON (libxl_domain_config, libxl_types.idl) of a
-// list of domains, or of one.
+// ParseDetails parses the output of `xl list -l`: JSON (libxl_domain_config, libxl_types.idl) of a
+// list of domains, or of one domain.
 func ParseDetails(text []byte) ([]Details, error) {
 	type config struct {
 		Create struct {
@@ -146,8 +146,8 @@ func ParseDetails(text []byte) ([]Details, error) {
 	return described, nil
 }
 
-// below returns the lines of a table, without its head, of which the first words are known. Lines
-// that are empty are none.
+// below returns the lines of a table without its header, which must begin with the given words. It
+// skips empty lines.
 func below(text []byte, head ...string) (lines []string, err error) {
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimRight(line, "\r\n "); line != "" {
@@ -176,7 +176,7 @@ func number(word string, to *int) (err error) {
 }
 
 func megabytes(word string, to *int64) error {
-	n, err := strconv.ParseInt(word, 10, 43) // so that bytes fit, too
+	n, err := strconv.ParseInt(word, 10, 43) // so that the size in bytes does not overflow
 	*to = n << 20
 	return err
 }

@@ -8,14 +8,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// Loaders are boot loaders for guests of a type, which run as one and read the kernel from its
-// disk: nothing of the host reads what a guest has written there.
+// Loaders are the boot loaders for guests by type. A boot loader runs in the guest and reads the
+// kernel from its disk. So no program of the host reads what a guest has written there.
 var Loaders = map[string]string{
 	"pv":  "/usr/lib/grub-xen/grub-x86_64-xen.bin",
 	"pvh": "/usr/lib/grub-xen/grub-i386-xen_pvh.bin",
 }
 
-// Loader returns that of a type.
+// Loader returns the path of the boot loader for a type.
 func Loader(kind string) (string, error) {
 	path := Loaders[kind]
 	_, err := os.Stat(path)

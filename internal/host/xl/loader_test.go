@@ -9,7 +9,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// TestLoader: a boot loader that is not there is told, with the package that has it.
+// TestLoader checks that a missing boot loader is reported with the package that contains it.
 func TestLoader(t *testing.T) {
 	old := Loaders["pv"]
 	defer func() { Loaders["pv"] = old }()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// versions are those of which testdata has what xl prints; see its README.md.
+// versions are the versions of xl whose output is in testdata, see its README.md.
 var versions = []string{"4.14", "4.17", "4.19"}
 
 func sample(t testing.TB, name string) []byte {
@@ -63,7 +63,7 @@ func TestParseDetails(t *testing.T) {
 		got, err := ParseDetails(sample(t, "list-l-"+version+".json"))
 		same(t, version, got, err, []Details{{Name: "Domain-0", Type: "pv"}, guest})
 	}
-	got, err := ParseDetails([]byte(`{"domid": null, "config": {"c_info": {"name": "x"}}}`)) // one, by its name
+	got, err := ParseDetails([]byte(`{"domid": null, "config": {"c_info": {"name": "x"}}}`)) // one domain, by its name
 	same(t, "one", got, err, []Details{{ID: -1, Name: "x"}})
 }
 
@@ -109,7 +109,7 @@ func TestParseDevices(t *testing.T) {
 	}
 }
 
-// TestParseBad: what is cut short, or is something else, is an error and no guess.
+// TestParseBad checks that truncated or unknown output is an error.
 func TestParseBad(t *testing.T) {
 	list := func(text []byte) error { _, err := ParseList(text); return err }
 	info := func(text []byte) error { _, err := ParseInfo(text); return err }

@@ -13,14 +13,14 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// The file that `xl save` writes begins with this (struct save_file_header of xl.h), and then with
-// what the domain was made from. The rest is libxl's.
+// savedHeader is the beginning of a file of `xl save` (struct save_file_header of xl.h). The
+// domain's configuration follows. The rest of the file belongs to libxl.
 type savedHeader struct {
 	Magic     [32]byte
 	ByteOrder uint32
 	Mandatory uint32
 	Optional  uint32
-	Length    uint32 // of what follows
+	Length    uint32 // bytes of the configuration that follows
 }
 
 const (
@@ -28,17 +28,18 @@ const (
 	savedOrder = 0x01020304
 )
 
-// What who reads such a file must know (XL_MANDATORY_FLAG_JSON, XL_MANDATORY_FLAG_STREAMv2).
+// Features that the reader of such a file must know (XL_MANDATORY_FLAG_JSON,
+// XL_MANDATORY_FLAG_STREAMv2).
 const (
 	savedJSON = 1 << iota
 	savedStream2
 )
 
-// maxConfigBytes bounds what a file may say that the domain was made from, in bytes.
+// maxConfigBytes limits the size of the configuration in a file.
 const maxConfigBytes = 1 << 20
 
-// ParseSaved tells whose state a file has that `xl save` has written: what that begins with is
-// there, and understood.
+// ParseSaved returns the configuration of the domain whose state a file of `xl save` contains. It
+// checks only the beginning of the file.
 func ParseSaved(in io.Reader) (*Details, error) {
 	bad := errors.New("it is no state that xl has saved")
 	var h savedHeader
@@ -71,13 +72,13 @@ func ParseSaved(in io.Reader) (*Details, error) {
 	return &all[0], nil
 }
 
-// Monitor returns the socket at which the QEMU of a domain listens for libxl.
+// Monitor returns the path of the QMP socket at which a domain's QEMU listens for libxl.
 func Monitor(ctx context.Context, domain string) (string, error) {
 	id, err := Number(ctx, domain)
 	return fmt.Sprintf("/var/run/xen/qmp-libxl-%d", id), err
 }
 
-// Number returns the number that a domain has now.
+// Number returns the current ID of a domain.
 func Number(ctx context.Context, domain string) (id int, err error) {
 	text, err := Ask(ctx, "domid", domain)
 	if err != nil {

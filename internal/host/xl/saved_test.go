@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// made is what a domain was made from, as xl of a version says it in a file with its state.
+// made is the configuration of a domain in a state file of xl.
 const made = `{
     "c_info": { "type": "pv", "name": "orrery-y-1", "uuid": "1553313d-da5e-4d63-b651-7abbed07abee", "run_hotplug_scripts": "True" },
     "b_info": { "max_vcpus": 1, "max_memkb": 131072, "kernel": "/usr/lib/grub-xen/grub-x86_64-xen.bin", "type.pv": { } },
@@ -16,7 +16,7 @@ const made = `{
 }
 `
 
-// saved is a file with the state of a domain, changed as a test wants.
+// saved returns a state file of a domain, with a changed header.
 func saved(t testing.TB, config string, change func(*savedHeader)) []byte {
 	t.Helper()
 	h := savedHeader{ByteOrder: savedOrder, Mandatory: savedJSON | savedStream2, Length: uint32(4 + len(config) + 1)}
@@ -32,8 +32,8 @@ func saved(t testing.TB, config string, change func(*savedHeader)) []byte {
 	return append(append(text, config...), "\x00LibxlFmt and so on"...)
 }
 
-// TestSaved: whose state a file has is told by what it begins with; a file that is anything else is
-// refused, and nothing of it is taken that is not bounded.
+// TestSaved checks that the configuration is read from the beginning of a state file. Any other
+// file is rejected, and lengths in it are limited.
 func TestSaved(t *testing.T) {
 	want := Details{ID: -1, Name: "orrery-y-1", UUID: "1553313d-da5e-4d63-b651-7abbed07abee", Type: "pv",
 		Kernel: "/usr/lib/grub-xen/grub-x86_64-xen.bin", VCPUs: 1, Disks: 1, NICs: []string{"02:00:00:00:00:01"}}

@@ -1,8 +1,8 @@
-// Package xl drives Xen's toolstack: it finds out whether this machine is a Dom0, runs xl(1), and
-// parses its output.
+// Package xl drives Xen's toolstack.
 //
-// What xl prints comes from the hypervisor and from xenstore, where guests write, too: everything
-// is bounded, and a word that does not fit is an error.
+// It finds out whether this machine is a Dom0, runs xl(1), and parses its output. That output comes
+// from the hypervisor and from xenstore, where guests can also write. So its length is limited, and
+// an unexpected word is an error.
 package xl
 
 import (
@@ -21,14 +21,14 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// maxOutputBytes bounds what a call of xl may print, in bytes; and patience how long one may take that
+// maxOutputBytes limits the output of a call of xl. xlTimeout limits how long a call may take that
 // does not wait for a guest.
 const (
 	maxOutputBytes = 16 << 20
 	xlTimeout      = 2 * time.Minute
 )
 
-// Program finds xl.
+// Program returns the path of xl.
 func Program() (string, error) {
 	path, err := exec.LookPath("xl")
 	if err != nil {
@@ -38,13 +38,13 @@ func Program() (string, error) {
 	return path, nil
 }
 
-// Lacks says why this machine runs no guests of Xen; nil: it does.
+// Lacks returns why this machine cannot run guests of Xen, or nil if it can.
 func Lacks() error { return lacks("/") }
 
-// Dom0 says why this machine has no guests of Xen, neither such as run nor others; nil: it may have some.
+// Dom0 returns why this machine has no guests of Xen, running or not, or nil if it may have some.
 func Dom0() error { return dom0("/") }
 
-// lacks is the same of a machine whose root is elsewhere, in a test.
+// lacks is Lacks for another root directory, in a test.
 func lacks(root string) error {
 	if err := dom0(root); err != nil {
 		return err
@@ -70,7 +70,8 @@ func dom0(root string) error {
 	return nil
 }
 
-// DeviceModel finds the QEMU that knows Xen. Debian has it in a package of its own.
+// DeviceModel returns the path of the QEMU that supports Xen. Debian has it in a package of its
+// own.
 func DeviceModel() (string, error) {
 	all := []string{"/usr/libexec/xen-qemu-system-i386", "/usr/lib/xen/bin/qemu-system-i386",
 		"/usr/local/lib/xen/bin/qemu-system-i386"}
@@ -113,7 +114,7 @@ func Ask(ctx context.Context, args ...string) ([]byte, error) {
 	return nil, Failed(args, "", err)
 }
 
-// ended says how a command has ended, without what it printed.
+// ended returns how a command has ended, without its output.
 func ended(run *host.RunError) error {
 	if run.Status < 0 && run.Err != nil {
 		return run.Err
@@ -121,7 +122,7 @@ func ended(run *host.RunError) error {
 	return fmt.Errorf("exit status %d", run.Status)
 }
 
-// Failed says that xl has not done what it was asked, with the last lines that it has printed.
+// Failed returns a problem that says that xl has failed, with the last lines of its output.
 func Failed(args []string, said string, err error) error {
 	verb := "xl"
 	if len(args) > 0 {
@@ -133,11 +134,10 @@ func Failed(args []string, said string, err error) error {
 	return problem.New(problem.Failed, "%s has failed", verb).Because(err)
 }
 
-// maxLines is how many lines of xl's are told.
+// maxLines limits how many lines of xl's output a problem contains.
 const maxLines = 4
 
-// Words returns the last lines that tell what went wrong, without what libxl writes before them for
-// who looks for the place in its source.
+// Words returns the last lines of an error output, without the source positions that libxl writes.
 func Words(said string) string {
 	var lines []string
 	for line := range strings.Lines(said) {
@@ -148,8 +148,9 @@ func Words(said string) string {
 	return sanitize.Line(strings.Join(lines[max(0, len(lines)-maxLines):], "; "))
 }
 
-// told returns what a line tells: "libxl: error: libxl_dm.c:2938:device_model_spawn_outcome: Domain
-// 3:domain 3 device model: spawn failed" tells what comes after the place.
+// told returns the message of a line. For "libxl: error:
+// libxl_dm.c:2938:device_model_spawn_outcome: Domain 3:domain 3 device model: spawn failed", that
+// is the text after the source position.
 func told(line string) string {
 	for _, severity := range []string{"libxl: error: ", "libxl: warning: "} {
 		if _, rest, ok := strings.Cut(line, severity); ok {
@@ -162,7 +163,7 @@ func told(line string) string {
 	return line
 }
 
-// Absent reports whether xl has said that there is no such domain.
+// Absent reports whether an error of xl means that the domain does not exist.
 func Absent(err error) bool {
 	if err == nil {
 		return false

@@ -10,7 +10,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// fake makes a script the xl of this test.
+// fake installs a script as xl for this test.
 func fake(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -20,7 +20,7 @@ func fake(t *testing.T, script string) {
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 }
 
-// TestLacks: what a host lacks for guests of Xen is told with its cure.
+// TestLacks checks that a missing requirement of Xen is reported with its cure.
 func TestLacks(t *testing.T) {
 	root := t.TempDir()
 	put := func(path, text string) {
@@ -52,8 +52,8 @@ func TestLacks(t *testing.T) {
 	lacking("xl, is not installed")
 }
 
-// TestAsk: xl is run with its arguments; what it says when it fails is told in one line, without
-// places in its source.
+// TestAsk checks that xl gets its arguments, and that its error output becomes one line, without
+// source positions.
 func TestAsk(t *testing.T) {
 	fake(t, `echo "$@"`)
 	out, err := Ask(t.Context(), "list", "a b")
@@ -80,7 +80,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskTooMuch: xl cannot fill our memory.
+// TestAskTooMuch checks that the output of xl is limited.
 func TestAskTooMuch(t *testing.T) {
 	fake(t, `head -c 20000000 /dev/zero`)
 	if _, err := Ask(t.Context(), "list"); err == nil || !strings.Contains(err.Error(), "more than") {
@@ -88,8 +88,8 @@ func TestAskTooMuch(t *testing.T) {
 	}
 }
 
-// TestTerminal: where a console is, is asked of xenstore, by the number of the domain. What is no
-// terminal there is not opened.
+// TestTerminal checks that the path of a console comes from xenstore, by the number of the domain.
+// Any other value than a path of a terminal is an error.
 func TestTerminal(t *testing.T) {
 	fake(t, `[ "$*" = "domid x" ] && echo 7`)
 	dir, _, _ := strings.Cut(os.Getenv("PATH"), ":")

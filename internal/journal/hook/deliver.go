@@ -17,8 +17,8 @@ import (
 	"orrery/internal/site"
 )
 
-// Deliver tells all that waits of a site, one after the other, each within the time that its hook
-// has. How that ended is in the site's journal.
+// Deliver sends all waiting events of a site, one after the other, each within the time limit of
+// its hook. It records the results in the site's journal.
 func Deliver(ctx context.Context, dirs host.Dirs, key string) error {
 	dir := directory(dirs, key)
 	lock, err := host.WaitLock(ctx, filepath.Join(dir, ".lock"), host.Alone, "the lock of the site's hooks")
@@ -80,7 +80,7 @@ func tell(ctx context.Context, to *site.Hook, e *Event) error {
 	return err
 }
 
-// run runs the program of a hook as its user, with nothing of the caller's environment or keys.
+// run runs the program of a hook as its user, without the caller's environment and keys.
 func run(ctx context.Context, to *site.Hook, text []byte) error {
 	args := []string{"env", "-i", "-C", "/", "PATH=" + host.Path, "LANG=C.UTF-8"}
 	if to.User != "root" {
@@ -95,8 +95,8 @@ func run(ctx context.Context, to *site.Hook, text []byte) error {
 	})
 }
 
-// request posts to the address of a hook and to no other: a redirect is not followed. Errors do not
-// name the address, which may hold what gives access.
+// request posts to the URL of a hook, without following redirects. Its errors do not contain the
+// URL, which may contain credentials.
 func request(ctx context.Context, address string, text []byte) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(text))
 	if err != nil {
@@ -112,7 +112,7 @@ func request(ctx context.Context, address string, text []byte) error {
 		return err
 	}
 	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // what it says is of no use to us
+	_, _ = io.CopyN(io.Discard, answer.Body, 64<<10) // the answer is not used
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		return fmt.Errorf("the server answers %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	}

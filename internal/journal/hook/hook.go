@@ -1,8 +1,7 @@
-// Package hook tells programs and servers what has happened to a site: those that its site file
-// names.
+// Package hook reports events of a site to the programs and servers in its site file.
 //
-// What is to be told is written down beside the site's state, with to whom, and told by another
-// process (Deliver): so nobody waits for it.
+// Post stores an event beside the site's state, and another process sends it (Deliver). So no
+// command waits for a hook.
 package hook
 
 import (
@@ -19,38 +18,39 @@ import (
 	"orrery/internal/site"
 )
 
-// An Event is what has happened.
+// An Event is an event of a site, as sent to hooks.
 type Event struct {
 	Event   string    `json:"event"` // one of site.Events
 	Site    string    `json:"site"`
 	Host    string    `json:"host"`
 	Time    time.Time `json:"time"`
 	Who     string    `json:"who"`
-	Result  string    `json:"result"`            // in a word
-	Why     string    `json:"why,omitempty"`     // in the words of the message; what nodes have said may be in it
-	Release *int      `json:"release,omitempty"` // 0: none
+	Result  string    `json:"result"`            // one word
+	Why     string    `json:"why,omitempty"`     // the error message, which may contain output of nodes
+	Release *int      `json:"release,omitempty"` // release number, or 0 for none
 	Volume  string    `json:"volume,omitempty"`
 	Node    string    `json:"node,omitempty"`
-	Backup  string    `json:"backup,omitempty"` // where it is
+	Backup  string    `json:"backup,omitempty"` // location of the backup
 	Bytes   int64     `json:"bytes,omitempty"`
 }
 
-// A letter is an event on its way to one hook. The hook is as it was declared when the event happened.
+// A letter is an event for one hook, with the hook's declaration at the time of the event.
 type letter struct {
 	To   site.Hook `json:"to"`
 	What Event     `json:"what"`
 }
 
-// maxLetters bounds what waits for a site: if nothing can be told, there is no use in keeping more.
+// maxLetters limits the waiting events of a site. If none can be sent, storing more of them does
+// not help.
 const maxLetters = 100
 
-// maxWhy is how much is told of a reason.
+// maxWhy limits the length of a reason.
 const maxWhy = 4 << 10
 
 func directory(dirs host.Dirs, key string) string { return filepath.Join(dirs.Site(key), "hooks") }
 
-// Post writes an event down for each hook of a site that wants to hear of it, and reports whether
-// there is any. Twins tell nothing: they have no hooks.
+// Post stores an event for each hook of a site that subscribes to it, and reports whether there is
+// any. Twins have no hooks.
 func Post(dirs host.Dirs, s *site.Site, e Event) (some bool, err error) {
 	if s.Twin != "" {
 		return false, nil
@@ -82,7 +82,7 @@ func post(dir string, l letter) error {
 	return host.WriteJSON(filepath.Join(dir, fmt.Sprintf("%020d-%s.json", time.Now().UnixNano(), l.To.Name)), 0o600, l)
 }
 
-// letters returns the files of what waits, the oldest first.
+// letters returns the files of the waiting events, the oldest first.
 func letters(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -97,7 +97,7 @@ func letters(dir string) ([]string, error) {
 	return names, nil
 }
 
-// take reads a letter and removes it: each is delivered once, or not at all.
+// take reads a letter and removes it, so that it is sent at most once.
 func take(path string) (l letter, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

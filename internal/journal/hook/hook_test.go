@@ -16,7 +16,7 @@ import (
 	"orrery/internal/site"
 )
 
-// told delivers an event to hooks and returns how each ended, by the name of the hook.
+// told sends an event to hooks and returns the results by the hooks' names.
 func told(t *testing.T, e Event, hooks ...site.Hook) map[string]string {
 	t.Helper()
 	dirs := host.Dirs{State: t.TempDir()}
@@ -42,14 +42,14 @@ func told(t *testing.T, e Event, hooks ...site.Hook) map[string]string {
 	return all
 }
 
-// hookOf returns a hook that runs as whoever runs this: of root nothing has to be changed.
+// hookOf returns a hook that runs as the user of this test.
 func hookOf(name, script string) site.Hook {
 	return site.Hook{Name: name, On: site.Events, Command: []string{"/bin/sh", "-c", script}, User: "root",
 		Timeout: 5 * time.Second}
 }
 
-// TestCommand: a program gets the event as its input and nothing of our environment; how it ended
-// is in the journal.
+// TestCommand checks that a program gets the event as its input and nothing of this process's
+// environment, and that its result is in the journal.
 func TestCommand(t *testing.T) {
 	t.Setenv("SECRET_OF_ROOT", "x")
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestUser: a program runs as the user of its hook.
+// TestUser checks that a program runs as the user of its hook.
 func TestUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root becomes others")
@@ -97,7 +97,8 @@ func TestUser(t *testing.T) {
 	}
 }
 
-// TestTime: one that takes too long is ended with all that it has started, and the next is told.
+// TestTime checks that a program that takes too long is killed with its children, and that the next
+// hook runs.
 func TestTime(t *testing.T) {
 	slow := hookOf("slow", "sleep 300 & sleep 300")
 	slow.Timeout = 200 * time.Millisecond
@@ -108,7 +109,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestWebhook: the address is posted to, and no other; the journal does not name it.
+// TestWebhook checks that only the hook's URL gets a request, and that the journal does not contain
+// it.
 func TestWebhook(t *testing.T) {
 	var got string
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got += "elsewhere" }))
@@ -143,7 +145,7 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestPost: twins tell nothing, and what cannot be told does not pile up.
+// TestPost checks that twins store no events, and that the number of waiting events is limited.
 func TestPost(t *testing.T) {
 	dirs := host.Dirs{State: t.TempDir()}
 	s := &site.Site{Name: "karoo", Twin: "dev", Hooks: []site.Hook{hookOf("x", "true")}}
@@ -170,7 +172,7 @@ func TestPost(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(directory(dirs, "karoo"), "0.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Deliver(t.Context(), dirs, "karoo"); err == nil { // and the next one goes on behind it
+	if err := Deliver(t.Context(), dirs, "karoo"); err == nil { // the next call continues after it
 		t.Error("a letter is read that is none")
 	}
 	if waiting, _ := letters(directory(dirs, "karoo")); len(waiting) != maxLetters {
