@@ -10,7 +10,7 @@
 // host itself can reach, and Join copies the bytes between the two. The control host cannot read
 // them.
 //
-// In package apply, Passage does the control host's part. The code of a particular transfer only
+// In package apply, a passage does the control host's part. The code of a particular transfer only
 // sends or receives at each end.
 package transfer
 
