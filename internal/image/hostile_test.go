@@ -31,8 +31,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// unpacked unpacks an untrusted file, with so many bytes of free disk space. It checks the memory
-// and time used, and that nothing beside the tree changes.
+// unpacked unpacks an untrusted file, with free bytes left on the disk. It checks the memory and
+// time used, and that nothing beside the tree changes.
 func unpacked(t *testing.T, file string, free int64) error {
 	t.Helper()
 	return unpackedIn(t, 64<<20, file, free)

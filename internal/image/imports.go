@@ -65,8 +65,8 @@ func (i imports) receive(ctx context.Context, digest string, rw io.ReadWriter) e
 
 func (i imports) file(digest string) string { return filepath.Join(i.dir, digest) }
 
-// origin returns the file from which a layer is built. The caller must call taken once the file has
-// been copied to the tree.
+// origin returns the file from which a layer is built. The caller must call taken with the
+// result of copying the file to the tree.
 func (i imports) origin(ctx context.Context, l *spec.Layer) (file string, taken func(error) error, err error) {
 	own, digest := l.Image.File(), l.Image.Content()
 	switch {

@@ -44,8 +44,8 @@ type maker struct {
 	uid, gid int
 }
 
-// above opens the parent directory of a path, creating it if it is missing. It returns the last
-// part of the path, too.
+// above opens the parent directory of a path, creating it if it is missing. It also returns the
+// last part of the path.
 func (m maker) above(name string) (dir int, base string, err error) {
 	name = relative(name)
 	if base = path.Base(name); base == "." {

@@ -23,7 +23,7 @@ func (r *Root) OpenFile(name string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadFile reads a regular file of at most so many bytes.
+// ReadFile reads a regular file of at most most bytes. It follows links inside the tree.
 func (r *Root) ReadFile(name string, most int64) ([]byte, error) {
 	fd, err := r.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {

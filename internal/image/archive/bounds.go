@@ -24,7 +24,7 @@ type bounds struct {
 	holed   int64 // bytes of files with holes, including the holes
 }
 
-// newBounds returns the limits for an import with so many bytes free on the disk.
+// newBounds returns the limits for an import with free bytes left on the disk.
 func newBounds(free int64) *bounds {
 	const most = 1 << 50 // so that nothing overflows
 	free = min(free, most)

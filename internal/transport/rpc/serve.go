@@ -199,7 +199,7 @@ type Doors interface {
 	At(where json.RawMessage) (host.Runner, error)
 }
 
-// at returns the place where the request is to be executed.
+// at returns the place where the request must be executed.
 func (d *desk) at(where json.RawMessage) (host.Runner, error) {
 	if where == nil {
 		return d.place, nil

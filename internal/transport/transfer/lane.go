@@ -7,8 +7,8 @@
 // the card of the sender. Each end accepts only the holder of the key on the card (TLS 1.3, both
 // certificates pinned). Where the hosts cannot reach each other, the receiver calls Relayed
 // instead. The control host then connects to the address called Back on each card, which only the
-// host itself can reach, and Join copies the bytes between the two. The control host cannot read
-// them.
+// host itself can reach. Join copies the bytes between the two connections. The control host cannot
+// read them.
 //
 // In package apply, a passage does the control host's part. The code of a particular transfer only
 // sends or receives at each end.
@@ -90,7 +90,7 @@ func Open(at netip.Addr) (*End, error) {
 	}
 	e.ears, e.card.Back = []net.Listener{back}, placeOf(back)
 	if at.IsValid() {
-		if others, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String()); err == nil { // else it is behind a NAT
+		if others, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String()); err == nil { // otherwise it is behind a NAT
 			e.ears, e.card.At = append(e.ears, others), placeOf(others)
 		}
 	}

@@ -199,8 +199,7 @@ func (f *fetch) start(s Source) {
 	})
 }
 
-// next returns pieces to request from the host. It returns nil if no more are needed.215t this host
-// was asked, and has not answered yet
+// next returns pieces to request from the host. It returns nil if no more are needed.
 func (g *provider) next() (batch []Piece) {
 	f := g.fetch
 	f.lock.Lock()
@@ -213,7 +212,7 @@ func (g *provider) next() (batch []Piece) {
 			f.queue = f.queue[1:]
 			switch {
 			case f.has(p):
-			case f.asked[p] > 0 && slices.Contains(g.open, p): // it is late with that
+			case f.asked[p] > 0 && slices.Contains(g.open, p): // this host has been asked and is late
 				rest = append(rest, p)
 			default:
 				batch, bytes = append(batch, p), bytes+f.files[p.Sum].length(p.N)

@@ -154,7 +154,7 @@ func (x *Index) Pack(to io.Writer) error {
 }
 
 // Unpack reads an index from another host. It returns an error if the index cannot be that of a
-// container with so many user ids.
+// container with the user ids 0 to ids-1.
 func Unpack(from io.Reader, ids uint32) (*Index, error) {
 	z, err := gzip.NewReader(io.LimitReader(from, maxPackedBytes))
 	if err != nil {
