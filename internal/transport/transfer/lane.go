@@ -90,7 +90,8 @@ func Open(at netip.Addr) (*End, error) {
 	}
 	e.ears, e.card.Back = []net.Listener{back}, placeOf(back)
 	if at.IsValid() {
-		if others, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String()); err == nil { // otherwise it is behind a NAT
+		// this fails if the host is behind a NAT
+		if others, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String()); err == nil {
 			e.ears, e.card.At = append(e.ears, others), placeOf(others)
 		}
 	}
