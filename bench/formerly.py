@@ -1,4 +1,4 @@
-"""The program as it was at a commit, to be measured beside the one of today."""
+"""Builds the program at an earlier commit, to measure it beside the current one."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ ROOT = os.path.realpath(f"{os.path.dirname(__file__)}/..")
 
 
 def program_of(commit, directory):
-    """Builds it into a directory, if it is not there yet; gives the commit's short number and the path."""
+    """Builds the program at a commit into a directory, unless it exists; returns the commit's short hash and the path."""
     number = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", commit], check=True, capture_output=True, text=True).stdout.strip()
     path = f"{directory}/orrery-{number}"
     if not os.path.exists(path):

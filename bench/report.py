@@ -1,4 +1,4 @@
-"""Tables of results: medians, with the smallest and the largest in brackets; ratios are of pairs of one round."""
+"""Tables of results: medians, with minimum and maximum in brackets; ratios compare pairs of the same round."""
 
 import os
 import platform
@@ -21,13 +21,13 @@ class Results:
         self.lines = [line for line in lines if "failed" not in line]
 
     def series(self, part, peer, value="seconds", **like):
-        """The values of one measurement, by round."""
+        """Returns the values of one measurement, by round."""
         return {line["round"]: line[value] for line in self.lines if line["part"] == part and line.get("peer") == peer
                 and all(line.get(key) == wanted for key, wanted in like.items())}
 
 
 def pairs(a, b, combine):
-    """Two series as one, round by round."""
+    """Combines two series round by round."""
     return {key: combine(a[key], b[key]) for key in a if key in b}
 
 
@@ -148,13 +148,13 @@ def status(r):
 
 
 def before(r):
-    """What --before measured: each figure of both programs, and the ratio pair by pair of one round."""
+    """Returns the table of --before: each figure of both programs, and the ratio of the pairs of each round."""
     what = {}
     for line in r.lines:
         if line.get("peer") == "before":
-            like = {key: line.get(key) for key in ("n", "role", "layer", "before", "order")}  # what it lacks, others lack as well
+            like = {key: line.get(key) for key in ("n", "role", "layer", "before", "order")}  # missing keys must be missing in both
             for value in line:
-                if value.endswith("seconds") and line[value]:  # a warm layer is built in no time
+                if value.endswith("seconds") and line[value]:  # a warm layer takes 0 s to build
                     what[line["part"], value, *like.items()] = like
     rows = []
     for (part, value, *_), like in what.items():

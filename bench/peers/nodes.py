@@ -1,4 +1,4 @@
-"""N system containers straight on LXC: the least work that gives what Orrery gives."""
+"""N system containers directly on LXC: the least work with the same result as Orrery."""
 
 import os
 import shutil
@@ -10,10 +10,10 @@ import ready
 
 BRIDGE, SUBNET = "br-bench", "10.203.0"
 
-# Without newuidmap in its path LXC, being root, writes the id maps itself and asks no /etc/subuid.
+# If newuidmap is not in its path, LXC as root writes the id maps itself and does not need /etc/subuid.
 LXC_PATH = {**os.environ, "PATH": "/usr/sbin:/sbin"}
 
-# They fail in an unprivileged container, of LXC or of LXD, and systemd with them would be "degraded".
+# These units fail in an unprivileged container of LXC or LXD, and systemd would be "degraded".
 MASKED = ["sys-kernel-debug.mount", "systemd-binfmt.service"]
 
 
@@ -26,7 +26,7 @@ def run(*command, **options):
 
 
 def at_once(function, items):
-    """Calls function for all items at the same time; its results in order."""
+    """Calls function for all items concurrently; returns the results in order."""
     items = list(items)
     with ThreadPoolExecutor(len(items)) as pool:
         return list(pool.map(function, items))
@@ -43,8 +43,8 @@ def make_bridge():
 
 
 def make_seed(seed, authorized_key=None):
-    """What a bare base needs to become a node, equal for all and made before the clock starts: SSH host keys, a
-    machine-id (a first boot is slower), no unit that an unprivileged container cannot have."""
+    """Creates what a bare base needs to be a node: SSH host keys, a machine-id (a first boot is slower), and no unit
+    that fails in an unprivileged container. It is the same for all nodes and created before the clock starts."""
     for path in "etc/ssh", "etc/systemd/system", "root/.ssh":
         os.makedirs(f"{seed}/{path}")
     for kind in "ed25519", "ecdsa", "rsa":
@@ -60,7 +60,7 @@ def make_seed(seed, authorized_key=None):
 
 
 class Nodes:
-    """Nodes 1..count over the same lower trees (top first), each with a private upper on the disk of `work`."""
+    """Nodes 1..count on the same lower trees (top first), each with a private upper tree on the disk of `work`."""
 
     def __init__(self, work, count, lowers):
         self.work, self.lowers = work, lowers
@@ -70,7 +70,7 @@ class Nodes:
         return f"n{number}"
 
     def start(self):
-        """Returns the verdict of systemd on each node."""
+        """Returns systemd's state of each node."""
         os.makedirs(f"{self.work}/private")
         os.makedirs(f"{self.work}/mapped")
         namespace = overlay.user_namespace()

@@ -1,12 +1,12 @@
-"""Overlays for unprivileged containers, without changing the owner of a single file: every lower tree and the
-private upper are bind mounts that the kernel maps to the container's ids (idmapped mounts, Linux 5.12)."""
+"""Overlays for unprivileged containers without changing the owner of any file: every lower tree and the
+private upper tree are bind mounts that the kernel maps to the container's ids (idmapped mounts, Linux 5.12)."""
 
 import ctypes
 import os
 import signal
 import struct
 
-IDS = 100000, 65536  # the container's root on the host, and how many ids follow
+IDS = 100000, 65536  # the id of the container's root on the host, and the number of ids
 
 AT_FDCWD, AT_EMPTY_PATH = -100, 0x1000
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442  # the same numbers on every 64-bit architecture
@@ -25,8 +25,8 @@ def check(result, what):
 
 
 def user_namespace():
-    """A file descriptor of a user namespace with our map. The host's root is mapped behind the last id, because
-    overlayfs makes its work directory as the host's root."""
+    """Returns a file descriptor of a user namespace with the map. The host's root is mapped behind the last id,
+    because overlayfs creates its work directory as the host's root."""
     ready, go = os.pipe()
     child = os.fork()
     if child == 0:

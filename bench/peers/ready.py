@@ -1,4 +1,4 @@
-"""When a node counts as there, the same for every peer: sshd answers on its address, and systemd has started all."""
+"""Waits until a node is ready, in the same way for every peer: sshd answers on its address, and systemd has started everything."""
 
 import glob
 import socket
@@ -10,12 +10,12 @@ PATIENCE = 300  # seconds
 
 
 def wait(name, address):
-    """Waits until the LXC container `name` (of LXC, LXD and Incus alike; or a control group with a "/", such as
-    Orrery's) is ready; returns systemd's verdict."""
+    """Waits until the container `name` (of LXC, LXD or Incus, or a control group with a "/", such as Orrery's) is
+    ready; returns systemd's state."""
     deadline = time.monotonic() + PATIENCE
     while not ssh_answers(address):
         pause(deadline, f"{name}: sshd at {address}")
-    # In this order, because sshd is among the last: the one call of systemctl then hardly waits.
+    # In this order, because sshd starts late, so that the one call of systemctl hardly waits.
     while (state := systemd_state(name)) not in ("running", "degraded"):
         pause(deadline, f"{name}: systemd ({state})")
     if state == "degraded":
@@ -42,7 +42,7 @@ def systemd_state(name):
 
 
 def inside(name, *command):
-    # nsenter and not lxc-attach or `lxc exec`, so that the check costs every peer the same.
+    # nsenter, not lxc-attach or `lxc exec`, so that the check costs the same for every peer.
     return subprocess.run(
         ["nsenter", f"--target={init_pid(name)}", "--user", "--mount", "--pid", *command],
         stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout.strip()

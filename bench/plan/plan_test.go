@@ -1,10 +1,10 @@
-// Package plan measures what it takes to plan a large site: 10,000 nodes on 200 hosts, of which one half is up.
+// Package plan measures planning a large site: 10,000 nodes on 200 hosts, half of them up.
 //
 //	go test -run '^$' -bench . -benchtime 5x ./bench/plan
 //
-// s/plan is the median time of one plan, cpu-s/plan the processor time of all threads for one
-// (garbage collection included), peak-MiB the largest resident set of the whole process, the site
-// itself and what the hosts say included. Goal: at most 1 s and 300 MiB.
+// s/plan is the median time of one plan. cpu-s/plan is the processor time of all threads for one
+// plan, including garbage collection. peak-MiB is the peak resident memory of the whole process,
+// including the site and the states of the hosts. Goal: at most 1 s and 300 MiB.
 package plan
 
 import (
@@ -65,8 +65,8 @@ func BenchmarkUp(b *testing.B) {
 	}
 }
 
-// large is a site with ten roles, templates that use peers, selectors and addresses, groups,
-// volumes, limits and needs of health.
+// large returns a site with ten roles, templates that use peers, selectors and addresses, groups,
+// volumes, limits and health checks.
 func large() *site.Site {
 	s := &site.Site{
 		Name: "large", Images: []site.Image{{Name: "debian", Suite: "bookworm"}},
@@ -166,7 +166,7 @@ func observed(s *site.Site, up int) []observe.Host {
 	}
 	maker := spec.NewMaker(placed)
 	maker.MTUs = map[string]int{}
-	networks := map[string][]spec.Network{} // by host: each has links of its own to the others
+	networks := map[string][]spec.Network{} // by host: each has its own links to the others
 	for _, step := range fresh.Steps {
 		if step.Network != nil {
 			networks[step.Host] = append(networks[step.Host], *step.Network)
@@ -204,7 +204,7 @@ func host(s *site.Site, i int) *fake.Host {
 	return h
 }
 
-// spent returns the processor time of this process, which other work on the machine does not make longer.
+// spent returns the processor time of this process. Other load on the machine does not increase it.
 func spent() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
@@ -213,14 +213,14 @@ func spent() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// resetPeak lets the kernel forget the largest resident set so far (proc(5), clear_refs).
+// resetPeak makes the kernel reset the peak resident memory (proc(5), clear_refs).
 func resetPeak(b *testing.B) {
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
 		b.Logf("the peak is that of the whole run: %v", err)
 	}
 }
 
-// peak returns the largest resident set in MiB.
+// peak returns the peak resident memory in MiB.
 func peak(b *testing.B) float64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 	"orrery/test/frames"
 )
 
-// The two nodes: ports orv1 and orv2 on one bridge, whose other ends are node1 and node2.
+// The two nodes: ports orv1 and orv2 of one bridge, whose other ends are node1 and node2.
 var (
 	first  = frames.Party{MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, IPv4: netip.MustParseAddr("10.8.69.11")}
 	second = frames.Party{MAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, IPv4: netip.MustParseAddr("10.8.69.12")}
 )
 
-// script makes the nodes, in a network namespace that bench/ports/run makes. Its kernel sends
-// nothing of its own there, and br_netfilter, where it is, has no part in it.
+// script creates the nodes in a network namespace that bench/ports/run has created. It keeps the
+// kernel from sending packets of its own there, and switches br_netfilter off if it is loaded.
 const script = `
 if [ -d /proc/sys/net/ipv6 ]; then echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; fi
 ip link add name br0 type bridge && ip link set br0 up
@@ -35,10 +35,10 @@ for i in 1 2; do
 done
 for f in /proc/sys/net/bridge/bridge-nf-call-*; do [ ! -e $f ] || echo 0 >$f; done`
 
-// BenchmarkFrames sends frames from node to node over the bridge: without rules, and through those
-// of two ports that are held. It counts what is done before the system call returns, which is all
-// but the wakening of who receives. It uses only what network has had since there are such rules,
-// so that it measures those of former versions as well.
+// BenchmarkFrames sends frames from node to node over the bridge, with and without the rules of two
+// held ports. It measures what happens before the system call returns, which is everything but
+// waking the receiver. It only uses functions that package network has had since it has such rules,
+// so that it can measure former versions as well.
 func BenchmarkFrames(b *testing.B) {
 	if os.Getenv("ORRERY_BENCH_PORTS") == "" {
 		b.Skip("bench/ports/run makes a network namespace for it")
@@ -77,7 +77,7 @@ func BenchmarkFrames(b *testing.B) {
 		}
 	}
 	measure("none")
-	var node spec.Node // from its record, whose form is that of former versions
+	var node spec.Node // from its record, whose format is that of former versions
 	if err := json.Unmarshal(fmt.Appendf(nil, `{"nics": [
 		{"host_end": "orv1", "bridge": "br0", "mac": "%s", "address": "%s/24"},
 		{"host_end": "orv2", "bridge": "br0", "mac": "%s", "address": "%s/24"}
@@ -90,7 +90,7 @@ func BenchmarkFrames(b *testing.B) {
 	measure("held")
 }
 
-// processorTime returns that of this thread, in nanoseconds.
+// processorTime returns the processor time of this thread in nanoseconds.
 func processorTime(b *testing.B) int64 {
 	var time unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &time); err != nil {

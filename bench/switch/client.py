@@ -1,4 +1,4 @@
-"""The client that sees an outage: a place of its own on the live bridge (client/main.go), and the windows in which it looks."""
+"""The client that measures outages: its own network namespace on the live bridge (client/main.go), and the windows in which it measures."""
 
 import contextlib
 import json
@@ -12,12 +12,12 @@ sys.path[:0] = [f"{HERE}/../peers"]
 import confined
 import nodes
 
-PROGRAMS = f"{confined.CACHE}/switch"  # where run builds client and echo
-SAMPLE = 8  # nodes of a set that are asked, at most
+PROGRAMS = f"{confined.CACHE}/switch"  # run builds client and echo here
+SAMPLE = 8  # maximum number of nodes of a set that requests are sent to
 
 
 def echo_unit(address):
-    """The service of the nodes, for systemd; the client is at that address."""
+    """Returns the systemd unit of the nodes' service; the client has that address."""
     return f"""\
 [Service]
 ExecStart=/usr/local/bin/echo-bench {address}
@@ -26,7 +26,7 @@ WantedBy=multi-user.target
 """
 
 
-# A role of Orrery with that service.
+# An Orrery role with that service.
 ROLE = """\
 [[file]]
 path = "/usr/local/bin/echo-bench"
@@ -43,18 +43,18 @@ tcp = 7007
 
 
 def files(address):
-    """The files of the role, by name."""
+    """Returns the files of the role, by name."""
     with open(f"{PROGRAMS}/echo", "rb") as file:
         return {"echo": file.read(), "echo.service": echo_unit(address).encode()}
 
 
 class Client:
     def __init__(self, bridge, address, slower=1):
-        # What is measured is the nodes' outage, not how long the client has to wait for a processor.
-        # Not at real-time priority: it never rests, and the kernel would hold it back for a part of each second.
+        # Measure the nodes' outage, not how long the client waits for a processor.
+        # Do not use real-time priority: the client never sleeps, and the kernel would throttle it in each second.
         self.process = subprocess.Popen(["unshare", "--net", "nice", "-n", "-15", f"{PROGRAMS}/client", str(slower)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.say("begin")  # it answers when it is in its place
+        self.say("begin")  # it answers when it is in its namespace
         place = str(self.process.pid)
         nodes.run("ip", "link", "add", "client0", "type", "veth", "peer", "name", "eth0", "netns", place)
         nodes.run("ip", "link", "set", "client0", "master", bridge, "up")
@@ -73,14 +73,14 @@ class Client:
         return said
 
     def ask(self, addresses):
-        """Asks a sample of nodes, spread over all of them, from now on."""
+        """Sends requests to a sample of nodes, spread over all of them, from now on."""
         step = max(1, len(addresses) // SAMPLE)
         self.say("targets", *addresses[::step][:SAMPLE])
         self.say("await")
 
     @contextlib.contextmanager
     def window(self, result, changes=True):
-        """Adds to result the longest outage of any node while something is done, which makes others answer, or nothing is."""
+        """Adds to result the longest outage of any node while something switches the nodes, or nothing happens."""
         self.say("await")
         time.sleep(0.3)
         self.say("begin")
@@ -98,7 +98,7 @@ class Client:
 
 
 def measure(client, peer, count, there, back, rounds):
-    """Prints a line for each outage: of nothing at all (what the client itself misses), a switch, and a switch back."""
+    """Prints a line for each outage: of no action (what the client itself misses), of a switch, and of a switch back."""
     for number in range(1, rounds + 1):
         for what, do in ("nothing", None), ("switch", there), ("rollback", back):
             result = {"peer": peer, "n": count, "round": number, "what": what}

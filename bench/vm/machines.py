@@ -1,4 +1,4 @@
-"""Virtual machines of Orrery, and the same ones started by hand, in a sandbox (../peers/sandbox): what all parts of bench/vm stand on."""
+"""Virtual machines of Orrery, and the same ones started by hand, in a sandbox (../peers/sandbox). All parts of bench/vm use this module."""
 
 import glob
 import itertools
@@ -18,13 +18,13 @@ import confined
 import nodes
 
 ORRERY = os.environ.get("ORRERY", f"{HERE}/../../bin/orrery")
-BASE = f"{confined.CACHE}/orrery/base.tar"  # what bench/orrery prepare leaves
-CACHE = f"{confined.CACHE}/vm"  # what prepare leaves: a state directory with the layers built, the command lines of Orrery, await
+BASE = f"{confined.CACHE}/orrery/base.tar"  # written by bench/orrery prepare
+CACHE = f"{confined.CACHE}/vm"  # written by prepare: a state directory with the layers built, Orrery's command lines, await
 SITE, SUBNET = "bench", "10.206.0"
-BRIDGE, BESIDE = "br-hand", "10.207.0"  # the subnet of machines by hand that are beside a site
+BRIDGE, BESIDE = "br-hand", "10.207.0"  # the subnet of machines started by hand beside a site
 PATIENCE = 600  # seconds, for one machine
 
-# A service that answers each line that comes on a TCP connection.
+# A service that echoes each line it receives on a TCP connection.
 PARROT = """\
 [Service]
 ExecStart=/usr/bin/systemd-socket-activate --listen=7007 --accept --inetd /bin/cat
@@ -35,7 +35,7 @@ PARROT_UNIT, PARROT_PORT = "etc/systemd/system/parrot.service", 7007
 
 
 class Site:
-    """A site of virtual machines, with state and run directories of its own in which only the layers are not new."""
+    """A site of virtual machines with its own state and run directories, which only share the layers."""
 
     def __init__(self, work, count, memory, **declared):
         self.directory, self.state, self.run = f"{work}/site", f"{work}/state", f"{work}/run"
@@ -45,7 +45,7 @@ class Site:
             nodes.run("mount", "--bind", f"{CACHE}/state/{part}", f"{self.state}/{part}")
         os.makedirs(self.run)
         os.makedirs("/run/orrery", exist_ok=True)
-        for path in self.run, "/run/orrery":  # the latter says of every site of a machine where it is kept
+        for path in self.run, "/run/orrery":  # the latter records where the sites of a machine are stored
             nodes.run("mount", "-t", "tmpfs", "run", path)
         write(self.directory, count, memory, **declared)
 
@@ -59,18 +59,18 @@ class Site:
         return nodes.run(*self.words(*words), env=self.environment())
 
     def begin(self, *words):
-        """The same, and does not wait for it."""
+        """Starts the command without waiting for it."""
         return subprocess.Popen(self.words(*words), env=self.environment(), stdin=subprocess.DEVNULL, stdout=sys.stderr)
 
     def sockets(self):
         return [f"{self.run}/vm/{SITE}/{number}" for number in self.names]
 
     def own(self, number):
-        """The directory of a node's private layer."""
+        """Returns the directory of a node's private layer."""
         return f"{self.state}/sites/{SITE}/nodes/{number}/private/upper"
 
     def told(self, number):
-        """What is shown to a node in /etc/orrery: texts by name."""
+        """Returns the files of a node's /etc/orrery: texts by name."""
         found = {}
         for name in os.listdir(at := f"{self.run}/sites/{SITE}/{number}"):
             if os.path.isfile(f"{at}/{name}"):
@@ -86,7 +86,7 @@ class Site:
 
 
 def write(directory, count, memory, role="", files={}, engine="kvm", node="", keys=""):
-    """The site directory: so many equal nodes, each with a role that has these files, with further keys of a node and of the site."""
+    """Writes the site directory: count equal nodes, each with a role that has these files, and more keys for the nodes and the site."""
     os.makedirs(f"{directory}/roles/bench", exist_ok=True)
     for name, content in {"role.toml": role.encode(), **files}.items():
         with open(f"{directory}/roles/bench/{name}", "wb") as file:
@@ -137,10 +137,10 @@ def is_qemu(pid):
 
 
 def record(site, file):
-    """Keeps the command lines of machines that run, and the trees that they stand on."""
+    """Records the command lines of running machines, and the trees of their roots."""
     kept = {}
     for number, name in site.names.items():
-        # virtiofsd has an inner process with the same command line.
+        # virtiofsd has a child process with the same command line.
         share, qemu = (next(argv(pid) for pid in sorted(site.processes(number)) if is_qemu(pid) == which) for which in (False, True))
         with open(f"{site.state}/sites/{SITE}/nodes/{number}/node.json") as text:
             digests = layers(json.load(text))
@@ -151,7 +151,7 @@ def record(site, file):
 
 
 def layers(record):
-    """The digests of the layers of a node without roles: that of its base, and that of its kernel."""
+    """Returns the digests of the layers of a node without roles: its base and its kernel."""
     found = []
     def look(value):
         if isinstance(value, dict):
@@ -167,7 +167,7 @@ def layers(record):
 
 
 class Hand:
-    """Machines with the command lines that Orrery has, started by a shell script with plain commands. Beside a site, they have another subnet."""
+    """Machines with Orrery's command lines, started by a shell script with plain commands. Beside a site, they have another subnet."""
 
     def __init__(self, work, recorded, subnet=SUBNET, files={}):
         self.work, self.subnet = f"{work}/hand", subnet
@@ -177,7 +177,7 @@ class Hand:
         self.names = list(kept["machines"])
         for number, name in enumerate(self.names, 1):
             machine, at = kept["machines"][name], self.directory(name)
-            keys = f"{at}/seed/etc/ssh"  # without them, sshd is started again and again
+            keys = f"{at}/seed/etc/ssh"  # without host keys, systemd starts sshd again and again
             told = {f"etc/orrery/{name}": text.replace(f"{SUBNET}.", f"{subnet}.") for name, text in machine["told"].items()}
             plant(f"{at}/seed", {"etc/hostname": f"{name}\n", "etc/machine-id": f"{number:032x}\n", **told, **files})
             os.mkdir(keys)
@@ -205,7 +205,7 @@ class Hand:
 
 
 def plant(tree, files):
-    """Writes files below a directory, where all may read them; a service is started at boot."""
+    """Writes files below a directory, readable for all users; a service is enabled at boot."""
     os.makedirs(tree)
     for path, text in files.items():
         os.makedirs(os.path.dirname(f"{tree}/{path}"), mode=0o755, exist_ok=True)
@@ -218,7 +218,7 @@ def plant(tree, files):
 
 
 class Conversation:
-    """A TCP connection with a machine that stays open: each line on it is answered by the same one."""
+    """A TCP connection to a machine that stays open: the machine echoes each line."""
 
     def __init__(self, address):
         self.longest, self.broken = 0, ""
@@ -247,7 +247,7 @@ class Conversation:
             self.broken = str(error)
 
     def pause(self):
-        """How long it has been without an answer at most, since this was asked last."""
+        """Returns the longest time without an answer since the last call."""
         time.sleep(0.5)
         longest, self.longest = self.longest, 0
         if self.broken:
@@ -256,7 +256,7 @@ class Conversation:
 
 
 class Monitor:
-    """QEMU's monitor, by a socket."""
+    """A connection to QEMU's monitor socket."""
 
     def __init__(self, path):
         self.connection = socket.socket(socket.AF_UNIX)
@@ -278,7 +278,7 @@ class Monitor:
             self.events.append(said)
 
     def migrated(self):
-        """Waits until a migration is through, as the events of it say."""
+        """Waits until a migration has completed, as its events say."""
         while not any(event["event"] == "MIGRATION" and event["data"]["status"] in ("completed", "failed") for event in self.events):
             self.events.append(json.loads(self.lines.readline()))
         while (said := self.do("query-migrate"))["status"] not in ("completed", "failed"):
@@ -289,8 +289,8 @@ class Monitor:
 
 
 def moves_by_hand(hand, name):
-    """Lets a machine go over into another QEMU with another virtiofsd on the same root, each time that it is asked; gives what QEMU says of it."""
-    running, at = hand.processes(name)[1], hand.directory(name)  # QEMU, which virtiofsd cannot stand for: it has a mount namespace of its own
+    """A generator that migrates a machine to another QEMU with another virtiofsd on the same root at each step; yields QEMU's figures."""
+    running, at = hand.processes(name)[1], hand.directory(name)  # QEMU, not virtiofsd, which has its own mount namespace
     commands = {}
     for which in "virtiofsd", "qemu":
         with open(f"{at}/{which}") as file:
@@ -301,7 +301,7 @@ def moves_by_hand(hand, name):
         os.mkdir(to)
         nodes.run("ip", "tuntap", "add", tap, "mode", "tap")
         nodes.run("ip", "link", "set", tap, "master", BRIDGE, "up")
-        # All sockets are in a directory of the hop; root, its overlay and the mount namespace stay.
+        # All sockets are in a directory of this hop; the root, its overlay and the mount namespace stay the same.
         here = lambda word: re.sub(r"ifname=\w+", f"ifname={tap}", re.sub(rf"{re.escape(at)}/(\w+\.(sock|log))", rf"{to}/\1", word))
         within = ["nsenter", f"--target={running}", "--mount", "--"]
         begin = lambda words: subprocess.Popen([*within, *words], stdin=subprocess.DEVNULL, stdout=sys.stderr).pid
@@ -328,7 +328,7 @@ def until(so, patience=120):
 
 
 def make_bridge(subnet=SUBNET):
-    """By plain commands."""
+    """Creates the bridge with plain commands."""
     nodes.run("ip", "link", "add", BRIDGE, "type", "bridge")
     nodes.run("ip", "address", "add", f"{subnet}.254/24", "dev", BRIDGE)
     nodes.run("ip", "link", "set", BRIDGE, "up")
@@ -343,13 +343,13 @@ def parent(pid):
 
 
 def share(words, at):
-    """Virtiofsd's command line with paths in place of what Orrery hands it."""
+    """Returns virtiofsd's command line with paths in place of the descriptors that Orrery passes."""
     return [re.sub(r"source=[^,]*", f"source={at}/root", f"--socket-path={at}/share.sock" if word == "--fd=3" else re.sub(r"^--shared-dir=.*", f"--shared-dir={at}/root", word))
             for word in words]
 
 
 def qemu(words, at, tap):
-    """QEMU's command line with paths and names in place of the open files that Orrery hands it."""
+    """Returns QEMU's command line with paths and names in place of the descriptors that Orrery passes."""
     here, words = [], list(words)
     while words:
         word = words.pop(0)
@@ -366,8 +366,8 @@ def qemu(words, at, tap):
 
 
 def cloud(work, disk, recorded):
-    """A machine with the processor, memory and card that Orrery gives one, that boots a disk as cloud images have it: with udev, and cloud-init that finds out who it is. It has it easier
-    than such an image: QEMU gives it its kernel, so there is no firmware, no boot loader and no initramfs."""
+    """Starts a machine with the same processor, memory and network card as Orrery's, which boots a disk like that of a cloud image: with udev, and cloud-init that configures it. It has less
+    to do than such an image: QEMU loads its kernel, so there is no firmware, boot loader or initramfs."""
     with open(recorded) as file:
         words = next(iter(json.load(file)["machines"].values()))["qemu"]
     make_bridge()
@@ -383,7 +383,7 @@ def cloud(work, disk, recorded):
 
 
 def build(**roles):
-    """Builds the layers of a machine and, with roles, of a node that has these packages; gives the digests by title."""
+    """Builds the layers of a machine and, with roles, of nodes that have these packages; returns the digests by title."""
     for role, packages in roles.items():
         os.makedirs(f"{CACHE}/site/roles/{role}", exist_ok=True)
         with open(f"{CACHE}/site/roles/{role}/role.toml", "w") as file:
@@ -399,7 +399,7 @@ def build_site(**declared):
 
 
 def make_cloud(disk, digests):
-    """That disk, with a seed from which cloud-init learns its name and addresses."""
+    """Creates the disk of cloud, with a seed from which cloud-init learns the machine's name and addresses."""
     tree = lambda title: f"{CACHE}/state/store/{digests[title]}/tree"
     seed = f"{CACHE}/cloud"
     shutil.rmtree(seed, ignore_errors=True)
@@ -413,14 +413,14 @@ def make_cloud(disk, digests):
         with open(f"{seed}/var/lib/cloud/seed/nocloud/{name}", "w") as file:
             file.write(text)
     shutil.copy(glob.glob(f"{tree('base (kernel)')}/boot/vmlinuz-*")[0], f"{disk}.vmlinuz")
-    # In a mount namespace: nothing is copied, and nothing is left mounted.
+    # In a mount namespace, so that nothing is copied and nothing stays mounted.
     script = 'mount -t overlay overlay -o ro,lowerdir="$1" /mnt && mke2fs -q -F -t ext4 -L root -E assume_storage_prezeroed=1 -d /mnt "$2" 4G'
     nodes.run("unshare", "--mount", "--propagation", "private", "sh", "-ec", script, "sh", f"{seed}:{tree('base + cloud')}:{tree('base (kernel)')}:{tree('base')}", f"{disk}.new")
     os.rename(f"{disk}.new", disk)
 
 
 def await_agents(directories, begun=None):
-    """When each has answered, by the clock and by the processor time of the sandbox. If whoever starts the machines fails, nobody waits for them."""
+    """Yields when each agent has answered, by the clock and by the processor time of the sandbox. If begun, the process that starts the machines, fails, it stops waiting."""
     process = subprocess.Popen([f"{CACHE}/await", *directories], stdout=subprocess.PIPE, text=True)
     if begun:
         threading.Thread(target=lambda: begun.wait() and process.kill(), daemon=True).start()
@@ -431,7 +431,7 @@ def await_agents(directories, begun=None):
 
 
 def await_ssh(address, patience=PATIENCE):
-    """Until sshd greets. Each connection costs the machine a process, so there is one at a time, and it has time."""
+    """Waits until sshd sends its greeting. Each connection costs the machine a process, so there is one at a time, with a long timeout."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         try:
@@ -444,7 +444,7 @@ def await_ssh(address, patience=PATIENCE):
 
 
 def sandbox_seconds():
-    """Processor seconds of all that has run in this sandbox, whoever started it and whether it is still there."""
+    """Returns the processor seconds of everything that has run in this sandbox, including ended processes."""
     for path, scale in ("/sys/fs/cgroup/cpuacct/cpuacct.usage", 1e9), ("/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", 1e9):
         if os.path.exists(path):
             with open(path) as file:
@@ -454,7 +454,7 @@ def sandbox_seconds():
 
 
 def seconds(processes):
-    """Processor seconds of processes."""
+    """Returns the processor seconds of processes."""
     total = 0
     for pid in processes:
         with open(f"/proc/{pid}/stat") as file:
@@ -464,7 +464,7 @@ def seconds(processes):
 
 
 def memory(processes):
-    """Proportional set sizes of QEMU, and of virtiofsd, in bytes."""
+    """Returns the proportional set sizes of QEMU and of virtiofsd, in bytes."""
     sizes = {True: 0, False: 0}
     for pid in processes:
         with open(f"/proc/{pid}/smaps_rollup") as file:
@@ -478,7 +478,7 @@ def available():
 
 
 def programs():
-    """How many processes of Orrery there are."""
+    """Returns the number of running processes of Orrery."""
     program = os.path.realpath(ORRERY)
     return sum(os.path.realpath(link) == program for link in glob.glob("/proc/[0-9]*/exe"))
 

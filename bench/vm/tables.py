@@ -1,4 +1,4 @@
-"""Tables of virtual machines. Where the host emulates their processors, each says so: then only ratios of one run mean anything, and processor seconds more than time."""
+"""Tables of virtual machines. Where the host emulates their processors, each table says so: then only ratios of one run are meaningful, and processor seconds more so than time."""
 
 import statistics
 
@@ -25,7 +25,7 @@ def mib(series):
 
 
 def boot(r):
-    """Orrery beside the same command lines by a script: wall-clock time and processor time until the last agent has answered."""
+    """Compares Orrery with the same command lines in a script: wall-clock time and processor time until the last agent has answered."""
     rows = []
     for what, value in ("time", "seconds"), ("processor time of all", "cpu_seconds"):
         ours, theirs = (r.series(r.lines[0]["part"], peer, value) for peer in ("orrery", "hand"))

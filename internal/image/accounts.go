@@ -12,11 +12,12 @@ import (
 	"orrery/internal/tree"
 )
 
-// accountBytes is how much of a file of accounts is read. Who writes the tree decides how large it is.
+// accountBytes is the maximum size of an account file. Other users may have written the tree, so
+// its files may have any size.
 const accountBytes = 4 << 20
 
-// Account returns the numeric ids of "user:group" (or "user") as the topmost of the trees that has
-// the file knows them.
+// Account returns the numeric ids of "user:group" (or "user"). It looks them up in the topmost tree
+// that has the account file.
 func Account(trees []string, owner string) (uid, gid int, err error) {
 	var roots []*tree.Root
 	for _, dir := range trees {
@@ -33,7 +34,7 @@ func Account(trees []string, owner string) (uid, gid int, err error) {
 	return AccountIn(roots, owner)
 }
 
-// AccountIn is Account for trees that are open.
+// AccountIn is like Account for trees that are open.
 func AccountIn(trees []*tree.Root, owner string) (uid, gid int, err error) {
 	user, group, both := strings.Cut(owner, ":")
 	if owner == "" {
@@ -47,7 +48,8 @@ func AccountIn(trees []*tree.Root, owner string) (uid, gid int, err error) {
 	return uid, gid, err
 }
 
-// lookUp finds a name in a file of the form of passwd(5) or group(5), and gives its number and the one after.
+// lookUp finds a name in a file in the format of passwd(5) or group(5). It returns the number of
+// the name and the number in the next field.
 func lookUp(trees []*tree.Root, file, name string) (number, next int, err error) {
 	if n, err := strconv.ParseUint(name, 10, 31); err == nil {
 		return int(n), int(n), nil
@@ -72,12 +74,12 @@ func lookUp(trees []*tree.Root, file, name string) (number, next int, err error)
 	return 0, 0, fmt.Errorf("/%s has no %q", file, name)
 }
 
-// numbers reads the number of an account and, of a user, that of its group. No number that a node
-// has is as large as those that the host's kernel reserves, or that added to the node's first one
-// would come to another's.
+// numbers parses the number of an account and, for a user, the number of its group. It rejects
+// numbers above 65535. They could be reserved by the host's kernel, or be those of another node
+// when added to the node's first id.
 func numbers(file string, fields []string) (number, next int, err error) {
 	wanted := fields[2:3]
-	if len(fields) > 4 { // passwd(5)
+	if len(fields) > 4 { // the file is passwd(5)
 		wanted = fields[2:4]
 	}
 	var found [2]int

@@ -28,7 +28,8 @@ func TestAccount(t *testing.T) {
 			t.Errorf("%q: %d:%d, %v", owner, uid, gid, err)
 		}
 	}
-	// A number that is not a node's own would, added to its first one, be an id of the host or of another node.
+	// Added to the node's first id, a number outside of the node's range would be an id of the host
+	// or of another node.
 	for _, owner := range []string{"other", "nobody", "negative", "huge", "odd", "-5", "me:-1"} {
 		if uid, gid, err := Account([]string{top, below}, owner); err == nil {
 			t.Errorf("%q: %d:%d", owner, uid, gid)
@@ -36,7 +37,7 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// TestAccountInHostileTree: what is in the place of the file makes a clear error at once.
+// TestAccountInHostileTree: anything else in the place of the file is a clear error at once.
 func TestAccountInHostileTree(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "passwd")
 	ok(t, os.WriteFile(outside, []byte("me:x:1:1::/:\n"), 0o644))

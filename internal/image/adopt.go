@@ -12,10 +12,10 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Adopt puts a layer that was built elsewhere into the store, unless the store has it: lay makes
-// the tree, whose content must be the one on record. Nothing proves that the content is what the
-// recipe makes by whose digest all sites of the host will find it: the caller has the operator's
-// word for it.
+// Adopt stores a layer that was built elsewhere, unless the store has it. Lay creates the tree,
+// whose content must match the record. Nothing proves that the recipe, under whose digest all sites
+// of the host will find the layer, produces this content. The caller must have the operator's
+// permission to trust it.
 func (s *Store) Adopt(ctx context.Context, r *Record, lay func(tree string) error) error {
 	if !IsDigest(r.Digest) {
 		return problem.New(problem.Failed, "%q is not the digest of a layer", r.Digest)
@@ -44,8 +44,8 @@ func (s *Store) Adopt(ctx context.Context, r *Record, lay func(tree string) erro
 	return g.commit(&adopted, lines)
 }
 
-// Portable returns the record of a layer as another host may have it: without devices, which layers
-// had that were built formerly.
+// Portable returns the record of a layer without its devices, as other hosts have the layer. Layers
+// built by earlier versions may contain devices.
 func (s *Store) Portable(digest string) (*Record, error) {
 	r, err := s.Record(digest)
 	if err != nil {
@@ -61,12 +61,13 @@ func (s *Store) Portable(digest string) (*Record, error) {
 	return r, nil
 }
 
-// ofDevice tells the lines of devices, but for overlayfs's marks.
+// ofDevice reports whether a line of a manifest describes a device other than an overlayfs
+// whiteout.
 func ofDevice(line string) bool {
 	quoted, err := strconv.QuotedPrefix(line)
 	if err != nil {
 		return false
 	}
-	fields := strings.Fields(line[len(quoted):]) // mode, owner, and of a device "dev" and its numbers
+	fields := strings.Fields(line[len(quoted):]) // mode, owner and, for a device, "dev" and its numbers
 	return len(fields) > 3 && fields[2] == "dev" && (fields[3] != "0:0" || !strings.HasPrefix(fields[0], "02"))
 }

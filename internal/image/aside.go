@@ -12,12 +12,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// Out is where what is done Aside finds the directory of the host that it may write to.
+// Out is where the function passed to Aside finds the directory of the host that it may write to.
 const Out = access.InScratch + "/out"
 
-// Aside has something done in a scratch container that stands on a whole layer, with all that
-// builders have. The layer stays as it is: what is to be kept is written to the directory out of
-// the host, which is seen there as Out.
+// Aside calls do with a scratch container on a complete layer. The container has everything that
+// builds have. The layer is not changed. The container sees the host's directory out at Out, and
+// can write results there.
 func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out string,
 	do func(ctx context.Context, in host.Runner) error) error {
 	g, err := s.stage(ctx, &spec.Layer{Digest: spec.Digest([]string{"aside", digest})})
@@ -25,7 +25,7 @@ func (s *Store) Aside(ctx context.Context, digest string, m site.Mirror, out str
 		return err
 	}
 	defer g.close()
-	held, err := s.locks.layer(ctx, digest, host.Shared) // GC leaves it alone
+	held, err := s.locks.layer(ctx, digest, host.Shared) // keep GC from removing the layer
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,9 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// BuildBase makes a base image, unless the store has it: from a suite, or from a file. Say is told, in a few
-// words, what is being done. What the programs print that make it is kept in <state>/log/build-DIGEST.log.
+// BuildBase builds a base image from a suite or a file, unless the store has it. It reports each
+// step to say in a few words. The output of the programs it runs is kept in
+// <state>/log/build-DIGEST.log.
 func (s *Store) BuildBase(ctx context.Context, l *spec.Layer, m site.Mirror, say func(string)) error {
 	begun := time.Now()
 	g, err := s.stage(ctx, l)
@@ -96,7 +97,7 @@ func (g *staging) base(ctx context.Context, l *spec.Layer, m site.Mirror, log *h
 	return g.finish(ctx, record, begun, say)
 }
 
-// finish puts a built tree into the store.
+// finish moves a built tree into the store.
 func (g *staging) finish(ctx context.Context, r *Record, begun time.Time, say func(string)) error {
 	say("takes its digest")
 	tree := filepath.Join(g.dir, "tree")
@@ -116,12 +117,12 @@ func interrupted(ctx context.Context, l *spec.Layer) error {
 		Because(context.Cause(ctx))
 }
 
-// LogOf returns the path of what the last build of a layer printed.
+// LogOf returns the path of the log of a layer's last build.
 func (s *Store) LogOf(digest string) string {
 	return filepath.Join(s.state, "log", "build-"+digest+".log")
 }
 
-// OpenLog opens the log of a build, afresh.
+// OpenLog creates an empty log for a build.
 func (s *Store) OpenLog(digest string) (*host.Log, error) {
 	path := s.LogOf(digest)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {

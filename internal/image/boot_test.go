@@ -18,7 +18,7 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// A bootedNode is a node as an engine makes it, without network, on layers of the store.
+// A bootedNode is a node as an engine creates it, without network, on layers of the store.
 type bootedNode struct{ name, dir string }
 
 func boot(t *testing.T, lower ...string) *bootedNode {
@@ -83,7 +83,7 @@ lxc.cgroup.dir.monitor.pivot = %[2]s.pivot
 	return n
 }
 
-// run returns what a command in the node prints, and how it ended.
+// run returns the output of a command in the node, and its error.
 func (n *bootedNode) run(ctx context.Context, args ...string) (string, error) {
 	var out bytes.Buffer
 	args = append([]string{"lxc-attach", "-n", n.name, "-P", n.dir, "--clear-env", "-v", "PATH=" + host.Path, "--"},
@@ -92,7 +92,7 @@ func (n *bootedNode) run(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(out.String()), err
 }
 
-// wait waits until systemd is content.
+// wait waits until systemd reports that it is running.
 func (n *bootedNode) wait(t *testing.T) {
 	t.Helper()
 	var state string
@@ -109,8 +109,8 @@ func (n *bootedNode) wait(t *testing.T) {
 	}
 }
 
-// TestBoot boots a node on the bare base image: what fit does is right when systemd is content and
-// sshd answers at once, and next to nothing was written.
+// TestBoot boots a node on the bare base image. It verifies fit: systemd is running, sshd answers
+// at once, and next to nothing was written.
 func TestBoot(t *testing.T) {
 	s := realState(t)
 	n := boot(t, s.Tree(realSuite(t, s, cmp.Or(os.Getenv("ORRERY_TEST_SUITE"), "bookworm")).Digest))

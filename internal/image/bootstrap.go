@@ -20,9 +20,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// bootstrap makes the system of a base in the staging directory's tree. Its packages run what they
-// please as they are set up: that is done in a scratch container, by programs of this host, as
-// there is no system yet.
+// bootstrap builds the system of a base image in the tree of the staging directory. Scripts of the
+// packages may do anything while they are set up, so this happens in a scratch container. There is
+// no system yet, so the container uses programs of this host.
 func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, log io.Writer) error {
 	packages, dir := distro.Of(l.Image).Packages, filepath.Join(g.dir, "tree")
 	if _, err := os.Stat(filepath.Join(tools.Programs, packages.Maker)); err != nil {
@@ -60,8 +60,8 @@ func (g *staging) bootstrap(ctx context.Context, l *spec.Layer, m site.Mirror, l
 	return installKeys(from, dir, packages)
 }
 
-// startMaker starts a scratch container with programs of this host, and returns it with the command
-// that makes the base there.
+// startMaker starts a scratch container with programs of this host. It returns the container and
+// the command that builds the base image in it.
 func (g *staging) startMaker(ctx context.Context, l *spec.Layer, m site.Mirror) (c *scratch, maker []string,
 	err error) {
 	p, err := g.provide(m)
@@ -104,8 +104,8 @@ func (g *staging) startMaker(ctx context.Context, l *spec.Layer, m site.Mirror) 
 	return c, maker, err
 }
 
-// shorten leaves of a failed command what tells why: its name, without options that only say how,
-// and its last lines.
+// shorten reduces the error of a failed command to what explains the failure: the name of the
+// command without its options, and its last lines of output.
 func shorten(run *host.RunError, command ...string) {
 	lines := strings.Split(strings.TrimSpace(run.Output), "\n")
 	run.Command, run.Output = command, strings.Join(lines[max(0, len(lines)-15):], "\n")
@@ -113,7 +113,7 @@ func shorten(run *host.RunError, command ...string) {
 
 func keyName(i int) string { return fmt.Sprintf("orrery-%d.asc", i) }
 
-// installKeys writes where the tree's packages come from, with the keys where the nodes find them.
+// installKeys writes the tree's package sources, and their keys to where the nodes find them.
 func installKeys(from []distro.Source, dir string, packages *distro.Packages) error {
 	in, err := tree.Open(dir)
 	if err != nil {
@@ -142,7 +142,8 @@ func installKeys(from []distro.Source, dir string, packages *distro.Packages) er
 			return err
 		}
 	}
-	// Instead of the files that were written as the tree was made, whose keys are those of this machine.
+	// Replace the sources that were written while the tree was built, which name keys of this
+	// machine.
 	if err := empty(in, packages.More); err != nil {
 		return err
 	}

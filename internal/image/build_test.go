@@ -32,7 +32,8 @@ func sayTo(t *testing.T) func(string) {
 
 func sh(script string) host.Command { return host.Command{Args: []string{"sh", "-ec", script}} }
 
-// TestBuildLayer builds a role layer of all that roles consist of, and looks at what it has become.
+// TestBuildLayer builds a role layer with everything that roles consist of, and inspects the
+// result.
 func TestBuildLayer(t *testing.T) {
 	s := realState(t)
 	base := realBase(t, s)
@@ -159,14 +160,14 @@ func nothingLeft(t *testing.T, s *Store) {
 	}
 }
 
-// processesOf returns the LXC processes of a store's scratch containers, and what runs in them.
+// processesOf returns the LXC processes of a store's scratch containers, and the processes in them.
 func processesOf(s *Store) []string {
 	var found []string
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if len(line) == 0 {
-			continue // dead, and not yet buried by this machine's init
+			continue // dead, and not yet reaped by this machine's init
 		}
 		group, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
 		if bytes.Contains(line, []byte(filepath.Join(s.state, "build"))) && !bytes.Contains(line, []byte("go")) ||
@@ -177,10 +178,10 @@ func processesOf(s *Store) []string {
 	return found
 }
 
-// mark is what the names of all scratch containers of a store have.
+// mark is the part that the names of all scratch containers of a store have in common.
 func mark(s *Store) string { return strings.TrimPrefix(scratchName(s, ""), "-") }
 
-// TestFailingFill checks that a role's error is returned, and that nothing is left.
+// TestFailingFill: a role's error is returned, and nothing is left.
 func TestFailingFill(t *testing.T) {
 	s := realState(t)
 	l := testLayer(t, s, realBase(t, s))
@@ -216,7 +217,7 @@ func TestInterrupt(t *testing.T) {
 	nothingLeft(t, s)
 }
 
-// TestBuildOnce has several builders want the same layer.
+// TestBuildOnce: several builders of the same layer build it once.
 func TestBuildOnce(t *testing.T) {
 	s := realState(t)
 	l := testLayer(t, s, realBase(t, s))
@@ -231,7 +232,7 @@ func TestBuildOnce(t *testing.T) {
 		builders.Go(func() {
 			err := Open(s.state).BuildLayer(ctx, l, site.Mirror{}, func(ctx context.Context, in host.Runner) error {
 				fills.Add(1)
-				return in.Run(ctx, sh("sleep 2; echo once >/opt/once")) // longer than a wait is silent
+				return in.Run(ctx, sh("sleep 2; echo once >/opt/once")) // longer than waiting takes to be reported
 			}, sayTo(t))
 			if err != nil {
 				t.Error(err)
@@ -245,7 +246,7 @@ func TestBuildOnce(t *testing.T) {
 	nothingLeft(t, s)
 }
 
-// TestBuildSideBySide builds different layers at once, from the same package cache.
+// TestBuildSideBySide builds different layers at once with the same package cache.
 func TestBuildSideBySide(t *testing.T) {
 	s := realState(t)
 	base := realBase(t, s)
@@ -270,10 +271,10 @@ func TestBuildSideBySide(t *testing.T) {
 	builders.Wait()
 }
 
-const killedState = "ORRERY_TEST_KILLED" // in the environment of the builder that is to be killed
+const killedState = "ORRERY_TEST_KILLED" // in the environment of the builder that will be killed
 
-// TestKilledBuilder kills a builder in the middle: what it built must not be taken for a layer, no
-// process must be left, and the next to come clears up and builds.
+// TestKilledBuilder kills a builder in the middle of a build. What it built must not count as a
+// layer, and no process may remain. The next builder must clean up and build.
 func TestKilledBuilder(t *testing.T) {
 	s := realState(t)
 	base := realBase(t, s)
@@ -327,7 +328,7 @@ func TestKilledBuilder(t *testing.T) {
 	nothingLeft(t, s)
 }
 
-// TestImportedApplication makes a node's base of an image for application containers: Debian
+// TestImportedApplication builds a node's base from an image for application containers: Debian
 // without an init system.
 func TestImportedApplication(t *testing.T) {
 	s := realState(t)

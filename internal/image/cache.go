@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Cache keeps downloaded packages and package lists for all builds of a host, and installs
+// A Cache keeps downloaded packages and package lists for all builds of a host. It also installs
 // packages in scratch containers.
 type Cache struct{ dir string }
 
@@ -18,14 +18,14 @@ func (c Cache) archives() string { return filepath.Join(c.dir, "apt", "archives"
 func (c Cache) lists() string    { return filepath.Join(c.dir, "apt", "lists") }
 func (c Cache) pip() string      { return filepath.Join(c.dir, "pip") }
 
-// Archive returns the path at which apt keeps a package that it has fetched.
+// Archive returns the path at which apt keeps a downloaded package.
 func (c Cache) Archive(file string) string { return filepath.Join(c.archives(), filepath.Base(file)) }
 
-// cacheAge is for how long a package that was fetched is kept for the next build.
+// cacheAge is how long a downloaded package is kept for later builds.
 const cacheAge = 30 * 24 * time.Hour
 
-// trim removes packages and lists that no build has fetched lately. A build that is using them
-// fetches them again.
+// trim removes packages and lists that were downloaded more than cacheAge ago. A build that is
+// using them downloads them again.
 func (c Cache) trim(now time.Time) error {
 	err := filepath.WalkDir(c.dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -43,7 +43,7 @@ func (c Cache) trim(now time.Time) error {
 	return err
 }
 
-// changed is when a file came to be there: the time of its content is that of the archive.
+// changed returns when a file was created here. Its modification time is that in the archive.
 func changed(info fs.FileInfo) time.Time {
 	st := info.Sys().(*syscall.Stat_t)
 	return time.Unix(st.Ctim.Sec, st.Ctim.Nsec)

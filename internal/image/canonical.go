@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canonical makes a tree that a container wrote one that every container can use: without
-// overlayfs's notes, with file capabilities that belong to whoever is root where the file is run,
-// and it makes sure that its owners are the container's.
+// canonical changes a tree that a container wrote into one that every container can use. It removes
+// overlayfs's attributes, and makes file capabilities valid in any user namespace. It returns an
+// error unless all owners are ids of the container.
 func canonical(ctx context.Context, dir string, ids uint32) error {
 	root, err := tree.Open(dir)
 	if err != nil {
@@ -31,13 +31,14 @@ func canonical(ctx context.Context, dir string, ids uint32) error {
 
 func plain(e *tree.Entry, ids uint32) error {
 	if tree.Whiteout(&e.Stat) {
-		return unix.Fchownat(e.Dir, e.Name, 0, 0, unix.AT_SYMLINK_NOFOLLOW) // overlayfs made it, for nobody in the container
+		// overlayfs created it with an owner outside of the container
+		return unix.Fchownat(e.Dir, e.Name, 0, 0, unix.AT_SYMLINK_NOFOLLOW)
 	}
 	if e.Stat.Uid >= ids || e.Stat.Gid >= ids {
 		return fmt.Errorf("it belongs to %d:%d, whom the container does not know", e.Stat.Uid, e.Stat.Gid)
 	}
 	if e.Stat.Mode&unix.S_IFMT == unix.S_IFSOCK {
-		return unix.Unlinkat(e.Dir, e.Name, 0) // nobody listens
+		return unix.Unlinkat(e.Dir, e.Name, 0) // no process listens on the socket
 	}
 	attributes, err := tree.Attributes(e.Dir, e.Name)
 	if err != nil {
@@ -58,9 +59,9 @@ func plain(e *tree.Entry, ids uint32) error {
 
 const capability = "security.capability"
 
-// plainCapability returns a file capability without its root id (capabilities(7), version 3); nil:
-// it has none. Set in a user namespace, it names that namespace's root as the host sees it, and
-// would be nothing to a container with other ids.
+// plainCapability returns a file capability without its root id (capabilities(7), version 3), or
+// nil if it has none. A capability set in a user namespace names that namespace's root by its id on
+// the host. A container with other ids would ignore it.
 func plainCapability(value []byte) []byte {
 	const version3, version2, mask = 0x03000000, 0x02000000, 0xff000000
 	if len(value) != 24 {

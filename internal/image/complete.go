@@ -16,8 +16,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// complete adds to an imported tree what a node boots with. Images for application containers have
-// no init system; those that have the programs of their distribution's packages can be given one.
+// complete adds to an imported tree what a node needs to boot. Images for application containers
+// have no init system. If the image has its distribution's package manager, complete installs one.
 func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, log io.Writer, say func(string)) error {
 	dir := filepath.Join(g.dir, "tree")
 	root, err := tree.Open(dir)
@@ -42,7 +42,7 @@ func (g *staging) complete(ctx context.Context, l *spec.Layer, m site.Mirror, lo
 			Try("import a whole system, with %s", d.Services.Name)
 	}
 	say("adds " + d.Services.Name + " and what else a node needs")
-	// The places that the scratch container mounts on.
+	// Create what the scratch container mounts on.
 	if err := lay(root, distro.File{Path: "/etc/resolv.conf"}); err != nil {
 		return err
 	}

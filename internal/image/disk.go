@@ -11,7 +11,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// What a build needs at least, found by building: below that it is not begun.
+// Minimum free space for a build, found by measurement. With less, the build does not start.
 const (
 	baseRoom  = 400 << 20
 	layerRoom = 256 << 20
@@ -25,22 +25,22 @@ func freeBytes(path string) (uint64, error) {
 	return st.Bavail * uint64(st.Bsize), nil
 }
 
-// A disk is the file system of a store, with the room that is left on it.
+// A disk is the file system of a store.
 type disk struct {
 	dir  string
-	free func(path string) (uint64, error) // bytes free on the file system of a path
+	free func(path string) (uint64, error) // returns the free bytes on the file system of a path
 }
 
-// spare returns how many bytes an import may take, so that a build has what it needs besides.
+// spare returns how many bytes an import may use. It leaves space for a build.
 func (d *disk) spare() int64 {
 	free, err := d.free(d.dir)
 	if err != nil {
-		return math.MaxInt64 // it will show
+		return math.MaxInt64 // the import itself will report the error
 	}
 	return int64(min(free-min(free, baseRoom/2), math.MaxInt64))
 }
 
-// room returns a problem if there is no room for a build that needs so many bytes.
+// room returns a problem if there are fewer than need bytes free.
 func (d *disk) room(need uint64) error {
 	free, err := d.free(d.dir)
 	if err != nil {
@@ -59,7 +59,8 @@ func (d *disk) full(need uint64) *problem.Problem {
 		Try("remove layers that nothing uses with `orrery image gc`, or make room")
 }
 
-// explain makes a full disk, which shows itself in many ways, the problem that it is.
+// explain replaces an error that was caused by a full disk, which appears in many forms, by a
+// problem that says so.
 func (d *disk) explain(err error, need uint64) error {
 	var p *problem.Problem
 	if err == nil || errors.As(err, &p) && p.Kind == problem.Unable {
@@ -73,7 +74,7 @@ func (d *disk) explain(err error, need uint64) error {
 	return err
 }
 
-// size writes bytes for people.
+// size formats a number of bytes for people.
 func size(n uint64) string {
 	switch {
 	case n >= 10<<30:

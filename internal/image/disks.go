@@ -13,11 +13,11 @@ import (
 	"orrery/internal/tree"
 )
 
-// diskName is the one file in the tree of a layer that is a disk image. What it is, it says itself:
-// it was looked at before it was taken.
+// diskName is the only file in the tree of a layer that is a disk image. Its format is detected
+// from its content, which was checked before the import.
 const diskName = "disk"
 
-// OpenDisk opens the disk image that a layer is, for reading, and says what it is.
+// OpenDisk opens the disk image of a layer for reading and returns its format.
 func (s *Store) OpenDisk(digest string) (*os.File, *foreign.Disk, error) {
 	root, err := tree.Open(s.Tree(digest))
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Store) OpenDisk(digest string) (*os.File, *foreign.Disk, error) {
 	return f, info, nil
 }
 
-// takeDisk copies a disk image, as it is, into the staging of its layer.
+// takeDisk copies a disk image unchanged into the staging directory of its layer.
 func (g *staging) takeDisk(ctx context.Context, from string) error {
 	in, err := foreign.Open(from)
 	if err != nil {
@@ -65,14 +65,14 @@ func (g *staging) takeDisk(ctx context.Context, from string) error {
 			return err
 		}
 	}
-	if _, err := inspect(from, out); err != nil { // whoever may write to the original may have done so
+	if _, err := inspect(from, out); err != nil { // another process may have written to the original during the copy
 		return problem.New(problem.Surprise, "import %s: it changed while it was copied", from).
 			Try("run the same command again")
 	}
 	return out.Close()
 }
 
-// inspect looks at an image that somebody has given that name.
+// inspect returns the format of a disk image. Messages call it name.
 func inspect(name string, f *os.File) (*foreign.Disk, error) {
 	info, err := f.Stat()
 	if err != nil {

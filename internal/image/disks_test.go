@@ -19,7 +19,7 @@ func diskOf(file string) *spec.Layer {
 	return spec.Base(site.Mirror{}, site.Image{Name: "cloud", Import: file, Stamp: "1"})
 }
 
-// TestTakeDisk: a disk image is a layer of the store as it is, holes and all.
+// TestTakeDisk: a disk image becomes a layer of the store unchanged, including its holes.
 func TestTakeDisk(t *testing.T) {
 	s, file := Open(t.TempDir()), filepath.Join(t.TempDir(), "cloud.raw")
 	f, err := os.Create(file)
@@ -47,8 +47,8 @@ func TestTakeDisk(t *testing.T) {
 	must(t, s.BuildBase(t.Context(), l, site.Mirror{}, func(what string) { t.Errorf("it is taken twice: %s", what) }))
 }
 
-// TestDisksOfStrangers: what an image names of the host is never opened, and what is wrong with one
-// is said, with where it is and the cure. Nothing of it stays.
+// TestDisksOfStrangers: host files that an image names are never opened. A rejected image is
+// reported with its path and a remedy, and nothing of it remains.
 func TestDisksOfStrangers(t *testing.T) {
 	dir := t.TempDir()
 	var blank bytes.Buffer

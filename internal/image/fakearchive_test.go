@@ -15,16 +15,16 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// A fakePackage is one of a fakeArchive.
+// A fakePackage is a package of a fakeArchive.
 type fakePackage struct {
 	name    string
-	control string            // further fields
+	control string            // more control fields
 	script  string            // postinst
-	files   map[string]string // by path: the file of this host that it is a copy of
+	files   map[string]string // paths in the package, and the files of this host to copy there
 }
 
-// toolbox is a package with all that dpkg and scripts need, copied from this host. It stands for
-// all packages that a base has.
+// toolbox returns a package with everything that dpkg and scripts need, copied from this host. It
+// stands for all packages of a base.
 func toolbox(t *testing.T) fakePackage {
 	t.Helper()
 	p := fakePackage{
@@ -56,10 +56,10 @@ func toolbox(t *testing.T) fakePackage {
 	return p
 }
 
-// build makes the package's file and returns its paragraph of an index.
+// build creates the package's file and returns its paragraph of an index.
 func (p fakePackage) build(t *testing.T, archive, arch string) string {
 	t.Helper()
-	version := fmt.Sprint(time.Now().UnixNano()) // another one in each run: packages are kept for later builds
+	version := fmt.Sprint(time.Now().UnixNano()) // new in each run, because packages are kept for later builds
 	top := t.TempDir()
 	must(t, os.Chmod(top, 0o755))
 	for _, link := range []string{"bin", "sbin", "lib", "lib64"} {
@@ -93,8 +93,8 @@ func (p fakePackage) build(t *testing.T, archive, arch string) string {
 	return fmt.Sprintf("%sFilename: %s\nSize: %d\nSHA256: %x\n\n", control, file, len(text), sha256.Sum256(text))
 }
 
-// fakeArchive makes an archive of packages, signed, in a directory of this host: enough to build a
-// base of a suite from.
+// fakeArchive creates a signed package archive in a directory of this host. It is sufficient to
+// build a base of a suite.
 func fakeArchive(t *testing.T, suite string, packages ...fakePackage) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -104,7 +104,7 @@ func fakeArchive(t *testing.T, suite string, packages ...fakePackage) (dir strin
 	for _, p := range packages {
 		index.WriteString(p.build(t, dir, arch))
 	}
-	keys, err := os.MkdirTemp("", "orrery-keys-") // a short name: sockets are in there
+	keys, err := os.MkdirTemp("", "orrery-keys-") // a short name, because sockets are created there
 	must(t, err)
 	gpg := func(args ...string) string {
 		return run(t, "gpg", append([]string{"--homedir", keys, "--batch", "--quiet", "--passphrase", "", "--pinentry-mode",

@@ -8,8 +8,8 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// Offered returns what the archives of a scratch say of packages, in all versions that they have;
-// of those of apt, paragraphs of deb-control(5).
+// Offered returns what the package archives of a scratch container say about packages, in all
+// versions that they have. For apt, these are paragraphs of deb-control(5).
 func (c Cache) Offered(ctx context.Context, in host.Runner, d *distro.Distribution, names []string,
 	log io.Writer) (said []byte, err error) {
 	err = c.reading(ctx, in, d, log, func(i *installer) error {
@@ -19,8 +19,8 @@ func (c Cache) Offered(ctx context.Context, in host.Runner, d *distro.Distributi
 	return said, err
 }
 
-// Fetch downloads packages, NAME=VERSION, into the directory Out of a scratch. They are checked as
-// when they are installed.
+// Fetch downloads packages, given as NAME=VERSION, into the directory Out of a scratch container.
+// They are verified as for an installation.
 func (c Cache) Fetch(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string,
 	log io.Writer) error {
 	return c.reading(ctx, in, d, log, func(i *installer) error {
@@ -32,7 +32,7 @@ func (c Cache) Fetch(ctx context.Context, in host.Runner, d *distro.Distribution
 	})
 }
 
-// reading does something while the package lists of a scratch are held.
+// reading calls do while it holds the lock of the container's package lists.
 func (c Cache) reading(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer,
 	do func(*installer) error) error {
 	i, err := c.installer(ctx, in, d, log)

@@ -9,23 +9,23 @@ import (
 	"orrery/internal/tree"
 )
 
-// fittings are put into every base image, besides those of its distribution. Changing any of them
-// needs a new version: constant fit in package spec.
+// fittings are the files of every base image, in addition to those of its distribution. A change to
+// any of them requires a new version: the constant fit in package spec.
 var fittings = []distro.File{
-	// Each node gets its own of these. An empty machine-id, unlike a missing one, does not make the
-	// boot a first boot.
+	// Each node gets its own version of these. With an empty machine-id, unlike a missing one,
+	// systemd does not treat the boot as a first boot.
 	{Path: "/etc/machine-id"},
 	{Path: "/etc/resolv.conf"},
 	{Path: "/etc/hostname"},
-	// Names of all nodes, in a directory that the host shares with them: they change without anything
-	// being done on the nodes.
+	// The names of all nodes are in a directory that the host shares with the nodes. So the host
+	// can change them without doing anything on the nodes.
 	{Path: "/etc/hosts", Text: "orrery/hosts", Link: true},
-	// Text is UTF-8 everywhere, without the locales package.
+	// Text is in UTF-8 everywhere, without the package locales.
 	{Path: "/etc/default/locale", Text: "LANG=C.UTF-8\n"},
 	{Path: "/etc/locale.conf", Text: "LANG=C.UTF-8\n"},
 }
 
-// fit makes a tree fit for being a node; it must be a whole system of its distribution.
+// fit adapts a tree to be a node's. The tree must be a whole system of its distribution.
 func fit(d *distro.Distribution, dir string) error {
 	in, err := tree.Open(dir)
 	if err != nil {
@@ -36,13 +36,13 @@ func fit(d *distro.Distribution, dir string) error {
 		return err
 	}
 	if err := in.MkdirAll("etc/orrery", os.Geteuid(), os.Getegid()); err != nil {
-		// where the host puts what it tells its nodes
+		// the directory that the host shares with its nodes
 		return err
 	}
 	if err := fitSSH(d, in); err != nil {
 		return err
 	}
-	// How the image was made is not how the node is to fetch packages, nor how it is to start services.
+	// Remove settings for building the image: nodes fetch packages and start services differently.
 	for _, name := range slices.Concat(d.Packages.FromMaking,
 		[]string{d.Packages.Guard.Path, "var/lib/dbus/machine-id", ".dockerenv"}) {
 		if err := in.RemoveAll(name); err != nil {
@@ -52,8 +52,8 @@ func fit(d *distro.Distribution, dir string) error {
 	return nil
 }
 
-// fitSSH has the node's own key, which it gets from the host, and none else: making keys takes
-// longer than the whole boot.
+// fitSSH configures the SSH server to use only the node's own key, which comes from the host.
+// Generating keys takes longer than the whole boot.
 func fitSSH(d *distro.Distribution, in *tree.Root) error {
 	names, err := in.Names("etc/ssh", maxNames)
 	if err != nil && !absent(err) {
@@ -67,15 +67,15 @@ func fitSSH(d *distro.Distribution, in *tree.Root) error {
 		}
 	}
 	if _, err := in.Lstat("usr/sbin/sshd"); err != nil {
-		return nil // an imported image without it: the engine reaches the node all the same
+		return nil // an imported image without sshd: the engine can reach the node without it
 	}
 	own := distro.File{Path: "/etc/ssh/sshd_config.d/orrery.conf",
 		Text: "HostKey /etc/ssh/ssh_host_ed25519_key\nUseDNS no\n"}
 	return lay(in, own, d.Services.StartsWith(d.SSH))
 }
 
-// lay makes files of a tree, whatever was there before. They belong to its root, which on disk is
-// that of the host.
+// lay replaces files of a tree. They belong to the root user of the tree, which on disk is the
+// host's.
 func lay(in *tree.Root, files ...distro.File) error {
 	uid, gid := os.Geteuid(), os.Getegid()
 	for _, f := range files {

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// GC removes the layers that are not used and what killed builders left, and returns the layers that
-// it removed. What a layer stands on stays as long as it is used; what somebody builds at this
-// moment stays.
+// GC removes unused layers and what killed builders left, and returns the layers it has removed. It
+// keeps layers below a used layer, and layers that are being built.
 func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 	if err := s.private(); err != nil {
 		return nil, err
@@ -30,7 +29,7 @@ func (s *Store) GC(ctx context.Context, used map[string]bool) ([]Info, error) {
 		}
 	}
 	var removed []Info
-	// Backwards: layers before those that they stand on, whose titles theirs begin with.
+	// Backwards: remove layers before those below them, whose titles are prefixes of theirs.
 	for i := len(all) - 1; i >= 0; i-- {
 		if ctx.Err() != nil {
 			return removed, context.Cause(ctx)
@@ -58,7 +57,8 @@ func whichever(string) bool { return true }
 
 func dropIncoming(at, _ string) error { return removeTree(at) }
 
-// Sweep removes what killed builders left, processes and control groups too: whatever has no live lock.
+// Sweep removes what killed builders have left, including processes and control groups: everything
+// whose lock no process holds.
 func (s *Store) Sweep() error {
 	left := map[string]bool{}
 	for _, dir := range []string{s.stagings, filepath.Join(s.state, "build"), s.Dir} {
@@ -72,7 +72,7 @@ func (s *Store) Sweep() error {
 			}
 		}
 	}
-	if err := s.locks.sweep(s.incoming, s.has, dropIncoming); err != nil { // it was built meanwhile
+	if err := s.locks.sweep(s.incoming, s.has, dropIncoming); err != nil { // the layer was built here instead
 		return err
 	}
 	if len(left) == 0 {

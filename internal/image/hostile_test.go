@@ -31,14 +31,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// unpacked unpacks what a stranger gave, with so many bytes free, and within bounds of memory and
-// time. Beside it nothing may change.
+// unpacked unpacks an untrusted file, with free bytes left on the disk. It checks the memory and
+// time used, and that nothing beside the tree changes.
 func unpacked(t *testing.T, file string, free int64) error {
 	t.Helper()
 	return unpackedIn(t, 64<<20, file, free)
 }
 
-// unpackedIn is the same for what may take so much memory, together with what was given back.
+// unpackedIn is unpacked with a limit for all memory allocated, including what was freed again.
 func unpackedIn(t *testing.T, most uint64, file string, free int64) error {
 	t.Helper()
 	top := t.TempDir()
@@ -63,7 +63,7 @@ func unpackedIn(t *testing.T, most uint64, file string, free int64) error {
 	return err
 }
 
-// gzipped returns what writes to it, compressed.
+// gzipped returns the compressed output of write.
 func gzipped(t *testing.T, write func(io.Writer)) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -72,8 +72,8 @@ func gzipped(t *testing.T, write func(io.Writer)) []byte {
 	return b.Bytes()
 }
 
-// TestImportBombs: an archive of some kilobytes that says that it is more than the disk holds ends
-// with a problem that says so.
+// TestImportBombs: an archive of some kilobytes that expands to more than the disk holds ends with
+// a problem that says so.
 func TestImportBombs(t *testing.T) {
 	const free = 64 << 20
 	zeros := make([]byte, 1<<20)
@@ -103,7 +103,7 @@ func TestImportBombs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			most := uint64(64 << 20)
 			if name == "names without a file" {
-				most = 2 << 30 // one after another: 500 times 1 MiB is read, and forgotten
+				most = 2 << 30 // one after another: 500 times 1 MiB is read and freed
 			}
 			err := unpackedIn(t, most, writeFile(t, "f", content), free)
 			var p *problem.Problem
@@ -115,14 +115,15 @@ func TestImportBombs(t *testing.T) {
 	}
 }
 
-// TestImportHole: a file that is one hole takes neither time nor room, whatever its size.
+// TestImportHole: a file that consists of one hole takes neither time nor disk space, whatever its
+// size.
 func TestImportHole(t *testing.T) {
 	if err := unpacked(t, writeFile(t, "f", sparse(t, 8<<40)), 1<<20); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestDecompressors: the program that unpacks a stranger's archive runs as nobody else.
+// TestDecompressors: the program that decompresses an untrusted archive runs as a user of its own.
 func TestDecompressors(t *testing.T) {
 	need.Integration(t)
 	programs, err := os.MkdirTemp("", "orrery-decompressors-")
@@ -139,7 +140,7 @@ func TestDecompressors(t *testing.T) {
 	}
 }
 
-// sparse writes an archive with a file that is one hole (PAX 1.0).
+// sparse returns an archive with a file that consists of one hole (PAX 1.0).
 func sparse(t *testing.T, size int64) []byte {
 	var b bytes.Buffer
 	record := func(key, value string) string {
@@ -174,7 +175,7 @@ func sparse(t *testing.T, size int64) []byte {
 	return bytes.Join([][]byte{head, body, plain, content, make([]byte, 1024)}, nil)
 }
 
-// longNames writes headers that say how the next file is called, and no file.
+// longNames writes headers with long names for the next file, and no file.
 func longNames(w io.Writer, n int) {
 	head := make([]byte, 512)
 	copy(head, "././@LongLink")
@@ -196,7 +197,7 @@ func longNames(w io.Writer, n int) {
 	}
 }
 
-// layoutOf writes an OCI layout directory of an image with one layer.
+// layoutOf creates an OCI layout directory of an image with one layer.
 func layoutOf(t *testing.T, layer []byte) (dir string, blob func(text []byte) string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -215,8 +216,8 @@ func layoutOf(t *testing.T, layer []byte) (dir string, blob func(text []byte) st
 	return dir, blob
 }
 
-// TestImagesOfStrangers: blobs are compared with their digests, and links and named pipes in the
-// place of one lead nowhere and wait for nothing.
+// TestImagesOfStrangers: blobs are compared with their digests. Links and named pipes in the place
+// of a blob are not followed and do not block.
 func TestImagesOfStrangers(t *testing.T) {
 	layer := tarred(t, small...)
 	sum := sha256.Sum256(layer)
@@ -270,7 +271,7 @@ func TestImagesOfStrangers(t *testing.T) {
 	}
 }
 
-// TestIndexOfIndexes: an index that names itself, or others that name it, many times over.
+// TestIndexOfIndexes: an index that names itself, or others that name it, many times.
 func TestIndexOfIndexes(t *testing.T) {
 	dir, blob := layoutOf(t, tarred(t, small...))
 	text := []byte(`{"schemaVersion":2,"manifests":[]}`)
@@ -285,9 +286,9 @@ func TestIndexOfIndexes(t *testing.T) {
 	}
 }
 
-// FuzzImport: whatever the bytes of an image are.
+// FuzzImport: unpacking any bytes does not panic.
 func FuzzImport(f *testing.F) {
-	t := &testing.T{} // nothing of it is needed: the archives are right
+	t := &testing.T{} // never used: building the seed archives cannot fail
 	f.Add(tarred(t, small...))
 	f.Add(tarred(t, item{name: "index.json",
 		text: `{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:` +
@@ -312,8 +313,8 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// TestTreesOfStrangers: what is read of an image, or of what packages wrote, waits for no pipe,
-// ends, and stays in the tree.
+// TestTreesOfStrangers: reading from an image, or from what packages wrote, does not block on a
+// pipe, terminates, and stays in the tree.
 func TestTreesOfStrangers(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	must(t, os.WriteFile(filepath.Join(outside, "mine.log"),
@@ -361,7 +362,7 @@ func TestTreesOfStrangers(t *testing.T) {
 	}
 }
 
-// TestPortable: a layer that was built with devices is, for a backup, one without.
+// TestPortable: the portable record of a layer with devices has none.
 func TestPortable(t *testing.T) {
 	s := Open(t.TempDir())
 	at := filepath.Join(s.Dir, "abc")

@@ -31,7 +31,7 @@ func importOf(file, stamp string) *spec.Layer {
 	return spec.Base(site.Mirror{}, site.Image{Name: "imported", Import: file, Stamp: stamp})
 }
 
-// item is an entry of a tar archive; its type is told by the other fields.
+// item is an entry of a tar archive. The other fields determine its type.
 type item struct {
 	name, text, link, hard string
 	dir                    bool
@@ -80,7 +80,7 @@ func tarred(t *testing.T, items ...item) []byte {
 	return b.Bytes()
 }
 
-// small is the least that passes for a system.
+// small is the smallest tree that passes for a system.
 var small = []item{
 	{name: "./", dir: true}, {name: "./etc/", dir: true}, {name: "./etc/os-release", text: "ID=small\n"},
 	{name: "./etc/ssh/ssh_host_rsa_key", text: "k"},
@@ -168,7 +168,7 @@ func TestImportTarball(t *testing.T) {
 	}
 }
 
-// TestImportRefusesDevices: a device that is made in an imported tree would be one of the host.
+// TestImportRefusesDevices: a device node in an imported tree would be a device of the host.
 func TestImportRefusesDevices(t *testing.T) {
 	for name, items := range map[string][]item{
 		"beside /dev":    {{name: "./srv/mem", dev: 1}},
@@ -241,7 +241,7 @@ func image(t *testing.T, layers ...[]byte) v1.Image {
 	return img
 }
 
-// TestImportOCI lays layers over one another, from all forms in which images come.
+// TestImportOCI extracts layers on top of each other, from all formats of images.
 func TestImportOCI(t *testing.T) {
 	first := tarred(t, append([]item{
 		{name: "etc/gone", text: "x"}, {name: "opt/old/a", text: "x"}, {name: "opt/old/b", text: "x"},
@@ -295,7 +295,7 @@ func TestImportOCI(t *testing.T) {
 	}
 }
 
-// TestImportMistakes checks that mistakes are problems that name the cure.
+// TestImportMistakes: mistakes are problems that name the remedy.
 func TestImportMistakes(t *testing.T) {
 	good := tarred(t, small...)
 	for name, test := range map[string]struct {

@@ -13,16 +13,16 @@ import (
 	"orrery/internal/treesync"
 )
 
-// imports are the files from which images are made that come from the control host. They stay until
-// the layer is built.
+// imports are files for building images that the control host has sent. They are kept until the
+// layer is built.
 type imports struct {
 	dir   string
 	locks locks
 	disk  *disk
 }
 
-// Receive stores a file with this digest from which a layer is to be built (package imported). A
-// file with another digest is not stored.
+// Receive stores a file with this digest from which a layer will be built (package imported). It
+// does not store a file with another digest.
 func (s *Store) Receive(ctx context.Context, digest string, rw io.ReadWriter) error {
 	if len(digest) != 64 || !IsDigest(digest) {
 		return problem.New(problem.Failed, "%q is not the digest of a file", digest)
@@ -48,7 +48,7 @@ func (i imports) receive(ctx context.Context, digest string, rw io.ReadWriter) e
 	case problem.Is(err, problem.Unable):
 		err = i.disk.full(uint64(i.disk.spare()) + baseRoom/2).Because(err)
 		return errors.Join(err, to.Remove())
-	case err != nil: // what has come is there for the next call, or GC removes it
+	case err != nil: // what has been received stays for the next call, or GC removes it
 		return i.disk.explain(problem.New(problem.Failed,
 			"a file to import has not come").At(i.disk.dir).Because(err).Try("run the same command again"), baseRoom)
 	case came != digest:
@@ -65,7 +65,8 @@ func (i imports) receive(ctx context.Context, digest string, rw io.ReadWriter) e
 
 func (i imports) file(digest string) string { return filepath.Join(i.dir, digest) }
 
-// origin returns the file from which a layer is built. Taken is called once it is in the tree.
+// origin returns the file from which a layer is built. The caller must call taken with the
+// result of copying the file to the tree.
 func (i imports) origin(ctx context.Context, l *spec.Layer) (file string, taken func(error) error, err error) {
 	own, digest := l.Image.File(), l.Image.Content()
 	switch {
@@ -83,7 +84,7 @@ func (i imports) origin(ctx context.Context, l *spec.Layer) (file string, taken 
 			return err
 		}, nil
 	}
-	held, err := i.locks.imported(ctx, digest) // GC leaves it alone meanwhile
+	held, err := i.locks.imported(ctx, digest) // keep GC from removing the file
 	if err != nil {
 		return "", nil, err
 	}
@@ -95,14 +96,14 @@ func (i imports) origin(ctx context.Context, l *spec.Layer) (file string, taken 
 	}
 	return file, func(err error) error {
 		defer held.Release()
-		gone := i.drop(file, digest) // also if the build has failed: the file is sent again
+		gone := i.drop(file, digest) // even if the build has failed: the file will be sent again
 		return errors.Join(err, gone)
 	}, nil
 }
 
 // drop removes a file whose lock this process holds.
 func (i imports) drop(file, digest string) error {
-	if err := removeTree(file); err != nil { // a directory, if it has not come whole
+	if err := removeTree(file); err != nil { // it is a directory if it was not received completely
 		return err
 	}
 	return i.locks.forget(digest)

@@ -16,8 +16,8 @@ import (
 	"orrery/internal/treesync"
 )
 
-// TestReceived: an image is made of a file that has come, which is the same layer as where it came
-// from, and nothing is left of the file.
+// TestReceived: an image is built from a received file. The layer is the same as where the file
+// came from, and the file is removed.
 func TestReceived(t *testing.T) {
 	for name, content := range map[string][]byte{"root.tar": tarred(t, small...),
 		"root.tar.gz": compress(t, "gz", tarred(t, small...))} {
@@ -64,13 +64,13 @@ func (s *Store) wantReceived(t *testing.T, want ...string) {
 	}
 }
 
-// receiveFile lets a store receive a file of this machine.
+// receiveFile makes a store receive a file of this machine.
 func (s *Store) receiveFile(t *testing.T, digest, file string) error {
 	return treesync.Pipe(t.Context(), func(rw io.ReadWriter) error { return imported.Send(t.Context(), file, rw) },
 		func(rw io.ReadWriter) error { return s.Receive(t.Context(), digest, rw) })
 }
 
-// metered fails after some bytes were written to it.
+// metered fails after some bytes have been written to it.
 type metered struct {
 	io.ReadWriter
 	left int
@@ -83,7 +83,7 @@ func (m *metered) Write(b []byte) (int, error) {
 	return m.ReadWriter.Write(b)
 }
 
-// TestNotReceived: what is something else than it should be, or does not fit, is not there.
+// TestNotReceived: a file with the wrong digest, or one that does not fit, is not stored.
 func TestNotReceived(t *testing.T) {
 	s := Open(t.TempDir())
 	digest := imported.DigestOf([]byte("content"))
@@ -118,7 +118,7 @@ func TestNotReceived(t *testing.T) {
 	s.wantReceived(t)
 }
 
-// TestReceivedOn: what has come of a file before the way to the host was cut does not come again,
+// TestReceivedOn: the part of a file that was received before an interruption is not sent again,
 // and GC removes it.
 func TestReceivedOn(t *testing.T) {
 	noise := make([]byte, 4<<20)
@@ -152,7 +152,7 @@ func TestReceivedOn(t *testing.T) {
 	s.wantReceived(t)
 }
 
-// TestImportChanged: an image of which it is known what is in it is made of nothing else.
+// TestImportChanged: an image with a known digest is not built from other content.
 func TestImportChanged(t *testing.T) {
 	file := writeFile(t, "root.tar", tarred(t, small...))
 	s := Open(t.TempDir())

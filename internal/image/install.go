@@ -18,12 +18,12 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// listsAge is for how long package lists are good: an update takes seconds, and archives change a
-// few times a day.
+// listsAge is how long package lists are used. An update takes seconds, and archives change a few
+// times a day.
 const listsAge = time.Hour
 
-// Install installs packages in a scratch container, asking nothing and taking nothing that is only recommended.
-// Package lists and packages are shared with all other builds.
+// Install installs packages in a scratch container without asking questions and without recommended
+// packages. All builds share the package lists and packages.
 func (c Cache) Install(ctx context.Context, in host.Runner, d *distro.Distribution, packages []string,
 	log io.Writer) error {
 	if len(packages) == 0 {
@@ -59,17 +59,18 @@ func notInstalled(d *distro.Distribution, packages []string, err error) error {
 	return p.Try("%s", d.Packages.Unreached)
 }
 
-// An installer installs packages in one scratch, with the package lists for its sources.
+// An installer installs packages in one scratch container, with the package lists for its sources.
 type installer struct {
 	*distro.Packages
 	in      host.Runner
 	log     io.Writer
-	cache   string // of packages, on the host
-	lists   string // directory of the lists, on the host
+	cache   string // directory of the package cache, on the host
+	lists   string // directory of the package lists, on the host
 	program []string
 }
 
-// installer finds the lists by what the scratch's sources say: a role may have brought some of its own.
+// installer returns an installer. The lists depend on the sources in the container, because a role
+// may have added some.
 func (c Cache) installer(ctx context.Context, in host.Runner, d *distro.Distribution, log io.Writer) (*installer,
 	error) {
 	said, err := host.Output(ctx, in, host.Command{Args: d.Packages.Told(access.InScratch)}, 4<<20)
@@ -95,7 +96,7 @@ func (i *installer) run(ctx context.Context, order []string, packages ...string)
 	return err
 }
 
-// install fetches and installs packages.
+// install downloads and installs packages.
 func (i *installer) install(ctx context.Context, packages []string) error {
 	if err := i.fetching(ctx, func() error { return i.run(ctx, i.Packages.Fetch, packages...) }); err != nil {
 		return err
@@ -103,7 +104,8 @@ func (i *installer) install(ctx context.Context, packages []string) error {
 	return i.run(ctx, i.Packages.Install, packages...)
 }
 
-// fetching fetches packages. One build does at a time: two would write the same files.
+// fetching calls do, which downloads packages, while it holds their lock. Two builds at once would
+// write the same files.
 func (i *installer) fetching(ctx context.Context, do func() error) error {
 	held, err := host.WaitLock(ctx, filepath.Join(i.cache, "archives.lock"), host.Alone, "the lock of downloaded packages")
 	if err != nil {
@@ -113,8 +115,9 @@ func (i *installer) fetching(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// withLists calls do while nobody updates the package lists; other builds may read them at the same
-// time. If packages seem to have left the archive since, it updates the lists and calls do again.
+// withLists calls do while no process updates the package lists. Other builds may read them at the
+// same time. If an error suggests that packages have left the archive, it updates the lists and
+// calls do again.
 func (i *installer) withLists(ctx context.Context, do func() error) error {
 	for fresh := false; ; fresh = true {
 		reading, err := i.readLists(ctx, fresh)
@@ -129,8 +132,8 @@ func (i *installer) withLists(ctx context.Context, do func() error) error {
 	}
 }
 
-// readLists makes sure that there are package lists, not older than listsAge (or than now, if
-// fresh), and holds them.
+// readLists returns a lock of the package lists. It updates lists that are missing or older than
+// listsAge, or that were not updated during this call if fresh is set.
 func (i *installer) readLists(ctx context.Context, fresh bool) (*host.Lock, error) {
 	const lists = "the lock of the package lists"
 	file, stamp := i.lists+".lock", filepath.Join(i.lists, "orrery-updated")
@@ -145,7 +148,7 @@ func (i *installer) readLists(ctx context.Context, fresh bool) (*host.Lock, erro
 			if err != nil {
 				return false, false
 			}
-			age := time.Since(info.ModTime()) // below 0 if the clock was ahead
+			age := time.Since(info.ModTime()) // below 0 if the clock was set back
 			return true, age >= 0 && age < listsAge && (!fresh || info.ModTime().After(asked))
 		}
 		if _, young := good(); young {

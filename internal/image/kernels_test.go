@@ -10,9 +10,9 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// TestKernelsOfArchives: what is unpacked of the kernels that archives really have. Testdata has
-// what apt-cache(8) says of all packages concerned, in Debian 13 and in Ubuntu 24.04, in November
-// 2026; of what else they need, the base has everything.
+// TestKernelsOfArchives: the packages that are unpacked for real kernels. Testdata has the output
+// of apt-cache(8) for all packages concerned, in Debian 13 and Ubuntu 24.04, from November 2026.
+// The base has everything else that they need.
 func TestKernelsOfArchives(t *testing.T) {
 	for suite, c := range map[string]struct {
 		kernel string

@@ -9,7 +9,8 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// TestKeys: a scratch finds the keys of its sources beside their list, and a node finds them in its tree.
+// TestKeys: a scratch finds the keys of its sources beside their list, and a node finds them in its
+// tree.
 func TestKeys(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own.gpg")
 	must(t, os.WriteFile(own, []byte("binary"), 0o644))

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestKilledBootstrap kills a builder while mmdebstrap runs: neither programs nor mounts may be
-// left, because the next build removes the tree.
+// TestKilledBootstrap kills a builder while mmdebstrap runs. No process or mount may remain,
+// because the next build removes the tree.
 func TestKilledBootstrap(t *testing.T) {
 	s := realState(t)
 	l := spec.Base(site.Mirror{}, site.Image{Name: "killed", Suite: "bookworm"})
@@ -25,7 +25,7 @@ func TestKilledBootstrap(t *testing.T) {
 	if err := builder.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// Far enough for packages to be configured within the tree, where proc is mounted.
+	// By now packages are being configured in the tree, where proc is mounted.
 	perl := s.stagings + "/" + l.Digest + "/tree/usr/bin/perl"
 	for begun := time.Now(); time.Since(begun) < 2*time.Minute; time.Sleep(50 * time.Millisecond) {
 		if _, err := os.Stat(perl); err == nil {

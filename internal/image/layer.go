@@ -20,14 +20,15 @@ import (
 	"orrery/internal/tree"
 )
 
-// guard keeps packages from starting their services while they are being installed.
+// guard returns a file that keeps packages from starting their services while they are being
+// installed.
 func guard(d *distro.Distribution) host.File {
 	return host.File{Path: d.Packages.Guard.Path, Content: []byte(d.Packages.Guard.Text), Mode: 0o755}
 }
 
-// BuildLayer makes a role layer, unless the store has it: it starts a scratch container on the
-// base, lets fill do in there what the roles say, and keeps what that wrote. Two builders of one
-// layer build it once.
+// BuildLayer builds a role layer, unless the store has it. It starts a scratch container on the
+// base, calls fill to apply the roles there, and keeps what the container has written. If two
+// processes build the same layer, it is only built once.
 func (s *Store) BuildLayer(ctx context.Context, l *spec.Layer, m site.Mirror,
 	fill func(ctx context.Context, in host.Runner) error,
 	say func(string)) error {
@@ -56,9 +57,9 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror,
 	fill func(ctx context.Context, in host.Runner) error,
 	begun time.Time, say func(string)) error {
 	var trees []string
-	var base, under *Record // the image, and what it stands on
+	var base, under *Record // the base image, and the layer directly below
 	for _, digest := range slices.Backward(l.Lower()) {
-		below, err := g.store.locks.layer(ctx, digest, host.Shared) // GC leaves it alone while somebody builds on it
+		below, err := g.store.locks.layer(ctx, digest, host.Shared) // keep GC from removing the layer
 		if err != nil {
 			return err
 		}
@@ -93,7 +94,7 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror,
 		return err
 	}
 	if record.Packages == nil {
-		record.Packages = under.Packages // it installed nothing: the node sees those below
+		record.Packages = under.Packages // no packages were installed: the node sees those of the layer below
 	}
 	if l.IsKernel() {
 		more, err := read(tree, d.Packages.Unpacked)
@@ -108,8 +109,8 @@ func (g *staging) layer(ctx context.Context, l *spec.Layer, m site.Mirror,
 	return g.finish(ctx, record, begun, say)
 }
 
-// scratchOn starts a scratch container on layers, the topmost first. It sees what all builds see of
-// the host, and more.
+// scratchOn starts a scratch container on layers, the topmost first. It mounts the host directories
+// of every build, and more.
 func (g *staging) scratchOn(ctx context.Context, trees []string, base *Record, m site.Mirror,
 	more ...mountBind) (*scratch, error) {
 	bottom := trees[len(trees)-1]
@@ -124,7 +125,8 @@ func (g *staging) scratchOn(ctx context.Context, trees []string, base *Record, m
 	return startScratch(ctx, g, overlay, env, append(binds, more...))
 }
 
-// emptyLayer makes the directories that overlayfs writes to; the top of the tree is as the base's.
+// emptyLayer creates the directories that overlayfs writes to. The top of the tree gets the owner
+// and mode of the base's.
 func (g *staging) emptyLayer(base string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(base, &st); err != nil {
@@ -150,10 +152,10 @@ func (g *staging) fill(ctx context.Context, c *scratch, d *distro.Distribution,
 	if err := fill(ctx, c); err != nil {
 		return err
 	}
-	return c.Run(ctx, host.Command{Args: d.Services.Users}) // once, here: nodes do not do that
+	return c.Run(ctx, host.Command{Args: d.Services.Users}) // once here, because nodes do not do it when they boot
 }
 
-// settle makes what the container wrote a layer.
+// settle converts what the container has written to a layer.
 func settle(ctx context.Context, d *distro.Distribution, dir string) error {
 	in, err := tree.Open(dir)
 	if err != nil {

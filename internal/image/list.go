@@ -9,12 +9,12 @@ import (
 	"orrery/internal/problem"
 )
 
-// Info is what `orrery image ls` says of a layer.
+// Info is what `orrery image ls` shows of a layer.
 type Info struct {
 	Digest   string    `json:"digest"`
 	Title    string    `json:"title"`
 	Base     string    `json:"base,omitempty"`
-	Lower    []string  `json:"lower,omitempty"` // digests of the layers that it stands on, the topmost first
+	Lower    []string  `json:"lower,omitempty"` // digests of the layers below, the topmost first
 	Content  string    `json:"content"`
 	Size     int64     `json:"size"` // bytes on disk
 	Built    time.Time `json:"built"`
@@ -25,13 +25,13 @@ type Info struct {
 	UsedBy   []string  `json:"usedBy,omitempty"` // digests of the layers on top of it
 }
 
-// Kept is a layer in a store, and whether it has to stay there.
+// Kept is a layer in a store, and whether it is in use.
 type Kept struct {
 	Info
-	Used bool `json:"used"` // a node stands on it, or stood on it in a snapshot
+	Used bool `json:"used"` // a node or a snapshot uses the layer
 }
 
-// List returns the layers of the store: bases first, each kind by title, then by age.
+// List returns the layers of the store: base images first, then by title and age.
 func (s *Store) List() ([]Info, error) {
 	whole, err := s.Layers()
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Store) List() ([]Info, error) {
 	return all, nil
 }
 
-// broken says that what is known of a layer cannot be read.
+// broken returns a problem for a layer whose record cannot be read.
 func broken(s *Store, digest string, err error) error {
 	return problem.New(problem.Failed, "layer %s: its record cannot be read", digest).At(s.Dir).Because(err).
 		Try("remove %s/%s if no node uses it; `orrery up` builds it again", s.Dir, digest)

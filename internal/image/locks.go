@@ -15,7 +15,7 @@ import (
 // to build, receive or remove, and shared to read or to build on a layer.
 type locks struct{ dir string }
 
-// of returns the file of a lock.
+// of returns the path of a lock.
 func (l locks) of(digest string) string { return filepath.Join(l.dir, digest) }
 
 // layer waits for the lock of a layer.
@@ -36,11 +36,11 @@ func (l locks) forget(digest string) error {
 	return nil
 }
 
-// half ends the name of a file that has not come as a whole.
+// half is the suffix of a file that has not been received completely.
 const half = ".new"
 
-// sweep removes what a directory has of some digests, except what another process has locked. It
-// calls remove with the lock held.
+// sweep removes a directory's entries whose digests are gone, except those that another process has
+// locked. It calls remove with the lock held.
 func (l locks) sweep(dir string, gone func(digest string) bool, remove func(at, digest string) error) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

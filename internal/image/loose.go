@@ -7,8 +7,8 @@ import (
 	"orrery/internal/image/rootfs"
 )
 
-// Loose returns mounts of directories of the host that are nowhere yet, with their owners mapped
-// into ids: whoever has them can put them where the directories themselves cannot be seen.
+// Loose returns detached mounts of directories of the host, with their owners mapped to ids. The
+// caller can attach them where the directories themselves are not visible.
 func Loose(ids rootfs.IDs, trees ...string) ([]*os.File, error) {
 	space, err := ids.Open()
 	if err != nil {
@@ -28,7 +28,7 @@ func Loose(ids rootfs.IDs, trees ...string) ([]*os.File, error) {
 	return all, nil
 }
 
-// Drop lets go of loose mounts; those that were fastened stay where they are.
+// Drop closes detached mounts. Mounts that have been attached stay.
 func Drop(all []*os.File) error {
 	var errs []error
 	for _, loose := range all {

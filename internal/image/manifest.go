@@ -23,9 +23,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A manifest is one line for each path of a tree, sorted by path: the path, quoted, then all that
-// makes the content of the tree: type and mode, owner, extended attributes, and what is in it.
-// Times are not content: they say when it was built.
+// A manifest has one line for each path of a tree, sorted by path. A line has the quoted path and
+// everything that counts as content: type and mode, owner, extended attributes, and the digest of a
+// file. Times are not content: they depend on when the tree was built.
 type manifest []string
 
 // readers is how many files are read at once.
@@ -34,10 +34,10 @@ const readers = 2
 // sumOf returns the digest of a file.
 type sumOf func(ctx context.Context, f *os.File) (string, error)
 
-// inSilence is the digest as packages of images make it (sums.Of).
+// inSilence returns the digest of a file (sums.Of) without reporting progress.
 func inSilence(ctx context.Context, f *os.File) (string, error) { return sums.Of(ctx, f, nil) }
 
-// scan makes the manifest of a tree and returns the bytes that it takes on disk.
+// scan returns the manifest of a tree and the bytes it occupies on disk.
 func scan(ctx context.Context, dir string, sum sumOf) (manifest, int64, error) {
 	root, err := tree.Open(dir)
 	if err != nil {
@@ -85,10 +85,10 @@ func scan(ctx context.Context, dir string, sum sumOf) (manifest, int64, error) {
 	return lines, bytes, nil
 }
 
-// A line is one of a manifest that is being made.
+// A line is a line of a manifest that is being created.
 type line struct{ text string }
 
-// digest adds that of a file to its line.
+// digest appends the digest of a file to its line.
 func (l *line) digest(ctx context.Context, f *os.File, sum sumOf) error {
 	defer f.Close()
 	digest, err := sum(ctx, f)
@@ -96,7 +96,7 @@ func (l *line) digest(ctx context.Context, f *os.File, sum sumOf) error {
 	return err
 }
 
-// describe returns all of a path but its name and the content of a regular file.
+// describe returns the line of a path without the path and without the digest of a file.
 func describe(e *tree.Entry) (string, error) {
 	line := fmt.Sprintf("%06o %d:%d", e.Stat.Mode, e.Stat.Uid, e.Stat.Gid)
 	switch e.Stat.Mode & unix.S_IFMT {
@@ -118,7 +118,7 @@ func describe(e *tree.Entry) (string, error) {
 	return line, err
 }
 
-// digest names the content.
+// digest returns the digest of the content.
 func (m manifest) digest() string {
 	sum := sha256.New()
 	for _, line := range m {
@@ -168,7 +168,7 @@ func (m manifest) byPath() map[string]string {
 	for _, line := range m {
 		quoted, err := strconv.QuotedPrefix(line)
 		if err != nil {
-			continue // no line of ours; the digest tells
+			continue // not a valid line; the digest of the manifest shows that
 		}
 		path, _ := strconv.Unquote(quoted) //nolint:errcheck // it is quoted
 		lines[path] = line

@@ -14,7 +14,8 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// TestPythonPackages: what pip installed and what setup.py installed say what they are in different files.
+// TestPythonPackages: packages that pip or setup.py installed have their metadata in different
+// files.
 func TestPythonPackages(t *testing.T) {
 	tree := t.TempDir()
 	packages := filepath.Join(tree, "opt/orrery/venv/lib/python3.11/site-packages")
@@ -35,7 +36,7 @@ func TestPythonPackages(t *testing.T) {
 	}
 }
 
-// obedient counts the commands that it is given.
+// obedient counts the commands that it gets.
 type obedient struct {
 	host.Runner
 	commands int
@@ -43,14 +44,15 @@ type obedient struct {
 
 func (c *obedient) Run(context.Context, host.Command) error { c.commands++; return nil }
 
-// TestListsByClock: package lists are updated if they are old, or from a time when the clock was ahead.
+// TestListsByClock: package lists are updated if they are old, or from a time when the clock was
+// ahead.
 func TestListsByClock(t *testing.T) {
 	in := &obedient{}
 	i := &installer{Packages: distro.Or("").Packages, in: in, log: io.Discard,
 		lists: filepath.Join(t.TempDir(), "lists"), program: []string{"apt"}}
 	must(t, os.MkdirAll(i.lists, 0o755))
 	for _, c := range []struct {
-		stamp time.Duration // after now; 0: as it was left
+		stamp time.Duration // relative to now; 0 leaves the stamp unchanged
 		fresh bool
 		want  int
 	}{{0, false, 1}, {0, false, 0}, {-2 * listsAge, false, 1}, {48 * time.Hour, false, 1}, {48 * time.Hour, true, 1},

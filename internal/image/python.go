@@ -14,7 +14,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// read reads something of a tree.
+// read opens a tree and returns the result of what.
 func read[T any](dir string, what func(*tree.Root) (T, error)) (none T, err error) {
 	in, err := tree.Open(dir)
 	if err != nil {
@@ -24,11 +24,11 @@ func read[T any](dir string, what func(*tree.Root) (T, error)) (none T, err erro
 	return what(in)
 }
 
-// venvLib is where the Python packages of a node lie, by version of Python.
+// venvLib is the directory with a node's Python packages by version of Python.
 const venvLib = "opt/orrery/venv/lib"
 
-// pythonPackages reads the Python packages of the node's virtual environment, NAME==VERSION, from
-// their metadata.
+// pythonPackages returns the Python packages of the node's virtual environment as NAME==VERSION,
+// from their metadata.
 func pythonPackages(in *tree.Root) ([]string, error) {
 	pythons, err := in.Names(venvLib, 1<<10)
 	if absent(err) {
@@ -46,8 +46,8 @@ func pythonPackages(in *tree.Root) ([]string, error) {
 	return slices.Compact(all), err
 }
 
-// PythonOf returns the version of Python of the virtual environment in a tree, such as "3.11", or ""
-// if it has none.
+// PythonOf returns the version of Python of the virtual environment in a tree, such as "3.11", or
+// "" if there is none.
 func PythonOf(tree string) string {
 	dirs, err := filepath.Glob(filepath.Join(tree, venvLib, "python3*"))
 	var major, minor int
@@ -62,7 +62,7 @@ func PythonOf(tree string) string {
 
 func absent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
 
-// packagesIn reads the packages in a directory: those that pip installed from a wheel, and those
+// packagesIn returns the packages in a directory: those that pip installed from a wheel, and those
 // that setup.py installed.
 func packagesIn(in *tree.Root, dir string) ([]string, error) {
 	names, err := in.Names(dir, 1<<16)
@@ -94,7 +94,7 @@ func packagesIn(in *tree.Root, dir string) ([]string, error) {
 	return all, nil
 }
 
-// maxMetadataBytes bounds what a Python package says of itself, its whole description included.
+// maxMetadataBytes limits the metadata of a Python package, including its description.
 const maxMetadataBytes = 16 << 20
 
 func packageOf(metadata string) string {

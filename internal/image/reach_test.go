@@ -33,8 +33,8 @@ else:
     raise SystemExit("reached an abstract socket")
 `
 
-// TestBuildsReachMirrorsOnly has packages that are fetched, and steps that look for services of the
-// host: on its loopback, at its other addresses and at an abstract socket.
+// TestBuildsReachMirrorsOnly builds a layer with packages and with steps that look for services of
+// the host: on its loopback, at its other addresses and at an abstract socket.
 func TestBuildsReachMirrorsOnly(t *testing.T) {
 	s := realState(t)
 	base := realBase(t, s)
@@ -75,7 +75,7 @@ func TestBuildsReachMirrorsOnly(t *testing.T) {
 		for _, to := range targets {
 			at, port, _ := strings.Cut(to, ":")
 			script += fmt.Sprintf("if timeout 3 bash -c 'exec 3<>/dev/tcp/%s/%s' 2>/dev/null; then exit 3; fi\n", at, port)
-			// nor by the proxy, in either manner
+			// nor through the proxy, in either mode
 			script += "python3 - <<'END'" + strings.ReplaceAll(reachScript, "TO", to) + "END\n"
 		}
 		command := sh(script)
@@ -90,7 +90,7 @@ func TestBuildsReachMirrorsOnly(t *testing.T) {
 	}
 }
 
-// addresses returns the host's own, but for those of its loopback.
+// addresses returns the host's addresses, except those of its loopback.
 func addresses(t *testing.T) []string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()

@@ -13,9 +13,9 @@ import (
 	"orrery/test/need"
 )
 
-// realState is the store of the tests that build for real. It keeps a base image and what was
-// fetched, so that only the first run of these tests takes minutes; ORRERY_TEST_STATE names
-// another.
+// realState returns the store of the tests that build for real. It keeps a base image and
+// downloads, so that only the first run of these tests takes minutes. ORRERY_TEST_STATE names
+// another store.
 func realState(t *testing.T) *Store {
 	t.Helper()
 	need.Integration(t)
@@ -24,12 +24,13 @@ func realState(t *testing.T) *Store {
 			t.Skip("needs " + program)
 		}
 	}
-	return Open(filepath.Join(need.State(), "image")) // GC removes all others' layers
+	// a store of its own, because GC removes the layers of other tests
+	return Open(filepath.Join(need.State(), "image"))
 }
 
 var removeOld sync.Once
 
-// realBase returns a base image of Debian 12 that was built as the code builds it now.
+// realBase returns a base image of Debian 12 as the current code builds it.
 func realBase(t *testing.T, s *Store) *spec.Layer { return realSuite(t, s, "bookworm") }
 
 func realSuite(t *testing.T, s *Store, suite string) *spec.Layer {
@@ -45,7 +46,7 @@ func realSuite(t *testing.T, s *Store, suite string) *spec.Layer {
 	l.Digest = spec.Digest(l.Parts)
 	removeOld.Do(func() {
 		if suite != "bookworm" {
-			return // a try of another suite does not cost the others their base
+			return // trying another suite must not remove the base of the others
 		}
 		if _, err := s.GC(context.Background(), map[string]bool{l.Digest: true}); err != nil {
 			t.Fatal(err)
@@ -57,7 +58,7 @@ func realSuite(t *testing.T, s *Store, suite string) *spec.Layer {
 	return l
 }
 
-// testLayer is the recipe of a layer on a base; it goes when the test ends.
+// testLayer returns the recipe of a layer on a base. The layer is removed when the test ends.
 func testLayer(t *testing.T, s *Store, base *spec.Layer) *spec.Layer {
 	t.Helper()
 	parts := spec.Parts{"test": t.Name()}
@@ -74,7 +75,7 @@ func testLayer(t *testing.T, s *Store, base *spec.Layer) *spec.Layer {
 	return l
 }
 
-// drop removes a layer, whole or not.
+// drop removes a layer, even if it is incomplete.
 func (s *Store) drop(digest string) error {
 	if s.has(digest) {
 		if _, err := s.locks.ifFree(digest, newStaging(s, digest).discard); err != nil {

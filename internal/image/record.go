@@ -13,21 +13,21 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// A Record is what is known of a layer; it is kept beside the tree as layer.json.
+// A Record describes a layer. It is stored beside the tree as layer.json.
 type Record struct {
-	Digest   string     `json:"digest"` // of the recipe
+	Digest   string     `json:"digest"` // digest of the recipe
 	Title    string     `json:"title"`
 	Base     string     `json:"base,omitempty"`
-	Below    []string   `json:"below,omitempty"` // role layers between it and its base, the topmost first
-	Parts    spec.Parts `json:"parts"`           // of the recipe
+	Below    []string   `json:"below,omitempty"` // role layers between the layer and its base, the topmost first
+	Parts    spec.Parts `json:"parts"`           // parts of the recipe
 	Content  string     `json:"content"`         // digest of the tree
-	Size     int64      `json:"size"`            // bytes that the tree takes on disk
+	Size     int64      `json:"size"`            // bytes that the tree occupies on disk
 	Files    int        `json:"files"`           // paths in the tree
 	Packages []string   `json:"packages"`        // Debian packages, NAME=VERSION, all that the node sees
 	Python   []string   `json:"python,omitempty"`
 	Starts   []string   `json:"starts,omitempty"` // services that start when a node boots
 	Built    time.Time  `json:"built"`
-	Seconds  float64    `json:"seconds"` // how long it took
+	Seconds  float64    `json:"seconds"` // duration of the build
 	By       string     `json:"by"`      // version of the builder
 }
 
@@ -38,7 +38,7 @@ func newRecord(l *spec.Layer, begun time.Time) *Record {
 	}
 }
 
-// lower returns the layers that it stands on, the topmost first.
+// lower returns the layers below, the topmost first.
 func (r *Record) lower() []string {
 	if r.Base == "" {
 		return nil
@@ -46,8 +46,8 @@ func (r *Record) lower() []string {
 	return append(slices.Clone(r.Below), r.Base)
 }
 
-// Suite returns the release of the distribution that a base image is of: of one that was imported,
-// what its tree says; "" if that is nothing.
+// Suite returns the distribution release of a base image. For an imported image, this is what the
+// tree says, or "" if it says nothing.
 func (r *Record) Suite(tree string) string {
 	if suite := r.Parts["suite"]; suite != "" {
 		return suite
@@ -63,13 +63,13 @@ func (r *Record) write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o600)
 }
 
-// Record reads what is known of a layer.
+// Record returns the record of a layer.
 func (s *Store) Record(digest string) (*Record, error) {
 	r, err := host.ReadJSON[Record](filepath.Join(s.Dir, digest, "layer.json"))
 	return &r, err
 }
 
-// Took tells how long the last build of a layer took that has this title; 0: none is in the store.
+// Took returns how long the last build of a layer with this title took, or 0 if the store has none.
 func (s *Store) Took(title string) time.Duration {
 	whole, err := s.Layers()
 	if err != nil {
@@ -88,7 +88,8 @@ func (s *Store) Took(title string) time.Duration {
 	return time.Duration(last.Seconds * float64(time.Second))
 }
 
-// builder names this program: its module version or the commit that it was built from.
+// builder returns the name of this program with its module version, or the commit it was built
+// from.
 func builder() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -22,37 +22,37 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// scratchIDs are the ids that scratch containers have on the host: a range of their own, far from
-// those of nodes and users.
+// scratchIDs are the ids of scratch containers on the host: a separate range, far from those of
+// nodes and users.
 var scratchIDs = rootfs.IDs{First: 1900000000, Size: 65536}
 
-// A scratch is the container in which a role layer is filled: the base below, the layer to be on
-// top, a network without links, no init system, nobody's ids. It lives no longer than the process
-// that builds in it.
+// A scratch is the container in which a role layer is filled. It has the base below, the new layer
+// on top, a network without links, no init system, and ids that no user has. It ends with the
+// process that builds in it.
 type scratch struct {
 	name    string
 	dir     string         // its mount points and configuration
-	env     []string       // of every command in it
+	env     []string       // environment of every command in it
 	monitor *enter.Process // lxc-start
-	ended   chan struct{}  // closed when the container is gone
-	failure error          // how lxc-start ended, once it has
+	ended   chan struct{}  // closed when the container has ended
+	failure error          // the error of lxc-start, once it has ended
 	space   *os.File       // its network namespace
 }
 
 var _ host.Runner = (*scratch)(nil)
 
-// scratchDir is where a scratch has its mount points: outside of the store, through which its root
-// could not go.
+// scratchDir returns the directory for the mount points of a scratch. It is outside of the store,
+// because the root user of the container may not enter the store.
 func scratchDir(s *Store, digest string) string { return filepath.Join(s.state, "build", digest) }
 
-// scratchName names a scratch for LXC and its cgroups; the state directory is part of it, because
-// cgroups are the host's.
+// scratchName names a scratch for LXC and its control groups. The name depends on the state
+// directory, because control groups are shared by the whole host.
 func scratchName(s *Store, digest string) string {
 	return digest[:min(len(digest), 16)] + "-" + spec.DigestBytes([]byte(s.state))[:8]
 }
 
-// scratchConfig is LXC's configuration of a scratch. LXC's own profiles come first: they drop what
-// must not be had.
+// scratchConfig is LXC's configuration of a scratch. LXC's own profiles come first: they drop
+// dangerous capabilities.
 const scratchConfig = `lxc.include = /usr/share/lxc/config/common.conf
 lxc.include = /usr/share/lxc/config/userns.conf
 lxc.uts.name = build
@@ -80,7 +80,7 @@ lxc.mount.auto = proc:mixed
 lxc.mount.entry = tmpfs run tmpfs mode=755,nosuid,nodev,create=dir 0 0
 `
 
-// startScratch starts the container on a root of which the layers are given.
+// startScratch starts a container whose root consists of the given layers.
 func startScratch(ctx context.Context, g *staging, overlay *rootfs.Overlay, env []string,
 	binds []mountBind) (*scratch, error) {
 	c := &scratch{
@@ -117,10 +117,10 @@ func startScratch(ctx context.Context, g *staging, overlay *rootfs.Overlay, env 
 
 func (c *scratch) config() string { return filepath.Join(c.dir, "config") }
 
-// spawn starts lxc-start where the overlay is mounted, with a filter of system calls, and in a
-// network namespace of its own: nobody else can bind the name of LXC's socket there. It must die
-// with this process: its death signal is tied to the thread that starts it, which therefore stays
-// until it has ended.
+// spawn starts lxc-start where the overlay is mounted, with a filter of system calls. It runs in
+// its own network namespace, so that no other process can bind the name of LXC's socket there. It
+// must die with this process. Its death signal is tied to the thread that starts it, so that thread
+// stays until it has ended.
 func (c *scratch) spawn(overlay *rootfs.Overlay) error {
 	args := []string{"lxc-start", "-F", "-n", c.name, "-P", c.dir, "-f", c.config(), "-l", "NOTICE", "-o",
 		filepath.Join(c.dir, "lxc.log")}
@@ -157,10 +157,10 @@ func (c *scratch) launch(overlay *rootfs.Overlay, args []string, streams host.St
 	return err
 }
 
-// startTimeout is how long a scratch may take until commands run in it.
+// startTimeout is how long a scratch may take until commands can run in it.
 const startTimeout = 30 * time.Second
 
-// wait waits until commands can run in the container, and opens its network namespace.
+// wait waits until commands can run in the container. It opens the container's network namespace.
 func (c *scratch) wait(ctx context.Context) error {
 	deadline := time.Now().Add(startTimeout)
 	for {
@@ -187,7 +187,7 @@ func (c *scratch) wait(ctx context.Context) error {
 	}
 }
 
-// openSpace opens the network namespace of the container, if that is ready for commands.
+// openSpace opens the network namespace of the container if commands can run in it.
 func (c *scratch) openSpace() error {
 	init, err := c.hold()
 	if err != nil {
@@ -198,7 +198,7 @@ func (c *scratch) openSpace() error {
 	return err
 }
 
-// hold holds the container's init.
+// hold returns a handle of the container's init process.
 func (c *scratch) hold() (*enter.Init, error) {
 	pid := c.monitor.PID()
 	children := process.Host.Children(pid)
@@ -207,14 +207,14 @@ func (c *scratch) hold() (*enter.Init, error) {
 	}
 	init, err := enter.Hold(children[0], pid, scratchIDs.Map())
 	if err == nil && c.monitor.Reaped() {
-		// the number may be that of another build's monitor, whose container looks the same
+		// this may be the pid of another build's monitor, whose container looks the same
 		init.Close()
 		err = enter.ErrNotReady
 	}
 	return init, err
 }
 
-// stop ends the container and all in it.
+// stop ends the container and everything in it.
 func (c *scratch) stop() {
 	if c.space != nil {
 		c.space.Close()
@@ -224,17 +224,17 @@ func (c *scratch) stop() {
 	<-c.ended
 }
 
-// killTimeout is how long the processes of a scratch may take to end when they are killed.
+// killTimeout is how long the processes of a scratch may take to end after they are killed.
 const killTimeout = 10 * time.Second
 
-// killScratch kills all that runs of a scratch, and removes its control groups.
+// killScratch kills all processes of a scratch and removes its control groups.
 func killScratch(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	var groups []cgroup.Group
 	for _, suffix := range []string{"", ".monitor", ".pivot"} {
 		g := cgroup.Named("orrery-build-" + name + suffix)
-		_ = g.Kill(ctx) // what stays is found by the next build
+		_ = g.Kill(ctx) // the next build finds what remains
 		groups = append(groups, g)
 	}
 	cgroup.Remove(groups...)
@@ -249,7 +249,7 @@ func (c *scratch) Run(ctx context.Context, cmd host.Command) error {
 	return in.Run(ctx, cmd)
 }
 
-// Put writes files of the container.
+// Put writes files in the container.
 func (c *scratch) Put(ctx context.Context, files ...host.File) error {
 	return host.PutByCommand(ctx, c, files...)
 }
@@ -263,13 +263,13 @@ func (c *scratch) Dial(ctx context.Context, network, address string) (conn net.C
 	return conn, err
 }
 
-// A mountBind is a directory of the host, or a file in one, that the scratch sees.
+// A mountBind is a directory of the host, or a file in one, that is mounted in a scratch.
 type mountBind struct {
 	source   string // directory of the host
-	file     string // "": the directory itself
+	file     string // "" means the directory itself
 	target   string // in the container, without the first slash
 	readOnly bool
-	make     bool // make the place to mount on
+	make     bool // create the mount point
 }
 
 func (b mountBind) options() string {

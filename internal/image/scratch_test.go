@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestScratchHooks: what others have put into LXC's profiles for every container, as lxcfs does, is
-// not for builds: an empty value takes away what was said before.
+// TestScratchHooks: settings that others have added to LXC's profiles for every container, as lxcfs
+// does, do not apply to builds. An empty value removes the earlier ones.
 func TestScratchHooks(t *testing.T) {
 	lines := strings.Split(scratchConfig, "\n")
 	included := 0

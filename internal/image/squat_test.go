@@ -13,8 +13,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestScratchNameTaken: a layer is built while a user of the host without rights has the name at
-// which LXC's monitor would listen, and answers nothing there. What the builder runs runs in the
+// TestScratchNameTaken: a layer can be built while an unprivileged user of the host holds the name
+// at which LXC's monitor would listen, and answers nothing there. The builder's commands run in the
 // scratch.
 func TestScratchNameTaken(t *testing.T) {
 	s := realState(t)

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// TestStage: a layer is built in an empty directory under its lock; where that cannot be had, there
-// is an error, and the lock is free for the next builder.
+// TestStage: a layer is built in an empty directory under its lock. If the directory cannot be
+// created, stage returns an error, and the lock is free for the next builder.
 func TestStage(t *testing.T) {
 	s := Open(t.TempDir())
 	l := &spec.Layer{Digest: spec.Digest("a")}
@@ -25,7 +25,7 @@ func TestStage(t *testing.T) {
 		}
 		return err == nil
 	}
-	left := mkdir(t, s.stagings, l.Digest, "tree") // of a builder that was killed
+	left := mkdir(t, s.stagings, l.Digest, "tree") // left by a killed builder
 	g, err := s.stage(t.Context(), l)
 	must(t, err)
 	if _, err := os.Lstat(left); !errors.Is(err, os.ErrNotExist) {
@@ -58,7 +58,7 @@ func TestStage(t *testing.T) {
 		t.Errorf("without a lock: %v, %v", g, err)
 	}
 	must(t, os.Remove(s.locks.dir))
-	must(t, os.MkdirAll(filepath.Join(s.Dir, l.Digest), 0o755)) // without a record, it is no layer
+	must(t, os.MkdirAll(filepath.Join(s.Dir, l.Digest), 0o755)) // without a record it is not a layer
 	if !free() {
 		t.Error("half a layer is in the way")
 	}

@@ -20,21 +20,22 @@ import (
 )
 
 // A staging is where a layer is built: a directory that the builder's lock on the digest protects.
-// One without a live lock was left by a killed builder and is cleared by the next one, or by GC.
+// If no process holds the lock, a killed builder left the directory, and the next builder or GC
+// clears it.
 type staging struct {
 	store  *Store
 	digest string
-	dir    string // in the store, hence renamed into place
+	dir    string // in the store, so that a rename can move it into place
 	lock   *host.Lock
-	way    *access.Way // out of the scratch in which it is built; nil: there is none yet
+	way    *access.Way // access to the network from the scratch; nil until it is known
 }
 
 func newStaging(s *Store, digest string) *staging {
 	return &staging{store: s, digest: digest, dir: filepath.Join(s.stagings, digest)}
 }
 
-// stage takes the digest's lock and an empty staging directory. It returns nil if the store has the
-// layer, even if another builder has just made it.
+// stage returns an empty staging directory with the digest's lock. It returns nil if the store has
+// the layer, even if another process has just built it.
 func (s *Store) stage(ctx context.Context, l *spec.Layer) (*staging, error) {
 	if s.has(l.Digest) {
 		return nil, nil
@@ -54,7 +55,7 @@ func (s *Store) stage(ctx context.Context, l *spec.Layer) (*staging, error) {
 	g.lock = held
 	err = g.clear()
 	if err == nil {
-		err = removeTree(filepath.Join(s.Dir, l.Digest)) // without a layer.json, it is nothing
+		err = removeTree(filepath.Join(s.Dir, l.Digest)) // without layer.json it is not a layer
 	}
 	if err == nil {
 		err = os.MkdirAll(g.dir, 0o700)
@@ -66,10 +67,11 @@ func (s *Store) stage(ctx context.Context, l *spec.Layer) (*staging, error) {
 	return g, nil
 }
 
-// clear removes all that a build of the digest may have left: its processes, cgroups, mount points and files.
+// clear removes everything a build of the digest may have left: its processes, control groups,
+// mount points and files.
 func (g *staging) clear() error {
 	room := scratchDir(g.store, g.digest)
-	killScratch(scratchName(g.store, g.digest)) // of a builder that was killed
+	killScratch(scratchName(g.store, g.digest)) // a killed builder may have left it
 	for _, dir := range []string{g.dir, room} {
 		if err := removeTree(dir); err != nil {
 			return err
@@ -78,7 +80,7 @@ func (g *staging) clear() error {
 	return nil
 }
 
-// abandon removes what a killed build of the digest left.
+// abandon removes what a killed build of the digest has left.
 func (g *staging) abandon() error {
 	err := g.clear()
 	if err == nil && !g.store.has(g.digest) {
@@ -92,7 +94,8 @@ func (g *staging) abandon() error {
 	return nil
 }
 
-// discard removes the layer of the digest. It is moved into the staging first: no half layer is ever seen.
+// discard removes the layer of the digest. It first moves the layer to the staging directory, so
+// that no process ever sees a part of a layer.
 func (g *staging) discard() error {
 	if err := removeTree(g.dir); err != nil {
 		return err
@@ -114,14 +117,15 @@ func (g *staging) forget() error {
 	return g.store.locks.forget(g.digest)
 }
 
-// close drops the staging: it removes all files that commit has not moved.
+// close removes the staging directory with all files that commit has not moved.
 func (g *staging) close() {
 	g.way.Close()
 	g.clear() //nolint:errcheck // the next builder or GC tries again
 	g.lock.Release()
 }
 
-// commit writes what belongs beside the tree, brings all to disk, and moves the layer into the store.
+// commit writes the record and the manifest beside the tree, flushes everything to disk, and moves
+// the layer into the store.
 func (g *staging) commit(r *Record, lines manifest) error {
 	if err := lines.write(filepath.Join(g.dir, "manifest.gz")); err != nil {
 		return err
@@ -155,7 +159,8 @@ func (g *staging) commit(r *Record, lines manifest) error {
 	return dir.Sync()
 }
 
-// removeTree removes a directory with all in it, but never what is mounted in it.
+// removeTree removes a directory with its content. It unmounts what is mounted in it and never
+// removes the content of mounts.
 func removeTree(dir string) error {
 	mounts, err := mountsIn(dir)
 	if err != nil {

@@ -7,26 +7,26 @@ import (
 	"path/filepath"
 )
 
-// DefaultState is where a host keeps its state.
+// DefaultState is the default state directory of a host.
 const DefaultState = "/var/lib/orrery"
 
-// A Store keeps the layers of a host, one directory each: DIGEST/tree is the tree,
+// A Store keeps the layers of a host, each in a directory: DIGEST/tree is the tree,
 // DIGEST/layer.json its Record and DIGEST/manifest.gz the digests of its files.
 type Store struct {
 	Dir   string // <state>/store
 	Cache Cache  // <state>/cache
 
 	state    string
-	stagings string // where layers are built, see staging
-	// incoming is where layers are that come from other hosts. What has come stays there if the
-	// rest does not come, and is not asked for again.
+	stagings string // where layers are built; see staging
+	// incoming is where layers from other hosts are received. After an interruption, what has been
+	// received stays there and is not requested again.
 	incoming string
 	disk     *disk
 	locks    locks
 	imports  imports
 }
 
-// Open returns the store of a state directory; nothing is made before it is needed.
+// Open returns the store of a state directory. It creates no files.
 func Open(state string) *Store {
 	if state == "" {
 		state = DefaultState
@@ -44,7 +44,7 @@ func Open(state string) *Store {
 // Tree returns the path of a layer's tree.
 func (s *Store) Tree(digest string) string { return filepath.Join(s.Dir, digest, "tree") }
 
-// Layers returns the digests of the layers that are whole.
+// Layers returns the digests of all complete layers.
 func (s *Store) Layers() (map[string]bool, error) {
 	entries, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +67,8 @@ func (s *Store) has(digest string) bool {
 	return err == nil
 }
 
-// IsDigest tells the name of a layer from the other names in the store, which begin with a dot.
+// IsDigest reports whether name can be the name of a layer. Other names in the store begin with a
+// dot.
 func IsDigest(name string) bool {
 	if name == "" || len(name) > 64 {
 		return false
@@ -80,8 +81,8 @@ func IsDigest(name string) bool {
 	return true
 }
 
-// private makes the directories that only root may enter: a store of old trees holds old programs
-// with the set-user-ID bit, which must not be within reach of the host's users.
+// private creates the directories with access for root only. A store of old trees has old
+// set-user-ID programs, which the host's users must not be able to run.
 func (s *Store) private() error {
 	if err := os.MkdirAll(s.state, 0o711); err != nil {
 		return err

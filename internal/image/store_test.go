@@ -23,7 +23,7 @@ import (
 	"orrery/test/need"
 )
 
-// importedStore is a store with one imported base.
+// importedStore returns a store with one imported base.
 func importedStore(t *testing.T) (*Store, *spec.Layer) {
 	t.Helper()
 	s := Open(t.TempDir())
@@ -34,7 +34,7 @@ func importedStore(t *testing.T) (*Store, *spec.Layer) {
 	return s, l
 }
 
-// onTop puts a layer into the store as a build would, without a container.
+// onTop adds a layer to the store as a build would, without a container.
 func onTop(t *testing.T, s *Store, base *spec.Layer, name string) *spec.Layer {
 	t.Helper()
 	l := &spec.Layer{Digest: spec.Digest(name), Title: base.Title + " + " + name, Base: base.Digest,
@@ -87,7 +87,7 @@ func TestListAndGC(t *testing.T) {
 	stale := mkdir(t, s.stagings, "0123456789abcdef")
 	half := mkdir(t, s.Dir, "fedcba9876543210")
 	mkdir(t, half, "tree")
-	// Somebody builds on the other base at this moment, and somebody builds a layer.
+	// One process builds on the other base now, and one builds a layer.
 	building, err := host.TryLock(s.locks.of(other.Digest), host.Shared)
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestContentDigest is the same for the same content and differs for all else that a node could tell apart.
+// TestContentDigest: the digest is the same for the same content, and differs for everything a node
+// could tell apart.
 func TestContentDigest(t *testing.T) {
 	make := func(change func(dir string)) string {
 		dir := t.TempDir()
@@ -224,7 +225,7 @@ func TestContentDigest(t *testing.T) {
 	}
 }
 
-// TestFullDisk says what is needed and what is free, and leaves nothing.
+// TestFullDisk: the problem says what is needed and what is free, and nothing remains.
 func TestFullDisk(t *testing.T) {
 	s, base := importedStore(t)
 	s.disk.free = func(string) (uint64, error) { return 100 << 20, nil }
@@ -274,8 +275,8 @@ func TestFullDiskForReal(t *testing.T) {
 	}
 }
 
-// TestHalfLayer is one that a power cut could leave if the rename came before the content: it is no
-// layer, and is built anew.
+// TestHalfLayer: a power failure could leave a layer without its content if the rename reached the
+// disk first. That is not a layer and is built again.
 func TestHalfLayer(t *testing.T) {
 	s := Open(t.TempDir())
 	l := importOf(writeFile(t, "root.tar", tarred(t, small...)), "1")
@@ -298,7 +299,7 @@ func TestHalfLayer(t *testing.T) {
 	}
 }
 
-// TestBaseMissing is a layer whose base was removed since the plan.
+// TestBaseMissing: the base of a layer was removed after the plan.
 func TestBaseMissing(t *testing.T) {
 	s := Open(t.TempDir())
 	err := s.BuildLayer(t.Context(), &spec.Layer{Digest: "ab", Title: "x", Base: "cd"}, site.Mirror{}, nil, sayTo(t))

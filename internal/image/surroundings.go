@@ -14,17 +14,17 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// A provision is what every scratch has for building only, at access.InScratch.
+// A provision is what every scratch has only for building, at access.InScratch.
 type provision struct {
-	dir      string // of this host
-	archives string // the packages that all builds share
+	dir      string // directory on this host
+	archives string // packages that all builds share
 	mirror   site.Mirror
 	near     []access.Nearby
 	reach    *access.Access
 }
 
-// provide makes the directory of a scratch that is for building only, and finds out how packages
-// are reached from there.
+// provide creates the directory of a scratch that is only for building. It also finds out how
+// packages can be fetched from there.
 func (g *staging) provide(m site.Mirror) (*provision, error) {
 	p := &provision{dir: filepath.Join(g.dir, "build"), archives: g.store.Cache.archives()}
 	for _, d := range []string{filepath.Join(p.dir, "keys"), filepath.Join(p.dir, "archives"),
@@ -46,7 +46,7 @@ func (g *staging) provide(m site.Mirror) (*provision, error) {
 	return p, nil
 }
 
-// binds returns what has to be mounted for a scratch to see the provision.
+// binds returns the mounts that make the provision visible in a scratch.
 func (p *provision) binds() []mountBind {
 	binds := []mountBind{
 		{source: p.dir, target: access.InScratch[1:], readOnly: true, make: true},
@@ -58,7 +58,7 @@ func (p *provision) binds() []mountBind {
 	return binds
 }
 
-// surround prepares what a scratch on a base is to see of the host, and the environment of its commands.
+// surround returns the mounts of a scratch on a base image, and the environment of its commands.
 func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mountBind, env []string, err error) {
 	p, err := g.provide(m)
 	if err != nil {
@@ -80,7 +80,7 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 	}
 	suite := base.Parts["suite"]
 	from, err := distro.HostSources(tree)
-	// the site's mirror instead of whatever the image was made from
+	// use the site's mirror instead of the sources that the image was made from
 	foreign := suite == "" && (m.Apt != "" || err != nil || len(from) == 0)
 	if foreign {
 		suite = distro.OsRelease(tree)["VERSION_CODENAME"]
@@ -134,8 +134,8 @@ func (g *staging) surround(tree string, base *Record, m site.Mirror) (binds []mo
 	return binds, env, nil
 }
 
-// scratchSources returns the sources.list of a scratch, with its keys beside it: those of the host
-// as they are now, which may have moved since the base was built.
+// scratchSources returns the sources.list of a scratch and stores its keys beside it. They are the
+// host's current keys, which may have changed since the base image was built.
 func scratchSources(from []distro.Source, trusting, dir string) (string, error) {
 	trusted, err := filepath.Glob(trusting)
 	if err != nil {
@@ -145,7 +145,9 @@ func scratchSources(from []distro.Source, trusting, dir string) (string, error) 
 	for i, s := range from {
 		keys := []string{s.Key}
 		if s.Key == "" {
-			keys = trusted // what apt here would take, given by name: there, it has only what the base has
+			// apt's trusted keys on this host, named explicitly, because the scratch only has those
+			// of the base image
+			keys = trusted
 		}
 		var paths []string
 		for _, key := range keys {
@@ -156,7 +158,7 @@ func scratchSources(from []distro.Source, trusting, dir string) (string, error) 
 				}
 				name = strings.ReplaceAll(strings.TrimPrefix(key, "/"), "/", "-")
 				if bytes.HasPrefix(text, []byte("-----BEGIN PGP")) && !strings.HasSuffix(name, ".asc") {
-					name += ".asc" // apt goes by the name
+					name += ".asc" // apt detects the format by the file name
 				}
 			}
 			if err := os.WriteFile(filepath.Join(dir, "keys", name), text, 0o644); err != nil {

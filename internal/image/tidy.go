@@ -10,17 +10,17 @@ import (
 	"orrery/internal/tree"
 )
 
-// volatile are the directories whose content is of this moment or of this build.
+// volatile are directories whose content is temporary or depends on the build.
 var volatile = []string{"dev", "tmp", "run", "var/tmp", "var/cache/ldconfig", "root/.cache"}
 
-// leavings are files that a system leaves as it is made.
+// leavings are files that a system creates while it is being installed.
 var leavings = []string{
 	"var/log/*.log", "var/log/btmp", "var/log/wtmp", "var/log/lastlog", "var/log/faillog", "var/log/journal/*",
 	"etc/*-", "var/lib/systemd/random-seed", "var/lib/systemd/catalog/database.*", "root/.bash_history", "root/.wget-hsts",
 }
 
-// tidy removes what is no part of the content of a tree. Whiteouts and opaque directories stay: in
-// a role layer they hide what the base has.
+// tidy removes what does not belong to the content of a tree. It keeps whiteouts and opaque
+// directories: in a role layer they hide what the base has.
 func tidy(d *distro.Distribution, dir string) error {
 	in, err := tree.Open(dir)
 	if err != nil {
@@ -52,10 +52,11 @@ func tidy(d *distro.Distribution, dir string) error {
 	return nil
 }
 
-// maxNames is how many names there may be in a directory that is tidied.
+// maxNames is the maximum number of names in a directory that is tidied.
 const maxNames = 1 << 20
 
-// empty removes what is in directories of a tree, but not the directories, whose owners and modes matter.
+// empty removes the content of directories of a tree. It keeps the directories themselves, because
+// their owners and modes matter.
 func empty(in *tree.Root, names ...string) error {
 	for _, name := range names {
 		inside, err := in.Names(name, maxNames)

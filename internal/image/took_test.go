@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestTook: how long a layer took is what the last one of the same title took, whatever its digest.
+// TestTook: a layer is expected to take as long as the last one with the same title, whatever its
+// digest.
 func TestTook(t *testing.T) {
 	s := Open(t.TempDir())
 	if got := s.Took("debian + cam"); got != 0 {
@@ -18,7 +19,7 @@ func TestTook(t *testing.T) {
 	for digest, r := range map[string]Record{
 		"aa": {Title: "debian + cam", Seconds: 70, Built: at},
 		"bb": {Title: "debian + cam", Seconds: 50.5, Built: at.Add(time.Hour)},
-		"cc": {Title: "debian + cam", Built: at.Add(2 * time.Hour)}, // of a version that did not keep it
+		"cc": {Title: "debian + cam", Built: at.Add(2 * time.Hour)}, // by a version that did not record it
 		"dd": {Title: "debian", Seconds: 9, Built: at.Add(3 * time.Hour)},
 	} {
 		text, err := json.Marshal(r)

@@ -27,13 +27,14 @@ import (
 	"orrery/internal/treesync/chunks"
 )
 
-// Word is what a host says of a layer in its store.
+// Word is what a host states about a layer in its store.
 type Word struct {
-	Content string `json:"content"` // digest of what is in it
+	Content string `json:"content"` // digest of the layer's content
 	Size    int64  `json:"size"`
 }
 
-// Word says what is in a layer; fs.ErrNotExist: the store does not have it.
+// Word returns the digest and size of a layer's content, or fs.ErrNotExist if the store does not
+// have the layer.
 func (s *Store) Word(digest string) (Word, error) {
 	if !IsDigest(digest) || !s.has(digest) {
 		return Word{}, fs.ErrNotExist
@@ -45,20 +46,20 @@ func (s *Store) Word(digest string) (Word, error) {
 	return Word{r.Content, r.Size}, nil
 }
 
-// coming are the layers that come at this moment, by their places, of which others may have what
-// has come already.
+// coming are the layers that are being received, by their paths. Other hosts can already get the
+// parts that have arrived.
 var coming = struct {
 	sync.Mutex
 	all map[string]*arrival
 }{all: map[string]*arrival{}}
 
 type arrival struct {
-	begun chan struct{} // it is known what is to come
+	begun chan struct{} // closed when the index has arrived
 	r     *chunks.Download
 	over  chan struct{}
 }
 
-// expect lets others wait for a layer, which comes to a place.
+// expect lets other hosts wait for a layer that is being received.
 func expect(at string) (a *arrival, forget func()) {
 	a = &arrival{begun: make(chan struct{}), over: make(chan struct{})}
 	coming.Lock()
@@ -77,8 +78,8 @@ func expect(at string) (a *arrival, forget func()) {
 	}
 }
 
-// Give sends what another host asks for of a layer, until it asks for no more. A layer that is still being
-// received is sent as it arrives.
+// Give sends what another host requests of a layer, until it requests no more. A layer that is
+// still being received is sent as it arrives.
 func (s *Store) Give(ctx context.Context, digest string, c io.ReadWriter) error {
 	if !IsDigest(digest) {
 		return problem.New(problem.Failed, "%q is not the digest of a layer", digest)
@@ -91,14 +92,14 @@ func (s *Store) Give(ctx context.Context, digest string, c io.ReadWriter) error 
 	return chunks.Serve(ctx, g, c)
 }
 
-// shelf is a layer as it is given.
+// shelf is a layer that is being sent.
 type shelf struct {
 	store  *Store
 	digest string
-	comes  *arrival // nil: it is there, or not at all
+	comes  *arrival // nil if the layer is in the store, or nowhere
 	held   *host.Lock
 	root   *tree.Root
-	paths  map[string]string // by the digests of files
+	paths  map[string]string // by the digests of the files
 }
 
 func (g *shelf) close() {
@@ -110,10 +111,11 @@ func (g *shelf) close() {
 	}
 }
 
-// open opens the layer in the store.
+// open opens the layer in the store and returns the digests of its files by path.
 func (g *shelf) open(ctx context.Context) (sums map[string]string, err error) {
 	if g.held == nil {
-		if g.held, err = g.store.locks.layer(ctx, g.digest, host.Shared); err != nil { // GC leaves it alone meanwhile
+		// keep GC from removing the layer
+		if g.held, err = g.store.locks.layer(ctx, g.digest, host.Shared); err != nil {
 			return nil, err
 		}
 	}
@@ -162,7 +164,7 @@ func (g *shelf) arriving(ctx context.Context) (*chunks.Download, error) {
 	}
 }
 
-// Index returns what is in the layer.
+// Index returns the packed index of the layer.
 func (g *shelf) Index(ctx context.Context) ([]byte, error) {
 	if comes, err := g.arriving(ctx); err != nil {
 		return nil, err
@@ -192,7 +194,7 @@ func (g *shelf) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
 		return nil, err
 	} else if comes != nil {
 		content, err := comes.Piece(ctx, p)
-		if err == nil || !g.store.has(g.digest) { // else it has just come whole
+		if err == nil || !g.store.has(g.digest) { // otherwise the layer has just been completed
 			return content, err
 		}
 	}
@@ -213,8 +215,8 @@ func (g *shelf) Piece(ctx context.Context, p chunks.Piece) ([]byte, error) {
 	return chunks.PieceOf(f, p.N)
 }
 
-// Take fetches a layer from other hosts, unless the store has it. Content is the digest of what
-// must be in it; whoever gives something else is asked no more, and doubt is told of him.
+// Take fetches a layer from other hosts, unless the store has it. Content is the expected digest of
+// its content. A host that sends anything else is not asked again, and is reported to doubt.
 func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []chunks.Source, say,
 	doubt func(string)) error {
 	begun := time.Now()
@@ -240,21 +242,22 @@ func (s *Store) Take(ctx context.Context, l *spec.Layer, content string, from []
 	}
 }
 
-// taking is a layer that is fetched.
+// taking is a layer that is being fetched.
 type taking struct {
 	*staging
 	arrival *arrival
 	layer   *spec.Layer
 	content string
-	dir     string // of what has come
+	dir     string // directory of what has been received
 	say     func(string)
 	doubt   func(string)
 }
 
-// itself stands for what came before an interruption.
+// itself is the source of what was received before an interruption.
 const itself = "this host"
 
-// take fetches the layer once. It names who gave a list of its pieces that is not true, if it comes to that.
+// take tries to fetch the layer. If the index is wrong, it returns the name of the host that sent
+// it.
 func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time) (liar string, err error) {
 	x, whole, whose, err := t.index(ctx, from)
 	if err != nil {
@@ -275,7 +278,7 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 	if all > 0 {
 		t.say("fetches " + size(uint64(all)))
 		came, err := r.Fetch(ctx, from, t.doubt)
-		if errors.Is(err, chunks.ErrCorrupt) { // what others give may be right, and the list wrong by which that is judged
+		if errors.Is(err, chunks.ErrCorrupt) { // the pieces may be right, and the index wrong
 			return whose, errors.Join(fmt.Errorf(
 				"what is given of layer %s does not fit the list of its pieces that is host %s's", t.layer.Title, whose), err)
 		}
@@ -313,7 +316,8 @@ func (t *taking) take(ctx context.Context, from []chunks.Source, begun time.Time
 	return "", removeTree(t.dir)
 }
 
-// index returns what is in the layer: as it came before an interruption, else as some host gives it.
+// index returns the index of the layer. It is the one received before an interruption or, if there
+// is none, the first that a host sends.
 func (t *taking) index(ctx context.Context, from []chunks.Source) (x *chunks.Index, whole []byte, whose string,
 	err error) {
 	kept := filepath.Join(t.dir, "index.gz")
@@ -322,7 +326,7 @@ func (t *taking) index(ctx context.Context, from []chunks.Source) (x *chunks.Ind
 			return x, whole, itself, nil
 		}
 	}
-	if err := removeTree(t.dir); err != nil { // it is of something else
+	if err := removeTree(t.dir); err != nil { // it does not belong to this layer
 		return nil, nil, "", err
 	}
 	if x, whole, whose, err = chunks.FirstIndex(ctx, from, t.check, t.doubt); err != nil {
@@ -334,7 +338,7 @@ func (t *taking) index(ctx context.Context, from []chunks.Source) (x *chunks.Ind
 	return x, whole, whose, os.WriteFile(kept, whole, 0o600)
 }
 
-// check wants an index to be that of the layer.
+// check returns an error unless an index is that of the layer.
 func (t *taking) check(whole []byte) (*chunks.Index, error) {
 	x, err := chunks.Unpack(bytes.NewReader(whole), uint32(scratchIDs.Size))
 	if err == nil && manifest(x.Lines()).digest() != t.content {
@@ -343,8 +347,8 @@ func (t *taking) check(whole []byte) (*chunks.Index, error) {
 	return x, err
 }
 
-// record is what is known of the layer here. Of what another host says of its packages, nothing is
-// proven; it is for people to read.
+// record returns the record of the layer for this store. What another host says about packages is
+// not proven, and is only shown to the user.
 func (t *taking) record(note json.RawMessage, begun time.Time) *Record {
 	r := newRecord(t.layer, begun)
 	var says Record
@@ -353,7 +357,7 @@ func (t *taking) record(note json.RawMessage, begun time.Time) *Record {
 	}
 	r.Packages, r.Python = names(says.Packages), names(says.Python)
 	if says.Seconds > 0 && says.Seconds < 1e6 {
-		r.Seconds = says.Seconds // of the build, by which the next is judged
+		r.Seconds = says.Seconds // duration of the build, used to estimate the next one
 	}
 	if says.Built.Before(r.Built) {
 		r.Built = says.Built
@@ -361,7 +365,7 @@ func (t *taking) record(note json.RawMessage, begun time.Time) *Record {
 	return r
 }
 
-// names returns those that could be of packages.
+// names returns the names that could be those of packages.
 func names(said []string) []string {
 	const most, maxNameLen = 100_000, 300
 	if len(said) > most {
@@ -370,7 +374,7 @@ func names(said []string) []string {
 	return slices.DeleteFunc(said, func(name string) bool { return len(name) > maxNameLen || sanitize.Line(name) != name })
 }
 
-// cameFrom tells what came from which host.
+// cameFrom describes how much has come from which host.
 func cameFrom(came map[string]int64, took time.Duration) string {
 	var all []string
 	for name, bytes := range came {

@@ -33,8 +33,8 @@ const (
 	some    = 123_456 // bytes of the last piece
 )
 
-// traveller is a layer in a store of its own: with small files, one that is several pieces, links,
-// and a directory with another mode.
+// traveller returns a layer in its own store. It has small files, one of several pieces, links, and
+// a directory with an unusual mode.
 func traveller(t *testing.T) (*Store, *spec.Layer, string) {
 	t.Helper()
 	s := Open(t.TempDir())
@@ -72,7 +72,7 @@ func traveller(t *testing.T) (*Store, *spec.Layer, string) {
 	return s, l, r.Content
 }
 
-// via returns a source that gives by a function.
+// via returns a source whose connections are served by give.
 func via(name string, give func(ctx context.Context, c net.Conn)) chunks.Source {
 	return chunks.Source{Name: name, Open: func(ctx context.Context) (net.Conn, error) {
 		far, near := net.Pipe()
@@ -88,10 +88,10 @@ func honest(name string, s *Store, sent *counted) chunks.Source {
 	return via(name, func(ctx context.Context, c net.Conn) { _ = s.Give(ctx, travels, &counting{c, sent}) })
 }
 
-// counted counts what is sent, and may cut it off.
+// counted counts the bytes sent, and may cut the connection.
 type counted struct {
 	bytes atomic.Int64
-	most  int64 // then it is cut off; 0: never
+	most  int64 // bytes after which the connection is cut, or 0 for never
 }
 
 type counting struct {
@@ -108,7 +108,7 @@ func (c *counting) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// forged changes what a host gives.
+// forged changes what a host sends.
 type forged struct {
 	shelf
 	index func([]byte) []byte
@@ -145,7 +145,8 @@ func (d *doubts) add(text string) { d.all = append(d.all, text) }
 
 func quiet(string) {}
 
-// TestTravel: a layer comes to another store as it is, with times and links, and nothing is left beside it.
+// TestTravel: a layer arrives in another store unchanged, with times and links, and nothing remains
+// beside it.
 func TestTravel(t *testing.T) {
 	from, l, content := traveller(t)
 	to := Open(t.TempDir())
@@ -180,10 +181,10 @@ func TestTravel(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(to.Dir, ".incoming/*")); len(left) > 0 {
 		t.Errorf("left are %v", left)
 	}
-	must(t, to.Take(t.Context(), l, content, nil, quiet, d.add)) // it is there
+	must(t, to.Take(t.Context(), l, content, nil, quiet, d.add)) // the store already has it
 }
 
-// TestResumed: what came before a cut is not sent again.
+// TestResumed: what arrived before an interruption is not sent again.
 func TestResumed(t *testing.T) {
 	from, l, content := traveller(t)
 	to := Open(t.TempDir())
@@ -199,7 +200,7 @@ func TestResumed(t *testing.T) {
 	if n := rest.bytes.Load(); n > 2*some {
 		t.Errorf("%d bytes were sent after %d", n, cut.bytes.Load())
 	}
-	// What is damaged meanwhile is noticed.
+	// Damage to the received parts is detected.
 	to = Open(t.TempDir())
 	_ = to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{most: chunks.Size + some/2})},
 		quiet, quiet)
@@ -214,7 +215,7 @@ func TestResumed(t *testing.T) {
 	}
 	must(t, to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{})}, quiet, quiet))
 	must(t, to.Verify(t.Context(), travels))
-	// GC removes what has not arrived.
+	// GC removes parts of a layer.
 	to = Open(t.TempDir())
 	_ = to.Take(t.Context(), l, content, []chunks.Source{honest("sv1", from, &counted{most: chunks.Size + some/2})},
 		quiet, quiet)
@@ -225,8 +226,8 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// TestPassedOn: whoever takes a layer gives on what has come, so that one who has it all need not
-// give it to everybody.
+// TestPassedOn: a host that is receiving a layer sends on what has arrived, so that the host with
+// the whole layer need not send it to all others.
 func TestPassedOn(t *testing.T) {
 	from, l, content := traveller(t)
 	first, second := Open(t.TempDir()), Open(t.TempDir())
@@ -252,8 +253,8 @@ func TestPassedOn(t *testing.T) {
 	}
 }
 
-// TestLiars: who gives something else than the layer is named, and the layer comes from the others,
-// or not at all.
+// TestLiars: a host that sends wrong data is named. The layer comes from the other hosts, or not at
+// all.
 func TestLiars(t *testing.T) {
 	from, l, content := traveller(t)
 	entries := func(change func(lines []map[string]any) []map[string]any) func([]byte) []byte {
@@ -295,7 +296,7 @@ func TestLiars(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f.store, f.digest = from, travels
 			to, d, other := Open(t.TempDir()), &doubts{}, honest("sv1", from, &counted{})
-			other.Fallback = true // else it may have given all of it already
+			other.Fallback = true // otherwise it may already have sent all of it
 			err := to.Take(t.Context(), l, content, []chunks.Source{liar("sv3", f), other}, quiet, d.add)
 			if err != nil || !strings.Contains(strings.Join(d.all, "\n"), "host sv3") {
 				t.Errorf("it ends with %v, and doubts of %q", err, d.all)

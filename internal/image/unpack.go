@@ -15,11 +15,11 @@ import (
 	"orrery/internal/site/spec"
 )
 
-// FillKernel fills the layer of a kernel, in a scratch container on its base: with the kernel and
-// its modules, and with what else a machine of its own needs. The packages are unpacked and not
-// installed. So nothing of theirs is run, which would make an initramfs and set up a boot loader,
-// and what the base says of its packages stays as it is: role layers, which are made without a
-// kernel, may say something else.
+// FillKernel fills the layer of a kernel in a scratch container on its base image. The layer has
+// the kernel, its modules and what else a virtual machine needs. The packages are unpacked, not
+// installed. So their scripts, which would create an initramfs and set up a boot loader, do not
+// run. The base image's list of packages also stays unchanged. Role layers, which are built without
+// a kernel, may have another list.
 func (c Cache) FillKernel(ctx context.Context, in host.Runner, l *spec.Layer, log io.Writer) error {
 	d := distro.Of(l.Image)
 	i, err := c.installer(ctx, in, d, log)
@@ -49,7 +49,7 @@ func noKernel(d *distro.Distribution, l *spec.Layer, err error) error {
 		Because(err).Try("%s", d.Packages.Unreached)
 }
 
-// unpack fetches the kernel and what it needs, and lays all of it down.
+// unpack downloads and unpacks the kernel and what it needs.
 func (i *installer) unpack(ctx context.Context, d *distro.Distribution, kernel string) error {
 	have, err := i.provided(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func (i *installer) do(ctx context.Context, args []string) error {
 	return err
 }
 
-// provided returns the packages that the scratch has, and what else they stand for.
+// provided returns the packages that the scratch has, and the names that they provide.
 func (i *installer) provided(ctx context.Context) (map[string]bool, error) {
 	text, err := host.Output(ctx, i.in, host.Command{Args: i.Packages.Has}, maxListBytes)
 	if err != nil {
@@ -99,16 +99,16 @@ func (i *installer) provided(ctx context.Context) (map[string]bool, error) {
 	return have, nil
 }
 
-// maxListBytes bounds what programs say of packages.
+// maxListBytes limits the output of package managers.
 const maxListBytes = 64 << 20
 
 type unknownPackage struct{ name string }
 
 func (u *unknownPackage) Error() string { return "Unable to locate package " + u.name }
 
-// needed returns what the archives have of packages and of all that these need and the scratch has
-// not. A kernel needs programs for booting a computer, but not here: of what it asks for, only its
-// own parts are taken.
+// needed returns what the archives say about packages and all their dependencies that the scratch
+// does not have. A kernel depends on programs for booting a computer, which a node does not need.
+// So of a kernel's dependencies, only those that are part of the kernel are included.
 func (i *installer) needed(ctx context.Context, have map[string]bool, names []string) ([]map[string]string, error) {
 	var all []map[string]string
 	asked := map[string]bool{}

@@ -18,7 +18,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// archives are what apt-cache says in an imaginary scratch.
+// archives have the output of apt-cache in an imaginary scratch.
 type archives map[string]string
 
 func (a archives) Run(_ context.Context, c host.Command) error {
@@ -38,7 +38,7 @@ func (a archives) Run(_ context.Context, c host.Command) error {
 func (archives) Put(context.Context, ...host.File) error                { return nil }
 func (archives) Dial(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no") }
 
-// aDebian is how Debian's packages of a kernel ask for one another.
+// aDebian has the dependencies of Debian's kernel packages.
 var aDebian = archives{
 	"status":                "Package: libc6\nStatus: install ok installed\nProvides: libc6-virtual (= 1)\n\nPackage: gone\nStatus: deinstall ok config-files\n\n",
 	"linux-image-cloud":     "Package: linux-image-cloud\nVersion: 6.1\nDepends: linux-image-6.1-cloud (= 6.1)\n\n",
@@ -49,8 +49,8 @@ var aDebian = archives{
 	"libkmod2":              "Package: libkmod2\nVersion: 30\nDepends: libc6, kmod\n\n",
 }
 
-// TestNeededByKernel: of what a kernel asks for, only its own parts are unpacked; what loads
-// modules comes with all that it needs.
+// TestNeededByKernel: of a kernel's dependencies, only its own parts are unpacked. The program that
+// loads modules comes with all its dependencies.
 func TestNeededByKernel(t *testing.T) {
 	i := &installer{Packages: distro.Debian.Packages, in: aDebian, log: io.Discard, program: []string{"apt-get", "-qq"}}
 	have, err := i.provided(t.Context())
@@ -75,7 +75,7 @@ func TestNeededByKernel(t *testing.T) {
 	}
 }
 
-// TestNoKernel: archives without one are a clear problem.
+// TestNoKernel: archives without a kernel are a clear problem.
 func TestNoKernel(t *testing.T) {
 	i := &installer{Packages: distro.Debian.Packages, in: aDebian, log: io.Discard, program: []string{"apt-get", "-qq"}}
 	_, err := i.needed(t.Context(), nil, []string{"linux-image-none"})
@@ -87,7 +87,7 @@ func TestNoKernel(t *testing.T) {
 	}
 }
 
-// TestKernelLayer unpacks the kernel of Debian 12, and looks at what the layer has become.
+// TestKernelLayer unpacks the kernel of Debian 12 and inspects the layer.
 func TestKernelLayer(t *testing.T) {
 	s := realState(t)
 	base := realBase(t, s)

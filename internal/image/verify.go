@@ -12,14 +12,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// Verify reads a whole layer again and compares it with what was built; the problem names the first
-// path that differs.
+// Verify reads a whole layer and compares it with what was built. The problem names the first path
+// that differs.
 func (s *Store) Verify(ctx context.Context, digest string) error {
 	if !s.has(digest) {
 		return problem.New(problem.Failed, "layer %s is not in the store", digest).At(s.Dir).
 			Try("`orrery image ls` lists those that are")
 	}
-	held, err := s.locks.layer(ctx, digest, host.Shared) // GC leaves it alone meanwhile
+	held, err := s.locks.layer(ctx, digest, host.Shared) // keep GC from removing the layer
 	if err != nil {
 		return err
 	}
@@ -48,8 +48,8 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 		At(s.Tree(digest)).Try("%s", rebuild(s, digest))
 }
 
-// reread makes the manifest of a tree again, whose digest was content. Versions of Orrery before decision
-// 72 made plain digests of large files, too.
+// reread returns the manifest of a tree as it is now. Content is the recorded digest. Versions of
+// Orrery before decision 72 used plain digests for large files as well, so reread tries both kinds.
 func reread(ctx context.Context, tree, content string) (manifest, error) {
 	var large atomic.Bool
 	current, _, err := scan(ctx, tree, func(ctx context.Context, f *os.File) (string, error) {
@@ -75,7 +75,8 @@ func rebuild(s *Store, digest string) string {
 		filepath.Join(s.Dir, digest))
 }
 
-// firstDifference returns the first path, in order, of which two manifests say different things.
+// firstDifference returns the first path, in order, whose lines differ in two manifests, and how it
+// differs.
 func firstDifference(recorded, current manifest) string {
 	before, after := recorded.byPath(), current.byPath()
 	var first, how string

@@ -18,11 +18,12 @@ import (
 	"orrery/test/need"
 )
 
-// hostileArchive, in the environment of the builder that a test starts, names the archive to build from.
+// hostileArchive is an environment variable of the builder that a test starts. It names the archive
+// to build from.
 const hostileArchive = "ORRERY_TEST_HOSTILE"
 
-// TestHostilePackages: a package that is set up while a base is built reaches nothing of the host:
-// no disk, no file, no process, no service, and nothing of the caller.
+// TestHostilePackages: a package that is set up while a base is built can reach nothing of the
+// host: no disk, file, process or service, and nothing of the caller.
 func TestHostilePackages(t *testing.T) {
 	s := realState(t)
 	if archive := os.Getenv(hostileArchive); archive != "" {
@@ -51,7 +52,7 @@ func TestHostilePackages(t *testing.T) {
 	archive, base := fakeArchive(t, "bookworm", toolbox(t), hostile), fakeBase(t)
 	dropAfter(t, s, base, archive)
 
-	// The builder is a careless caller: a file is open, there is a key in its session, and a word in
+	// The builder is a careless caller: it has an open file, a key in its session, and a secret in
 	// its environment.
 	builder := exec.Command(os.Args[0], "-test.run=^TestHostilePackages$", "-test.v")
 	builder.Env = append(os.Environ(), hostileArchive+"="+archive, "ORRERY_TEST_WORD="+word)
@@ -80,7 +81,7 @@ func TestHostilePackages(t *testing.T) {
 	nothingLeft(t, s)
 }
 
-// fakeBase returns the recipe of a base with the package "hostile", one for each test.
+// fakeBase returns the recipe of a base with the package "hostile". It is different in each test.
 func fakeBase(t *testing.T) *spec.Layer {
 	base := spec.Base(site.Mirror{}, site.Image{Name: "hostile", Suite: "bookworm", Packages: []string{"hostile"}})
 	base.Digest = spec.Digest(t.Name())
@@ -96,7 +97,8 @@ func buildFake(t *testing.T, s *Store, base *spec.Layer, archive string) {
 	}
 }
 
-// dropAfter removes a base now and when the test ends, and then its packages from those that all builds share.
+// dropAfter removes a base now and when the test ends, and then removes its packages from the
+// shared cache.
 func dropAfter(t *testing.T, s *Store, base *spec.Layer, archive string) {
 	t.Helper()
 	must(t, s.drop(base.Digest))
@@ -110,8 +112,8 @@ func dropAfter(t *testing.T, s *Store, base *spec.Layer, archive string) {
 	})
 }
 
-// TestSharedPackages: what other builds have left among the packages that all builds share gets
-// into no base, and what the packages of a base do as they are set up gets into no other build.
+// TestSharedPackages: what another build has left in the shared package cache gets into no base.
+// What the packages of a base do while they are set up gets into no other build.
 func TestSharedPackages(t *testing.T) {
 	s := realState(t)
 	spoil := "for file in /var/cache/apt/archives/*.deb; do echo spoilt >>$file; done\n"

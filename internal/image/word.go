@@ -2,9 +2,10 @@ package image
 
 import "cmp"
 
-// Believed returns which digest of a layer is trusted (decision 42), of those that hosts state, in the order
-// of the site: this machine's, whose index is own, else the one that most hosts state, else the first of
-// these. Own is -1 if this machine is none of the hosts.
+// Believed returns the trusted digest of a layer (decision 42) from those that the hosts state, in
+// the order of the site. This is the digest of this machine, whose index is own. If own is -1, this
+// machine is not one of the hosts. Then it is the digest that most hosts state, or the first of
+// several with the same count.
 func Believed(said []string, own int) (content string) {
 	votes, first := map[string]int{}, map[string]int{}
 	for i, c := range said {

@@ -2,7 +2,7 @@ package image
 
 import "testing"
 
-// TestBelieved: one word is taken for what is in a layer, whoever says what.
+// TestBelieved: exactly one of the stated digests of a layer is trusted.
 func TestBelieved(t *testing.T) {
 	for _, c := range []struct {
 		said []string

@@ -11,22 +11,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Amender changes a tree that nobody else changes or can enter meanwhile, path by path, as
-// somebody else says. Whatever he says, no link is followed, nothing outside of the tree is
-// touched, and no device is made but overlayfs's mark that hides what is below.
+// An Amender changes a tree, path by path, as a peer requests. No other process may change or enter
+// the tree meanwhile. Whatever the peer requests, the Amender follows no link and changes nothing
+// outside of the tree. The only device it creates is an overlayfs whiteout.
 type Amender struct {
 	root  *Root
-	dir   string // that is open; "": none
+	dir   string // the path of the open directory, or "" if none is open
 	fd    int
 	lacks func(attr string)
 }
 
-// Amend begins to change a tree. Lacks is told of attributes that the file system does not take.
+// Amend returns an Amender for a tree. It calls lacks for attributes that the file system does not
+// support.
 func Amend(root *Root, lacks func(attr string)) *Amender {
 	return &Amender{root: root, fd: -1, lacks: lacks}
 }
 
-// Close ends it.
+// Close closes the Amender.
 func (a *Amender) Close() {
 	if a.fd >= 0 {
 		unix.Close(a.fd) //nolint:errcheck // it was only gone through
@@ -41,7 +42,7 @@ func wrong(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: Shorten(name), Err: err}
 }
 
-// at opens the directory of a path, and gives its last name.
+// at opens the parent directory of a path and returns its last part.
 func (a *Amender) at(name string) (dir int, base string, err error) {
 	if !Legal(name) {
 		return -1, "", fmt.Errorf("no path leads there from the top of a tree: %w", unix.EINVAL)
@@ -64,8 +65,8 @@ func (a *Amender) at(name string) (dir int, base string, err error) {
 	return a.fd, path.Base(name), nil
 }
 
-// Enter makes a directory, unless it is there; what is put into it then gets nothing of its
-// attributes. Leave makes it what it is to be.
+// Enter creates a directory unless it exists, and removes its attributes so that new files in it do
+// not inherit them. Leave sets the final attributes.
 func (a *Amender) Enter(name string) error {
 	if name == "." {
 		return wrong("enter", name, bare(a.root.Fd(), true))
@@ -88,7 +89,8 @@ func (a *Amender) Enter(name string) error {
 	return wrong("enter", name, bare(fd, true))
 }
 
-// bare takes all attributes off an open file.
+// bare removes all extended attributes of an open file. It makes a directory inaccessible to other
+// users.
 func bare(fd int, directory bool) error {
 	if directory {
 		if err := unix.Fchmod(fd, 0o700); err != nil {
@@ -134,8 +136,8 @@ func (a *Amender) failed(attr string, err error) error {
 	return fmt.Errorf("attribute %q: %w", Shorten(attr), err)
 }
 
-// File opens a regular file for its content: a new one or, if it is to be patched, the one that is
-// there, without its attributes. Dress makes it what it is to be.
+// File opens a regular file to write its content: a new one or, if patch is set, the existing one
+// without its attributes. Dress sets the final attributes.
 func (a *Amender) File(name string, patch bool) (*os.File, error) {
 	dir, base, err := a.at(name)
 	if err != nil {
@@ -172,8 +174,8 @@ func (a *Amender) Dress(m *Made) error {
 	return wrong("dress", m.Path, err)
 }
 
-// Make makes what is neither a directory nor a regular file: a symbolic link, a named pipe, or
-// overlayfs's mark.
+// Make creates an entry that is neither a directory nor a regular file: a symbolic link, a named
+// pipe or an overlayfs whiteout.
 func (a *Amender) Make(m *Made) error {
 	dir, base, err := a.at(m.Path)
 	if err == nil {
@@ -216,7 +218,7 @@ func (a *Amender) Link(same, name string) error {
 	return wrong("link", name, unix.Linkat(from, parts[len(parts)-1], dir, base, 0))
 }
 
-// Remove removes a path and all that is below it.
+// Remove removes a path and everything below it.
 func (a *Amender) Remove(name string) error {
 	dir, base, err := a.at(name)
 	if err == nil {

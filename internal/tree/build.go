@@ -14,39 +14,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Made is what is to be at a path of a tree that is built.
+// A Made describes a path of a tree that is being built.
 type Made struct {
-	Path     string // from the top; "." is the top itself
-	Mode     uint32 // with the type, as stat(2) gives it
+	Path     string // relative to the top; "." is the top itself
+	Mode     uint32 // with the file type, as in stat(2)
 	Uid, Gid int
 	Modified time.Time
-	Accessed time.Time         // the zero time: now
-	Link     string            // what a symbolic link says
-	Same     string            // the path of the file that this is another name of; all else is that file's
+	Accessed time.Time         // the zero value means now
+	Link     string            // the target of a symbolic link
+	Same     string            // the path of a file to hard-link; all other fields are ignored
 	Attrs    map[string][]byte // extended attributes
 }
 
 func (m *Made) kind() uint32 { return m.Mode & unix.S_IFMT }
 
-// A Builder makes a tree, path by path, in the order in which Walk visits them: a directory before
-// what is in it, names in order. So no path comes twice, and each is made in a directory that the
-// builder itself has made and holds open: no link is ever followed, whatever the paths say.
+// A Builder builds a tree path by path, in the order in which Walk visits them: names in order, a
+// directory before its content. So no path comes twice. Each path is created in a directory that
+// the Builder itself has created and holds open, so no link is ever followed, whatever the paths
+// are.
 type Builder struct {
 	top   string
-	above []filling // the directories that the last path is in, the top first
+	above []filling // the directories on the way to the last path, the top first
 	last  string
 	lacks func(attr string)
 }
 
-// A filling is a directory that is being filled. It is given what it is to be when all is in it:
-// what is put into one changes its time, and its ACL would be that of what is put into it.
+// A filling is a directory that is being filled. It gets its attributes after its content: new
+// files in a directory change its time, and inherit its ACL.
 type filling struct {
 	fd   int
 	made Made
 }
 
-// Build begins a tree in a directory that is not there yet. The path to it is trusted. Lacks is
-// told of attributes that the file system does not take.
+// Build starts a tree in a new directory. The path is trusted. It calls lacks for attributes that
+// the file system does not support.
 func Build(top string, lacks func(attr string)) (*Builder, error) {
 	if err := os.Mkdir(top, 0o700); err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func Build(top string, lacks func(attr string)) (*Builder, error) {
 // ErrOrder is the cause of an error about paths that do not come in the order of Walk.
 var ErrOrder = errors.New("it is out of order")
 
-// Add makes the next path. Fill writes the content of a regular file.
+// Add creates the next path. Fill writes the content of a regular file.
 func (b *Builder) Add(m *Made, fill func(*os.File) error) error {
 	if err := b.add(m, fill); err != nil {
 		return &fs.PathError{Op: "make", Path: Shorten(path.Join(b.top, m.Path)), Err: err}
@@ -93,7 +94,7 @@ func (b *Builder) add(m *Made, fill func(*os.File) error) error {
 		if err := unix.Symlinkat(m.Link, dir, name); err != nil {
 			return err
 		}
-	case unix.S_IFIFO, unix.S_IFCHR: // the only device that can be made is 0:0, overlayfs's mark that hides what is below
+	case unix.S_IFIFO, unix.S_IFCHR: // the only device that can be created is 0:0, an overlayfs whiteout
 		if err := unix.Mknodat(dir, name, m.kind()|0o600, 0); err != nil {
 			return err
 		}
@@ -103,8 +104,8 @@ func (b *Builder) add(m *Made, fill func(*os.File) error) error {
 	return b.dress(dir, name, m)
 }
 
-// Adopt makes the next path another name of a file that is there already, in a tree of our own; it
-// becomes what is said. Nobody else writes to it.
+// Adopt makes the next path a hard link to an existing file in a tree of Orrery's own, and sets its
+// attributes. No other process may write to that file.
 func (b *Builder) Adopt(m *Made, from *Root, name string) error {
 	err := b.enter(m.Path)
 	if err == nil {
@@ -119,7 +120,8 @@ func (b *Builder) Adopt(m *Made, from *Root, name string) error {
 	return nil
 }
 
-// enter leaves the directories in which a path is not. What is then left must be the one in which it is.
+// enter leaves all directories that do not contain the path. The innermost one left must be its
+// parent directory.
 func (b *Builder) enter(name string) error {
 	if !Legal(name) {
 		return fmt.Errorf("no path leads there from the top of a tree: %w", unix.EINVAL)
@@ -141,7 +143,7 @@ func (b *Builder) enter(name string) error {
 	return nil
 }
 
-// Legal tells a path below the top of a tree, in the one way in which it is written.
+// Legal reports whether name is a clean relative path below the top of a tree.
 func Legal(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" || part == "." || part == ".." || len(part) > unix.NAME_MAX || strings.Contains(part, "\x00") {
@@ -151,7 +153,7 @@ func Legal(name string) bool {
 	return true
 }
 
-// Before reports whether Walk comes to one path before it comes to another.
+// Before reports whether Walk visits path a before path b.
 func Before(a, b string) bool {
 	if a == "." {
 		return true
@@ -200,7 +202,7 @@ func (b *Builder) file(dir int, name string, m *Made, fill func(*os.File) error)
 	return b.dress(dir, name, m)
 }
 
-// link adds another name to a file that was made before.
+// link adds another name to a file that has been created before.
 func (b *Builder) link(same string, dir int, name string) error {
 	if !Legal(same) || !Before(same, b.last) {
 		return fmt.Errorf("the file that it is another name of does not come before it: %w", ErrOrder)
@@ -211,7 +213,7 @@ func (b *Builder) link(same string, dir int, name string) error {
 	}
 	defer func() { unix.Close(at) }() //nolint:errcheck // it was only gone through
 	parts := strings.Split(same, "/")
-	for _, part := range parts[:len(parts)-1] { // one by one: the full path may be longer than a call takes
+	for _, part := range parts[:len(parts)-1] { // one by one: the whole path may be longer than PATH_MAX
 		next, err := unix.Openat(at, part, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return err
@@ -228,7 +230,7 @@ func (b *Builder) leave() error {
 	b.above = b.above[:len(b.above)-1]
 	defer unix.Close(inner.fd) //nolint:errcheck // nothing was written to it
 	dir, name := inner.fd, "."
-	if len(b.above) > 0 { // an attribute of a directory is set by its name in the one above it
+	if len(b.above) > 0 { // a directory's attributes are set by its name in the parent directory
 		dir, name = b.above[len(b.above)-1].fd, path.Base(inner.made.Path)
 	}
 	return b.dress(dir, name, &inner.made)
@@ -244,9 +246,10 @@ func (b *Builder) dress(dir int, name string, m *Made) error {
 	})
 }
 
-// Dress sets the owner, mode, attributes and times of an entry of an open directory, in this order: a change
-// of owner drops the set-user-ID bit and capabilities, and an ACL goes with the mode. No other process may
-// enter the directory until then. Failed judges attributes that cannot be set.
+// Dress sets the owner, mode, attributes and times of an entry of an open directory, in this order:
+// a change of owner drops the set-user-ID bit and capabilities, and an ACL goes with the mode. No
+// other process may enter the directory until then. Failed decides about attributes that cannot be
+// set.
 func (m *Made) Dress(dir int, name string, failed func(attr string, err error) error) error {
 	if err := unix.Fchownat(dir, name, m.Uid, m.Gid, unix.AT_SYMLINK_NOFOLLOW); err != nil && os.Geteuid() == 0 {
 		return err
@@ -274,11 +277,11 @@ func (m *Made) Dress(dir int, name string, failed func(attr string, err error) e
 	return unix.UtimesNanoAt(dir, name, times, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// Close ends the tree: its directories get what they are to be.
+// Close completes the tree and sets the attributes of its open directories.
 func (b *Builder) Close() error {
 	var err error
 	for len(b.above) > 0 {
-		if b.last == "" { // nothing was made
+		if b.last == "" { // nothing was created
 			b.Abandon()
 			break
 		}
@@ -287,7 +290,8 @@ func (b *Builder) Close() error {
 	return err
 }
 
-// Abandon lets go of a tree that is not completed. What there is of it stays, closed to others.
+// Abandon closes a tree that is not complete. Its paths stay, but are not accessible to other
+// users.
 func (b *Builder) Abandon() {
 	for _, d := range slices.Backward(b.above) {
 		unix.Close(d.fd) //nolint:errcheck // nothing was written to it

@@ -17,8 +17,8 @@ func made(name string, mode uint32) *Made {
 	return &Made{Path: name, Mode: mode, Uid: os.Geteuid(), Gid: os.Getegid(), Modified: time.Unix(1e9, 5)}
 }
 
-// TestBuildStaysInside: whatever the paths say, nothing is made outside of the tree, and nothing
-// that only pretends to be of it.
+// TestBuildStaysInside: whatever the paths are, nothing is created outside of the tree, and nothing
+// that only appears to be in it.
 func TestBuildStaysInside(t *testing.T) {
 	outside := t.TempDir()
 	link := made("x", unix.S_IFLNK|0o777)

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closingTimeout is how long a file may stay open for writing in programs that are being started.
+// closingTimeout is how long UntilClosed waits for processes that have a file open for writing.
 const closingTimeout = time.Second
 
-// UntilClosed waits until nobody has a file open for writing, below an open directory or at a path
-// (unix.AT_FDCWD). A program that another thread starts meanwhile has a copy of what was open for a
-// moment longer, until it is executed; and what is open for writing cannot be run (ETXTBSY of
-// execve(2)). A lease can be had as soon as there is no writer (fcntl(2), F_SETLEASE); a file
-// system without leases is not waited for.
+// UntilClosed waits until no process has a file open for writing. The file is below an open
+// directory, or at a path if dir is unix.AT_FDCWD. A process that another thread forks inherits the
+// open file and keeps it until execve. A file that is open for writing cannot be executed (ETXTBSY
+// of execve(2)). The kernel grants a lease as soon as there is no writer (fcntl(2), F_SETLEASE). If
+// the file system has no leases, UntilClosed does not wait.
 func UntilClosed(dir int, name string) {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -24,7 +24,8 @@ func UntilClosed(dir int, name string) {
 	for began := time.Now(); time.Since(began) < closingTimeout; time.Sleep(time.Millisecond) {
 		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
 		if err == nil {
-			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK) // closing it does so as well
+			// closing the file releases the lease as well
+			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
 		}
 		if !errors.Is(err, unix.EAGAIN) {
 			return

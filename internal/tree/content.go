@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Share makes a new, empty file share the blocks of another (FICLONE), where the file system can.
+// Share makes a new, empty file share the blocks of another (FICLONE), if the file system supports
+// that.
 func Share(to, from int) error { return unix.IoctlFileClone(to, from) }
 
-// CopyContent copies what is in a file into a new, empty one, and lets holes be holes. It takes so
-// much as the file held when it was looked at. Moved is told of what has been copied; nil: nobody
-// asks.
+// CopyContent copies the content of a file to a new, empty file and preserves holes. It copies as
+// many bytes as st says. It reports progress to moved, which may be nil.
 func CopyContent(ctx context.Context, to, from int, st *unix.Stat_t, moved func(bytes int64)) error {
 	if st.Size > 0 && st.Blocks*512 >= st.Size {
 		return copyRange(ctx, to, from, 0, st.Size, moved)
@@ -25,7 +25,7 @@ func CopyContent(ctx context.Context, to, from int, st *unix.Stat_t, moved func(
 	return unix.Ftruncate(to, st.Size)
 }
 
-// EachData does something with each part of a file of some size that is no hole.
+// EachData calls do for each part of a file of the given size that is not a hole.
 func EachData(f int, size int64, do func(at, end int64) error) error {
 	for at := int64(0); at < size; {
 		data, end, err := nextData(f, at, size)
@@ -42,13 +42,13 @@ func EachData(f int, size int64, do func(at, end int64) error) error {
 	return nil
 }
 
-// nextData finds the next part of a file that is no hole; at its end, an empty one.
+// nextData returns the next part of a file that is not a hole, or an empty one at the end.
 func nextData(f int, at, size int64) (from, to int64, err error) {
 	from, err = unix.Seek(f, at, unix.SEEK_DATA)
 	switch {
-	case errors.Is(err, unix.ENXIO): // nothing but a hole is left, or it has been cut off meanwhile
+	case errors.Is(err, unix.ENXIO): // only a hole is left, or the file has been truncated
 		return size, size, nil
-	case errors.Is(err, unix.EINVAL): // the file system knows no holes
+	case errors.Is(err, unix.EINVAL): // the file system does not support holes
 		return at, size, nil
 	case err != nil:
 		return 0, 0, err
@@ -60,15 +60,15 @@ func nextData(f int, at, size int64) (from, to int64, err error) {
 	return min(from, size), min(to, size), err
 }
 
-// step is how much is copied before it is asked whether to go on.
+// step is how much is copied between two checks of the context.
 const step = 16 << 20
 
-// A carrier carries bytes from a place in one file to the same in another, and says how many; none:
-// there are no more.
+// A carrier copies bytes from a position in one file to the same position in another. It returns
+// how many bytes it has copied, or 0 at the end of the file.
 type carrier func(to, from int, at, bytes int64) (int, error)
 
-// copyRange copies a part of a file by the quickest way that there is between the two. What is no
-// longer there is left out.
+// copyRange copies a part of a file in the fastest way that works between the two files. If the
+// source has been truncated, it stops there.
 func copyRange(ctx context.Context, to, from int, at, end int64, moved func(bytes int64)) error {
 	for carriers := []carrier{byRange, bySend, byBuffer}; at < end; {
 		if ctx.Err() != nil {
@@ -94,7 +94,8 @@ func copyRange(ctx context.Context, to, from int, at, end int64, moved func(byte
 	return nil
 }
 
-// noWay reports whether the kernel does not carry anything in some way between some file systems.
+// noWay reports whether an error means that the kernel cannot copy between these file systems in
+// this way.
 func noWay(err error) bool {
 	return slices.ContainsFunc([]error{unix.EXDEV, unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM},
 		func(no error) bool { return errors.Is(err, no) })
@@ -105,7 +106,7 @@ func byRange(to, from int, at, bytes int64) (int, error) {
 	return unix.CopyFileRange(from, &read, to, &write, int(bytes), 0)
 }
 
-// bySend carries what is in the page cache, and so copies it once where byBuffer copies it twice.
+// bySend copies from the page cache with one copy in memory, where byBuffer makes two.
 func bySend(to, from int, at, bytes int64) (int, error) {
 	if _, err := unix.Seek(to, at, unix.SEEK_SET); err != nil {
 		return 0, err
@@ -122,7 +123,7 @@ func byBuffer(to, from int, at, bytes int64) (int, error) {
 	return unix.Pwrite(to, b[:max(n, 0)], at)
 }
 
-// ReadAt reads from a place in a file, as much as there is, until b is full.
+// ReadAt reads at a position in a file until b is full or the file ends.
 func ReadAt(f int, b []byte, at int64) (got int, err error) {
 	for got < len(b) {
 		n, err := unix.Pread(f, b[got:], at+int64(got))

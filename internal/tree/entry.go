@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenEntry opens a regular file of an open directory for reading, and follows no link. It waits
-// for nothing, and returns what was open when it was looked at: whoever put something else there
-// meanwhile gets an error whose cause is ErrNotRegular. (There is no os.File, which would ask the
-// kernel in vain, for each file, whether it can be polled.)
+// OpenEntry opens a regular file of an open directory for reading. It does not follow links and
+// does not block. The returned Stat_t describes the opened file. If something else has replaced the
+// file, it returns an error whose cause is ErrNotRegular. (It does not return an os.File, which
+// would ask the kernel for each file whether it can be polled.)
 func OpenEntry(dir int, name string) (fd int, st unix.Stat_t, err error) {
 	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, err = unix.Openat(dir, name, flags|unix.O_NOATIME, 0)
-	if errors.Is(err, unix.EPERM) { // it is somebody else's, and we are not root
+	if errors.Is(err, unix.EPERM) { // another user owns the file, and this process is not root
 		fd, err = unix.Openat(dir, name, flags, 0)
 	}
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) { // a link, or a socket
@@ -35,37 +35,37 @@ func OpenEntry(dir int, name string) (fd int, st unix.Stat_t, err error) {
 	return fd, st, nil
 }
 
-// StatEntry tells of an entry of an open directory, of a link itself.
+// StatEntry returns the attributes of an entry of an open directory. It does not follow links.
 func StatEntry(dir int, name string) (st unix.Stat_t, err error) {
 	err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	return st, err
 }
 
-// ReadLink returns what a symbolic link in an open directory says.
+// ReadLink returns the target of a symbolic link in an open directory.
 func ReadLink(dir int, name string) (string, error) {
 	b := make([]byte, unix.PathMax) // no link is longer
 	n, err := unix.Readlinkat(dir, name, b)
-	if errors.Is(err, unix.EINVAL) { // it is no link any more
+	if errors.Is(err, unix.EINVAL) { // it is not a link any more
 		err = fmt.Errorf("%w: %w", err, ErrGone)
 	}
 	return string(b[:max(n, 0)]), err
 }
 
-// Whiteout reports whether an entry is what overlayfs puts in the place of a file that was removed:
-// a character device 0:0, which opens nothing. Any other device opens something of the host, and
-// goes into no copy.
+// Whiteout reports whether an entry is what overlayfs puts in the place of a removed file: a
+// character device 0:0, which opens nothing. Any other device opens something of the host, and no
+// copy contains one.
 func Whiteout(st *unix.Stat_t) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0
 }
 
-// Device reports whether an entry is a device node, and not a whiteout.
+// Device reports whether an entry is a device node, but not a whiteout.
 func Device(st *unix.Stat_t) bool {
 	kind := st.Mode & unix.S_IFMT
 	return (kind == unix.S_IFCHR || kind == unix.S_IFBLK) && !Whiteout(st)
 }
 
-// Attributes reads the extended attributes of an entry of an open directory; nil: it has none. ACLs
-// and capabilities are among them.
+// Attributes returns the extended attributes of an entry of an open directory, or nil if it has
+// none. They include ACLs and capabilities.
 func Attributes(dir int, name string) (map[string][]byte, error) {
 	at := itself(dir, name)
 	return attributes(
@@ -73,28 +73,29 @@ func Attributes(dir int, name string) (map[string][]byte, error) {
 		func(attr string, b []byte) (int, error) { return unix.Lgetxattr(at, attr, b) })
 }
 
-// FileAttributes reads those of an open file or directory.
+// FileAttributes returns the extended attributes of an open file or directory.
 func FileAttributes(fd int) (map[string][]byte, error) {
 	return attributes(
 		func(b []byte) (int, error) { return unix.Flistxattr(fd, b) },
 		func(attr string, b []byte) (int, error) { return unix.Fgetxattr(fd, attr, b) })
 }
 
-// SetAttribute sets one of an entry of an open directory.
+// SetAttribute sets an extended attribute of an entry of an open directory.
 func SetAttribute(dir int, name, attr string, value []byte) error {
 	return unix.Lsetxattr(itself(dir, name), attr, value, 0)
 }
 
-// RemoveAttribute removes one.
+// RemoveAttribute removes an extended attribute of an entry of an open directory.
 func RemoveAttribute(dir int, name, attr string) error {
 	return unix.Lremovexattr(itself(dir, name), attr)
 }
 
-// itself names an entry of an open directory to calls that take a path only. No link is followed to come there.
+// itself returns a path of an entry of an open directory, for calls that only take paths. The path
+// contains no link of the tree before the entry.
 func itself(dir int, name string) string { return fmt.Sprintf("/proc/self/fd/%d/%s", dir, name) }
 
 func attributes(list func([]byte) (int, error), get func(string, []byte) (int, error)) (map[string][]byte, error) {
-	if n, err := list(nil); n == 0 || errors.Is(err, unix.ENOTSUP) { // as it is of most
+	if n, err := list(nil); n == 0 || errors.Is(err, unix.ENOTSUP) { // most files have none
 		if errors.Is(err, unix.ENOTSUP) {
 			err = nil
 		}
@@ -118,7 +119,7 @@ func attributes(list func([]byte) (int, error), get func(string, []byte) (int, e
 	return all, nil
 }
 
-// grown calls with a buffer that is large enough.
+// grown calls call with a buffer that is large enough.
 func grown(call func([]byte) (int, error)) ([]byte, error) {
 	for _, size := range []int{512, 64 << 10} { // XATTR_SIZE_MAX and XATTR_LIST_MAX
 		b := make([]byte, size)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fix marks a path as chattr(1) does, and lets the test go where that cannot be.
+// fix sets a flag of a path, as chattr(1) does. It skips the test where that is impossible.
 func fix(t *testing.T, path string, mark int) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -28,8 +28,8 @@ func fix(t *testing.T, path string, mark int) {
 
 const immutable, appendOnly = 0x10, 0x20
 
-// TestRemoveFixed: what is marked as not to be changed (chattr +i, +a) is removed, files and
-// directories, at the top, within and deep down.
+// TestRemoveFixed: immutable and append-only files and directories (chattr +i, +a) are removed, at
+// any depth.
 func TestRemoveFixed(t *testing.T) {
 	probe := filepath.Join(t.TempDir(), "probe")
 	if err := os.WriteFile(probe, nil, 0o600); err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMakeDown: a directory is opened, or made, where its path says, and nowhere else: no link is
-// followed, and nothing is made behind one.
+// TestMakeDown: a directory is opened or created exactly at its path. No link is followed, and
+// nothing is created behind one.
 func TestMakeDown(t *testing.T) {
 	top := t.TempDir()
 	for _, d := range []string{"root/there", "outside"} {

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Merge moves a file or directory to another place of the same file system. A directory is merged
-// into one that is there; a file or link takes the place of whatever file or link is there, which
-// is not followed. The path to the directory above either is trusted.
+// Merge moves a file or directory to another path of the same file system. A directory is merged
+// into an existing directory. A file or link replaces an existing file or link, which is not
+// followed. The paths to both parent directories are trusted.
 func Merge(from, to string) error {
 	source, err := unix.Open(path.Dir(from), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -24,7 +24,7 @@ func Merge(from, to string) error {
 	return merge(source, path.Base(from), dest, path.Base(to), to)
 }
 
-// merge moves an entry of one open directory to another; at tells of the place in messages.
+// merge moves an entry of one open directory to another. Messages show the path at.
 func merge(source int, from string, dest int, to, at string) error {
 	var moved, existing unix.Stat_t
 	err := unix.Fstatat(source, from, &moved, unix.AT_SYMLINK_NOFOLLOW)
@@ -41,7 +41,7 @@ func merge(source int, from string, dest int, to, at string) error {
 	case err == nil && dir(&moved) && existing.Mode&unix.S_IFMT != unix.S_IFLNK:
 		err = unix.ENOTDIR
 	default:
-		if err == nil && dir(&moved) { // a directory takes no other place
+		if err == nil && dir(&moved) { // rename(2) does not replace a non-directory by a directory
 			_ = unix.Unlinkat(dest, to, 0)
 		}
 		err = unix.Renameat(source, from, dest, to)
@@ -65,7 +65,7 @@ func mergeDirectory(source int, from string, dest int, to, at string) error {
 	}
 	defer unix.Close(target) //nolint:errcheck // nothing was written to it
 	var st unix.Stat_t
-	if err := unix.Fstat(inner, &st); err != nil { // before its time changes
+	if err := unix.Fstat(inner, &st); err != nil { // read the times before the moves change them
 		return &os.PathError{Op: "stat", Path: Shorten(at), Err: err}
 	}
 	again, err := unix.Openat(inner, ".", flags, 0)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MkdirAll makes a directory and those above it that are missing, with the mode 0755 and an owner.
-// Links to directories are followed inside the tree.
+// MkdirAll creates a directory and its missing parents with the mode 0755 and the given owner. It
+// follows links to directories inside the tree.
 func (r *Root) MkdirAll(name string, uid, gid int) error {
 	fd, err := maker{&r.topDir, uid, gid}.directory(name)
 	if err == nil {
@@ -20,7 +20,8 @@ func (r *Root) MkdirAll(name string, uid, gid int) error {
 	return err
 }
 
-// Mkdir makes a directory with a mode, unless there is one, in a directory that is there.
+// Mkdir creates a directory with a mode in an existing directory. An existing directory of this
+// name is no error.
 func (r *Root) Mkdir(name string, mode uint32) error {
 	dir, err := r.open(path.Dir(relative(name)), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
@@ -37,13 +38,14 @@ func (r *Root) Mkdir(name string, mode uint32) error {
 	return r.wrong("mkdir", name, err)
 }
 
-// A maker makes the directories of a tree that are missing on the way to a path, for an owner.
+// A maker creates the missing directories on the way to a path of a tree, for an owner.
 type maker struct {
 	*topDir
 	uid, gid int
 }
 
-// above opens the directory above a path, made if it is missing, and returns the last part of the path.
+// above opens the parent directory of a path, creating it if it is missing. It also returns the
+// last part of the path.
 func (m maker) above(name string) (dir int, base string, err error) {
 	name = relative(name)
 	if base = path.Base(name); base == "." {
@@ -81,9 +83,9 @@ func (m maker) directory(name string) (int, error) {
 	return fd, err
 }
 
-// MakeDown opens a directory of the tree for something to be mounted on it, and makes it and those
-// above it as MkdirAll does. None on the way may be a link: what one writes in there shall not lead
-// a mount elsewhere.
+// MakeDown opens a directory of the tree as a mount point. It creates missing directories as
+// MkdirAll does. No directory on the way may be a link, so that a process that writes to the tree
+// cannot redirect the mount.
 func (r *Root) MakeDown(name string, uid, gid int) (*os.File, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	at, err := unix.Openat(r.Fd(), ".", flags, 0)
@@ -123,5 +125,5 @@ func (m maker) mkdir(dir int, name string) error {
 	if err := unix.Fchown(fd, m.uid, m.gid); err != nil {
 		return err
 	}
-	return unix.Fchmod(fd, 0o755) // whatever the umask is
+	return unix.Fchmod(fd, 0o755) // regardless of the umask
 }

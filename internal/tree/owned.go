@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// judged are the file systems whose files nobody but this host's kernel lets anybody open, by their
-// owners and modes. A server, a process of FUSE, /proc and /sys ask who it is that opens, reads and
+// judged are the file systems on which only this host's kernel decides who may open a file, by its
+// owner and mode. A file server, a FUSE process, /proc and /sys decide by who opens, reads or
 // looks.
 var judged = []int64{
 	unix.OVERLAYFS_SUPER_MAGIC, unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC,
@@ -19,11 +19,12 @@ var judged = []int64{
 	0x2fc12fc1, // ZFS
 }
 
-// OpenOwned opens a regular file for reading that the root of a user namespace may read, to which
-// the owned ids belong. By its capabilities there it may read what has both an owner and a group of
-// the namespace, as seen through the mount, whatever the mode says; so all directories on the way
-// and the file must. A path through a link is an error, as is all else that would need a closer
-// look. Nothing is waited for, and what was open is what is described.
+// OpenOwned opens a regular file for reading that the root user of a user namespace may read. owned
+// reports whether an id belongs to that namespace. By its capabilities this root may read every
+// file whose owner and group, as seen through the mount, are in the namespace, whatever the mode.
+// So the file and all directories on the way must belong to the namespace. A link on the way is an
+// error, and so is anything else that would need a closer look. OpenOwned does not block, and the
+// returned Stat_t describes the opened file.
 func (r *Root) OpenOwned(name string, owned func(id uint32) bool) (*os.File, *unix.Stat_t, error) {
 	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	parts := strings.Split(relative(name), "/")
@@ -54,7 +55,8 @@ func (r *Root) OpenOwned(name string, owned func(id uint32) bool) (*os.File, *un
 	return f, &st, nil
 }
 
-// own wants something open to be of these ids, and where only the kernel judges.
+// own returns an error unless an open file belongs to these ids and is on one of the judged file
+// systems.
 func own(fd int, owned func(id uint32) bool) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

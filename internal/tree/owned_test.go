@@ -15,12 +15,12 @@ import (
 
 func everybody(uint32) bool { return true }
 
-// A file is opened that all of its path gives to the root of a node, and nothing else is; nothing
-// is waited for.
+// TestOpenOwned: a file is opened if its whole path belongs to the root of a node. Nothing else is
+// opened, and nothing blocks.
 func TestOpenOwned(t *testing.T) {
 	dir := t.TempDir()
 	mode := os.FileMode(0o400)
-	if os.Geteuid() == 0 { // who reads what nobody may
+	if os.Geteuid() == 0 { // root reads files that no user may read
 		mode = 0
 	}
 	for _, err := range []error{
@@ -58,7 +58,7 @@ func TestOpenOwned(t *testing.T) {
 	}
 }
 
-// What the kernel shows of itself, and devices, are not opened, whoever owns them.
+// TestOpenOwnedOnDisksOnly: files of the kernel and devices are not opened, whoever owns them.
 func TestOpenOwnedOnDisksOnly(t *testing.T) {
 	for top, name := range map[string]string{"/proc/self/.": "environ", "/proc": "self/status", "/sys": "kernel/notes",
 		"/dev": "null"} {
@@ -71,7 +71,8 @@ func TestOpenOwnedOnDisksOnly(t *testing.T) {
 	}
 }
 
-// A directory on the way counts as the file does, and a group as an owner does.
+// TestOpenOwnedByOthers: the owner and the group of every directory on the way count as those of
+// the file do.
 func TestOpenOwnedByOthers(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "a/b"), 0o755))
@@ -79,7 +80,7 @@ func TestOpenOwnedByOthers(t *testing.T) {
 	root, err := Open(dir)
 	must(t, err)
 	defer root.Close()
-	parts := 4 // the top, a, b and the file; each is asked about by owner and by group
+	parts := 4 // the top, a, b and the file; owner and group of each are checked
 	for denied := range 2 * parts {
 		asked := -1
 		_, _, err := root.OpenOwned("a/b/file", func(uint32) bool { asked++; return asked != denied })
@@ -97,7 +98,8 @@ func TestOpenOwnedByOthers(t *testing.T) {
 	}
 }
 
-// Whatever comes into the place of a part of the path that has been judged, nothing is opened that has not.
+// TestOpenOwnedExchanged: whatever replaces a part of the path after its check, only what has been
+// checked is opened.
 func TestOpenOwnedExchanged(t *testing.T) {
 	for part := range 4 {
 		dir := t.TempDir()
@@ -130,7 +132,7 @@ func TestOpenOwnedExchanged(t *testing.T) {
 	}
 }
 
-// Whatever way the kernel has between two files, it brings what is there, to where it was.
+// TestCarriers: every way of copying between two files preserves content and positions.
 func TestCarriers(t *testing.T) {
 	text := bytes.Repeat([]byte("0123456789"), 300_000)
 	for name, carry := range map[string]carrier{"range": byRange, "send": bySend, "buffer": byBuffer} {
@@ -153,7 +155,8 @@ func TestCarriers(t *testing.T) {
 	}
 }
 
-// A content comes to another file system, too, and all of it is told.
+// TestContentAcross: content is copied to another file system, and the progress adds up to all of
+// it.
 func TestContentAcross(t *testing.T) {
 	text := bytes.Repeat([]byte("0123456789"), 3_000_000)
 	from := filled(t, text)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// PackFile writes a file of a tree into an archive, as long as it is now: of the same content,
-// always the same bytes.
+// PackFile writes a file of a tree to an archive, at the size the file has now. The same content
+// always produces the same bytes.
 func PackFile(to *tar.Writer, r *Root, name string) error {
 	f, err := r.OpenFile(name)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestProgramBesideForks: a program that was just written can be run although other work of this
-// process starts programs meanwhile. Between fork and exec, those have a copy of whatever this
-// process has open, and what is open for writing is not executed (ETXTBSY of execve(2)).
+// TestProgramBesideForks: a program that was just written can be executed although other threads
+// start programs. Between fork and exec, their processes have copies of this process's open files.
+// A file that is open for writing cannot be executed (ETXTBSY of execve(2)).
 func TestProgramBesideForks(t *testing.T) {
 	dir := t.TempDir()
 	root, err := Open(dir)

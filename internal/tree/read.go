@@ -9,7 +9,7 @@ import (
 	"orrery/internal/tree/rawfile"
 )
 
-// OpenFile opens a regular file for reading, with links followed inside the tree. It waits for nothing.
+// OpenFile opens a regular file for reading. It follows links inside the tree and does not block.
 func (r *Root) OpenFile(name string) (*os.File, error) {
 	fd, err := r.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
@@ -23,7 +23,7 @@ func (r *Root) OpenFile(name string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadFile reads a regular file of at most so many bytes.
+// ReadFile reads a regular file of at most most bytes. It follows links inside the tree.
 func (r *Root) ReadFile(name string, most int64) ([]byte, error) {
 	fd, err := r.open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *Root) ReadFile(name string, most int64) ([]byte, error) {
 	return text, r.wrong("read", name, err)
 }
 
-// readRegular reads at most so many bytes of a regular file, and does not begin with what is larger.
+// readRegular reads a regular file. It returns ErrTooLarge if the file is larger than most bytes.
 func readRegular(fd int, most int64) ([]byte, error) {
 	size, err := regular(fd)
 	if err != nil {
@@ -44,15 +44,15 @@ func readRegular(fd int, most int64) ([]byte, error) {
 	if size > most {
 		return nil, tooLarge
 	}
-	text, err := rawfile.Read(fd, most) // it may grow, and files of /proc do not tell their size
+	text, err := rawfile.Read(fd, most) // the file may grow, and files of /proc report the size 0
 	if err == nil && int64(len(text)) > most {
 		return nil, tooLarge
 	}
 	return text, err
 }
 
-// OpenFile opens a regular file for reading whose path is trusted, such as one that an operator
-// names, but not what is there: a named pipe or a device is an error.
+// OpenFile opens a regular file for reading by a trusted path, such as one that an operator names.
+// The file itself is not trusted: OpenFile returns an error for a named pipe or a device.
 func OpenFile(path string) (*os.File, error) {
 	fd, err := openAt(path)
 	if err != nil {
@@ -66,7 +66,7 @@ func OpenFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadFile reads a regular file of at most so many bytes, as OpenFile opens it.
+// ReadFile reads a regular file of at most most bytes. It opens the file like OpenFile.
 func ReadFile(path string, most int64) ([]byte, error) {
 	fd, err := openAt(path)
 	if err != nil {
@@ -80,7 +80,7 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// openAt opens what is at a path for reading, and waits for nothing.
+// openAt opens a path for reading and does not block.
 func openAt(path string) (int, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -89,7 +89,7 @@ func openAt(path string) (int, error) {
 	return fd, nil
 }
 
-// regular returns the size of a regular file. What is something else is an error.
+// regular returns the size of a regular file. It returns an error for anything else.
 func regular(fd int) (size int64, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -101,7 +101,7 @@ func regular(fd int) (size int64, err error) {
 	return st.Size, nil
 }
 
-// Kind names what a mode of stat(2) is of.
+// Kind names the file type of a mode of stat(2).
 func Kind(mode uint32) string {
 	switch mode & unix.S_IFMT {
 	case unix.S_IFREG:

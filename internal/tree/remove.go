@@ -11,13 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove removes a file, a link or an empty directory. What is not there is no error.
+// Remove removes a file, a link or an empty directory. A missing path is no error.
 func (r *Root) Remove(name string) error { return r.remove(name, unlink) }
 
-// RemoveAll removes a path of the tree and all that is below it, however deep. What is not there is no error.
+// RemoveAll removes a path of the tree and everything below it, at any depth. A missing path is no
+// error.
 func (r *Root) RemoveAll(name string) error { return r.remove(name, removeAll) }
 
-// remove removes a path in some way that takes the open directory above it.
+// remove opens the parent directory of a path and calls from to remove the last part.
 func (r *Root) remove(name string, from func(dir int, name string) error) error {
 	dir, err := r.open(path.Dir(relative(name)), unix.O_PATH|unix.O_DIRECTORY)
 	if err == nil {
@@ -30,8 +31,8 @@ func (r *Root) remove(name string, from func(dir int, name string) error) error 
 	return r.wrong("remove", name, err)
 }
 
-// RemoveAll removes a directory, or a file, and all that is below it, however deep. The path to it
-// is the caller's own and trusted, its last part is not followed. What is not there is no error.
+// RemoveAll removes a file or directory and everything below it, at any depth. The path is trusted,
+// but its last part is not followed. A missing path is no error.
 func RemoveAll(at string) error {
 	dir, err := unix.Open(path.Dir(at), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -47,7 +48,7 @@ func RemoveAll(at string) error {
 	return nil
 }
 
-// removeAll removes an entry of an open directory.
+// removeAll removes an entry of an open directory and everything below it.
 func removeAll(dir int, name string) error {
 	err := unlink(dir, name)
 	if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
@@ -65,8 +66,8 @@ func removeAll(dir int, name string) error {
 	return unlink(dir, name)
 }
 
-// An emptier empties a directory with few open directories, however deep it is: what is deeper is
-// moved to the top and emptied there.
+// An emptier empties a directory of any depth with few open directories. It moves directories that
+// are too deep to the top and empties them there.
 type emptier struct {
 	top   *os.File
 	moved int
@@ -120,7 +121,7 @@ func (e *emptier) entry(dir int, name string, depth int) error {
 	return unlink(dir, name)
 }
 
-// unlink removes a file or an empty directory, also one that is marked as not to be changed (chattr(1)).
+// unlink removes a file or an empty directory, even one that is marked as immutable (chattr(1)).
 func unlink(dir int, name string) error {
 	err := unlinkEither(dir, name)
 	if errors.Is(err, unix.EPERM) && (changeable(dir, ".") || changeable(dir, name)) {
@@ -140,8 +141,8 @@ func unlinkEither(dir int, name string) error {
 	return err
 }
 
-// changeable takes the marks "immutable" and "append only" off a file or directory, and reports
-// whether it had one.
+// changeable removes the flags "immutable" and "append only" from a file or directory. It reports
+// whether either was set.
 func changeable(dir int, name string) bool {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -153,8 +154,8 @@ func changeable(dir int, name string) bool {
 	return err == nil && marks&fixed != 0 && unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(marks&^fixed)) == nil
 }
 
-// RemoveAllAt removes an entry of an open directory and all that is below it, however deep. What is
-// not there is no error.
+// RemoveAllAt removes an entry of an open directory and everything below it, at any depth. A
+// missing entry is no error.
 func RemoveAllAt(dir int, name string) error {
 	if err := removeAll(dir, name); !errors.Is(err, unix.ENOENT) {
 		return err

@@ -1,15 +1,17 @@
-// Package tree reaches safely into directory trees that others write: private layers and volumes of
-// nodes, snapshots, archives being unpacked, site directories of strangers. It is the only way
-// there; the import test of internal/ keeps every other package from paths into such trees.
+// Package tree safely accesses directory trees that others write to: private layers and volumes of
+// nodes, snapshots, archives being unpacked, site directories of other users. It is the only way to
+// access them. The import test of internal/ keeps every other package from using paths into such
+// trees.
 //
-// A Root stands for the directory at the top. Whatever a path below it goes through, it stays
-// below: links are followed as a process whose root directory it is would follow them (openat2(2),
-// RESOLVE_IN_ROOT), and the magic links of /proc are not followed at all. It holds while others
-// rename directories and links under our hands. Only regular files are read, opened without
-// waiting, so a named pipe or a device in the place of a file is an error and not a way to hang;
-// and whoever reads says how much at most.
+// A Root is the directory at the top. Whatever a path goes through, it stays below the Root. Links
+// are followed as if the Root were the root directory of the process (openat2(2), RESOLVE_IN_ROOT).
+// The magic links of /proc are not followed at all. This holds even while other processes rename
+// directories and links. Only regular files are read, and they are opened without blocking. So a
+// named pipe or a device in the place of a file is an error and cannot block the caller. Every
+// reader gives a maximum size.
 //
-// Nothing is ever written through what is there: a file is made under another name and renamed into its place.
+// Nothing is ever written through existing files: a new file is created under another name and
+// renamed to its path.
 package tree
 
 import (
@@ -23,25 +25,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Root is the top directory of a tree. It may be used by several goroutines at once.
+// A Root is the top directory of a tree. Several goroutines may use it at once.
 type Root struct{ topDir }
 
-// ErrNotRegular is the cause of an error about something that is no regular file where one is needed.
+// ErrNotRegular is the cause of an error when something is not a regular file where one is needed.
 var ErrNotRegular = errors.New("not a regular file")
 
-// ErrTooLarge is the cause of an error about something that is larger, or deeper, than the caller takes.
+// ErrTooLarge is the cause of an error when something is larger or deeper than the caller allows.
 var ErrTooLarge = errors.New("larger than allowed")
 
-// ErrOutside is the cause of an error about a link that leads out of a tree that was opened by OpenBeneath.
+// ErrOutside is the cause of an error about a link that leads out of a tree opened by OpenBeneath.
 var ErrOutside error = unix.EXDEV
 
-// Open opens the tree in a directory. The path to it is the caller's own and trusted; its last part
-// must be a directory, and no link.
+// Open opens the tree in a directory. The path is trusted. Its last part must be a directory, not a
+// link.
 func Open(dir string) (*Root, error) { return open(dir, unix.RESOLVE_IN_ROOT) }
 
-// OpenBeneath opens the tree in a directory as Open does, but as it is seen from outside: a link
-// that leads out of it, as every absolute one does, is not followed inside the tree, but is an
-// error whose cause is ErrOutside.
+// OpenBeneath opens the tree in a directory as Open does, but treats links as a process outside of
+// the tree would. A link that leads out of the tree, as every absolute link does, is an error whose
+// cause is ErrOutside.
 func OpenBeneath(dir string) (*Root, error) { return open(dir, unix.RESOLVE_BENEATH) }
 
 func open(dir string, beyond uint64) (*Root, error) {
@@ -61,8 +63,9 @@ func (r *Root) Sub(name string) (*Root, error) {
 	return &Root{topDir{os.NewFile(uintptr(fd), r.at(name)), r.beyond}}, nil
 }
 
-// Alone returns the tree without what is mounted in it: whoever can mount there does not decide on
-// which file system is written. What is mounted is an error whose cause is ErrOutside.
+// Alone returns the tree without the file systems mounted in it, so that users who may mount there
+// cannot choose the file system that is written to. A path into a mounted file system is an error
+// whose cause is ErrOutside.
 func (r *Root) Alone() (*Root, error) {
 	fd, err := unix.FcntlInt(r.dir.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -71,16 +74,16 @@ func (r *Root) Alone() (*Root, error) {
 	return &Root{topDir{os.NewFile(uintptr(fd), r.Name()), r.beyond | unix.RESOLVE_NO_XDEV}}, nil
 }
 
-// Close ends the use of a tree.
+// Close closes the tree.
 func (r *Root) Close() error { return r.dir.Close() }
 
-// Lstat tells of a path, of a link itself.
+// Lstat returns the attributes of a path. It does not follow a link in the last part.
 func (r *Root) Lstat(name string) (*unix.Stat_t, error) { return r.stat(name, unix.O_NOFOLLOW) }
 
-// Stat tells of a path, with links followed inside the tree.
+// Stat returns the attributes of a path. It follows links inside the tree.
 func (r *Root) Stat(name string) (*unix.Stat_t, error) { return r.stat(name, 0) }
 
-// Readlink returns what a symbolic link says.
+// Readlink returns the target of a symbolic link.
 func (r *Root) Readlink(name string) (string, error) {
 	fd, err := r.open(name, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
@@ -92,7 +95,7 @@ func (r *Root) Readlink(name string) (string, error) {
 	return string(b[:max(n, 0)]), r.wrong("readlink", name, err)
 }
 
-// Names returns what is in a directory, sorted; more than most is an error.
+// Names returns the sorted names in a directory. More than most names are an error.
 func (r *Root) Names(name string, most int) ([]string, error) {
 	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -102,7 +105,7 @@ func (r *Root) Names(name string, most int) ([]string, error) {
 	return names, r.wrong("list", name, err)
 }
 
-// names lists an open directory, and closes it.
+// names lists an open directory and closes it.
 func names(fd, most int) ([]string, error) {
 	f := os.NewFile(uintptr(fd), "directory")
 	defer f.Close()
@@ -110,15 +113,15 @@ func names(fd, most int) ([]string, error) {
 	if len(all) > most {
 		return nil, fmt.Errorf("more than %d names: %w", most, ErrTooLarge)
 	}
-	if len(all) == 0 { // Readdirnames says io.EOF of an empty directory
+	if len(all) == 0 { // Readdirnames returns io.EOF for an empty directory
 		return nil, nil
 	}
 	slices.Sort(all)
 	return all, err
 }
 
-// OpenDown opens a directory of the tree, by the names on the way to it from the top, of which none
-// may be a link. They may be longer together than PATH_MAX. The caller closes it.
+// OpenDown opens a directory of the tree by the names on the way from the top. None of them may be
+// a link. Together they may be longer than PATH_MAX. The caller must close the directory.
 func (r *Root) OpenDown(names []string) (fd int, err error) {
 	fd, err = unix.Openat(r.Fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	for len(names) > 0 && err == nil {
@@ -139,8 +142,7 @@ func (r *Root) OpenDown(names []string) (fd int, err error) {
 	return fd, nil
 }
 
-// Exists reports whether there is something at a path, whose last part is not followed. The path to
-// it is the caller's own.
+// Exists reports whether a path exists. The path is trusted, but its last part is not followed.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

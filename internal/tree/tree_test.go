@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trap makes a tree whose links lead out of it, and a file outside that nobody may reach.
+// trap creates a tree whose links lead out of it, and a file outside that must not be reached.
 func trap(t *testing.T) (r *Root, outside string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,7 +100,7 @@ func TestMagicLinks(t *testing.T) {
 	}
 }
 
-// deepTree makes directories one in another, by a path that is longer than PATH_MAX.
+// deepTree creates nested directories, whose path is longer than PATH_MAX.
 func deepTree(t *testing.T, top string, levels int) {
 	t.Helper()
 	dir, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY, 0)
@@ -140,8 +140,8 @@ func TestDeep(t *testing.T) {
 	must(t, RemoveAll(top))
 }
 
-// TestExchange: while a directory and a link change places, as RENAME_EXCHANGE does it, nothing
-// outside is ever seen, read or written.
+// TestExchange: while a directory and a link are exchanged (RENAME_EXCHANGE), nothing outside is
+// ever seen, read or written.
 func TestExchange(t *testing.T) {
 	r, outside := trap(t)
 	must(t, os.Mkdir(filepath.Join(r.Name(), "swap"), 0o755))
@@ -256,8 +256,8 @@ func TestBeneath(t *testing.T) {
 	}
 }
 
-// TestPutWhole: a file that is filled by its caller has its owner, mode, attributes and time, or is
-// not there at all; a directory is given an owner and a mode, and what a link leads to is not.
+// TestPutWhole: a file that its caller fills has its owner, mode, attributes and time, or does not
+// exist at all. Own works for a directory, and not for the target of a link.
 func TestPutWhole(t *testing.T) {
 	r, outside := trap(t)
 	uid, gid, when := os.Geteuid(), os.Getegid(), time.Unix(1e9, 0)
@@ -306,7 +306,7 @@ func TestPutWhole(t *testing.T) {
 	}
 }
 
-// TestAlone: what is mounted in a tree is no part of it for those who want it alone.
+// TestAlone: Alone excludes what is mounted in a tree.
 func TestAlone(t *testing.T) {
 	whole, err := Open("/")
 	must(t, err)

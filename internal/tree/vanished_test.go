@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestVanished: what has gone, or become another thing, is told from what fails; whoever goes
-// through a tree drops only that.
+// TestVanished: paths that have vanished or been replaced are told apart from other errors. A walk
+// skips only the former.
 func TestVanished(t *testing.T) {
 	_, missing := os.Lstat(t.TempDir() + "/x")
 	for _, err := range []error{missing, ErrGone, fmt.Errorf("x: %w", ErrNotRegular), unix.ELOOP, unix.ENOTDIR,

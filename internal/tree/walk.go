@@ -10,52 +10,53 @@ import (
 	"orrery/internal/text/sanitize"
 )
 
-// Bounds are how much of a tree a walk takes. Whoever writes the tree decides how large it is, so
-// every walk has some.
+// Bounds limit how much of a tree a walk visits. Other users may have written the tree, so every
+// walk has limits.
 type Bounds struct {
-	Depth int   // directories one in another
-	Names int   // in one directory
+	Depth int   // nested directories
+	Names int   // names in one directory
 	All   int   // paths in the whole tree
-	Text  int64 // bytes of all paths together; 0: any number
+	Text  int64 // bytes of all paths together, or 0 for no limit
 }
 
-// Ample bounds hold any tree that a distribution or a person makes, and keep what an enemy makes
-// from taking all memory.
+// Ample bounds are large enough for any tree that a distribution or a person makes. They keep a
+// hostile tree from using all memory.
 var Ample = Bounds{Depth: 2048, Names: 4 << 20, All: 16 << 20, Text: 4 << 30}
 
-// An Entry is one path that a walk has come to.
+// An Entry is a path that a walk visits.
 type Entry struct {
-	Path  string // from the top; "." is the top itself
-	Dir   int    // the open directory that it is in; of the top, the top itself. Valid while the entry is visited
-	Name  string // in that directory; of the top, "."
+	Path  string // relative to the top; "." is the top itself
+	Dir   int    // the open parent directory, or the top itself for the top; valid while the entry is visited
+	Name  string // the name in the parent directory, or "." for the top
 	Stat  unix.Stat_t
-	Inner int // of a directory, itself, open while it is visited and until it has been left; else -1
+	Inner int // a directory itself, open until it has been left; otherwise -1
 }
 
-// IsDir reports whether it is a directory.
+// IsDir reports whether the entry is a directory.
 func (e *Entry) IsDir() bool { return e.Stat.Mode&unix.S_IFMT == unix.S_IFDIR }
 
-// SkipDir is what visit gives for a directory that the walk shall not go into; for anything else it
-// says nothing.
+// SkipDir is what Visit returns for a directory that the walk must not enter. For other entries it
+// has no effect.
 var SkipDir = errors.New("skip this directory") //nolint:staticcheck // named like fs.SkipDir, and no error either
 
-// Steps are what a walk does on its way. Only Visit must be there.
+// Steps are the functions that a walk calls. Only Visit is required.
 type Steps struct {
-	Visit func(*Entry) error // at each path, a directory before what is in it
-	Leave func(*Entry) error // at a directory into which it went, after what is in it
-	// at a directory whose content is beyond the bounds, and left out; without it, that ends the walk
+	Visit func(*Entry) error // for each path, for a directory before its content
+	Leave func(*Entry) error // for each directory that was entered, after its content
+	// for a directory whose content exceeds the bounds and is skipped; if nil, the walk fails there
 	Beyond func(*Entry, error) error
 }
 
-// Walk visits all paths of the tree, a directory before what is in it, names in order. No link is
-// followed, and each path is reached from the open directory above it, so nothing outside of the
-// tree can be slipped in while others rename. What vanishes meanwhile is left out. Paths may be
-// longer than PATH_MAX. What goes beyond the bounds is an error whose cause is ErrTooLarge.
+// Walk visits all paths of the tree in the order of their names, a directory before its content. It
+// follows no links. It reaches each path from the open parent directory, so a process that renames
+// directories cannot redirect it out of the tree. It skips paths that vanish during the walk. Paths
+// may be longer than PATH_MAX. If the tree exceeds the bounds, Walk returns an error whose cause is
+// ErrTooLarge.
 func (r *Root) Walk(ctx context.Context, most Bounds, visit func(*Entry) error) error {
 	return r.WalkSteps(ctx, most, Steps{Visit: visit})
 }
 
-// WalkSteps is Walk for those who do more on the way.
+// WalkSteps is Walk with more functions to call.
 func (r *Root) WalkSteps(ctx context.Context, most Bounds, steps Steps) error {
 	dir, err := unix.Openat(r.Fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -77,10 +78,10 @@ type walk struct {
 	most Bounds
 	seen int
 	text int64
-	full bool // it has as much as it takes of the whole tree
+	full bool // the limit of the whole tree has been reached
 }
 
-// directory visits a directory and what is in it.
+// directory visits a directory and its content.
 func (w *walk) directory(e *Entry, depth int) error {
 	if w.ctx.Err() != nil {
 		return context.Cause(w.ctx)
@@ -109,7 +110,7 @@ func (w *walk) directory(e *Entry, depth int) error {
 	return w.Leave(e)
 }
 
-// list returns the names in a directory, unless they are too many.
+// list returns the names in a directory, or an error if they exceed the bounds.
 func (w *walk) list(e *Entry, depth int) ([]string, error) {
 	if w.full {
 		return nil, nil
@@ -147,7 +148,8 @@ func (w *walk) beyond(e *Entry, err error) error {
 	return w.root.wrong("list", Shorten(e.Path), err)
 }
 
-// tooManyOpen: a walk holds the directories open that it is in.
+// tooManyOpen adds ErrTooLarge to an error about too many open files. A walk keeps all directories
+// from the top to the current one open.
 func tooManyOpen(err error) error {
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 		return fmt.Errorf("%w: %w", err, ErrTooLarge)
@@ -155,8 +157,8 @@ func tooManyOpen(err error) error {
 	return err
 }
 
-// ErrGone is the cause of an error about a path that has vanished, or become another thing, since
-// it was listed. A walk goes on from there.
+// ErrGone is the cause of an error about a path that has vanished or been replaced since it was
+// listed. A walk continues after it.
 var ErrGone = errors.New("it is there no more")
 
 func (w *walk) one(above *Entry, name string, depth int) error {
@@ -195,8 +197,8 @@ func (w *walk) missed(op, at string, err error) error {
 	return w.root.wrong(op, Shorten(at), err)
 }
 
-// Vanished tells errors that mean that a path has vanished, or become another thing, since it was
-// listed. In a tree in which somebody works that is no fault.
+// Vanished reports whether an error means that a path has vanished or been replaced since it was
+// listed. In a tree that is in use this is not a failure.
 func Vanished(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) ||
 		errors.Is(err, unix.ESTALE) ||
@@ -211,7 +213,8 @@ func Standing(err error) error {
 	return err
 }
 
-// Shorten returns a path as it can be shown: of a bounded length, and without what a terminal obeys.
+// Shorten returns a path in a form that can be shown: with a limited length and without terminal
+// escapes.
 func Shorten(name string) string {
 	const most = 200
 	if len(name) > most {

@@ -12,24 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A File is what is to be at a path.
+// A File is a file or link to be created.
 type File struct {
 	Path    string
 	Content []byte
-	Link    string // make a symbolic link that says this instead
+	Link    string // make a symbolic link with this target instead
 	Uid     int
 	Gid     int
-	Mode    uint32 // as chmod(1) has it
-	Sync    bool   // wait until it is on disk
+	Mode    uint32 // as for chmod(1)
+	Sync    bool   // wait until the file is on disk
 
-	Fill     func(*os.File) error // writes the content, of what is too large for Content
+	Fill     func(*os.File) error // writes content that is too large for Content
 	Attrs    map[string][]byte    // extended attributes
-	Modified time.Time            // the zero time: now
+	Modified time.Time            // the zero value means now
 }
 
-// Put makes a file in the place of whatever file or link is there, whole or not at all. A directory
-// there is an error. Directories that are missing above it are made, with the mode 0755 and the
-// owner given by uid and gid.
+// Put atomically creates a file in the place of an existing file or link. An existing directory is
+// an error. Put creates missing parent directories with the mode 0755 and the owner uid and gid.
 func (r *Root) Put(f File, uid, gid int) error {
 	dir, base, err := maker{&r.topDir, uid, gid}.above(f.Path)
 	if err != nil {
@@ -42,7 +41,7 @@ func (r *Root) Put(f File, uid, gid int) error {
 		err = unix.Renameat(dir, fresh, dir, base)
 	}
 	if err != nil {
-		_ = unix.Unlinkat(dir, fresh, 0) // it may not be there
+		_ = unix.Unlinkat(dir, fresh, 0) // ignore the error: the file may not exist
 		return r.wrong("write", f.Path, err)
 	}
 	if f.Sync {
@@ -51,7 +50,7 @@ func (r *Root) Put(f File, uid, gid int) error {
 	return nil
 }
 
-// create makes a file or link under a name that is not there.
+// create creates a file or link under a name that does not exist yet.
 func create(dir int, name string, f File) error {
 	if f.Link != "" {
 		if err := unix.Symlinkat(f.Link, dir, name); err != nil {
@@ -74,14 +73,14 @@ func create(dir int, name string, f File) error {
 	if err := f.Fill(file); err != nil {
 		return err
 	}
-	// The owner comes before the mode: to change it clears the set-user-ID bit.
+	// Set the owner before the mode: changing the owner clears the set-user-ID bit.
 	if err := unix.Fchown(fd, f.Uid, f.Gid); err != nil {
 		return err
 	}
 	if err := unix.Fchmod(fd, f.Mode); err != nil {
 		return err
 	}
-	for attr, value := range f.Attrs { // capabilities among them, which a change of owner would have dropped
+	for attr, value := range f.Attrs { // after the owner, whose change would drop capabilities
 		if err := unix.Fsetxattr(fd, attr, value, 0); err != nil {
 			return fmt.Errorf("attribute %q: %w", Shorten(attr), err)
 		}
@@ -98,7 +97,7 @@ func create(dir int, name string, f File) error {
 		}
 	}
 	err = file.Close()
-	if f.Mode&0o111 != 0 { // it may be run at once
+	if f.Mode&0o111 != 0 { // the file may be executed immediately
 		UntilClosed(dir, name)
 	}
 	return err
@@ -117,7 +116,7 @@ func (r *Root) Own(name string, uid, gid int, mode uint32) error {
 	return r.wrong("own", name, unix.Fchmod(fd, mode))
 }
 
-// Stamp sets the time of the last change of a directory; links are followed inside the tree.
+// Stamp sets the modification time of a directory. It follows links inside the tree.
 func (r *Root) Stamp(name string, when unix.Timespec) error {
 	fd, err := r.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -128,20 +127,19 @@ func (r *Root) Stamp(name string, when unix.Timespec) error {
 	return r.wrong("stamp", name, unix.UtimesNanoAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), times, 0))
 }
 
-// Rename moves a file or directory of the tree to another path in it, and replaces whatever file is there.
-// Neither is followed, if it is a link. The directories above both must exist.
+// Rename moves a file or directory of the tree to another path in it and replaces an existing file.
+// It follows neither path if it is a link. The parent directories of both must exist.
 func (r *Root) Rename(from, to string) error {
 	return r.between(from, to, func(old int, name string, dir int, as string) error {
 		return r.wrong("rename", from, unix.Renameat(old, name, dir, as))
 	})
 }
 
-// RenameFresh is Rename to a path at which there is nothing yet; if there is, that is an error
-// whose cause is fs.ErrExist.
+// RenameFresh is like Rename, but an existing target is an error whose cause is fs.ErrExist.
 func (r *Root) RenameFresh(from, to string) error {
 	return r.between(from, to, func(old int, name string, dir int, as string) error {
 		err := unix.Renameat2(old, name, dir, as, unix.RENAME_NOREPLACE)
-		if errors.Is(err, unix.EINVAL) { // a file system that does not know how to
+		if errors.Is(err, unix.EINVAL) { // the file system does not support RENAME_NOREPLACE
 			var st unix.Stat_t
 			if unix.Fstatat(dir, as, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 				return r.wrong("rename", to, unix.EEXIST)
@@ -152,8 +150,8 @@ func (r *Root) RenameFresh(from, to string) error {
 	})
 }
 
-// between does something with two paths of the tree, given by the open directories above them and
-// their last names.
+// between opens the parent directories of two paths of the tree and calls do with them and the last
+// parts of the paths.
 func (r *Root) between(from, to string, do func(old int, name string, dir int, as string) error) error {
 	old, err := r.open(path.Dir(relative(from)), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
@@ -168,12 +166,12 @@ func (r *Root) between(from, to string, do func(old int, name string, dir int, a
 	return do(old, path.Base(relative(from)), dir, path.Base(relative(to)))
 }
 
-// temporary is the name of a file until it is whole.
+// temporary returns a name for a file that is not complete yet.
 func temporary() string { return halfMade + rand.Text()[:12] }
 
 const halfMade = ".orrery-"
 
-// Temporary reports whether a path is called as one that is not whole yet.
+// Temporary reports whether a name is that of a file that is not complete yet.
 func Temporary(name string) bool {
 	random, ok := strings.CutPrefix(name, halfMade)
 	return ok && len(random) == 12 && strings.Trim(random, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""

@@ -2,35 +2,38 @@ package treesync
 
 import "strings"
 
-// A Policy is a set of kinds of extended attributes. This is the one place that decides which
-// attributes of a file go to another host, come back from a backup or out of an archive: an
-// attribute of the wrong kind would steer the overlayfs or the security modules of the host that
-// writes it.
+// A Policy is a set of kinds of extended attributes. This is the only place that decides which
+// attributes of a file are sent to another host or restored from a backup or archive. An attribute
+// of the wrong kind would control the overlayfs or the security modules of the host that writes it.
 type Policy uint8
 
 // Kinds of attributes.
 const (
 	ofUsers    Policy = 1 << iota // user.*, and ACLs
-	capability                    // runs a program with rights of root
-	nestedMark                    // hides what is below it, in an overlay that was mounted inside a node
+	capability                    // lets a program run with rights of root
+	nestedMark                    // hides lower files in an overlay that was mounted inside a node
 	mark                          // the same in an overlay of the host
-	note                          // overlayfs's note where a file came from: it holds numbers of one disk
+	note                          // overlayfs's record of a file's origin, with numbers that are only valid on one disk
 	foreign                       // all others
 )
 
 // Policies.
 const (
-	// Carried go between hosts of a site, and come back from a backup: they are content.
+	// Carried attributes are content. They are sent between hosts of a site and restored from
+	// backups.
 	Carried = ofUsers | capability | nestedMark | mark
-	// Open come back to a place that users of the host can reach: a capability would be theirs.
+	// Open attributes are restored to a place that users of the host can reach. A capability would
+	// give those users rights.
 	Open = Carried &^ capability
-	// Imported come out of an archive that anybody may have written. It has no overlay of the host.
+	// Imported attributes are extracted from an archive that anyone may have written. They do not
+	// control an overlay of the host.
 	Imported = Carried &^ mark
-	// Lasting mean something after this disk is gone. Backups and digests of layers have them all.
+	// Lasting attributes keep their meaning on another disk. Backups and digests of layers include
+	// them all.
 	Lasting = Carried | foreign
 )
 
-// kinds are the attributes that are not known by their prefix.
+// kinds are the attributes that cannot be recognised by their prefix.
 var kinds = map[string]Policy{
 	"system.posix_acl_access": ofUsers, "system.posix_acl_default": ofUsers,
 	"security.capability":    capability,
@@ -52,10 +55,10 @@ func kindOf(name string) Policy {
 	return foreign
 }
 
-// Passes reports whether the policy lets an attribute through.
+// Passes reports whether the policy includes an attribute.
 func (p Policy) Passes(name string) bool { return p&kindOf(name) != 0 }
 
-// Filter returns the attributes that the policy lets through, or nil if there are none.
+// Filter returns the attributes that the policy includes, or nil if there are none.
 func (p Policy) Filter(attrs map[string][]byte) map[string][]byte {
 	var passed map[string][]byte
 	for name, value := range attrs {

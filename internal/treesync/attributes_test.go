@@ -6,7 +6,7 @@ import (
 	"orrery/internal/treesync/treesynctest"
 )
 
-// TestPolicies: each policy lets through what it should, and Filter does as Passes says.
+// TestPolicies: each policy passes the right attributes, and Filter agrees with Passes.
 func TestPolicies(t *testing.T) {
 	for _, a := range treesynctest.Attributes {
 		for _, c := range []struct {

@@ -11,9 +11,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// file sends a regular file; of a large one that was sent before, only the blocks that have
-// changed. A process that has it mapped can change a page without a new time of change until the
-// page is written to disk, so the pages are written first.
+// file sends a regular file. If a large file was sent before, it sends only the blocks that have
+// changed. A process that has mapped the file can change a page without updating the modification
+// time until the page is written to disk. So file writes the pages to disk first.
 func (r *pass) file(e *tree.Entry, k *fileState) error {
 	f, st, err := tree.OpenEntry(e.Dir, e.Name)
 	if err != nil {
@@ -65,8 +65,8 @@ func (r *pass) file(e *tree.Entry, k *fileState) error {
 
 func number(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) } //nolint:gosec // it is an offset
 
-// blocks sends the blocks of a file that are no holes, but those that are unchanged. It returns the
-// sums of all.
+// blocks sends the blocks of a file that have changed and are not holes. It returns the digests of
+// all blocks that are not holes.
 func (r *pass) blocks(f int, st *unix.Stat_t, old map[int64]blockSum) (map[int64]blockSum, error) {
 	sums := map[int64]blockSum{}
 	err := eachBlock(r.ctx, f, st.Size, r.buffer, func(n int64, b []byte, sum blockSum) error {

@@ -15,29 +15,30 @@ import (
 	"orrery/internal/tree"
 )
 
-// An Entry is what is at one path of a tree, but for the content of a file. The lists of trees in
-// backups have it in this form.
+// An Entry describes a path of a tree, except for the content of a file. The lists of trees in
+// backups use this format.
 type Entry struct {
 	Name  Name   `json:"p"` // below the tree; "." is the tree itself
-	Mode  uint32 `json:"m"` // with the type, as stat(2) returns it
+	Mode  uint32 `json:"m"` // with the file type, as in stat(2)
 	Uid   uint32 `json:"u"`
 	Gid   uint32 `json:"g"`
 	Time  int64  `json:"t"` // of the last change of the content, in nanoseconds
 	Size  int64  `json:"s,omitempty"`
-	Link  Name   `json:"l,omitempty"` // what a symbolic link says
-	Same  Name   `json:"h,omitempty"` // the path before it that is the same file
+	Link  Name   `json:"l,omitempty"` // the target of a symbolic link
+	Same  Name   `json:"h,omitempty"` // an earlier path that is the same file
 	Major uint32 `json:"major,omitempty"`
 	Minor uint32 `json:"minor,omitempty"`
-	Attrs Attrs  `json:"x,omitempty"` // extended attributes; ACLs and capabilities are among them
+	Attrs Attrs  `json:"x,omitempty"` // extended attributes, including ACLs and capabilities
 }
 
-// EntryOf returns the entry that a walk has come to, as far as stat(2) tells. Read adds the rest.
+// EntryOf returns the entry for the current path of a walk, as far as stat(2) tells. Read adds the
+// rest.
 func EntryOf(at *tree.Entry) Entry {
 	st := &at.Stat
 	return Entry{Name: Name(at.Path), Mode: st.Mode, Uid: st.Uid, Gid: st.Gid, Time: st.Mtim.Nano()}
 }
 
-// Read adds what a symbolic link says, and the extended attributes that a policy lets through.
+// Read adds the target of a symbolic link, and the extended attributes that a policy includes.
 func (e *Entry) Read(at *tree.Entry, policy Policy) error {
 	if e.Kind() == unix.S_IFLNK {
 		link, err := tree.ReadLink(at.Dir, at.Name)
@@ -51,7 +52,8 @@ func (e *Entry) Read(at *tree.Entry, policy Policy) error {
 	return err
 }
 
-// Made returns the entry as package tree makes it, with the extended attributes that a policy lets through.
+// Made returns the entry in the form of package tree, with the extended attributes that a policy
+// includes.
 func (e *Entry) Made(policy Policy) *tree.Made {
 	return &tree.Made{
 		Path: string(e.Name), Mode: e.Mode, Uid: int(e.Uid), Gid: int(e.Gid), Modified: time.Unix(0, e.Time),
@@ -60,7 +62,7 @@ func (e *Entry) Made(policy Policy) *tree.Made {
 	}
 }
 
-// Check refuses an entry that could lead out of its tree, or that no file has.
+// Check returns an error for an entry that could lead out of its tree, or that cannot exist.
 func (e *Entry) Check() error {
 	if !e.Name.Inside() || e.Same != "" && !e.Same.Inside() {
 		return errors.New("the path leads out of its tree")
@@ -74,24 +76,25 @@ func (e *Entry) Check() error {
 	return nil
 }
 
-// Kind is what it is, of S_IFMT.
+// Kind returns the file type (S_IFMT).
 func (e *Entry) Kind() uint32 { return e.Mode & unix.S_IFMT }
 
-// IsFile reports whether it is a regular file.
+// IsFile reports whether the entry is a regular file.
 func (e *Entry) IsFile() bool { return e.Kind() == unix.S_IFREG }
 
-// IsDir reports whether it is a directory.
+// IsDir reports whether the entry is a directory.
 func (e *Entry) IsDir() bool { return e.Kind() == unix.S_IFDIR }
 
-// IsFirst reports whether it is no other name of an entry before it.
+// IsFirst reports whether the entry is not a hard link to an earlier entry.
 func (e *Entry) IsFirst() bool { return e.Same == "" }
 
-// A Name is a file name or path: any bytes but 0. Those that are not UTF-8 are written in base64.
+// A Name is a file name or path with any bytes but 0. Names that are not valid UTF-8 are written in
+// base64.
 type Name string
 
 const escape = "base64:"
 
-// MarshalText writes the name so that JSON can hold it.
+// MarshalText returns the name in a form that JSON can hold.
 func (n Name) MarshalText() ([]byte, error) {
 	if utf8.ValidString(string(n)) && !strings.HasPrefix(string(n), escape) {
 		return []byte(n), nil
@@ -99,7 +102,7 @@ func (n Name) MarshalText() ([]byte, error) {
 	return []byte(escape + base64.StdEncoding.EncodeToString([]byte(n))), nil
 }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses what MarshalText has returned.
 func (n *Name) UnmarshalText(text []byte) error {
 	code, escaped := strings.CutPrefix(string(text), escape)
 	if !escaped {
@@ -111,7 +114,7 @@ func (n *Name) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Inside reports whether the path leads to a place below its tree, or to the tree itself.
+// Inside reports whether the path is below its tree, or the tree itself.
 func (n Name) Inside() bool {
 	name := string(n)
 	return name != "" && !path.IsAbs(name) && path.Clean(name) == name && name != ".." &&
@@ -121,10 +124,10 @@ func (n Name) Inside() bool {
 // Attrs are extended attributes by name.
 type Attrs map[string][]byte
 
-// UnmarshalJSON reads attributes, of which no file has many.
+// UnmarshalJSON parses attributes and limits their size.
 func (a *Attrs) UnmarshalJSON(text []byte) error {
-	// the kernel takes names of 64 KiB together; each value may have as much, but hardly any file
-	// system takes that
+	// The kernel accepts names of 64 KiB in total. Each value may also have 64 KiB, but hardly any
+	// file system supports that much.
 	const maxBytes = 2 << 20
 	if len(text) > maxBytes {
 		return fmt.Errorf("extended attributes of %d bytes: %w", len(text), tree.ErrTooLarge)

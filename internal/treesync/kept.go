@@ -15,31 +15,32 @@ import (
 	"orrery/internal/tree"
 )
 
-// When a transfer was cut off, or its sender was killed, the receiver lists what it has, and the
-// sender goes on from there: the receiver has the paths, and the digests of the blocks of files,
-// whatever state they were left in.
+// If a transfer was interrupted or its sender was killed, the receiver lists what it has, and the
+// sender continues from there. The list has paths and the digests of the files' blocks, in whatever
+// state they were left.
 
 // A blockSum is the first half of the SHA-256 of a block.
 type blockSum [16]byte
 
-// sumBytes is how many bytes the number of a block and its sum take.
+// sumBytes is the size of a block's number and digest.
 const sumBytes = 8 + len(blockSum{})
 
-// kept bounds what a receiver may list, by what the sender has announced. A receiver that has more begins anew.
+// kept limits what a receiver may list, by what the sender has announced. A receiver that has more
+// starts again from nothing.
 type kept struct{ paths, blocks int64 }
 
 func keptLimit(announced int64) kept {
 	return kept{paths: announced/entryBytes*2 + 1<<16, blocks: announced/blockSize*2 + 1<<16}
 }
 
-// count takes some paths and blocks, and reports whether they are within the limit.
+// count subtracts paths and blocks and reports whether they were within the limit.
 func (k *kept) count(paths, blocks int64) bool {
 	k.paths -= paths
 	k.blocks -= blocks
 	return k.paths >= 0 && k.blocks >= 0
 }
 
-// trees returns the trees that have arrived, by their names.
+// trees returns the names of the trees that have been received.
 func (r Receiver) trees(allowed func(tree string) bool) (names []string, err error) {
 	root, err := open(filepath.Join(r.Dir, "trees"))
 	if root == nil {
@@ -68,11 +69,11 @@ func (r Receiver) trees(allowed func(tree string) bool) (names []string, err err
 	return names, nil
 }
 
-// maxTrees is how many trees there are at most.
+// maxTrees is the maximum number of trees.
 const maxTrees = 10_000
 
-// keptBytes returns how many bytes the trees that have arrived take on disk, or false if they are
-// more than can be listed.
+// keptBytes returns how many bytes the received trees occupy on disk, or false if they exceed the
+// limit of the list.
 func (t *receivePass) keptBytes(limit kept) (bytes int64, ok bool, err error) {
 	names, err := t.to.trees(t.allowed)
 	if err != nil {
@@ -81,7 +82,7 @@ func (t *receivePass) keptBytes(limit kept) (bytes int64, ok bool, err error) {
 	for _, name := range names {
 		more, err := measure(context.Background(), t.to.Tree(name), func(st *unix.Stat_t) error {
 			if !limit.count(1, min((st.Size+blockSize-1)/blockSize, st.Blocks)) {
-				// no block has less data than the file system writes at once
+				// no block has less data than the file system's unit of allocation
 				return tree.ErrTooLarge
 			}
 			return nil
@@ -97,7 +98,7 @@ func (t *receivePass) keptBytes(limit kept) (bytes int64, ok bool, err error) {
 	return bytes, true, nil
 }
 
-// list sends what has arrived.
+// list sends the list of what has been received.
 func (t *receivePass) list() error {
 	names, err := t.to.trees(t.allowed)
 	for _, name := range names {
@@ -124,14 +125,15 @@ func (t *receivePass) listTree(name string) error {
 		if err := t.conn.writeJSON(hasPath, entry{Entry: Entry{Name: Name(e.Path), Mode: e.Stat.Mode}}); err != nil {
 			return err
 		}
-		if e.Stat.Mode&unix.S_IFMT != unix.S_IFREG || e.Stat.Nlink > 1 { // to patch it would change the other names, too
+		// patching it would change its other names as well
+		if e.Stat.Mode&unix.S_IFMT != unix.S_IFREG || e.Stat.Nlink > 1 {
 			return nil
 		}
 		return t.listSums(e)
 	})
 }
 
-// listSums sends the sums of the blocks of a file.
+// listSums sends the digests of a file's blocks.
 func (t *receivePass) listSums(e *tree.Entry) error {
 	fd, st, err := tree.OpenEntry(e.Dir, e.Name)
 	if err != nil {
@@ -148,13 +150,13 @@ func (t *receivePass) listSums(e *tree.Entry) error {
 			sums = sums[:0]
 			return err
 		})
-	if err == nil { // even if there are none: the file can be patched
+	if err == nil { // send an empty list as well: it means that the file can be patched
 		err = t.conn.frame(blockSums, sums)
 	}
 	return err
 }
 
-// eachBlock calls do with each block of a file that is no hole.
+// eachBlock calls do for each block of a file that is not a hole.
 func eachBlock(ctx context.Context, fd int, size int64, buffer []byte,
 	do func(n int64, b []byte, sum blockSum) error) error {
 	next := int64(0) // the first block that has not been read
@@ -169,7 +171,7 @@ func eachBlock(ctx context.Context, fd int, size int64, buffer []byte,
 			if err != nil {
 				return err
 			}
-			clear(b[got:]) // the file was cut off meanwhile, and will be sent again
+			clear(b[got:]) // the file was truncated during the pass and will be sent again
 			if empty(b) {
 				continue
 			}
@@ -182,8 +184,8 @@ func eachBlock(ctx context.Context, fd int, size int64, buffer []byte,
 	})
 }
 
-// resume reads what the receiver has: all of it counts as changed, but blocks that are the same are
-// not sent again.
+// resume reads the list of what the receiver has. Every path counts as changed, but blocks with the
+// same digest are not sent again.
 func (r *pass) resume(announced int64) error {
 	limit := keptLimit(announced)
 	limit.paths += 1 << 10 // the trees themselves
@@ -215,7 +217,8 @@ func (r *pass) resume(announced int64) error {
 	}
 }
 
-// list adds a path that the receiver has, or returns nil if its directory was not listed before.
+// list adds a path that the receiver has. It returns nil if the parent directory was not listed
+// before.
 func (k *fileState) list(e *Entry) *fileState {
 	made := &fileState{state: state{mode: e.Kind()}}
 	if e.IsDir() {
@@ -239,7 +242,7 @@ func (k *fileState) list(e *Entry) *fileState {
 	return made
 }
 
-// listSums adds sums of blocks of a file that the receiver has.
+// listSums adds digests of blocks of a file that the receiver has.
 func (k *fileState) listSums(b []byte) {
 	if k.sums == nil {
 		k.sums = map[int64]blockSum{}

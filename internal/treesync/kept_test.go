@@ -15,7 +15,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// cutAfter is a connection that fails after some bytes were written to it.
+// cutAfter is a connection that fails after some bytes have been written to it.
 type cutAfter struct {
 	net.Conn
 	left int
@@ -31,7 +31,7 @@ func (c *cutAfter) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// sendCut sends with a new sender along a connection that is cut.
+// sendCut sends with a new sender over a connection that is cut.
 func (p *pair) sendCut(after int, sources ...Source) {
 	p.t.Helper()
 	near, far := net.Pipe()
@@ -47,8 +47,8 @@ func (p *pair) sendCut(after int, sources ...Source) {
 	}
 }
 
-// TestResume: wherever a transfer was cut, another sender goes on from what has come, whatever has
-// become of the trees since.
+// TestResume: wherever a transfer was cut, another sender continues from what was received, even if
+// the trees have changed.
 func TestResume(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("owners and whiteouts need root")
@@ -108,7 +108,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestResumeAnother: what came of another node, or from another host, is not gone on from.
+// TestResumeAnother: data of another node, or from another host, is not continued.
 func TestResumeAnother(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "f"), bytes.Repeat([]byte("x"), 100_000), 0o600))
@@ -124,7 +124,7 @@ func TestResumeAnother(t *testing.T) {
 	}
 }
 
-// TestHostileReceiver: a list of what nobody has ends the transfer.
+// TestHostileReceiver: a list of impossible paths ends the transfer.
 func TestHostileReceiver(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "f"), []byte("x"), 0o600))
@@ -186,13 +186,13 @@ func TestHostileReceiver(t *testing.T) {
 	}
 }
 
-// script is a peer that says what it is given, and hears anything.
+// script is a peer that sends a given text and ignores what it receives.
 type script struct{ io.Reader }
 
 func (script) Write(b []byte) (int, error) { return len(b), nil }
 
-// FuzzReceive: whatever a sender sends, nothing is written outside of the directory, and nothing
-// that came by half is whole.
+// FuzzReceive: whatever a sender sends, nothing is written outside of the directory, and an
+// incomplete transfer never counts as complete.
 func FuzzReceive(f *testing.F) {
 	var b bytes.Buffer
 	c := newConn(struct {
@@ -230,7 +230,7 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// FuzzResume: whatever a receiver lists, the sender comes to an end.
+// FuzzResume: whatever a receiver lists, the sender terminates.
 func FuzzResume(f *testing.F) {
 	dir := f.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "f"), bytes.Repeat([]byte("x"), 100), 0o600); err != nil {
@@ -259,7 +259,8 @@ func FuzzResume(f *testing.F) {
 			return
 		}
 		if _, err := new(Sender).Send(t.Context(), to, []Source{{Name: "private", Dir: dir}}, true); err == nil {
-			t.Error("a receiver that has got nothing was believed") // it would have to know the sum, of which a nonce is part
+			// it would have to know the digest, which depends on a nonce
+			t.Error("a receiver that has got nothing was believed")
 		}
 	})
 }

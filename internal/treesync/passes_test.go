@@ -24,7 +24,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// describe tells all of a tree.
+// describe returns a complete description of a tree.
 func describe(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -70,7 +70,7 @@ func describe(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// pair is a sender and a store, with a stream between them for each time.
+// pair is a sender and a receiver, with a new stream for each transfer.
 type pair struct {
 	t      *testing.T
 	sender Sender
@@ -105,8 +105,8 @@ func newPair(t *testing.T) *pair {
 	return &pair{t: t, store: Receiver{Dir: filepath.Join(t.TempDir(), "7")}, of: State{Name: "db", ID: 7, From: "sv1"}}
 }
 
-// TestRounds: what arrives is what was there, with its owners, times, attributes, links and holes;
-// and a second round brings only what has changed since.
+// TestRounds: the received trees equal the sent ones, including owners, times, attributes, links
+// and holes. A second pass sends only what has changed.
 func TestRounds(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("owners and whiteouts need root")
@@ -153,7 +153,7 @@ func TestRounds(t *testing.T) {
 	if len(r.Left) != 1 || r.Left[0] != "null: a device" {
 		t.Errorf("left is %q", r.Left)
 	}
-	time.Sleep(2 * settleTime) // the time of a change tells it from a later one
+	time.Sleep(2 * settleTime) // so that a later change has another timestamp
 	if r, err = p.send(false, sources...); err != nil || r.Bytes > 3*200_000 {
 		t.Errorf("again: %+v, %v", r, err)
 	}
@@ -182,14 +182,16 @@ func TestRounds(t *testing.T) {
 	if stored, err := p.store.Read(); err != nil || stored.Sum != r.Sum || !stored.Whole {
 		t.Errorf("the store has %+v of %+v (%v)", stored, r, err)
 	}
-	p.sender = Sender{}                                                 // another one goes on from what is there
-	if r, err = p.send(true, sources...); err != nil || r.Bytes > 100 { // a file with several names comes again
+	// another sender continues from what the receiver has
+	p.sender = Sender{}
+	if r, err = p.send(true, sources...); err != nil || r.Bytes > 100 { // a file with several names is sent again
 		t.Errorf("anew: %+v, %v", r, err)
 	}
 	want()
 }
 
-// TestHostileSender: whatever another host sends stays inside, is no device, and is no more than was announced.
+// TestHostileSender: whatever a host sends stays in the directory, creates no device, and is no
+// more than was announced.
 func TestHostileSender(t *testing.T) {
 	for what, frames := range map[string]func(l *conn) error{
 		"no round":     func(l *conn) error { return l.frame(treeStart, []byte("private")) },
@@ -262,7 +264,7 @@ func TestHostileSender(t *testing.T) {
 	}
 }
 
-// tell begins a round and a tree, and sends an entry.
+// writeJSON begins a pass and a tree, and sends an entry.
 func writeJSON(l *conn, kind byte, e entry) error {
 	l.restart("")
 	return errOr(l.writeJSON(passStart, start{Bytes: 10}), func() error {
@@ -277,8 +279,8 @@ func errOr(err error, then func() error) error {
 	return then()
 }
 
-// TestCut: after a stream that was cut, nothing takes what there is for something whole, and the
-// next one goes on from it.
+// TestCut: after a stream was cut, what was received does not count as complete, and the next
+// transfer continues from it.
 func TestCut(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "f"), bytes.Repeat([]byte("x"), 1<<20), 0o600))
@@ -312,7 +314,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestWithout: what is to stay behind does, also if it has gone along before.
+// TestWithout: excluded paths are not sent, and are removed if they were sent before.
 func TestWithout(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("owners need root")
@@ -335,7 +337,8 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-// TestAttributes: no attribute goes along that is not content of the node, whichever of the two hosts lies.
+// TestAttributes: only attributes that are content of the node are transferred, even if one of the
+// hosts lies.
 func TestAttributes(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("most attributes need root")

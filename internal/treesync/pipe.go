@@ -6,8 +6,9 @@ import (
 	"io"
 )
 
-// Pipe runs the two sides of a transfer, one here and one on a host, each at its end of a stream
-// that ends with ctx. It returns why the transfer has failed.
+// Pipe runs the two sides of a transfer, one on the control host and one for a remote host. Each
+// has one end of a stream that is closed when ctx ends. Pipe returns the error that made the
+// transfer fail.
 func Pipe(ctx context.Context, here, peer func(rw io.ReadWriter) error) error {
 	near, far := newPipe(ctx)
 	done := make(chan error, 1)
@@ -21,7 +22,8 @@ func Pipe(ctx context.Context, here, peer func(rw io.ReadWriter) error) error {
 	return why(err, <-done)
 }
 
-// why returns the cause by what both sides say: a stream that ended too early is for the other side to explain.
+// why returns the cause of a failure from the errors of both sides. If one side only reports that
+// the stream ended too early, the error of the other side is the cause.
 func why(here, peer error) error {
 	if peer != nil && (here == nil || errors.Is(here, peer) || errors.Is(here, io.ErrUnexpectedEOF) ||
 		errors.Is(here, io.ErrClosedPipe)) {
@@ -30,15 +32,15 @@ func why(here, peer error) error {
 	return here
 }
 
-// A pipeEnd is one of the two ends of a stream.
+// A pipeEnd is one end of a stream.
 type pipeEnd struct {
 	from   *io.PipeReader
 	to     *io.PipeWriter
 	shared *any
 }
 
-// Shared returns a variable that both ends of a Pipe have, or nil if the end belongs to another
-// stream, whose other end may be of another process.
+// Shared returns a variable that both ends of a Pipe share, or nil if the stream is not a Pipe and
+// may lead to another process.
 func Shared(end io.ReadWriter) *any {
 	if e, ok := end.(*pipeEnd); ok {
 		return e.shared
@@ -61,10 +63,11 @@ func newPipe(ctx context.Context) (near, far *pipeEnd) {
 // Read reads what the other end has written.
 func (e *pipeEnd) Read(b []byte) (int, error) { return e.from.Read(b) }
 
-// Write returns when the other end has read.
+// Write blocks until the other end has read the data.
 func (e *pipeEnd) Write(b []byte) (int, error) { return e.to.Write(b) }
 
-// close ends the stream. The other end still reads what was written, and then why it has ended.
+// close ends the stream. The other end can still read what was written, and then gets why as its
+// error.
 func (e *pipeEnd) close(why error) {
 	e.to.CloseWithError(why)   //nolint:errcheck // it returns none
 	e.from.CloseWithError(why) //nolint:errcheck // it returns none

@@ -21,18 +21,18 @@ import (
 // A Receiver writes trees to a directory.
 type Receiver struct {
 	Dir string
-	// how many bytes there may be more, or nil for what the file system has, but for a part that is
-	// left to others
+	// Free returns how many more bytes may be written. If it is nil, the limit is the free space of
+	// the file system, less a reserve for others.
 	Free func() (int64, error)
 }
 
-// A State is the record of what has arrived there.
+// A State is the record of what a Receiver has received.
 type State struct {
 	Name  string `json:"name"`
 	ID    int    `json:"id"`
 	From  string `json:"from"`
-	Sum   string `json:"sum,omitempty"`   // digest of all that came, or "" while it changes
-	Whole bool   `json:"whole,omitempty"` // the sender says that nothing changes any more
+	Sum   string `json:"sum,omitempty"`   // digest of everything received, or "" during a pass
+	Whole bool   `json:"whole,omitempty"` // the sender has said that the trees do not change any more
 }
 
 const stateFile = "arrival.json"
@@ -40,16 +40,15 @@ const stateFile = "arrival.json"
 // Read returns the record, or fs.ErrNotExist if there is none.
 func (s Receiver) Read() (State, error) { return host.ReadJSON[State](filepath.Join(s.Dir, stateFile)) }
 
-// Write writes the record, safe against a power cut.
+// Write writes the record so that it survives a power failure.
 func (s Receiver) Write(r State) error {
 	return host.WriteJSON(filepath.Join(s.Dir, stateFile), 0o600, r)
 }
 
-// Tree returns where a tree arrives.
+// Tree returns the directory of a received tree.
 func (s Receiver) Tree(name string) string { return filepath.Join(s.Dir, "trees", name) }
 
-// Files returns the contents of the small files of a tree that has nothing else, by their names. It
-// skips all else.
+// Files returns the contents of a tree of small files by their names. It skips everything else.
 func (s Receiver) Files(name string) (map[string][]byte, error) {
 	const maxFiles, maxBytes = 100, 64 << 10
 	root, err := open(s.Tree(name))
@@ -74,7 +73,7 @@ func (s Receiver) Files(name string) (map[string][]byte, error) {
 	return all, nil
 }
 
-// Remove removes all of it.
+// Remove removes the directory with all trees.
 func (s Receiver) Remove() error { return tree.RemoveAll(s.Dir) }
 
 func (s Receiver) free() (int64, error) {
@@ -84,7 +83,8 @@ func (s Receiver) free() (int64, error) {
 	return freeBytes(s.Dir)
 }
 
-// Receive writes what a Sender sends, until the stream ends. Allowed tells which trees may come.
+// Receive writes what a Sender sends until the stream ends. Allowed reports whether a tree may be
+// received.
 func (s Receiver) Receive(rw io.ReadWriter, of State, allowed func(tree string) bool) error {
 	if err := os.MkdirAll(filepath.Dir(s.Dir), 0o700); err != nil {
 		return err
@@ -113,21 +113,21 @@ func (s Receiver) Receive(rw io.ReadWriter, of State, allowed func(tree string) 
 	}
 }
 
-// receivePass is one pass as it arrives.
+// receivePass is one pass at the receiver.
 type receivePass struct {
 	to      Receiver
 	conn    *conn
 	record  *State
-	kept    bool // what is there is of the same trees
+	kept    bool // the directory has a part of the same trees
 	allowed func(tree string) bool
 
-	bytesLeft int64 // bytes that may still come
+	bytesLeft int64 // how many more bytes may be received
 	paths     int
 	root      *tree.Root
 	patcher   *tree.Amender
 	file      *os.File
-	is        entry // of the file
-	end       int64 // of what of it may be written
+	is        entry // the entry of the file
+	end       int64 // the end of the part that may be written
 }
 
 func (t *receivePass) close() {
@@ -142,7 +142,8 @@ func (t *receivePass) close() {
 	}
 }
 
-// growthAllowance is how much more than was announced may come: files grow while they are sent.
+// growthAllowance is how much more than announced may be received, because files grow while they
+// are sent.
 const growthAllowance = 64 << 20
 
 func (t *receivePass) pass() error {
@@ -161,7 +162,7 @@ func (t *receivePass) pass() error {
 	if err := t.prepare(&s); err != nil {
 		return err
 	}
-	l.restart(s.Base) // as the sender has it
+	l.restart(s.Base) // as the sender does
 	l.add(passStart, b)
 	if s.Resume {
 		if err := t.list(); err != nil {
@@ -185,8 +186,8 @@ func (t *receivePass) pass() error {
 	}
 }
 
-// prepare makes the directory ready for a pass: what no longer counts goes, and there must be room
-// for what is announced.
+// prepare makes the directory ready for a pass. It removes what cannot be reused and returns an
+// error if there is not enough free space.
 func (t *receivePass) prepare(s *start) error {
 	var keeps int64
 	if s.Base == "" {
@@ -222,7 +223,7 @@ func (t *receivePass) prepare(s *start) error {
 	return nil
 }
 
-// finish syncs all to disk, and writes the record.
+// finish writes everything to disk, and then the record.
 func (t *receivePass) finish(b []byte) error {
 	var e end
 	if jsonlimit.Unmarshal(b, &e) != nil || t.file != nil {
@@ -379,7 +380,8 @@ func (t *receivePass) endFile(e entry) error {
 	return t.patcher.Dress(e.Made(Carried))
 }
 
-// States returns the records below a directory, each in a directory that is called by its ID.
+// States returns the records of the Receivers in the subdirectories of dir, each of which is named
+// by its ID.
 func States(dir string) (all []State, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -388,7 +390,7 @@ func States(dir string) (all []State, err error) {
 	for _, e := range entries {
 		r, bad := Receiver{Dir: filepath.Join(dir, e.Name())}.Read()
 		if bad != nil || fmt.Sprint(r.ID) != e.Name() {
-			continue // nothing has come yet; it is removed by the next who receives or sweeps
+			continue // nothing has been received yet; the next Receive or cleanup removes it
 		}
 		all = append(all, r)
 	}

@@ -16,29 +16,29 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Source is a tree that is sent, under a name.
+// A Source is a tree to send, and its name at the receiver.
 type Source struct {
 	Name string
-	Dir  string // a missing one is empty
+	Dir  string // a missing directory counts as empty
 
-	Without []string               // files that stay behind
-	Only    func(path string) bool // which files are sent, if it is set; nothing else is then, but directories
-	File    string                 // the only file that is sent, if it is set; the rest of Dir is not even looked at
+	Without []string               // paths that are not sent
+	Only    func(path string) bool // if set, selects the files to send; besides them, only directories are sent
+	File    string                 // if set, the only file to send; the rest of Dir is not read
 }
 
-// A Sender sends trees to one other host, and remembers what it has sent.
+// A Sender sends trees to one other host and remembers what it has sent.
 type Sender struct {
-	sum   string // digest of all that the receiver has
+	sum   string // digest of everything the receiver has
 	trees map[string]*fileState
 }
 
-// A fileState is a path as it was sent.
+// A fileState is a path as it was last sent.
 type fileState struct {
 	state  state
 	inside map[string]*fileState
 	seen   bool
-	sums   map[int64]blockSum // of the blocks of a large file, but for holes
-	kept   bool               // the receiver has listed it; nothing else is known
+	sums   map[int64]blockSum // digests of the blocks of a large file, except for holes
+	kept   bool               // the receiver has listed it; nothing else is known about it
 }
 
 type state struct {
@@ -61,22 +61,24 @@ func stateOf(st *unix.Stat_t) state {
 	return s
 }
 
-// settleTime is how old the last change of a file must be, so that a later one has another time.
+// settleTime is how old the last change of a file must be so that a later change is certain to have
+// another timestamp.
 const settleTime = 50 * time.Millisecond
 
-// minPatchSize is the size of a file from which on only its changed blocks are sent.
+// minPatchSize is the minimum size of a file of which only changed blocks are sent.
 const minPatchSize = 1 << 20
 
-// A Pass is the result of one.
+// A Pass is the result of a pass.
 type Pass struct {
 	Files int
 	Bytes int64
 	Took  time.Duration
-	Sum   string   // digest of all that the receiver has
-	Left  []string // what is not sent, and why
+	Sum   string   // digest of everything the receiver has
+	Left  []string // what was not sent, and why
 }
 
-// Send sends what has changed since the last pass. Still says that nothing changes any more.
+// Send sends what has changed since the last pass. Still means that the trees do not change any
+// more.
 func (s *Sender) Send(ctx context.Context, to *Stream, sources []Source, still bool) (*Pass, error) {
 	if s.sum != to.has.Sum {
 		s.sum, s.trees = "", nil
@@ -91,7 +93,7 @@ func (s *Sender) Send(ctx context.Context, to *Stream, sources []Source, still b
 	return &r.Pass, nil
 }
 
-// SendOnce sends trees that nobody changes, in one pass.
+// SendOnce sends trees that do not change, in one pass.
 func SendOnce(ctx context.Context, rw io.ReadWriter, sources ...Source) (*Pass, error) {
 	to, err := NewStream(rw)
 	if err != nil {
@@ -106,7 +108,7 @@ type Stream struct {
 	has  progress
 }
 
-// NewStream begins to send to a Receiver.
+// NewStream opens a stream to a Receiver.
 func NewStream(rw io.ReadWriter) (*Stream, error) {
 	s := &Stream{conn: newConn(rw)}
 	return s, s.conn.readJSON(passStart, &s.has)
@@ -117,7 +119,7 @@ type pass struct {
 	*Sender
 	ctx    context.Context
 	conn   *conn
-	kept   bool // the receiver has something of the trees
+	kept   bool // the receiver has a part of the trees
 	still  bool
 	buffer []byte
 
@@ -126,13 +128,13 @@ type pass struct {
 	source *Source
 }
 
-// A hardLink is the first name of a file that has several.
+// A hardLink is the first name of a file that has several names.
 type hardLink struct {
 	name  Name
 	fresh bool // it was sent in this pass
 }
 
-// A level is a directory that the walk is in.
+// A level is a directory on the way to the current path of the walk.
 type level struct {
 	name    string
 	state   *fileState
@@ -198,7 +200,7 @@ func (r *pass) begin(sources []Source) error {
 	return r.resume(s.Bytes)
 }
 
-// measure returns how many bytes the files of a source take on disk.
+// measure returns how many bytes the files of a source occupy on disk.
 func (s *Source) measure(ctx context.Context) (int64, error) {
 	if s.File == "" {
 		return measure(ctx, s.Dir, func(*unix.Stat_t) error { return nil })
@@ -212,10 +214,10 @@ func (s *Source) measure(ctx context.Context) (int64, error) {
 	return st.Blocks*512 + 2*entryBytes, err
 }
 
-// entryBytes is what a path counts for, besides its content.
+// entryBytes is what a path counts for, in addition to its content.
 const entryBytes = 512
 
-// measure returns how many bytes the files of a tree take on disk. Each is called for each path.
+// measure returns how many bytes the files of a tree occupy on disk. It calls each for each path.
 func measure(ctx context.Context, dir string, each func(st *unix.Stat_t) error) (bytes int64, err error) {
 	root, err := open(dir)
 	if root == nil {
@@ -229,7 +231,7 @@ func measure(ctx context.Context, dir string, each func(st *unix.Stat_t) error) 
 	return bytes, err
 }
 
-// open opens a tree, or returns nil if it is missing.
+// open opens a tree. It returns nil if the tree does not exist.
 func open(dir string) (*tree.Root, error) {
 	root, err := tree.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -238,7 +240,7 @@ func open(dir string) (*tree.Root, error) {
 	return root, err
 }
 
-// tree sends a tree, and reports whether it is there.
+// tree sends a tree and reports whether it exists.
 func (r *pass) tree(s Source) (bool, error) {
 	root, err := open(s.Dir)
 	if root == nil {
@@ -289,7 +291,7 @@ func (r *pass) oneFile(root *tree.Root, top *fileState) error {
 	return r.leave(&dir)
 }
 
-// in returns the directory that a path is in.
+// in returns the parent directory of a path.
 func (r *pass) in(name string) *level {
 	for len(r.stack) > 1 && r.stack[len(r.stack)-1].name != path.Dir(name) {
 		r.stack = r.stack[:len(r.stack)-1]
@@ -297,7 +299,7 @@ func (r *pass) in(name string) *level {
 	return r.stack[len(r.stack)-1]
 }
 
-// enter sends that something changes in a directory.
+// enter sends that a directory has changes.
 func (r *pass) enter(l *level) error {
 	if l.entered {
 		return nil
@@ -327,8 +329,8 @@ func (r *pass) directory(e *tree.Entry, k *fileState) error {
 	return nil
 }
 
-// stableState returns the state if it can be compared later, or one that equals no other if the
-// file changed too recently.
+// stableState returns the state if it can be compared later. If the file changed too recently, it
+// returns a state that equals no other.
 func (r *pass) stableState(current state, st *unix.Stat_t) state {
 	if !r.still && time.Since(time.Unix(st.Ctim.Unix())) < settleTime {
 		current.since = 0
@@ -369,7 +371,7 @@ func (r *pass) leave(e *tree.Entry) error {
 	if !l.changed && !l.entered {
 		return nil
 	}
-	if err := r.enter(l); err != nil { // attributes that it has no more go by that
+	if err := r.enter(l); err != nil { // this also removes attributes that the directory no longer has
 		return err
 	}
 	if !l.changed {
@@ -381,7 +383,7 @@ func (r *pass) leave(e *tree.Entry) error {
 	return r.conn.writeJSON(dirEnd, l.entry)
 }
 
-// maxNamed is how many paths that are not sent are named.
+// maxNamed is how many paths that were not sent are named.
 const maxNamed = 10
 
 func (r *pass) visit(e *tree.Entry) error {
@@ -390,7 +392,7 @@ func (r *pass) visit(e *tree.Entry) error {
 	why := ""
 	switch {
 	case kind == unix.S_IFSOCK:
-		return nil // nobody listens any more when it comes there
+		return nil // no process listens on a copied socket
 	case r.source.Only != nil && !e.IsDir() && (kind != unix.S_IFREG || !r.source.Only(e.Path)):
 		return nil
 	case tree.Device(&e.Stat) && !tree.Whiteout(&e.Stat):

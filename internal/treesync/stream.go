@@ -19,61 +19,61 @@ import (
 	"orrery/internal/tree"
 )
 
-// Kinds of frames.
+// Kinds of frames. The JSON type of the content follows the colon.
 const (
-	passStart = 'B' // a pass: start
+	passStart = 'B' // a pass begins: start
 	treeStart = 'T' // the tree of this name follows
-	dirStart  = 'D' // a directory in which something changes, or that is new
-	dirEnd    = 'L' // a directory, after what is in it: entry
+	dirStart  = 'D' // a directory that is new or has changes in it
+	dirEnd    = 'L' // a directory, after its content: entry
 	fileStart = 'F' // a regular file: entry
-	content   = 'C' // of it: an offset, and bytes
-	hole      = 'Z' // of it: an offset, and how much is a hole
-	fileEnd   = 'E' // the file, as it is to be: entry
-	special   = 'O' // neither of these: entry
+	content   = 'C' // part of the file: an offset and bytes
+	hole      = 'Z' // part of the file: an offset and the size of a hole
+	fileEnd   = 'E' // the file's final attributes: entry
+	special   = 'O' // any other kind of file: entry
 	link      = 'H' // another name of a file: entry
-	removed   = 'R' // a path that is gone
-	treeGone  = 'U' // the tree of this name is gone
-	hasPath   = 'K' // by the receiver, a path that it has: entry
-	blockSums = 'S' // of it: numbers of blocks with their sums
-	listEnd   = 'Y' // the list of what the receiver has
-	passEnd   = 'X' // the pass: end
+	removed   = 'R' // a path that was removed
+	treeGone  = 'U' // the tree of this name was removed
+	hasPath   = 'K' // from the receiver, a path that it has: entry
+	blockSums = 'S' // of that path: numbers of blocks with their digests
+	listEnd   = 'Y' // the end of the list of what the receiver has
+	passEnd   = 'X' // the end of the pass: end
 )
 
 // blockSize is the unit in which files are compared and sent.
 const blockSize = 64 << 10
 
-// maxFrameBytes bounds a frame: extended attributes may have some hundreds of kilobytes.
+// maxFrameBytes limits a frame. Extended attributes may have some hundreds of kilobytes.
 const maxFrameBytes = 4 << 20
 
-// A progress is what the receiver has.
+// A progress describes what the receiver has.
 type progress struct {
-	Sum  string `json:"sum"`  // "" if it has nothing whole
-	Kept bool   `json:"kept"` // it has something of the same trees
+	Sum  string `json:"sum"`  // "" if no pass is complete
+	Kept bool   `json:"kept"` // the receiver has a part of the same trees
 }
 
 // A start announces a pass.
 type start struct {
-	Base   string `json:"base,omitempty"`   // what the receiver has, or "" if all is sent
-	Resume bool   `json:"resume,omitempty"` // the receiver lists what it has, and all is sent but that
+	Base   string `json:"base,omitempty"`   // the digest of what the receiver has, or "" if everything is sent
+	Resume bool   `json:"resume,omitempty"` // the receiver lists what it has, and everything else is sent
 	Nonce  string `json:"nonce"`
-	Bytes  int64  `json:"bytes"` // of content, but for what changes meanwhile
+	Bytes  int64  `json:"bytes"` // of content; files may grow or shrink during the pass
 }
 
 // An end closes a pass.
 type end struct {
-	Whole bool `json:"whole,omitempty"` // nothing can have changed meanwhile
+	Whole bool `json:"whole,omitempty"` // nothing can have changed during the pass
 }
 
 // An entry is a path of a tree.
 type entry struct {
 	Entry
-	Patch bool `json:"patch,omitempty"` // what follows is put over what is there
+	Patch bool `json:"patch,omitempty"` // write the following content over the existing file
 }
 
-// conn writes and reads frames, and hashes them.
+// conn writes, reads and hashes frames.
 type conn struct {
 	from io.Reader
-	to   *bufio.Writer // flushed before a read
+	to   *bufio.Writer // flushed before each read
 	sum  hash.Hash
 }
 
@@ -118,7 +118,7 @@ func (c *conn) next() (kind byte, b []byte, err error) {
 	return kind, b, err
 }
 
-// add hashes a frame that was read.
+// add adds a received frame to the hash.
 func (c *conn) add(kind byte, b []byte) {
 	c.sum.Write(frame.Append(nil, kind, b)) //nolint:errcheck // a hash takes everything
 }
@@ -135,12 +135,12 @@ func (c *conn) readJSON(kind byte, into any) error {
 	return nil
 }
 
-// validTree reports whether a tree may have a name: a directory, or one in another.
+// validTree reports whether name is a valid name of a tree: one or two path elements.
 func validTree(name string) bool {
 	return tree.Legal(name) && strings.Count(name, "/") < 2 && !strings.HasPrefix(path.Base(name), ".")
 }
 
-// freeBytes returns how many bytes of a file system may be used: some are left to others.
+// freeBytes returns how many bytes of a file system may be used. It leaves 2 % to others.
 func freeBytes(dir string) (int64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {

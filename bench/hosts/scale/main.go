@@ -1,5 +1,5 @@
-// Scale tells what it takes to observe many hosts, and to plan for them: hosts are simulated in
-// this process, each behind the helper protocol. See README.md of bench/hosts.
+// Scale measures the cost of observing many hosts and of planning for them. It simulates the hosts
+// in this process, each behind the helper protocol. See README.md of bench/hosts.
 //
 //	go run ./bench/hosts/scale [SHAPE [HOSTS…]]
 package main
@@ -50,7 +50,7 @@ func run(args []string) error {
 	fmt.Printf("%s\n%6s %7s | %9s %9s %9s %9s | %9s %9s %9s %9s | %9s\n", args[0], "hosts", "nodes", "new: all",
 		"observe", "plan", "cpu", "all there", "observe", "plan", "cpu", "peak MiB")
 	for _, n := range args[1:] {
-		cmd := exec.Command(os.Args[0], args[0], n) // in a process of its own, for the peak of its memory
+		cmd := exec.Command(os.Args[0], args[0], n) // in a separate process, to measure its peak memory
 		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), "SCALE_ONE=1"), os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {
 			return err
@@ -59,7 +59,7 @@ func run(args []string) error {
 	return nil
 }
 
-// one plans a site that is new, and then the same when all of it is there.
+// one plans a new site, and then the same site when all of it is up.
 func one(n int, text string) error {
 	dir, err := os.MkdirTemp("", "orrery-scale-")
 	if err != nil {
@@ -108,16 +108,16 @@ func one(n int, text string) error {
 	return nil
 }
 
-// A spell is how long the parts of it took.
+// A spell has the durations of the parts of a plan, and the processor time.
 type spell struct{ load, reach, observe, plan, cpu time.Duration }
 
-// String returns all of it, observing, planning and the time of processors in seconds.
+// String returns the total, observe and plan durations and the processor time in seconds.
 func (s spell) String() string {
 	return fmt.Sprintf(" %9.2f %9.2f %9.2f %9.2f", (s.load + s.reach + s.observe + s.plan).Seconds(),
 		s.observe.Seconds(), s.plan.Seconds(), s.cpu.Seconds())
 }
 
-// preview does what orrery plan does.
+// preview does the same as orrery plan.
 func preview(dir string, all *world) (t spell, p *plan.Plan, err error) {
 	ctx := context.Background()
 	c := &control.Session{SiteDir: dir, Machine: all, Links: &hosts.Links{}, Watcher: told{}}
@@ -148,19 +148,19 @@ func preview(dir string, all *world) (t spell, p *plan.Plan, err error) {
 	return t, p, err
 }
 
-// told prints what a user would be told.
+// told prints what would be shown to the user.
 type told struct{ control.Watcher }
 
 func (told) Tell(e control.Event) { fmt.Fprintln(os.Stderr, e.Text) }
 
-// processor returns the time of processors that this process has had.
+// processor returns the processor time of this process.
 func processor() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// peak returns the most memory that this process has had, in MiB.
+// peak returns the peak resident memory of this process in MiB.
 func peak() int {
 	text, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(text)) {

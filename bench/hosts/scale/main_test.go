@@ -2,7 +2,8 @@ package main
 
 import "testing"
 
-// TestShapes: sites of all shapes are planned, and when all is there, nothing is to be done.
+// TestShapes: sites of all shapes can be planned, and a site that is completely up needs no further
+// steps.
 func TestShapes(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {

@@ -5,13 +5,15 @@ import (
 	"strings"
 )
 
-// nodesPerHost are those of each host, and hostsPerRack the hosts that a network joins.
+// Size of the sites: nodesPerHost is the number of nodes on each host, hostsPerRack the number of
+// hosts that a network connects.
 const (
 	nodesPerHost = 20
 	hostsPerRack = 10
 )
 
-// shapes are what sites look like, by what they are called.
+// shapes are functions that return a site of a given number of hosts, by the name of the site's
+// shape.
 var shapes = map[string]func(hosts int) string{
 	"racks": func(hosts int) string { return fixed(hosts, hostsPerRack) },
 	"flat":  func(hosts int) string { return fixed(hosts, hosts) },
@@ -29,7 +31,8 @@ func begin(hosts int) *strings.Builder {
 
 func address(i int) string { return fmt.Sprintf("10.200.%d.%d", i/250, 1+i%250) }
 
-// fixed says of each node on which host it is, and joins so many hosts by each network.
+// fixed returns a site that names the host of each node. Each network connects the given number of
+// hosts.
 func fixed(hosts, joined int) string {
 	b := begin(hosts)
 	for i := 0; i < hosts; i += joined {
@@ -43,7 +46,7 @@ func fixed(hosts, joined int) string {
 	return b.String()
 }
 
-// free says of no node where it is.
+// free returns a site that leaves the choice of hosts to Orrery.
 func free(hosts int) string {
 	b := begin(hosts)
 	for i := range hosts {

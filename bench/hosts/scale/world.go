@@ -14,7 +14,7 @@ import (
 	"orrery/internal/site"
 )
 
-// A world is simulated hosts: what each would say of itself.
+// A world has the simulated hosts, each with the state that it reports.
 type world struct {
 	here.Machine
 	hosts map[string]*observe.Host
@@ -34,7 +34,7 @@ func newWorld(n int) *world {
 	return w
 }
 
-// absorb lets hosts be as a plan has them.
+// absorb changes the hosts to the state that a plan leads to.
 func (w *world) absorb(p *plan.Plan) {
 	for _, s := range p.Steps {
 		h := w.hosts[s.Host]
@@ -68,7 +68,7 @@ func (w *world) Reach(ctx context.Context, h site.Host) (*remote.Link, error) {
 	return remote.Open(ctx, h.Name, near, "", func(cause error) error { return fmt.Errorf("host %s: %w", h.Name, cause) })
 }
 
-// simulated is a host as its helper has it.
+// simulated is a host as its helper sees it.
 type simulated struct {
 	*world
 	name string
@@ -79,13 +79,13 @@ func (s simulated) Host(_, _ string, _ apply.Secrets) apply.Host {
 }
 func (s simulated) Inspect() doctor.Facts { return nil }
 
-// known is what is on one.
+// known is the state of a simulated host.
 type known struct {
 	apply.StateHost
 	of simulated
 }
 
-// recorded are the releases on one, of which there are none.
+// recorded has the releases on a simulated host: none.
 type recorded struct{ apply.ReleaseHost }
 
 func (recorded) Read(context.Context) (observe.Releases, error) {

@@ -1,4 +1,4 @@
-"""fabric_tasks.py INVENTORY: the ten steps on all nodes at the same time, over one connection each."""
+"""fabric_tasks.py INVENTORY: runs the ten steps on all nodes concurrently, over one connection each."""
 
 import io
 import json

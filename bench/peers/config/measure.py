@@ -1,4 +1,4 @@
-"""What the three tools are measured by: the clock runs from the start of the tool until every node serves its gauge."""
+"""Measures the three tools: the clock runs from the start of the tool until every node serves its gauge."""
 
 import json
 import os
@@ -12,12 +12,12 @@ import urllib.request
 HERE = os.path.dirname(os.path.realpath(__file__))
 CACHE = os.environ.get("ORRERY_BENCH", "/var/cache/orrery-bench")
 PATIENCE = 60  # seconds for the service to answer after the tool has ended
-SETTINGS = {"LC_ALL": "C.UTF-8"}  # of the environment; a tool adds its own
+SETTINGS = {"LC_ALL": "C.UTF-8"}  # environment variables; each tool adds its own
 
 
 def main(peer, command):
-    """command(inventory, directory) gives the words of the command; it runs in directory, with a HOME of its own, so
-    that neither settings nor known hosts nor kept connections of the user have a part in it."""
+    """command(inventory, directory) returns the words of the command. It runs in directory with its own HOME, so
+    that settings, known hosts and open connections of the user have no effect."""
     with open(sys.argv[1]) as file:
         inventory = json.load(file)
     directory = tempfile.mkdtemp(prefix="bench-")

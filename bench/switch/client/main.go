@@ -1,13 +1,14 @@
-// Client asks nodes 1,000 times a second over UDP and by ping, and opens a TCP connection to each
-// every 10 ms, and tells for how long none of them answered. With a number, it asks that many times
-// less often. A ping is answered by the kernel, so it shows the network alone, also where the
-// service has to wait for a processor. It is told what to do on standard input, a line each, and
-// says a line of JSON when that is done:
+// Client measures for how long none of a set of nodes answers.
 //
-//	targets ADDRESS…   begin to ask these
-//	await              wait until all answer, in each way
+// It sends each node 1,000 requests a second over UDP and by ping, and opens a TCP connection every
+// 10 ms. With a number as argument, it does so that many times less often. The kernel answers
+// pings, so they show the network alone, even when the service has to wait for a processor. Client
+// reads commands from standard input, one per line, and prints a line of JSON after each:
+//
+//	targets ADDRESS…   begin to send requests to these nodes
+//	await              wait until all of them answer in each way
 //	begin              begin a window
-//	changed            wait until another instance of each node answers than at its beginning
+//	changed            wait until each node answers from another instance than at the window's beginning
 //	end                end it: the longest times without an answer, for each node, in seconds
 package main
 
@@ -33,7 +34,7 @@ const (
 	timeout = time.Minute
 )
 
-// How often each node is asked.
+// How often requests are sent to each node.
 var (
 	everyUDP = time.Millisecond
 	everyTCP = 10 * time.Millisecond
@@ -44,7 +45,7 @@ type ear struct {
 	mu      sync.Mutex
 	last    time.Time
 	token   [8]byte
-	before  [8]byte // when the window began
+	before  [8]byte // at the beginning of the window
 	longest time.Duration
 }
 
@@ -65,7 +66,7 @@ func (e *ear) begin() {
 	e.longest, e.before = 0, e.token
 }
 
-// gap returns the longest time without an answer since begin; one that lasts counts as far as it has come.
+// gap returns the longest time without an answer since begin, including one that has not ended yet.
 func (e *ear) gap() float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -87,7 +88,7 @@ func (e *ear) changed() bool {
 type target struct {
 	address  netip.AddrPort
 	udp, tcp ear
-	ping     ear // which instance answers it does not tell
+	ping     ear // the answer does not tell the instance
 }
 
 type client struct{ targets []*target }
@@ -176,7 +177,8 @@ func (c *client) start(addresses []string) {
 	go every(everyUDP, func() { c.pings(pinger) })
 	go every(everyUDP, func() {
 		for _, t := range c.targets {
-			_, _ = socket.WriteToUDPAddrPort(make([]byte, 8), t.address) // that nobody hears it shows by itself
+			// ignore errors: a lost request shows as a missing answer
+			_, _ = socket.WriteToUDPAddrPort(make([]byte, 8), t.address)
 		}
 	})
 	for i, t := range c.targets {
@@ -187,7 +189,7 @@ func (c *client) start(addresses []string) {
 	}
 }
 
-// every does something at even times; those that it missed are left out.
+// every calls do at regular intervals and skips those it has missed.
 func every(interval time.Duration, do func()) {
 	for tick := range time.NewTicker(interval).C {
 		_ = tick
@@ -195,7 +197,7 @@ func every(interval time.Duration, do func()) {
 	}
 }
 
-// pings asks the kernel of each node (RFC 792).
+// pings sends echo requests to the kernel of each node (RFC 792).
 func (c *client) pings(socket *icmp.PacketConn) {
 	request, err := (&icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{ID: os.Getpid() & 0xffff}}).Marshal(nil)
 	if err != nil {
@@ -233,7 +235,7 @@ func (t *target) connect() {
 		return
 	}
 	defer c.Close()                   //nolint:errcheck // nobody needs to know
-	_ = c.(*net.TCPConn).SetLinger(0) // nothing is left of it
+	_ = c.(*net.TCPConn).SetLinger(0) // close without TIME_WAIT
 	_ = c.SetDeadline(time.Now().Add(time.Second))
 	var token [8]byte
 	if n, err := c.Read(token[:]); err == nil && n == len(token) {

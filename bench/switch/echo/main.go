@@ -1,7 +1,7 @@
-// Echo is the service of the nodes of bench/switch: it answers, on UDP and TCP, with a token that
-// each start of it has of its own, so that a client sees which instance of a node answers. Given
-// the client's address, it calls there all the time, in vain as long as it cannot reach it, as
-// services call others that are not of their set.
+// Echo is the service of the nodes of bench/switch. On UDP and TCP it answers with a token that is
+// new at each start, so that a client can tell the instances of a node apart. If it is given the
+// client's address, it also sends packets there all the time, whether or not it can reach the
+// client. Real services do the same with others outside of their set.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	for _, address := range os.Args[1:] {
 		go call(address)
 	}
-	end := make(chan os.Signal, 1) // a process with id 1 has to ask for it
+	end := make(chan os.Signal, 1) // as process 1 it only gets signals that it has requested
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
 	<-end
 }
@@ -67,7 +67,7 @@ func connections(tcp net.Listener, token []byte) {
 		go func() {
 			defer c.Close() //nolint:errcheck // nobody needs to know
 			_, _ = c.Write(token)
-			_, _ = io.Copy(io.Discard, c) // the client goes first
+			_, _ = io.Copy(io.Discard, c) // the client closes first
 		}()
 	}
 }

@@ -1,5 +1,5 @@
-// Command plot draws the outages that bench/switch/run has measured as SVG: a dot for each switch
-// and rollback, on a logarithmic scale.
+// Command plot draws the outages that bench/switch/run has measured as an SVG. It has a dot for
+// each switch and rollback, on a logarithmic scale.
 //
 //	go run ./bench/switch/plot < bench/switch/recorded.jsonl > docs/images/outage.svg
 package main
@@ -17,11 +17,11 @@ import (
 	"strings"
 )
 
-// A line is one that bench/switch/run has written: the machine, or an outage.
+// A line is a line that bench/switch/run has written: the machine, or an outage.
 type line struct {
 	Part, Orrery, Date, Model, Kernel string
 	Cpus                              int
-	// of the machine at the start a number; of an outage, whether the host was kept busy
+	// for the machine, a number; for an outage, whether the host was kept busy
 	Load       json.RawMessage
 	Peer, What string
 	N          int
@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// draw reads what was measured and writes the picture.
+// draw reads the measurements and writes the picture.
 func draw(in io.Reader, out io.Writer) error {
 	machine, rows, sizes, err := read(in)
 	if err != nil {
@@ -111,7 +111,7 @@ type key struct {
 	n    int
 }
 
-// read returns what was measured on which machine, the outages of each peer and size, and the sizes.
+// read returns the name of the machine, the outages of each peer and size, and the sizes.
 func read(in io.Reader) (machine string, rows map[key][]float64, sizes []int, err error) {
 	rows = map[key][]float64{}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
@@ -136,7 +136,7 @@ func read(in io.Reader) (machine string, rows map[key][]float64, sizes []int, er
 	return machine, rows, sizes, nil
 }
 
-// at returns where a time is on the scale.
+// at returns the position of a time on the scale.
 func at(seconds float64) float64 {
 	share := math.Log(min(max(seconds, least), most)/least) / math.Log(most/least)
 	return left + share*(wide-left-right-20)

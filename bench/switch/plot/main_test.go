@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPicture: the picture in the README is made of the figures that are recorded.
+// TestPicture: the picture in the README is drawn from the recorded figures.
 func TestPicture(t *testing.T) {
 	recorded, err := os.Open("../recorded.jsonl")
 	if err != nil {

@@ -1,6 +1,5 @@
-// Await waits for the agents of virtual machines, whose sockets are in the directories that are
-// given, and prints a line for each directory when its agent has answered. It is the same for every
-// peer.
+// Await waits for the agents of virtual machines. It gets the directories of their sockets and
+// prints a line for each directory when its agent has answered. It works alike for all peers.
 package main
 
 import (
@@ -35,7 +34,7 @@ func main() {
 	all.Wait()
 }
 
-// whole reports whether all sockets of the agent are there.
+// whole reports whether all sockets of the agent exist.
 func whole(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, rpc.Socket(rpc.Ports-1)))
 	return err == nil

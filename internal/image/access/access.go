@@ -1,12 +1,12 @@
-// Package access decides how a build reaches its packages: from which archives, through which
-// proxies, with which certificates, and nothing else.
+// Package access decides how a build reaches its packages.
 //
-// The archives themselves are those of the image's distribution (distro.Sources); a mirror that is
-// a directory of this host is brought to where the build sees it (nearby.go). Access is what apt
-// and pip of this host are told about proxies and indexes. Divert turns it into that of a build,
-// which runs in a network namespace with a loopback alone: a Way there are proxies on this loopback
-// that lead to the Places of packages, each through the proxy that the host has for it, and refuse
-// all others (way.go).
+// That is: from which archives, through which proxies and with which certificates. A build can
+// reach nothing else. The archives are those of the image's distribution (distro.Sources). A mirror
+// that is a directory of this host is mounted where the build sees it (nearby.go). An Access has
+// the settings of this host's apt and pip for proxies and indexes. Divert changes it to that of a
+// build, which runs in a network namespace with only a loopback. There, a Way consists of proxies
+// on this loopback that lead to the Places of packages. Each uses the host's proxy for a place, and
+// all of them refuse other places (way.go).
 package access
 
 import (
@@ -26,23 +26,24 @@ import (
 	"orrery/internal/site"
 )
 
-// Access is how this host reaches its packages: what apt and pip here are told about proxies,
-// certificates and indexes, and what the site declares instead. It is for building only; none of it
-// gets into a layer.
+// Access describes how this host reaches its packages: the settings of apt and pip for proxies,
+// certificates and indexes, and what the site declares instead. It is only used for building.
+// Nothing of it gets into a layer.
 type Access struct {
-	Apt   []string          // options of apt, one `Key "value";` each
-	env   map[string]string // for whatever else fetches something
-	Roots []byte            // certificates of the authorities to trust, PEM
+	Apt   []string          // options of apt, each `Key "value";`
+	env   map[string]string // environment for all other programs
+	Roots []byte            // trusted CA certificates, PEM
 	Netrc []byte            // credentials of package archives
 }
 
-// bundles are where distributions keep the certificates of all authorities that they trust, in one file.
+// bundles are the files in which distributions keep the certificates of all trusted authorities.
 var bundles = []string{
 	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
 	"/etc/ssl/cert.pem",
 }
 
-// OfHost returns how this host reaches packages, or the mirror that a site names in its place.
+// OfHost returns how this host reaches packages, with the settings of a site's mirror, if any, in
+// their place.
 func OfHost(m site.Mirror) *Access {
 	a := &Access{env: map[string]string{}}
 	for _, name := range []string{"http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"} {
@@ -76,14 +77,15 @@ func OfHost(m site.Mirror) *Access {
 	return a
 }
 
-// taken are apt's settings of the host that say how to reach archives, not how the host itself is to be.
+// taken are the settings of the host's apt that say how to reach archives. All others are only for
+// the host.
 var taken = []string{
 	"Acquire::http::", "Acquire::https::", "Acquire::ftp::", "Acquire::Retries", "Acquire::Check-Valid-Until",
 	"Acquire::Check-Date",
 	"Acquire::Max-ValidTime", "Acquire::ForceIPv4", "Acquire::ForceIPv6", "Acquire::AllowInsecureRepositories",
 }
 
-// someArchive is one of those that the host uses.
+// someArchive returns an archive that the host uses.
 func someArchive() string {
 	if own, err := distro.HostSources("/"); err == nil && len(own) > 0 {
 		return own[0].URI
@@ -91,7 +93,7 @@ func someArchive() string {
 	return "http://localhost/"
 }
 
-// addApt takes over the settings of the host's apt, if it has one.
+// addApt adds the settings of the host's apt, if it has one.
 func (a *Access) addApt() {
 	dump, err := host.Program(context.Background(), "apt-config", "dump").Output()
 	if err != nil {
@@ -105,8 +107,8 @@ func (a *Access) addApt() {
 		}
 		switch {
 		case strings.HasSuffix(key, "Proxy-Auto-Detect") || strings.HasSuffix(key, "ProxyAutoDetect"):
-			// A program of the host; what it says for an archive is asked here, since the scratch container
-			// has no such program.
+			// This is a program of the host. Run it here, because the scratch container does not
+			// have it.
 			out, err := host.Program(context.Background(), value, someArchive()).Output()
 			if proxy := strings.TrimSpace(string(out)); err == nil && proxy != "" && proxy != "DIRECT" {
 				a.Apt = append(a.Apt, distro.Option("Acquire::http::Proxy", proxy))
@@ -116,7 +118,7 @@ func (a *Access) addApt() {
 				a.Roots = slices.Concat(a.Roots, text)
 			}
 		case strings.HasPrefix(value, "/"):
-			// Another file of the host (a client's certificate): not carried over.
+			// Another file of the host, such as a client certificate: do not copy it.
 		default:
 			a.Apt = append(a.Apt, distro.Option(key, value))
 		}
@@ -129,8 +131,8 @@ func (a *Access) addApt() {
 	}
 }
 
-// Lay writes the certificates and credentials into a directory, which apt sees at a path, and gives
-// apt's settings for all of the access.
+// Lay writes the certificates and credentials to a directory, which apt sees at the path seen. It
+// returns apt's settings for this access.
 func (a *Access) Lay(dir, seen string) ([]string, error) {
 	settings := slices.Clone(a.Apt)
 	for _, f := range []struct {
@@ -148,10 +150,10 @@ func (a *Access) Lay(dir, seen string) ([]string, error) {
 	return settings, nil
 }
 
-// pipKeys are pip's settings that say how to reach packages.
+// pipKeys are the settings of pip that say how to reach packages.
 var pipKeys = []string{"index-url", "extra-index-url", "trusted-host", "proxy", "retries", "timeout", "default-timeout"}
 
-// addPip takes over the settings of the host's pip, from its files and then from the environment.
+// addPip adds the settings of the host's pip from its files and then from the environment.
 func (a *Access) addPip() {
 	home, _ := os.UserHomeDir()
 	for _, file := range []string{
@@ -191,7 +193,7 @@ func (a *Access) Environ() []string {
 	return all
 }
 
-// Proxies returns those of the variables that say how to get out.
+// Proxies returns the variables that name proxies.
 func (a *Access) Proxies() []string {
 	return slices.DeleteFunc(a.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")

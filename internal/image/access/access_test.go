@@ -12,7 +12,7 @@ import (
 	"orrery/internal/site/distro"
 )
 
-// TestAccess takes over how the host reaches packages, and lets the site's mirrors win.
+// TestAccess: the host's settings are used, and the site's mirrors override them.
 func TestAccess(t *testing.T) {
 	for _, key := range []string{"http_proxy", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"} {
 		t.Setenv(key, "http://host/"+key)
@@ -40,7 +40,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// localArchive makes a directory that orrery mirror pull could have made.
+// localArchive creates a directory that orrery mirror pull could have created.
 func localArchive(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,8 +53,8 @@ func localArchive(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// TestLocalMirror: of a mirror on this host, the key and the security updates are found in it;
-// builders copy out of it.
+// TestLocalMirror: the key and the security updates of a mirror on this host are found in it.
+// Builders copy packages from it.
 func TestLocalMirror(t *testing.T) {
 	dir := localArchive(t, map[string]string{
 		"dists/bookworm/Release": "1", "dists/bookworm-security/Release": "2",
@@ -84,7 +84,7 @@ func TestLocalMirror(t *testing.T) {
 	}
 }
 
-// TestBring: what a scratch sees of a mirror has another name when there is something else in it.
+// TestBring: a mirror has another name in a scratch when its content changes.
 func TestBring(t *testing.T) {
 	dir := localArchive(t, map[string]string{"apt/dists/bookworm/Release": "1", "pypi/simple/index.html": ""})
 	declared := site.Mirror{Apt: "file://" + dir + "/apt", PyPI: "file://" + dir + "/pypi/simple"}

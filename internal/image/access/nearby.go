@@ -15,11 +15,12 @@ import (
 	"orrery/internal/tree"
 )
 
-// InScratch is where a scratch finds what is for building only; it is no part of the layer.
+// InScratch is the directory of a scratch with everything that is only for building. It is not part
+// of the layer.
 //
 //	apt.conf      how to reach packages (APT_CONFIG): proxies, certificates, no questions
 //	sources.list  the host's archives, or the site's mirrors, if the base was built from a suite
-//	keys/         what they are signed with
+//	keys/         the keys that the archives are signed with
 //	ca.pem        certificates to trust (SSL_CERT_FILE, PIP_CERT, …)
 //	resolv.conf   as /etc/resolv.conf: empty, since proxies look names up
 //	orrery/       as /etc/orrery: the host's hosts
@@ -32,8 +33,8 @@ const InScratch = "/run/orrery-build"
 // NoResolver is the resolv.conf of a scratch.
 const NoResolver = "# Nothing is reached from here but by the proxies of the environment.\n"
 
-// Hosts returns the hosts(5) of a scratch, with the names that this host knows: among them,
-// perhaps, that of a mirror.
+// Hosts returns the hosts(5) file of a scratch. It has the names in this host's file, which may
+// include that of a mirror.
 func Hosts() string {
 	text, err := os.ReadFile("/etc/hosts")
 	if err != nil || !bytes.Contains(text, []byte("localhost")) {
@@ -42,7 +43,7 @@ func Hosts() string {
 	return string(text) + "\n127.0.1.1 build\n"
 }
 
-// MirrorKey is the name, in an archive that is a directory of this host, of the key that it is signed with.
+// MirrorKey is the name of the signing key's file in an archive that is a directory of this host.
 const MirrorKey = "key.asc"
 
 // LocalDir returns the directory of this host that a URL such as file:///srv/mirror/apt names.
@@ -54,9 +55,9 @@ func LocalDir(uri string) (string, bool) {
 	return filepath.Clean(u.Path), true
 }
 
-// Copied has apt copy packages out of a directory of this host into the cache, as it does with
-// those from elsewhere: of an archive at file: it would only remember where they are, and
-// mmdebstrap unpacks what is in the cache.
+// Copied makes apt copy packages from a directory of this host to the cache, as it does with
+// downloaded packages. With a file: URL, apt would only remember where they are, but mmdebstrap
+// unpacks packages from the cache.
 func Copied(from []distro.Source) []distro.Source {
 	var all []distro.Source
 	for _, s := range from {
@@ -68,11 +69,11 @@ func Copied(from []distro.Source) []distro.Source {
 	return all
 }
 
-// maxKeyBytes bounds a key that is beside an archive.
+// maxKeyBytes is the maximum size of the key of an archive.
 const maxKeyBytes = 1 << 20
 
-// Settle returns a mirror with all that follows from what was declared: the key of one on this host
-// lies in it, and what it has of security updates is taken from it.
+// Settle completes a declared mirror. If the mirror is a directory of this host, the key in it is
+// used. If it has security updates, they are taken from it as well.
 func Settle(m site.Mirror) (site.Mirror, error) {
 	dir, ok := LocalDir(m.Apt)
 	if !ok {
@@ -91,12 +92,12 @@ func Settle(m site.Mirror) (site.Mirror, error) {
 	return m, nil
 }
 
-// A Nearby is a directory of this host that a scratch is to see.
+// A Nearby is a directory of this host that is mounted in a scratch.
 type Nearby struct{ Dir, Name string }
 
-// Bring returns the mirror as a scratch finds it, and the directories that it must see for that.
-// Their names follow from what is in them, so that package lists of one archive are never taken for
-// those of another or of a former time.
+// Bring returns the mirror with its paths in a scratch, and the directories that must be mounted
+// for that. Their names depend on their content, so that package lists of one archive are never
+// used for another archive, or for an earlier state of it.
 func Bring(m site.Mirror) (site.Mirror, []Nearby, error) {
 	m, err := Settle(m)
 	if err != nil {

@@ -17,28 +17,29 @@ import (
 	"orrery/internal/site"
 )
 
-// A Way is how those who fetch packages get out of where they run, which is a network namespace
-// without links: by proxies on its loopback that lead to the places where packages come from, each
-// through the proxy that the host has for it, and nowhere else.
+// A Way is the access from a network namespace without links to the places of packages. It consists
+// of proxies on the namespace's loopback. Each connection uses the host's proxy for the place, and
+// other places are refused.
 type Way struct {
 	relay *egressproxy.Relay
 	ways  []proxied
 }
 
-// A proxied is an address at which a proxy is to be, and what is behind it on the host.
+// A proxied is the address of a proxy in the namespace, and how the host reaches what is behind it.
 type proxied struct {
 	address string
 	up      egressproxy.Upstream
 }
 
-// The addresses of the proxies, for who goes by which of the host's settings.
+// Addresses of the proxies, by whose settings on the host they follow.
 const (
 	aptProxy = "127.0.0.1:3128"
 	envProxy = "127.0.0.1:3129"
 	pipProxy = "127.0.0.1:3130"
 )
 
-// Divert turns an access as the host has it into that of one who has no way out but by proxies.
+// Divert changes the host's access to that of a build, which can only use proxies, and returns the
+// Way for them.
 func (a *Access) Divert(places []string) *Way {
 	w := &Way{relay: egressproxy.New(places)}
 	byEnv := envUpstream(a.env)
@@ -61,7 +62,7 @@ func (a *Access) Divert(places []string) *Way {
 	return w
 }
 
-// Open lets those in a network namespace go the way.
+// Open starts the proxies in a network namespace.
 func (w *Way) Open(space *os.File) error {
 	for _, p := range w.ways {
 		if err := w.relay.Listen(space, p.address, p.up); err != nil {
@@ -71,14 +72,15 @@ func (w *Way) Open(space *os.File) error {
 	return nil
 }
 
-// Close ends the way.
+// Close stops the proxies.
 func (w *Way) Close() {
 	if w != nil {
 		w.relay.Close()
 	}
 }
 
-// Explain says of what failed which places it could not reach, if it wanted to reach any.
+// Explain adds to an error the places that the build tried to reach and was refused, if there are
+// any.
 func (w *Way) Explain(err error) error {
 	refused := w.relay.Refused()
 	if err == nil || len(refused) == 0 {
@@ -91,7 +93,7 @@ func (w *Way) Explain(err error) error {
 		Try("if it shall, say so in site.toml: [mirror] hosts = [%q]", refused[0])
 }
 
-// ProxyVariables are those of the environment that say how to get out.
+// ProxyVariables are the environment variables that name proxies.
 var ProxyVariables = map[string]bool{
 	"http_proxy": true, "https_proxy": true, "ftp_proxy": true, "all_proxy": true, "no_proxy": true,
 	"HTTP_PROXY": true, "HTTPS_PROXY": true, "FTP_PROXY": true, "ALL_PROXY": true, "NO_PROXY": true,
@@ -113,7 +115,7 @@ func envUpstream(env map[string]string) egressproxy.Upstream {
 	return c.ProxyFunc()
 }
 
-// aptProxies takes out of apt's options what they say of proxies.
+// aptProxies separates the proxies from apt's other options.
 func aptProxies(options []string) (proxies map[string]string, others []string) {
 	proxies = map[string]string{}
 	for _, o := range options {
@@ -127,8 +129,8 @@ func aptProxies(options []string) (proxies map[string]string, others []string) {
 	return proxies, others
 }
 
-// aptUpstream finds apt's proxy for a place as apt does (apt-transport-http(1)): that for the host,
-// that for all, that of the environment.
+// aptUpstream returns the proxy for a place in apt's order (apt-transport-http(1)): the one for the
+// host, the one for all hosts, the one of the environment.
 func aptUpstream(proxies map[string]string, u *url.URL, byEnv egressproxy.Upstream) (*url.URL, error) {
 	for _, key := range []string{u.Scheme + "::" + strings.ToLower(u.Hostname()), u.Scheme,
 		"http::" + strings.ToLower(u.Hostname()), "http"} {
@@ -153,8 +155,8 @@ func proxyURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Places returns where packages come from: archives, indexes of Python packages, and what the site
-// declares besides.
+// Places returns the hosts and ports of packages: archives, indexes of Python packages, and what
+// the site declares in addition.
 func (a *Access) Places(from []distro.Source, m site.Mirror) []string {
 	var all []string
 	add := func(uri string) {
@@ -186,7 +188,7 @@ func (a *Access) Places(from []distro.Source, m site.Mirror) []string {
 	return all
 }
 
-// Apart runs a command in a network namespace of its own from which the way leads.
+// Apart runs a command in a new network namespace in which the Way is open.
 func (w *Way) Apart(args []string, run func(args []string) error) error {
 	space, err := host.NewNetwork()
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"orrery/internal/site"
 )
 
-// TestDivert leads apt, pip and all else to proxies on the loopback, behind which are the host's own.
+// TestDivert: apt, pip and everything else use proxies on the loopback, which use the host's own
+// proxies.
 func TestDivert(t *testing.T) {
 	a := &Access{
 		env: map[string]string{

@@ -14,30 +14,30 @@ import (
 	"orrery/internal/tree"
 )
 
-// Bounds are what is left of what an import may become. Whoever made the archive decides what is in
-// it, and a few kilobytes, compressed or with holes, can say that it is more than any disk holds.
+// bounds are the remaining limits of an import. The archive is not trusted. A few kilobytes,
+// compressed or with holes, can expand to more than any disk holds.
 type bounds struct {
-	content int64 // bytes of files: what is free on the disk
-	stream  int64 // bytes of archives, once they are decompressed
+	content int64 // bytes of files: the free space on the disk
+	stream  int64 // bytes of decompressed archives
 	paths   int
 	names   int   // bytes of all names
-	holed   int64 // bytes that files with holes have, with their holes
+	holed   int64 // bytes of files with holes, including the holes
 }
 
-// newBounds returns those of an import with so many bytes free on the disk.
+// newBounds returns the limits for an import with free bytes left on the disk.
 func newBounds(free int64) *bounds {
 	const most = 1 << 50 // so that nothing overflows
 	free = min(free, most)
 	return &bounds{content: free, stream: 2*free + 256<<20, paths: 4 << 20, names: 512 << 20, holed: maxHoled}
 }
 
-// maxHoled bounds the sizes of all files with holes together. They take no room, but whoever reads
-// them reads the holes as well.
+// maxHoled limits the total size of files with holes. They use no disk space, but programs that
+// read them read the holes as well.
 const maxHoled = 16 << 40
 
 var errMuch = errors.New("there is more in it than fits on this disk")
 
-// entry takes an entry of an archive.
+// entry counts an entry of an archive.
 func (b *bounds) entry(name string, size int64) error {
 	if len(name) >= unix.PathMax || strings.Count(path.Clean(name), "/") > tree.Ample.Depth {
 		return problem.New(problem.Mistake, "import: a path in it is too long: %s", tree.Shorten(fmt.Sprintf("%q", name)))
@@ -48,7 +48,7 @@ func (b *bounds) entry(name string, size int64) error {
 	return b.path(name)
 }
 
-// path takes a path that an archive makes, by an entry or as a directory above one.
+// path counts a path that an archive creates, by an entry or as the parent directory of one.
 func (b *bounds) path(name string) error {
 	b.paths--
 	if b.names -= len(name); b.paths < 0 || b.names < 0 {
@@ -57,7 +57,7 @@ func (b *bounds) path(name string) error {
 	return nil
 }
 
-// hole takes the size of a file with holes.
+// hole counts the size of a file with holes.
 func (b *bounds) hole(size int64) error {
 	if size > b.holed {
 		return b.over(fmt.Errorf("its files with holes have more than %d TiB together", int64(maxHoled)>>40))
@@ -70,7 +70,7 @@ func (b *bounds) over(why error) error {
 	return problem.New(problem.Unable, "import: it is too large").Because(why).Try("import a smaller image, or make room")
 }
 
-// reader bounds what is read of an archive, and ends with its context.
+// reader limits how much is read of an archive. Its reads fail when ctx has ended.
 func (b *bounds) reader(ctx context.Context, from io.Reader) io.Reader { return &bounded{ctx, from, b} }
 
 type bounded struct {

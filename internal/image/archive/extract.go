@@ -20,16 +20,16 @@ import (
 	"orrery/internal/treesync"
 )
 
-// An extractor lays down the entries of archives in a directory, and nothing outside of it,
-// whatever links they contain.
+// An extractor extracts entries of archives to a directory. It writes nothing outside of the
+// directory, whatever links the archives contain.
 type extractor struct {
 	root  *os.Root
-	owned bool // with owners, modes, attributes and named pipes
+	owned bool // extract owners, modes, attributes and named pipes
 	by    *bounds
 
-	layered bool            // the archive is one of several, whose marks remove what earlier ones brought
-	fresh   map[string]bool // what this archive has brought, and the directories above: its marks do not concern them
-	times   []stamped       // of directories: set at the end, because what is put in them changes them
+	layered bool            // the archive is one of several; its whiteouts remove paths of earlier archives
+	fresh   map[string]bool // paths of this archive and their parents, which its own whiteouts do not affect
+	times   []stamped       // of directories; set at the end, because creating files changes them
 }
 
 type stamped struct {
@@ -47,7 +47,7 @@ func newExtractor(dir string, owned bool, by *bounds) (*extractor, error) {
 
 func (x *extractor) close() { x.root.Close() }
 
-// entry lays down one entry.
+// entry extracts an entry.
 func (x *extractor) entry(h *tar.Header, content io.Reader) error {
 	if err := x.lay(h, content); err != nil {
 		return fmt.Errorf("%s: %w", h.Name, err)
@@ -122,12 +122,12 @@ func (x *extractor) lay(h *tar.Header, content io.Reader) error {
 	return fmt.Errorf("an entry of an unknown type %q", h.Typeflag)
 }
 
-// place returns where an entry goes: its name in the tree, with the links among its directories
-// followed as a system with that root would follow them (var/run/x is run/x if var/run points to
-// /run). Directories that are missing are made.
+// place returns the path of an entry in the tree. It follows links among the parent directories as
+// a system with that root would (var/run/x is run/x if var/run points to /run). It creates missing
+// directories.
 func (x *extractor) place(name string) (string, error) {
 	return x.resolve(name, func(dir string, info fs.FileInfo) error {
-		if info != nil { // a later archive may make a directory of what was a file
+		if info != nil { // a later archive may have a directory where there was a file
 			if err := x.root.Remove(dir); err != nil {
 				return err
 			}
@@ -139,17 +139,17 @@ func (x *extractor) place(name string) (string, error) {
 	})
 }
 
-// find returns the same place, but changes nothing. If one of the directories is missing, the error
-// is fs.ErrNotExist.
+// find returns the same path as place, but changes nothing. If a parent directory is missing, it
+// returns fs.ErrNotExist.
 func (x *extractor) find(name string) (string, error) {
 	return x.resolve(name, func(dir string, _ fs.FileInfo) error {
 		return &fs.PathError{Op: "find", Path: dir, Err: fs.ErrNotExist}
 	})
 }
 
-// resolve follows the links among the directories of a name. Lacking is called for each of them
-// that is not there, with nil, or that is something else. Unless it returns an error, it has made
-// the directory.
+// resolve follows the links among the parent directories of a name. It calls lacking for each that
+// is missing, with nil, or that is not a directory. Lacking must create the directory or return an
+// error.
 func (x *extractor) resolve(name string, lacking func(dir string, info fs.FileInfo) error) (string, error) {
 	clean := path.Clean("/" + name)[1:]
 	if clean == "" {
@@ -236,8 +236,8 @@ func (x *extractor) file(h *tar.Header, name string, content io.Reader) error {
 	return x.root.Chtimes(name, h.ModTime, h.ModTime)
 }
 
-// dress sets the owner, mode and attributes of an open file or directory, in this order: a change of owner
-// drops the set-user-ID bit and capabilities.
+// dress sets the owner, mode and attributes of an open file or directory, in this order: a change
+// of owner drops the set-user-ID bit and capabilities.
 func (x *extractor) dress(f *os.File, h *tar.Header) error {
 	if !x.owned {
 		return nil
@@ -262,7 +262,7 @@ func (x *extractor) dress(f *os.File, h *tar.Header) error {
 	return nil
 }
 
-// pipe makes a named pipe.
+// pipe creates a named pipe.
 func (x *extractor) pipe(h *tar.Header, name string) error {
 	dir, err := x.root.Open(path.Dir(name))
 	if err != nil {
@@ -281,15 +281,15 @@ func (x *extractor) pipe(h *tar.Header, name string) error {
 	return unix.Fchmodat(int(dir.Fd()), base, mode, 0)
 }
 
-// finish sets the times of directories. Those that a later entry has removed or replaced by
-// something else are left out, and no link is followed to another directory.
+// finish sets the times of directories. It skips those that a later entry has removed or replaced,
+// and follows no link to another directory.
 func (x *extractor) finish() error {
 	root, err := tree.OpenBeneath(x.root.Name())
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	for _, d := range x.times { // in the order of the entries: the last of a directory holds
+	for _, d := range x.times { // in the order of the entries: the last one of a directory counts
 		fd, err := root.OpenDown(splitPath(d.name))
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 			continue
@@ -315,5 +315,5 @@ func setTime(dir int, to time.Time) error {
 	return unix.UtimesNanoAt(dir, ".", []unix.Timespec{at, at}, 0)
 }
 
-// nodeIDs is how many user ids, and group ids, a node has.
+// nodeIDs is the number of user ids, and of group ids, that a node has.
 const nodeIDs = 65536

@@ -10,8 +10,8 @@ import (
 	"orrery/internal/treesync/treesynctest"
 )
 
-// TestAttributes: what an archive says of attributes is believed of those that are content, and of
-// no mark of an overlay of the host.
+// TestAttributes: attributes of an archive are kept if they are content, but not if they control an
+// overlay of the host.
 func TestAttributes(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("most attributes need root")
@@ -29,7 +29,7 @@ func TestAttributes(t *testing.T) {
 	defer x.close()
 	h := &tar.Header{Name: "f", Typeflag: tar.TypeReg, Mode: 0o644, PAXRecords: map[string]string{}}
 	for name, value := range treesynctest.Values() {
-		if name != "system.posix_acl_default" { // no file has one
+		if name != "system.posix_acl_default" { // only directories have it
 			h.PAXRecords["SCHILY.xattr."+name] = string(value)
 		}
 	}

@@ -9,29 +9,29 @@ import (
 	"orrery/internal/problem"
 )
 
-// Marks of the OCI image specification (layer.md, "Whiteouts"), by which a layer hides what is in
-// those below. They never concern what the layer itself brings, whether that comes before the mark
-// or after it.
+// Whiteouts of the OCI image specification (layer.md, "Whiteouts"), by which a layer hides paths of
+// the layers below. They never affect paths of their own layer, whether these come before the
+// whiteout or after it.
 const (
 	markOne = ".wh."
 	markAll = ".wh..wh..opq"
 )
 
-// next begins another archive, laid over what is there.
+// next begins another archive on top of the existing tree.
 func (x *extractor) next() {
 	x.layered, x.fresh = true, map[string]bool{}
 }
 
-// bring notes that this archive has an entry at a place. The directories above are then of this
-// archive, too, even if it has no entries for them.
+// bring records that this archive has an entry at a path. The parent directories then belong to
+// this archive as well, even if it has no entries for them.
 func (x *extractor) bring(name string) {
 	for ; name != "." && !x.fresh[name]; name = path.Dir(name) {
 		x.fresh[name] = true
 	}
 }
 
-// mark hides what the entry of this name hides, and reports whether it is a mark. A mark in a
-// directory that is not there hides nothing.
+// mark hides what a whiteout of this name hides, and reports whether the name is one of a whiteout.
+// A whiteout in a missing directory hides nothing.
 func (x *extractor) mark(name string) (bool, error) {
 	base := path.Base(path.Clean("/" + name))
 	hidden, ok := strings.CutPrefix(base, markOne)
@@ -42,7 +42,7 @@ func (x *extractor) mark(name string) (bool, error) {
 		return true, problem.New(problem.Mistake, "import: a whiteout names nothing").
 			Try("build the image again with a tool that follows the OCI image specification")
 	case strings.HasPrefix(hidden, markOne) && base != markAll:
-		return true, nil // notes of aufs, without a meaning here
+		return true, nil // metadata of aufs, without a meaning here
 	}
 	at, err := x.find(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +64,7 @@ func (x *extractor) hide(name string) error {
 		return x.root.RemoveAll(name)
 	}
 	if info, err := x.root.Lstat(name); err != nil || !info.IsDir() {
-		return nil // the archive's own, or it has removed that itself
+		return nil // a file of this archive, or already removed by it
 	}
 	return x.hideIn(name)
 }

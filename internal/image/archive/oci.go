@@ -20,18 +20,18 @@ import (
 	"orrery/internal/tree"
 )
 
-// maxJSONBytes bounds an index, a manifest or a configuration of an image; the specification wants
-// registries to take 4 MiB.
+// maxJSONBytes limits an index, a manifest or a configuration of an image. The specification
+// requires registries to accept 4 MiB.
 const maxJSONBytes = 4 << 20
 
-// Images are in a directory, as an OCI layout or what `docker save` wrote, unpacked. Anybody may
-// have written it: every blob is compared with its digest.
+// imagesIn is a directory with images: an OCI layout, or the unpacked output of `docker save`. It
+// is not trusted, so the digest of every blob is verified.
 type imagesIn struct {
 	root *tree.Root
-	seen int // entries of indexes
+	seen int // number of entries in indexes
 }
 
-// unpackImages makes a tree of the image for this machine in such a directory.
+// unpackImages unpacks the image for this machine's architecture from such a directory.
 func unpackImages(ctx context.Context, from, dir string, b *bounds) error {
 	root, err := tree.Open(from)
 	if err != nil {
@@ -49,11 +49,11 @@ func unpackImages(ctx context.Context, from, dir string, b *bounds) error {
 	return in.unpack(ctx, layers, dir, b)
 }
 
-// A packed layer is a file, and what is known of what is in it.
+// packed is a layer's file.
 type packed struct {
 	name   string
-	digest string // of the file; "": not known
-	plain  string // of what is in it when it is decompressed; "": not known
+	digest string // of the file, or "" if unknown
+	plain  string // of its decompressed content, or "" if unknown
 }
 
 // layout returns the layers of the image in an OCI layout.
@@ -84,7 +84,7 @@ func blobName(d v1.Hash) (string, error) {
 	return "blobs/sha256/" + d.Hex, nil
 }
 
-// blob reads what an index or manifest names.
+// blob reads a blob that an index or manifest names.
 func (in *imagesIn) blob(d v1.Hash) ([]byte, error) {
 	name, err := blobName(d)
 	if err != nil {
@@ -106,7 +106,7 @@ func digestOfBytes(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// choose finds the manifest of the image for this machine in an index, which may hold others.
+// choose returns the manifest of the image for this machine from an index, which may have others.
 func (in *imagesIn) choose(text []byte, depth int) (*v1.Manifest, error) {
 	index, err := v1.ParseIndexManifest(bytes.NewReader(text))
 	if err != nil {
@@ -119,7 +119,7 @@ func (in *imagesIn) choose(text []byte, depth int) (*v1.Manifest, error) {
 	var found []*v1.Manifest
 	for _, d := range index.Manifests {
 		if !d.MediaType.IsIndex() && !d.MediaType.IsImage() {
-			continue // a signature, an attestation
+			continue // a signature or an attestation
 		}
 		if p := d.Platform; d.MediaType.IsImage() && p != nil && p.Architecture != "" &&
 			(p.Architecture != runtime.GOARCH || p.OS != "linux") {
@@ -164,7 +164,7 @@ func orNone(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// saved returns the layers of the image in what `docker save` writes.
+// saved returns the layers of the image in the output of `docker save`.
 func (in *imagesIn) saved() ([]packed, error) {
 	text, err := in.root.ReadFile("manifest.json", maxJSONBytes)
 	if err != nil {
@@ -198,7 +198,7 @@ func (in *imagesIn) saved() ([]packed, error) {
 	return all, nil
 }
 
-// unpack lays the layers of an image over one another.
+// unpack extracts the layers of an image on top of each other.
 func (in *imagesIn) unpack(ctx context.Context, layers []packed, dir string, b *bounds) error {
 	x, err := newExtractor(dir, true, b)
 	if err != nil {
@@ -214,7 +214,7 @@ func (in *imagesIn) unpack(ctx context.Context, layers []packed, dir string, b *
 	return x.finish()
 }
 
-// layer lays a layer down, and then says whether it was what it should be.
+// layer extracts a layer and then verifies its digests.
 func (in *imagesIn) layer(ctx context.Context, l packed, x *extractor, b *bounds) error {
 	f, err := in.root.OpenFile(l.name)
 	if err != nil {
@@ -230,7 +230,7 @@ func (in *imagesIn) layer(ctx context.Context, l packed, x *extractor, b *bounds
 	from := io.TeeReader(b.reader(ctx, content), plain)
 	err = entries(from, b, x.entry)
 	if err == nil {
-		_, err = io.Copy(io.Discard, from) // the padding behind an archive is of it, too
+		_, err = io.Copy(io.Discard, from) // the padding after an archive is part of its digest
 	}
 	if closing := content.Close(); err == nil {
 		err = closing

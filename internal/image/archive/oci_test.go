@@ -13,9 +13,9 @@ import (
 	"orrery/internal/problem"
 )
 
-// layerOf returns a layer with entries that are written as in ls -F: "dir/", "link@target",
-// "other=name of a hard link", "file". What is in a file is its number in the image, so that a test
-// can tell which layer it is of.
+// layerOf returns a layer with entries as ls -F shows them: "dir/", "link@target", "other=name of a
+// hard link", "file". The content of a file is the number of its layer, so that a test can tell
+// where it comes from.
 func layerOf(t *testing.T, number int, entries ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -83,8 +83,8 @@ func layered(t *testing.T, layers ...[]byte) (tree string, err error) {
 	return tree, Unpack(t.Context(), dir, tree, t.TempDir(), 1<<30)
 }
 
-// found describes what is at a path: the number of the layer that a file is of, "dir", "-> target",
-// or "" for nothing.
+// found describes a path: the number of the layer that a file is from, "dir", "-> target", or "" if
+// there is nothing.
 func found(at string) string {
 	info, err := os.Lstat(at)
 	switch {
@@ -100,8 +100,8 @@ func found(at string) string {
 	return string(text)
 }
 
-// TestLayers lays layers over one another that change, hide and replace what is below them, as the
-// OCI image specification says (layer.md, "Whiteouts").
+// TestLayers extracts layers that change, hide and replace paths of the layers below, as the OCI
+// image specification requires (layer.md, "Whiteouts").
 func TestLayers(t *testing.T) {
 	for name, test := range map[string]struct {
 		layers [][]string
@@ -180,7 +180,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// TestMarksWithoutName: a whiteout that names nothing, or the directory that it is in or above,
+// TestMarksWithoutName: a whiteout that names nothing, or its own directory or the one above,
 // removes nothing.
 func TestMarksWithoutName(t *testing.T) {
 	for _, mark := range []string{".wh.", ".wh..", ".wh..."} {
@@ -194,7 +194,7 @@ func TestMarksWithoutName(t *testing.T) {
 	}
 }
 
-// TestDirectoryTimes: the time of a directory is that of its last entry.
+// TestDirectoryTimes: a directory gets the time of its last entry.
 func TestDirectoryTimes(t *testing.T) {
 	tree, err := layered(t, layerOf(t, 1, "opt/", "opt/a/", "srv/"), layerOf(t, 2, "opt/", "opt/a/f"))
 	if err != nil {

@@ -11,23 +11,23 @@ import (
 	"strings"
 )
 
-// A sparse file is one that is in an archive without its holes, as `tar -S` writes it. Go's
-// archive/tar reads all formats of that, but returns zeros for the holes: a file of which a few
-// bytes are data can then take hours. So the list of the data is read here a second time, from the
-// headers that archive/tar has just read and accepted, and the data directly behind them.
+// A sparse file is in an archive without its holes, as `tar -S` writes it. Go's archive/tar reads
+// all formats of sparse files, but returns zeros for the holes. A file with a few bytes of data can
+// then take hours. So this file parses the list of the data again, from the headers that
+// archive/tar has just read and accepted, and reads the data directly behind them.
 type sparse struct {
-	from io.Reader // what is left of the data
+	from io.Reader // the rest of the data
 	data []extent
 	size int64
 }
 
-// An extent is a part of a file that is no hole.
+// An extent is a part of a file that is not a hole.
 type extent struct{ at, length int64 }
 
 var errSparse = errors.New("the list of the data of a sparse file is damaged")
 
-// newSparse returns the sparse file of a header, or nil if the file has no holes. Headers is what
-// was read of the archive for it.
+// newSparse returns the sparse file of a header, or nil if the file has no holes. Headers has the
+// raw headers of the file.
 func newSparse(h *tar.Header, headers *recorder) (*sparse, error) {
 	var numbers []int64
 	var err error
@@ -40,7 +40,7 @@ func newSparse(h *tar.Header, headers *recorder) (*sparse, error) {
 		numbers, err = headers.listPAX()
 	case inHeader != "" && (major == "" && minor == "" || major == "0" && (minor == "0" || minor == "1")):
 		numbers, err = decimals(strings.Split(inHeader, ","))
-	case major == "0" && (minor == "0" || minor == "1"): // nothing but a hole
+	case major == "0" && (minor == "0" || minor == "1"): // only a hole
 	default:
 		return nil, nil
 	}
@@ -61,7 +61,7 @@ func newSparse(h *tar.Header, headers *recorder) (*sparse, error) {
 	return s, nil
 }
 
-// bytes returns how much data there is.
+// bytes returns the number of data bytes.
 func (s *sparse) bytes() (sum int64) {
 	for _, x := range s.data {
 		sum += x.length
@@ -69,7 +69,8 @@ func (s *sparse) bytes() (sum int64) {
 	return sum
 }
 
-// blocks returns how many bytes the data takes on a disk, where a hole ends with a block.
+// blocks returns how many bytes the data occupies on a disk, on which holes consist of whole
+// blocks.
 func (s *sparse) blocks() (sum int64) {
 	const unit = 4 << 10
 	for _, x := range s.data {
@@ -82,7 +83,7 @@ func (s *sparse) blocks() (sum int64) {
 
 func (s *sparse) Read(p []byte) (int, error) { return s.from.Read(p) }
 
-// fill writes the file. It is new, so what is not written stays a hole.
+// fill writes the file. It is new, so the parts that are not written are holes.
 func (s *sparse) fill(to *os.File) error {
 	buffer := make([]byte, 64<<10)
 	for _, x := range s.data {
@@ -97,7 +98,7 @@ func (s *sparse) fill(to *os.File) error {
 	return to.Truncate(s.size)
 }
 
-// skip reads what is left of the data, and the padding behind it.
+// skip reads the rest of the data and the padding after it.
 func (s *sparse) skip(from io.Reader) error {
 	_, err := io.Copy(io.Discard, s.from)
 	if err == nil {
@@ -109,15 +110,15 @@ func (s *sparse) skip(from io.Reader) error {
 // block is the unit of tar archives.
 const block = 512
 
-// A recorder keeps what archive/tar reads as headers.
+// A recorder keeps the bytes that archive/tar reads as headers.
 type recorder struct {
 	from    io.Reader
 	headers []byte
 	on      bool
 }
 
-// maxHeaders bounds what is kept: archive/tar accepts 1 MiB of a long name, of a long link, of PAX
-// records, and of a list of data.
+// maxHeaders limits what is kept: archive/tar accepts 1 MiB each for a long name, a long link, PAX
+// records, and a list of data.
 const maxHeaders = 8 << 20
 
 func (r *recorder) Read(p []byte) (int, error) {
@@ -128,15 +129,15 @@ func (r *recorder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next reads the headers of the next entry, and keeps them.
+// next reads the headers of the next entry and keeps them.
 func (r *recorder) next(archive *tar.Reader) (*tar.Header, error) {
 	r.headers, r.on = r.headers[:0], true
 	defer func() { r.on = false }()
 	return archive.Next()
 }
 
-// last returns the header of the entry itself, and what follows it: before it are the padding of
-// the entry before, which is less than a block, and headers that extend this one.
+// last returns the header of the entry itself and what follows it. Before that header are the
+// padding of the previous entry, which is less than a block, and headers that extend this one.
 func (r *recorder) last() (head, rest []byte, err error) {
 	all := r.headers[len(r.headers)%block:]
 	for len(r.headers) <= maxHeaders && len(all) >= block {
@@ -156,7 +157,7 @@ func (r *recorder) last() (head, rest []byte, err error) {
 }
 
 // listGNU returns the offsets and lengths of the data in GNU's format: four in the header, 21 in
-// each block that follows it.
+// each block that follows.
 func (r *recorder) listGNU() (numbers []int64, err error) {
 	head, rest, err := r.last()
 	if err != nil {
@@ -185,8 +186,8 @@ func (r *recorder) listGNU() (numbers []int64, err error) {
 	}
 }
 
-// listPAX returns the same in version 1.0 of the POSIX format: lines before the data, of which the
-// first says how many extents there are.
+// listPAX returns the offsets and lengths in version 1.0 of the POSIX format: lines before the
+// data, the first of which has the number of extents.
 func (r *recorder) listPAX() ([]int64, error) {
 	_, rest, err := r.last()
 	if err != nil {
@@ -215,7 +216,7 @@ func decimals(texts []string) (numbers []int64, err error) {
 	return numbers, nil
 }
 
-// number reads a number of a header: octal, or if its first bit is set, binary.
+// number parses a number in a header: octal or, if the first bit is set, binary.
 func number(field []byte) (n int64, err error) {
 	if field[0]&0x80 == 0 {
 		text := strings.Trim(string(field), " \x00")

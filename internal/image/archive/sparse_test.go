@@ -20,7 +20,8 @@ import (
 	"orrery/internal/tree"
 )
 
-// holed makes files with holes, and others between them, whose lengths are no multiples of a block.
+// holed creates files with holes, and others between them whose lengths are not multiples of a
+// block.
 func holed(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -69,8 +70,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestSparse: files with holes come out of an archive as they went in, by whichever format tar has
-// written them.
+// TestSparse: files with holes are extracted as they were, in every format that tar writes.
 func TestSparse(t *testing.T) {
 	from := holed(t)
 	for _, format := range [][]string{
@@ -101,7 +101,7 @@ func TestSparse(t *testing.T) {
 	}
 }
 
-// sameHoles compares the data of two files, and what they take on disk.
+// sameHoles compares the data and the disk usage of two files.
 func sameHoles(t *testing.T, want, got string) {
 	t.Helper()
 	a, err := os.Open(want)
@@ -148,8 +148,8 @@ func damaged(t *testing.T, format, from, to string) (file string) {
 	return file
 }
 
-// TestSparseOfStrangers: a list of a file's data that cannot be true is refused, and so is what
-// ends too early or is more than fits.
+// TestSparseOfStrangers: an impossible list of a file's data is rejected, and so is one that ends
+// too early or exceeds the disk.
 func TestSparseOfStrangers(t *testing.T) {
 	whole := damaged(t, "posix", "\n1048576\n", "\n1048576\n")
 	text, err := os.ReadFile(whole)
@@ -174,7 +174,7 @@ func TestSparseOfStrangers(t *testing.T) {
 	}
 }
 
-// TestUnpackEnds: an archive that does not end is read no longer than its caller wants it.
+// TestUnpackEnds: reading an endless archive stops when its context ends.
 func TestUnpackEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -187,7 +187,7 @@ func TestUnpackEnds(t *testing.T) {
 	})
 }
 
-// slow is an archive of which a little comes at a time, and never the end.
+// slow is an archive that sends a little at a time and never ends.
 type slow struct{}
 
 func (slow) Read(p []byte) (int, error) {
@@ -195,7 +195,8 @@ func (slow) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FuzzSparse: whatever an archive says of a file with holes, the data is where archive/tar reads it.
+// FuzzSparse: whatever an archive says about a file with holes, the data is where archive/tar reads
+// it.
 func FuzzSparse(f *testing.F) {
 	for _, format := range [][]string{{"--format=gnu"}, {"--format=posix", "--sparse-version=0.0"},
 		{"--format=posix", "--sparse-version=1.0"}} {
@@ -224,7 +225,7 @@ func FuzzSparse(f *testing.F) {
 			}
 			want, err := io.ReadAll(theirs)
 			if err != nil || other.Name != h.Name {
-				return io.EOF // the data ends too early, or, behind data that is in no list, the two see different headers
+				return io.EOF // the data ends too early, or the two see different headers after data that is in no list
 			}
 			got := make([]byte, h.Size)
 			if holed, ok := content.(*sparse); ok {

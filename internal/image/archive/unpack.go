@@ -1,10 +1,11 @@
-// Package archive unpacks a foreign image into a tree: a root file system tarball, an OCI archive
-// or layout, or the output of `docker save`.
+// Package archive unpacks a foreign image into a tree.
 //
-// Unpack looks at the beginning of a file to tell what it is, then writes one tree: a tarball entry
-// by entry (extract.go), an image layer upon layer with what each of them hides (oci.go). Whoever
-// made the archive is a stranger: no entry is followed out of the tree, no device is made, and what
-// it may become on disk, in paths and in names is bounded before it is read (bounds.go).
+// The image is a root file system tarball, an OCI archive or layout, or the output of `docker
+// save`. Unpack detects the format from the beginning of a file, then writes one tree. It extracts
+// a tarball entry by entry (extract.go), and an image layer by layer with their whiteouts (oci.go).
+// The archive is not trusted. No entry can leave the tree, and no device is created. The disk
+// space, the number of paths and the names that an archive may use are limited before it is read
+// (bounds.go).
 package archive
 
 import (
@@ -28,9 +29,9 @@ import (
 	"orrery/internal/tree"
 )
 
-// Unpack makes a tree of a file: a root file system tarball, an OCI archive or layout directory, or
-// what `docker save` writes. Scratch is a directory for what is needed only meanwhile, free what
-// the disk has room for.
+// Unpack unpacks a file to a tree: a root file system tarball, an OCI archive or layout directory,
+// or the output of `docker save`. Scratch is a directory for temporary files, and free is the free
+// disk space.
 func Unpack(ctx context.Context, file, dir, scratch string, free int64) error {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -57,7 +58,7 @@ func unpackAny(ctx context.Context, file string, isDir bool, dir, scratch string
 		}
 		return unpackImages(ctx, real, dir, b)
 	}
-	once := *b // the archive is only looked at
+	once := *b // this pass only looks at the archive
 	images, err := holdsImages(ctx, file, &once)
 	if err != nil {
 		return err
@@ -72,12 +73,12 @@ func unpackAny(ctx context.Context, file string, isDir bool, dir, scratch string
 	return unpackImages(ctx, layout, dir, b)
 }
 
-// imagePart matches the names that archives of images consist of ("." is in both kinds); those of a
-// root file system are none of them.
+// imagePart matches the paths of entries in archives of images. A root file system has no such
+// paths except ".".
 var imagePart = pattern.New(`^(\.|blobs(/sha(256|512)(/[0-9a-f]+)?)?|[0-9a-f]{64}(\.json|\.tar(\.gz)?|/.*)?|sha256:[0-9a-f]+|repositories)$`)
 
-// holdsImages tells, by the names in it, whether an archive is an OCI layout or what docker save
-// writes; if not, it is a root file system.
+// holdsImages reports, by the paths in it, whether an archive is an OCI layout or the output of
+// docker save. Otherwise it is a root file system.
 func holdsImages(ctx context.Context, file string, b *bounds) (found bool, err error) {
 	err = eachEntry(ctx, file, b, func(h *tar.Header, _ io.Reader) error {
 		switch name := path.Clean(h.Name); {
@@ -92,7 +93,8 @@ func holdsImages(ctx context.Context, file string, b *bounds) (found bool, err e
 	return found, err
 }
 
-// eachEntry reads a tar archive, compressed or not; when visit gives io.EOF the rest is left.
+// eachEntry calls visit for each entry of a tar archive, compressed or not. If visit returns
+// io.EOF, it skips the rest.
 func eachEntry(ctx context.Context, file string, b *bounds, visit func(h *tar.Header, content io.Reader) error) error {
 	f, err := tree.OpenFile(file)
 	if err != nil {
@@ -106,12 +108,13 @@ func eachEntry(ctx context.Context, file string, b *bounds, visit func(h *tar.He
 	err = entries(b.reader(ctx, plain), b, visit)
 	closing := plain.Close()
 	if errors.Is(err, io.EOF) {
-		return nil // what is left may not be read: no fault of the archive
+		return nil // the rest was not read, so this is not an error
 	}
 	return errors.Join(err, closing)
 }
 
-// entries returns io.EOF only if visit did. The content of a file with holes is a *sparse.
+// entries calls visit for each entry. It returns io.EOF only if visit did. The content of a file
+// with holes is a *sparse.
 func entries(from io.Reader, b *bounds, visit func(h *tar.Header, content io.Reader) error) error {
 	headers := &recorder{from: from}
 	archive := tar.NewReader(headers)
@@ -134,7 +137,8 @@ func entries(from io.Reader, b *bounds, visit func(h *tar.Header, content io.Rea
 			if err := visit(h, archive); err != nil {
 				return err
 			}
-			if _, err := io.Copy(io.Discard, archive); err != nil { // here, as it is no header of the next
+			// here, so that it is not recorded as a header of the next entry
+			if _, err := io.Copy(io.Discard, archive); err != nil {
 				return err
 			}
 			continue
@@ -152,11 +156,11 @@ func entries(from io.Reader, b *bounds, visit func(h *tar.Header, content io.Rea
 		if err := holed.skip(from); err != nil {
 			return err
 		}
-		archive = tar.NewReader(headers) // the former would skip the data, which is read
+		archive = tar.NewReader(headers) // the old reader would skip the data, which has been read
 	}
 }
 
-// decompress goes by the first bytes of a file, not by its name.
+// decompress detects the compression from the first bytes of a file, not from its name.
 func decompress(ctx context.Context, from io.Reader) (io.ReadCloser, error) {
 	buffered := bufio.NewReaderSize(from, 256<<10)
 	magic, err := buffered.Peek(6)
@@ -174,8 +178,8 @@ func decompress(ctx context.Context, from io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(buffered), nil
 }
 
-// pipeThrough decompresses by the format's own program, which is several times faster than what Go
-// has. A stranger made the archive, so the program has no privileges.
+// pipeThrough decompresses with the format's own program, which is several times faster than Go
+// libraries. The archive is not trusted, so the program has no privileges.
 func pipeThrough(ctx context.Context, from io.Reader, pkg, program string, args ...string) (io.ReadCloser, error) {
 	if _, err := exec.LookPath(program); err != nil {
 		return nil, problem.New(problem.Unable, "%s is not installed on this host", program).Try("apt-get install %s", pkg)
@@ -203,9 +207,10 @@ type piped struct {
 	cancel context.CancelFunc
 }
 
-// Close tells whether all was well compressed; of a stream that was not read to its end it cannot be told.
+// Close returns an error if the compressed stream was invalid. It cannot detect that in a part that
+// was not read.
 func (p *piped) Close() error {
-	n, _ := io.CopyN(io.Discard, p.Reader, 1<<20) // padding after the archive's end
+	n, _ := io.CopyN(io.Discard, p.Reader, 1<<20) // padding after the end of the archive
 	if n == 1<<20 {
 		p.cancel()
 		p.cmd.Wait() //nolint:errcheck // it was killed
@@ -218,7 +223,8 @@ func (p *piped) Close() error {
 	return nil
 }
 
-// unpackTar unpacks an archive into a directory; owned: with owners, modes and all that a root file system has.
+// unpackTar unpacks an archive to a directory. If owned is set, it keeps owners, modes and
+// everything else of a root file system.
 func unpackTar(ctx context.Context, file, dir string, owned bool, b *bounds) error {
 	x, err := newExtractor(dir, owned, b)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// dial connects to a place, through the host's proxy if there is one for it.
+// dial connects to a place, through the host's proxy for it if there is one.
 func dial(ctx context.Context, place string, up Upstream) (net.Conn, error) {
 	by, err := up(&url.URL{Scheme: "https", Host: place})
 	if err != nil {
@@ -54,7 +54,7 @@ func dial(ctx context.Context, place string, up Upstream) (net.Conn, error) {
 	return joined, c.SetDeadline(time.Time{})
 }
 
-// ask has a proxy join a connection to a place.
+// ask requests a connection to a place from a proxy.
 func ask(c net.Conn, place string, who *url.Userinfo) (net.Conn, error) {
 	q := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: place}, Host: place, Header: http.Header{}}
 	if who != nil {
@@ -75,7 +75,7 @@ func ask(c net.Conn, place string, who *url.Userinfo) (net.Conn, error) {
 	return &early{Conn: c, from: from}, nil
 }
 
-// early is a connection of which some has been read already.
+// early is a connection whose first bytes have already been read.
 type early struct {
 	net.Conn
 	from io.Reader

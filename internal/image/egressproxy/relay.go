@@ -1,5 +1,7 @@
-// Package egressproxy is the only way out of a build's network namespace: an HTTP proxy that listens on
-// the namespace's loopback and dials from the host, only to the places that it was given.
+// Package egressproxy is the only way out of a build's network namespace.
+//
+// It is an HTTP proxy that listens on the namespace's loopback and dials from the host. It connects
+// only to places from a given list.
 package egressproxy
 
 import (
@@ -22,10 +24,10 @@ import (
 	"orrery/internal/host"
 )
 
-// An Upstream says through which proxy of the host a place is reached; nil: through none.
+// An Upstream returns the host's proxy for a URL, or nil if there is none.
 type Upstream func(*url.URL) (*url.URL, error)
 
-// A Relay lets what is in one network namespace reach some places.
+// A Relay lets processes in a network namespace reach some places.
 type Relay struct {
 	places  map[string]bool // HOST:PORT
 	mutex   sync.Mutex
@@ -33,14 +35,14 @@ type Relay struct {
 	servers []*http.Server
 }
 
-// maxConnections is how many connections a relay has at a time at each of its addresses: what is in
-// the namespace must not use up the files of this process.
+// maxConnections is the maximum number of connections at each address of a relay. Processes in the
+// namespace must not use up the file descriptors of this process.
 const maxConnections = 128
 
-// dialTimeout is how long a place has to take a connection.
+// dialTimeout is how long a place may take to accept a connection.
 const dialTimeout = 30 * time.Second
 
-// New returns a relay to places, HOST:PORT, which listens nowhere yet.
+// New returns a relay to places, given as HOST:PORT. It does not listen yet.
 func New(places []string) *Relay {
 	r := &Relay{places: map[string]bool{}}
 	for _, p := range places {
@@ -49,7 +51,7 @@ func New(places []string) *Relay {
 	return r
 }
 
-// Place returns the place, HOST:PORT, that a URL of http or https names; "" for what leads nowhere.
+// Place returns the HOST:PORT of an http or https URL, or "" if the URL has none.
 func Place(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -61,7 +63,7 @@ func Place(u *url.URL) string {
 	return strings.ToLower(net.JoinHostPort(strings.TrimSuffix(u.Hostname(), "."), port))
 }
 
-// Listen lets those in a network namespace use the relay as the proxy at an address of theirs.
+// Listen makes the relay available as a proxy at an address in a network namespace.
 func (r *Relay) Listen(space *os.File, address string, up Upstream) error {
 	var l net.Listener
 	if err := host.InNetwork(space, func() (err error) {
@@ -74,7 +76,7 @@ func (r *Relay) Listen(space *os.File, address string, up Upstream) error {
 	return nil
 }
 
-// serve is the relay at a listener.
+// serve serves the relay on a listener.
 func (r *Relay) serve(l net.Listener, up Upstream) {
 	transport := &http.Transport{
 		Proxy: func(q *http.Request) (*url.URL, error) { return up(q.URL) },
@@ -106,7 +108,7 @@ func (r *Relay) serve(l net.Listener, up Upstream) {
 	go server.Serve(netutil.LimitListener(l, maxConnections)) //nolint:errcheck // it ends by Close
 }
 
-// Close ends the relay, with all that passes through it.
+// Close stops the relay and all connections through it.
 func (r *Relay) Close() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -115,17 +117,17 @@ func (r *Relay) Close() {
 	}
 }
 
-// Refused returns the places that somebody wanted to reach and must not.
+// Refused returns the places that a client tried to reach and that are not allowed.
 func (r *Relay) Refused() []string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return append([]string(nil), r.refused...)
 }
 
-// maxRefused is how many places are remembered that must not be reached.
+// maxRefused is the maximum number of refused places that are remembered.
 const maxRefused = 8
 
-// passes reports whether a place may be reached; if not, it says so.
+// passes reports whether a place is allowed. If it is not, it answers with an error.
 func (r *Relay) passes(w http.ResponseWriter, place string) bool {
 	if r.places[place] {
 		return true
@@ -140,7 +142,7 @@ func (r *Relay) passes(w http.ResponseWriter, place string) bool {
 	return false
 }
 
-// connect joins a client to a place (RFC 9110, CONNECT).
+// connect connects a client to a place (RFC 9110, CONNECT).
 func (r *Relay) connect(w http.ResponseWriter, q *http.Request, up Upstream) {
 	place := Place(&url.URL{Scheme: "https", Host: q.Host})
 	if !r.passes(w, place) {
@@ -170,7 +172,7 @@ func (r *Relay) connect(w http.ResponseWriter, q *http.Request, up Upstream) {
 	splice(here, early, remote)
 }
 
-// splice carries what either side says to the other until one has ended.
+// splice copies bytes in both directions until both sides have ended.
 func splice(here net.Conn, early io.Reader, remote net.Conn) {
 	done := make(chan struct{})
 	go func() {
@@ -182,11 +184,11 @@ func splice(here net.Conn, early io.Reader, remote net.Conn) {
 	half(here)
 	select {
 	case <-done:
-	case <-time.After(time.Minute): // who has heard all may be slow to go
+	case <-time.After(time.Minute): // a peer that has received everything may be slow to close
 	}
 }
 
-// half ends what is said to one side.
+// half closes the sending direction of a connection.
 func half(c net.Conn) {
 	if t, ok := c.(interface{ CloseWrite() error }); ok {
 		_ = t.CloseWrite()

@@ -14,7 +14,7 @@ import (
 
 func direct(*url.URL) (*url.URL, error) { return nil, nil }
 
-// at starts a relay on this machine's loopback, and returns a client of it.
+// at starts a relay on this machine's loopback and returns a client for it.
 func at(t *testing.T, up Upstream, places ...string) (*Relay, *http.Client, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -82,11 +82,11 @@ func TestOnlyPlaces(t *testing.T) {
 	if len(r.Refused()) == 0 || len(r.Refused()) > maxRefused {
 		t.Errorf("refused are %q", r.Refused())
 	}
-	// Not asked as a proxy, it says nothing.
+	// A request that is not a proxy request is refused.
 	if got := get(http.DefaultClient, "http://"+relayed+"/etc"); !strings.Contains(got, "403") {
 		t.Errorf("asked directly it answers %q", got)
 	}
-	// Headers cannot lead elsewhere.
+	// Headers cannot lead to another place.
 	c, err := net.Dial("tcp", relayed)
 	if err != nil {
 		t.Fatal(err)

@@ -5,11 +5,11 @@ import (
 	"io"
 )
 
-// clusterBits is the size of clusters of images that we make: 64 KiB, as qemu-img makes them.
+// clusterBits is the cluster size of images that Blank creates: 64 KiB, as qemu-img uses.
 const clusterBits = 16
 
-// Blank writes a qcow2 image of so many bytes in which nothing is yet. It names no backing file:
-// QEMU is told of it, and handed it open.
+// Blank writes an empty qcow2 image of the given size. It names no backing file: QEMU gets the
+// backing file as an open descriptor.
 func Blank(to io.WriterAt, size int64) error {
 	const cluster = 1 << clusterBits
 	covers := int64(cluster / 8 * cluster)
@@ -24,7 +24,7 @@ func Blank(to io.WriterAt, size int64) error {
 	if err != nil {
 		return err
 	}
-	counts := make([]byte, 2*(3+tables)) // the header, the table of counts, the counts, the first table
+	counts := make([]byte, 2*(3+tables)) // the header, the refcount table, the refcounts, the L1 table
 	for i := range 3 + tables {
 		binary.BigEndian.PutUint16(counts[2*i:], 1)
 	}

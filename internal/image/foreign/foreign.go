@@ -1,9 +1,9 @@
-// Package foreign inspects foreign disk images before any other program opens them: what they are,
-// and that they refer to no file of the host.
+// Package foreign inspects foreign disk images before any other program opens them.
 //
-// A qcow2 image can name other files, which whoever opens it by its own word opens, too: a backing
-// file, a file with its data. So no image is taken that names one, and none is ever opened by the
-// word of its header: QEMU is told the format, and handed all files open.
+// It detects their format and verifies that they refer to no file of the host. A qcow2 image can
+// name other files, such as a backing file or a data file. A program that trusts the header opens
+// those as well. So no image is accepted that names one, and no program trusts a header: QEMU is
+// told the format and gets all files as open descriptors.
 package foreign
 
 import (
@@ -15,19 +15,19 @@ import (
 	"strings"
 )
 
-// The formats that are taken.
+// The accepted formats.
 const (
 	QCow2 = "qcow2"
 	Raw   = "raw"
 )
 
-// A Disk is what an image is.
+// A Disk is the format and size of an image.
 type Disk struct {
 	Format string
 	Size   int64 // bytes that the guest sees
 }
 
-// A Refusal says why an image is not taken, and what to do about it.
+// A Refusal is the error for an image that is not accepted, with a remedy.
 type Refusal struct{ What, Cure string }
 
 func (r *Refusal) Error() string { return r.What }
@@ -41,7 +41,7 @@ const (
 	again   = "get it once more, and compare its checksum"
 )
 
-// others are formats that an image may be in by mistake, by what they begin with.
+// others are formats that an image may be in by mistake, by their first bytes.
 var others = []struct{ magic, name, cure string }{
 	{"KDMV", "a VMDK image", convert}, {"# Disk DescriptorFile", "a VMDK image", convert},
 	{"vhdxfile", "a VHDX image", convert}, {"conectix", "a VHD image", convert},
@@ -53,14 +53,15 @@ var others = []struct{ magic, name, cure string }{
 	{"BZh", "compressed by bzip2", "unpack it: bunzip2 FILE"}, {"PK\x03\x04", "a ZIP archive", "unpack it"},
 }
 
-// magic is what a qcow2 image begins with.
+// magic is the beginning of a qcow2 image.
 const magic = "QFI\xfb"
 
-// maxSize bounds what a guest sees of a disk: more than anybody has on one.
+// maxSize limits the size of a disk as a guest sees it. It is larger than any real disk.
 const maxSize = 1 << 46
 
-// Inspect looks at an image of so many bytes. Its name says what it is meant to be: what is called
-// .raw and has the header of another format was made by somebody who would have it taken for that.
+// Inspect returns the format and size of an image of bytesIn bytes. The name must agree with the
+// content: an image called .raw that has the header of another format was made to be mistaken for
+// one.
 func Inspect(name string, f io.ReaderAt, bytesIn int64) (*Disk, error) {
 	head := make([]byte, 64)
 	n, err := f.ReadAt(head, 0)
@@ -89,7 +90,7 @@ func Inspect(name string, f io.ReaderAt, bytesIn int64) (*Disk, error) {
 	return &Disk{Raw, bytesIn}, nil
 }
 
-// header is that of a qcow2 image (docs/interop/qcow2.txt in QEMU), big-endian.
+// header is the big-endian header of a qcow2 image (docs/interop/qcow2.txt in QEMU).
 type header struct {
 	Magic            [4]byte
 	Version          uint32
@@ -104,7 +105,7 @@ type header struct {
 	RefcountClusters uint32
 	Snapshots        uint32
 	SnapshotsOffset  uint64
-	Incompatible     uint64 // from here on: of version 3
+	Incompatible     uint64 // from here on, fields of version 3
 	Compatible       uint64
 	Autoclear        uint64
 	RefcountOrder    uint32
@@ -135,7 +136,8 @@ const (
 	encryption      = 0x0537BE77
 )
 
-// inspectQCow2 looks at one that has an image of a format under it, by the name Under; "": it has none.
+// inspectQCow2 inspects a qcow2 image. Under is the format of the backing file that it must name,
+// or "" if it must not name one.
 func inspectQCow2(f io.ReaderAt, bytesIn int64, under string) (*Disk, error) {
 	var h header
 	raw := make([]byte, binary.Size(h))
@@ -174,7 +176,8 @@ func inspectQCow2(f io.ReaderAt, bytesIn int64, under string) (*Disk, error) {
 	return &Disk{QCow2, int64(h.Size)}, nil
 }
 
-// over refuses an image that has anything under it but what it is to have.
+// over returns a Refusal unless the image has the expected backing file, or none if none is
+// expected.
 func (h *header) over(f io.ReaderAt, under string) error {
 	named := h.BackingOffset != 0 || h.BackingSize != 0
 	switch {
@@ -192,7 +195,8 @@ func (h *header) over(f io.ReaderAt, under string) error {
 		"it names a backing file")
 }
 
-// readable refuses an image that has its data elsewhere, or is not to be read.
+// readable returns a Refusal for an image whose data is in another file, or that should not be
+// read.
 func (h *header) readable() error {
 	switch {
 	case h.Incompatible&external != 0:
@@ -210,7 +214,7 @@ func (h *header) readable() error {
 	return nil
 }
 
-// whole refuses an image whose tables cannot be what its header says.
+// whole returns a Refusal for an image whose tables contradict its header.
 func (h *header) whole(bytesIn int64) error {
 	damaged := refuse(again, "it is damaged: its tables are not where its header says")
 	if h.ClusterBits < 9 || h.ClusterBits > 21 || h.RefcountOrder > 6 || h.Length < lengthV2 || h.Length%8 != 0 ||
@@ -225,7 +229,7 @@ func (h *header) whole(bytesIn int64) error {
 	if h.Incompatible&extendedL2 != 0 {
 		entry = 16
 	}
-	covers := cluster / entry * cluster // by one entry of the first table
+	covers := cluster / entry * cluster // bytes covered by an entry of the L1 table
 	if uint64(h.L1Size) < (h.Size+covers-1)/covers {
 		return damaged
 	}
@@ -242,13 +246,13 @@ func (h *header) whole(bytesIn int64) error {
 	return nil
 }
 
-// extensions refuses an image that names in one what its features do not say.
+// extensions returns a Refusal for an image whose header extensions contradict its features.
 func (h *header) extensions(f io.ReaderAt, bytesIn int64, under string) error {
 	at, end := int64(h.Length), min(int64(1)<<h.ClusterBits, bytesIn)
 	if under != "" {
-		end = min(end, int64(h.BackingOffset)) // the name comes after them
+		end = min(end, int64(h.BackingOffset)) // the name follows the extensions
 	}
-	known := under == "" // of what format it is what is under it
+	known := under == "" // whether the format of the backing file is known
 	for at+8 <= end {
 		var word [8]byte
 		if _, err := f.ReadAt(word[:], at); err != nil {
@@ -280,7 +284,7 @@ func (h *header) extensions(f io.ReaderAt, bytesIn int64, under string) error {
 	return nil
 }
 
-// says reports whether that is what is written there.
+// says reports whether f contains word at an offset.
 func says(f io.ReaderAt, at, length int64, word string) bool {
 	if length != int64(len(word)) {
 		return false

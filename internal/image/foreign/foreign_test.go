@@ -20,7 +20,7 @@ func (i *image) WriteAt(p []byte, at int64) (int, error) {
 	return copy((*i)[at:], p), nil
 }
 
-// blank is an image in which nothing is, changed as a test wants.
+// blank returns an empty image, changed by change.
 func blank(t testing.TB, change func(h *header, all image) image) []byte {
 	t.Helper()
 	var all image
@@ -43,7 +43,7 @@ func blank(t testing.TB, change func(h *header, all image) image) []byte {
 	return all
 }
 
-// extended puts an extension into a header.
+// extended adds an extension to a header.
 func extended(kind uint32, text string) func(*header, image) image {
 	return func(h *header, all image) image {
 		at := h.Length
@@ -61,13 +61,13 @@ func set(change func(*header)) func(*header, image) image {
 	}
 }
 
-// TestInspect: what is taken, and what is not, with the cure.
+// TestInspect: which images are accepted, and which are not, with the remedy.
 func TestInspect(t *testing.T) {
 	sector := make([]byte, 1024)
 	for _, try := range []struct {
 		name    string
 		content []byte
-		want    string // format, or what is said of it
+		want    string // the format, or a part of the error
 	}{
 		{"a.qcow2", blank(t, nil), QCow2},
 		{"a.img", blank(t, nil), QCow2},
@@ -116,7 +116,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// FuzzInspect: whatever an image says, it is read in bounds, and what is taken names nothing else.
+// FuzzInspect: any image is read within its bounds, and an accepted image names no other file.
 func FuzzInspect(f *testing.F) {
 	f.Add(blank(f, nil)[:4096])
 	f.Add(blank(f, extended(dataFile, "/etc/shadow"))[:4096])
@@ -134,7 +134,7 @@ func FuzzInspect(f *testing.F) {
 	})
 }
 
-// TestBlank: an image that is made takes no room, whatever its size.
+// TestBlank: a new image takes no disk space, whatever its size.
 func TestBlank(t *testing.T) {
 	for _, size := range []int64{512, 1 << 29, 3<<30 + 512, 1 << 40} {
 		f, err := os.Create(filepath.Join(t.TempDir(), "disk"))
@@ -156,7 +156,7 @@ func TestBlank(t *testing.T) {
 	}
 }
 
-// over is an image over another, changed as a test wants.
+// over returns an image on top of another, changed by change.
 func over(t testing.TB, format string, change func(image)) []byte {
 	t.Helper()
 	var all image
@@ -169,7 +169,8 @@ func over(t testing.TB, format string, change func(image)) []byte {
 	return all
 }
 
-// TestOver: an image that QEMU goes by names what we have put under it, in its format, and nothing else.
+// TestOver: an image whose header QEMU reads names the backing file that Over has set, with its
+// format, and nothing else.
 func TestOver(t *testing.T) {
 	for _, try := range []struct {
 		what    string

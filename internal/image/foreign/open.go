@@ -8,7 +8,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// Open opens a disk image that is to be imported, unless something is wrong with it.
+// Open opens and inspects a disk image that will be imported.
 func Open(file string) (*os.File, error) {
 	f, err := tree.OpenFile(file)
 	if err != nil {

@@ -5,15 +5,15 @@ import (
 	"io"
 )
 
-// Under is the name by which an image knows what is under it, where QEMU goes by headers: a set of
-// files that it is handed open (add-fd of qemu(1)), and nothing of the host's.
+// Under is the name of the backing file in an image whose header QEMU reads. It is a set of files
+// that QEMU gets as open descriptors (add-fd of qemu(1)), not a file of the host.
 const Under = "/dev/fdset/10"
 
 // SetUnder is the number of that set.
 const SetUnder = 10
 
-// Over writes a qcow2 image of so many bytes in which nothing is yet, over an image of a format,
-// which it knows as Under.
+// Over writes an empty qcow2 image of the given size. Its backing file is Under, which has the
+// given format.
 func Over(to io.WriterAt, size int64, format string) error {
 	if err := Blank(to, size); err != nil {
 		return err
@@ -26,7 +26,7 @@ func Over(to io.WriterAt, size int64, format string) error {
 	for _, piece := range []struct {
 		bytes []byte
 		at    int64
-	}{{extension, extensions}, {[]byte(Under), name}, {where, 8}} { // the header comes last
+	}{{extension, extensions}, {[]byte(Under), name}, {where, 8}} { // write the header last
 		if _, err := to.WriteAt(piece.bytes, piece.at); err != nil {
 			return err
 		}
@@ -34,8 +34,8 @@ func Over(to io.WriterAt, size int64, format string) error {
 	return nil
 }
 
-// InspectOver looks at an image of so many bytes that QEMU is to go by: it has an image of that
-// format under it, as Over has written it, and names nothing else.
+// InspectOver inspects an image of bytesIn bytes whose header QEMU will read. It must have a
+// backing file of that format, as Over has written it, and name no other file.
 func InspectOver(f io.ReaderAt, bytesIn int64, format string) (*Disk, error) {
 	begins := make([]byte, len(magic))
 	if _, err := f.ReadAt(begins, 0); err != nil || string(begins) != magic {

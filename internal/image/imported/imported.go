@@ -1,10 +1,9 @@
-// Package imported identifies imported image files by their content, so that every machine with a
-// copy makes the same image.
+// Package imported identifies image files by their content.
 //
-// The digest of an archive or a disk is that of the file. A directory in OCI's layout has that of
-// the archive which Open makes of it, always the same one. Memory keeps digests, so that a file is
-// read again only once it was written to. Send and Receive take files to the hosts that make an
-// image of them.
+// So every machine with a copy of a file builds the same image. The digest of an archive or a disk
+// is that of the file. For a directory in the OCI layout it is that of the archive which Open
+// creates from it, which is always the same. Memory caches digests, so that a file is only read
+// again after it has changed. Send and Receive copy files to the hosts that build images from them.
 package imported
 
 import (
@@ -29,7 +28,7 @@ import (
 	"orrery/internal/tree"
 )
 
-// Open opens what an image is made from: the file itself, or an archive of the directory.
+// Open opens the source of an image: the file itself, or an archive of the directory.
 func Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -43,10 +42,10 @@ func Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	return out, nil
 }
 
-// part matches what a directory in OCI's layout consists of. What else is in it, nobody reads.
+// part matches the files of a directory in the OCI layout. All other files are ignored.
 var part = pattern.New(`^(oci-layout|index\.json|blobs/sha(256|512)/[0-9a-f]+)$`)
 
-// parts returns the files of a directory in OCI's layout, sorted.
+// parts returns the files of a directory in the OCI layout, sorted.
 func parts(ctx context.Context, root *tree.Root) (names []string, err error) {
 	err = root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
 		if e.Stat.Mode&unix.S_IFMT == unix.S_IFREG && part().MatchString(e.Path) {
@@ -58,7 +57,8 @@ func parts(ctx context.Context, root *tree.Root) (names []string, err error) {
 	return names, err
 }
 
-// pack writes a directory in OCI's layout as an archive in which nothing is but what the image is made of.
+// pack writes a directory in the OCI layout as an archive that contains only what belongs to the
+// image.
 func pack(ctx context.Context, dir string, to io.Writer) error {
 	root, err := tree.Open(dir)
 	if err != nil {
@@ -72,17 +72,17 @@ func pack(ctx context.Context, dir string, to io.Writer) error {
 	archive := tar.NewWriter(to)
 	for _, name := range names {
 		if err := tree.PackFile(archive, root, name); err != nil {
-			// one that has become longer is another one, which its digest tells
+			// this includes a file that has grown, which then has another digest
 			return err
 		}
 	}
 	return archive.Close()
 }
 
-// Memory is a directory that keeps digests of files; "": none are kept.
+// Memory is a directory with a cache of digests, or "" for no cache.
 type Memory string
 
-// Machine returns the memory of whoever runs this program.
+// Machine returns the Memory of the current user.
 func Machine() Memory {
 	dir, err := host.Cache()
 	if err != nil {
@@ -91,11 +91,11 @@ func Machine() Memory {
 	return Memory(filepath.Join(dir, "imports"))
 }
 
-// calm is for how long a file must not have changed before its digest is kept: changes that come
-// one soon after the other can have one time.
-var calm = 2 * time.Second // but in tests
+// calm is how long ago a file must have changed for its digest to be cached. Changes in quick
+// succession can have the same timestamp.
+var calm = 2 * time.Second // variable, so that tests can change it
 
-// Digest returns the digest of a file, or of a directory in OCI's layout.
+// Digest returns the digest of a file, or of a directory in the OCI layout.
 func (m Memory) Digest(ctx context.Context, path string) (string, error) {
 	before, last, err := state(ctx, path)
 	if err != nil {
@@ -116,7 +116,7 @@ func (m Memory) Digest(ctx context.Context, path string) (string, error) {
 	case err != nil:
 		return "", err
 	case after != before:
-		return "", Changed(path) // which may be why it could not be read
+		return "", Changed(path) // this may be why it could not be read
 	case failed != nil:
 		return "", failed
 	}
@@ -126,7 +126,7 @@ func (m Memory) Digest(ctx context.Context, path string) (string, error) {
 	return digest, nil
 }
 
-// digestOf reads what Open gives, but for the holes of a file.
+// digestOf reads what Open returns, without the holes of a file.
 func digestOf(ctx context.Context, path string) (string, error) {
 	in, err := Open(ctx, path)
 	if err != nil {
@@ -141,20 +141,20 @@ func digestOf(ctx context.Context, path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
-// Changed tells that somebody writes to a file while it is read.
+// Changed returns the problem that a file changed while it was read.
 func Changed(path string) *problem.Problem {
 	return problem.New(problem.Surprise, "import %s: it changed while it was read", path).
 		Try("run the same command again once nobody writes to it")
 }
 
-// DigestOf returns the digest of some bytes.
+// DigestOf returns the digest of b.
 func DigestOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// state tells one state of a file, or of what is in a directory, from another: whoever writes to it
-// changes it. Last is when somebody has.
+// state returns a text that changes when a file, or a file in a directory, is written to. Last is
+// the time of the last change.
 func state(ctx context.Context, path string) (text string, last time.Time, err error) {
 	var b strings.Builder
 	note := func(name string, st *unix.Stat_t) {
@@ -187,7 +187,7 @@ func state(ctx context.Context, path string) (text string, last time.Time, err e
 	return DigestOf([]byte(b.String())), last, err
 }
 
-// until reads until a context ends.
+// until returns a reader whose reads fail when ctx has ended.
 func until(ctx context.Context, from io.Reader) io.Reader { return &bounded{ctx, from} }
 
 type bounded struct {

@@ -21,7 +21,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestDigest: a file is known by what is in it, wherever it is, and is read once.
+// TestDigest: a file is identified by its content, wherever it is, and is read once.
 func TestDigest(t *testing.T) {
 	settle(t, time.Hour)
 	m, file, other := Memory(t.TempDir()), filepath.Join(t.TempDir(), "a.tar"), filepath.Join(t.TempDir(), "b.tar")
@@ -49,15 +49,15 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// settle says how long a file must have been left alone.
+// settle sets how long a file must have been unchanged.
 func settle(t *testing.T, d time.Duration) {
 	old := calm
 	calm = d
 	t.Cleanup(func() { calm = old })
 }
 
-// TestRemembered: of a file that nobody writes to any more, the digest is kept; what is kept of
-// another state, or damaged, is none.
+// TestRemembered: the digest of a file that does not change any more is cached. A cached digest of
+// another state, or a damaged one, is not used.
 func TestRemembered(t *testing.T) {
 	settle(t, -time.Hour)
 	m, target := Memory(t.TempDir()), filepath.Join(t.TempDir(), "a.tar")
@@ -84,8 +84,8 @@ func TestRemembered(t *testing.T) {
 	}
 }
 
-// TestDirectory: a directory is known by the archive that is made of it, whenever its files were
-// written and whatever else is in it.
+// TestDirectory: a directory is identified by the archive made from it, whenever its files were
+// written and whatever other files it has.
 func TestDirectory(t *testing.T) {
 	made := func(extra string) string {
 		dir := t.TempDir()
@@ -114,8 +114,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestTransfer: a file, and a directory in OCI's layout, come as what has the same digest, without
-// what is beside them.
+// TestTransfer: a file, and a directory in the OCI layout, arrive with the same digest, without the
+// files beside them.
 func TestTransfer(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(dir+"/oci/blobs/sha256", 0o755))

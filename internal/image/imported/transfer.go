@@ -14,13 +14,14 @@ import (
 	"orrery/internal/treesync"
 )
 
-// How a file to import is called on its way, and a directory in OCI's layout.
+// Names of the trees that carry a file and a directory in the OCI layout.
 const (
 	fileTree      = "file"
 	directoryTree = "directory"
 )
 
-// Send sends a file, or a directory in OCI's layout, to Receive on the host that makes the image.
+// Send sends a file, or a directory in the OCI layout, to Receive on the host that builds the
+// image.
 func Send(ctx context.Context, path string, rw io.ReadWriter) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -38,8 +39,8 @@ func Send(ctx context.Context, path string, rw io.ReadWriter) error {
 	return err
 }
 
-// Receive writes what Send sends, and returns the path of the file to import and its digest. What
-// has come stays if the rest does not.
+// Receive writes what Send sends and returns the path of the file to import and its digest. After
+// an interruption, what has been received stays.
 func Receive(ctx context.Context, to treesync.Receiver, name string, rw io.ReadWriter) (path, digest string,
 	err error) {
 	err = to.Receive(rw, treesync.State{Name: name}, func(tree string) bool {
@@ -80,13 +81,13 @@ func Receive(ctx context.Context, to treesync.Receiver, name string, rw io.ReadW
 	return filepath.Join(to.Tree(fileTree), names[0]), digest, err
 }
 
-// maxFileBytes is how many bytes a file may have with all that is zero in it.
+// maxFileBytes is the maximum size of a file, including its holes.
 const maxFileBytes = 1 << 44
 
-// archiveFile is the archive that is made of a directory.
+// archiveFile is the name of the archive of a received directory.
 const archiveFile = "archive"
 
-// packed makes the archive of a directory that has come, and returns its digest.
+// packed writes the archive of a received directory and returns its digest.
 func packed(ctx context.Context, to treesync.Receiver) (string, error) {
 	root, err := tree.Open(to.Dir)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"orrery/test/need"
 )
 
-// said is what the console of a machine says.
+// said is the output on the console of a machine.
 type said struct {
 	lock sync.Mutex
 	text bytes.Buffer
@@ -48,14 +48,14 @@ func (s *said) String() string {
 type trial struct {
 	dir     string
 	console said
-	keys    io.WriteCloser // of the console
+	keys    io.WriteCloser // input of the console
 	config  boot.Config
 	devices []string
 	done    chan error
 }
 
-// machine boots a machine whose root is the overlay of Debian's base and its kernel, with a private
-// layer of its own. It ends with the test, however that ends.
+// machine boots a machine whose root is the overlay of Debian's base and its kernel, with its own
+// private layer. The machine ends with the test, however the test ends.
 func machine(t *testing.T, m *trial) {
 	t.Helper()
 	need.Integration(t)
@@ -105,7 +105,7 @@ func machine(t *testing.T, m *trial) {
 	share := exec.Command(daemon, "--socket-path="+socket, "-o", "source="+overlay.Target, "-o", "cache=auto", "-o",
 		"xattr", "-o", "posix_acl", "--thread-pool-size=0")
 	if version, _ := exec.Command(daemon, "--version").Output(); !bytes.HasPrefix(version, []byte("virtiofsd version ")) {
-		// it is the one in Rust
+		// this is the virtiofsd written in Rust
 		share = exec.Command(daemon, "--socket-path="+socket, "--shared-dir="+overlay.Target, "--cache=auto",
 			"--sandbox=none", "--xattr", "--posix-acl", "--thread-pool-size=0")
 	}
@@ -144,7 +144,7 @@ func machine(t *testing.T, m *trial) {
 	}
 	run.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	started := make(chan error)
-	host.OnOwnThread(func() { // the signal comes at the end of the thread
+	host.OnOwnThread(func() { // the signal is sent at the end of the thread
 		err := run.Start()
 		started <- err
 		if err == nil {
@@ -157,7 +157,7 @@ func machine(t *testing.T, m *trial) {
 	t.Cleanup(func() { run.Process.Kill() }) //nolint:errcheck // it has ended, if all went well
 }
 
-// ended waits for the end of a machine.
+// ended waits until a machine has ended.
 func (m *trial) ended(t *testing.T) {
 	t.Helper()
 	select {
@@ -167,7 +167,7 @@ func (m *trial) ended(t *testing.T) {
 	}
 }
 
-// says waits until the console of a machine has said something.
+// says waits until the console of a machine has printed some words.
 func (m *trial) says(t *testing.T, words string) {
 	t.Helper()
 	for begun := time.Now(); !strings.Contains(m.console.String(), words); time.Sleep(50 * time.Millisecond) {
@@ -177,8 +177,8 @@ func (m *trial) says(t *testing.T, words string) {
 	}
 }
 
-// TestBoot boots a machine in emulation: it has its names and addresses, systemd comes up, and it
-// powers off cleanly, also if it is asked to while it is still booting.
+// TestBoot boots a machine in emulation. It has its names and addresses, systemd starts, and it
+// powers off cleanly, even if that is requested while it is still booting.
 func TestBoot(t *testing.T) {
 	early := &trial{config: boot.Config{Root: boot.VirtioFS}}
 	late := &trial{
@@ -187,7 +187,7 @@ func TestBoot(t *testing.T) {
 				MTU: 1400},
 			{MAC: "52:54:00:00:00:01", Name: "eth1", Address: netip.MustParsePrefix("10.1.0.7/16")},
 		}},
-		devices: []string{ // the other way round: the kernel would call them by this order
+		devices: []string{ // in reverse: the kernel would name them in this order
 			"-netdev", "hubport,hubid=1,id=n1", "-device", "virtio-net-pci,netdev=n1,mac=52:54:00:00:00:01,romfile=",
 			"-netdev", "hubport,hubid=2,id=n2", "-device", "virtio-net-pci,netdev=n2,mac=52:54:00:00:00:02,romfile=",
 		},
@@ -205,7 +205,7 @@ func TestBoot(t *testing.T) {
 	if err := c.Await(ctx, "/run/systemd/private"); err != nil {
 		t.Fatal(err)
 	}
-	// it fails with "degraded", as sshd has no keys here
+	// this fails with "degraded", because sshd has no keys here
 	state, _ := host.Output(ctx, in, host.Command{Args: []string{"systemctl", "is-system-running", "--wait"}}, 1<<10)
 	t.Logf("the system is %q after %.1f s", bytes.TrimSpace(state), time.Since(begun).Seconds())
 	out, err := host.Output(ctx, in,
@@ -244,7 +244,7 @@ func TestBoot(t *testing.T) {
 	early.ended(t)
 }
 
-// TestNoBoot: a machine that cannot get up says why on its console, in one line, and is off.
+// TestNoBoot: a machine that cannot boot says why on its console, in one line, and powers off.
 func TestNoBoot(t *testing.T) {
 	m := &trial{config: boot.Config{Root: boot.VirtioFS, NICs: []boot.NIC{{MAC: "52:54:00:00:00:09", Name: "eth0"}}}}
 	machine(t, m)

@@ -11,8 +11,8 @@ import (
 	"orrery/internal/guest/boot"
 )
 
-// initramfs makes the archive that the kernel unpacks as its first root. It is not compressed: that
-// would be for the guest to undo.
+// initramfs returns the archive that the kernel unpacks as its first root. It is not compressed,
+// because the guest would have to decompress it.
 func (s *kept) initramfs(ctx context.Context, guest []byte) ([]byte, error) {
 	a := &archive{}
 	a.to = cpio.NewWriter(&a.all)
@@ -41,7 +41,7 @@ func (s *kept) initramfs(ctx context.Context, guest []byte) ([]byte, error) {
 	return a.all.Bytes(), a.err
 }
 
-// An archive is being written; the first thing that goes wrong is kept.
+// An archive is being written. It keeps the first error.
 type archive struct {
 	all bytes.Buffer
 	to  *cpio.Writer

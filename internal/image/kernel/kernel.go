@@ -1,8 +1,8 @@
-// Package kernel makes the files that a virtual machine boots from: an uncompressed kernel, which
-// QEMU starts at once, and an initramfs with orrery-guest and the modules that it needs to mount
-// the root.
+// Package kernel creates the files that a virtual machine boots from.
 //
-// Both are made once, are kept beside the tree of the layer, and go with it.
+// They are an uncompressed kernel, which QEMU starts at once, and an initramfs with orrery-guest
+// and the modules that it needs to mount the root. Both are created once, stored beside the tree of
+// the layer, and removed with it.
 package kernel
 
 import (
@@ -24,18 +24,20 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Boot is what a machine boots from.
+// A Boot describes what a machine boots from.
 type Boot struct {
-	Kernel    string   // path of the kernel: an ELF file by the PVH protocol or, of other processors, as it is packaged
+	// path of the kernel: an ELF file for the PVH protocol or, on other processors, the packaged
+	// file
+	Kernel    string
 	Initramfs string   // path
-	Release   string   // of the kernel, as uname -r says it
-	Modules   []string // the drivers and file systems that the initramfs has; those that are built in are not among them
+	Release   string   // of the kernel, as in uname -r
+	Modules   []string // drivers and file systems in the initramfs, without those built into the kernel
 }
 
-// Has tells whether the initramfs has a module.
+// Has reports whether the initramfs has a module.
 func (b *Boot) Has(module string) bool { return slices.Contains(b.Modules, module) }
 
-// Files returns what a machine boots from whose node stands on a layer with a kernel
+// Files returns what a machine boots from, for a node with the given kernel layer
 // (spec.Node.Kernel). Guest is the path of the program orrery-guest.
 func Files(ctx context.Context, store *image.Store, layer, guest string) (*Boot, error) {
 	dir := filepath.Dir(store.Tree(layer))
@@ -75,10 +77,10 @@ func files(ctx context.Context, top, dir, guest string) (*Boot, error) {
 		b.Modules = append(b.Modules, m.Name)
 	}
 	if tree.Exists(b.Kernel) && tree.Exists(b.Initramfs) {
-		// nothing is written then: a store can be read-only, as in a rehearsal
+		// write nothing: the store may be read-only, as in a rehearsal
 		return b, nil
 	}
-	// machines that start at the same time make it once
+	// machines that start at the same time create the files only once
 	lock, err := host.WaitLock(ctx, filepath.Join(dir, "boot.lock"), host.Alone,
 		"the lock of the kernel of virtual machines")
 	if err != nil {
@@ -94,7 +96,7 @@ func files(ctx context.Context, top, dir, guest string) (*Boot, error) {
 	return b, tidy(dir, b.Initramfs)
 }
 
-// What is read is bounded: kernels, modules and programs are smaller than this.
+// Limits of what is read. Kernels, modules and programs are smaller than this.
 const (
 	maxKernelBytes = 512 << 20
 	maxGuestBytes  = 64 << 20
@@ -102,12 +104,12 @@ const (
 	maxListBytes   = 16 << 20
 )
 
-// layout is part of the name of each initramfs: another one makes them anew.
+// layout is part of the name of each initramfs. A new layout makes all of them be created again.
 const layout = "3"
 
 const initramfsPrefix = "initramfs-"
 
-// once makes a file unless it is there.
+// once creates a file unless it exists.
 func once(path string, content func() ([]byte, error)) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -119,8 +121,8 @@ func once(path string, content func() ([]byte, error)) error {
 	return renameio.WriteFile(path, text, 0o644)
 }
 
-// tidy removes what former versions of orrery-guest were in. One of another version that runs at
-// the same time may have made its own just now.
+// tidy removes initramfs files of other versions of orrery-guest. It keeps recent ones, because
+// another version may be running and have just created its own.
 func tidy(dir, keep string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

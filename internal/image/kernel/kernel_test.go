@@ -21,7 +21,7 @@ import (
 
 const digest = "0123abc"
 
-// aLayer makes the layer of a kernel in a store, and a program for its guests.
+// aLayer creates the layer of a kernel in a store, and a program for its guests.
 func aLayer(t *testing.T, files map[string]string) (store *image.Store, guest string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -61,7 +61,7 @@ func aLayer(t *testing.T, files map[string]string) (store *image.Store, guest st
 	return store, guest
 }
 
-// unpacked reads an initramfs.
+// unpacked returns the content of an initramfs.
 func unpacked(t *testing.T, path string) map[string]string {
 	t.Helper()
 	f, err := os.Open(path)
@@ -130,8 +130,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestFilesAreMadeOnce: a second machine takes what the first has made; another orrery-guest gets
-// an initramfs of its own, and old ones go.
+// TestFilesAreMadeOnce: a second machine uses the files made for the first. Another orrery-guest
+// gets its own initramfs, and old ones are removed.
 func TestFilesAreMadeOnce(t *testing.T) {
 	store, guest := aLayer(t, nil)
 	first, err := Files(t.Context(), store, digest, guest)

@@ -18,14 +18,14 @@ import (
 	"orrery/internal/problem"
 )
 
-// uncompressed returns the kernel that is packed in a bzImage, if QEMU can start it as it is;
-// otherwise the image itself, with which a machine unpacks it when it starts. See
+// uncompressed returns the kernel that is packed in a bzImage, if QEMU can start it directly.
+// Otherwise it returns the bzImage, which unpacks itself when it starts. See
 // Documentation/arch/x86/boot.rst of the kernel.
 func uncompressed(ctx context.Context, bzImage []byte) ([]byte, error) {
 	const setupSects, magic, version, payloadOffset = 0x1f1, 0x202, 0x206, 0x248
 	if len(bzImage) < payloadOffset+8 || string(bzImage[magic:magic+4]) != "HdrS" ||
 		binary.LittleEndian.Uint16(bzImage[version:]) < 0x208 {
-		return bzImage, nil // of another processor: those are not packed so
+		return bzImage, nil // for another processor: such kernels are not packed like this
 	}
 	setup := uint64(bzImage[setupSects])
 	if setup == 0 {
@@ -46,8 +46,8 @@ func uncompressed(ctx context.Context, bzImage []byte) ([]byte, error) {
 	return kernel, nil
 }
 
-// unpack unpacks a payload. Its size when unpacked is its last four bytes; gzip has them by itself,
-// the kernel's makefiles add them to all else.
+// unpack unpacks a payload. The last four bytes are its unpacked size. They are part of the gzip
+// format. For other formats, the kernel's makefiles append them.
 func unpack(ctx context.Context, payload []byte) ([]byte, error) {
 	end := len(payload) - 4
 	want := binary.LittleEndian.Uint32(payload[end:])
@@ -68,15 +68,15 @@ func unpack(ctx context.Context, payload []byte) ([]byte, error) {
 	return kernel, nil
 }
 
-// What packed files begin with.
+// First bytes of compressed files.
 var (
 	gzipped = []byte{0x1f, 0x8b}
 	xzed    = []byte{0xfd, '7', 'z', 'X', 'Z', 0}
 	zstded  = []byte{0x28, 0xb5, 0x2f, 0xfd}
-	lz4ed   = []byte{0x02, 0x21, 0x4c, 0x18} // the old form of lz4, which kernels use
+	lz4ed   = []byte{0x02, 0x21, 0x4c, 0x18} // the legacy format of lz4, which kernels use
 )
 
-// decompress unpacks what is packed in any way in which kernels and modules are.
+// decompress unpacks any format in which kernels and modules are compressed.
 func decompress(ctx context.Context, packed []byte, most int) ([]byte, error) {
 	var from io.Reader
 	var err error
@@ -94,8 +94,8 @@ func decompress(ctx context.Context, packed []byte, most int) ([]byte, error) {
 	case bytes.HasPrefix(packed, lz4ed):
 		from = lz4.NewReader(bytes.NewReader(packed))
 	case bytes.HasPrefix(packed, xzed):
-		// By the program: a kernel is filtered (--x86), which no library of Go can undo. It has no
-		// privileges: the kernel is a stranger's.
+		// Use the program: a kernel is compressed with a filter (--x86) that no Go library
+		// supports. The kernel is not trusted, so the program has no privileges.
 		if _, err := exec.LookPath("xz"); err != nil {
 			return nil, problem.New(problem.Unable,
 				"xz is not installed, and the kernel of virtual machines is packed with it").
@@ -116,8 +116,8 @@ func decompress(ctx context.Context, packed []byte, most int) ([]byte, error) {
 	return text, err
 }
 
-// startsAtOnce tells whether QEMU can start a kernel by the PVH protocol: an ELF file with a note
-// of Xen's that says where to enter.
+// startsAtOnce reports whether QEMU can start a kernel by the PVH protocol: an ELF file with a note
+// of Xen that has the entry point.
 func startsAtOnce(kernel []byte) bool {
 	f, err := elf.NewFile(bytes.NewReader(kernel))
 	if err != nil {
@@ -135,7 +135,7 @@ func startsAtOnce(kernel []byte) bool {
 	return false
 }
 
-// entersByPVH looks for the note XEN_ELFNOTE_PHYS32_ENTRY.
+// entersByPVH reports whether notes contains XEN_ELFNOTE_PHYS32_ENTRY.
 func entersByPVH(notes []byte, order binary.ByteOrder) bool {
 	const entry = 18
 	up := func(n uint32) uint64 { return (uint64(n) + 3) &^ 3 }

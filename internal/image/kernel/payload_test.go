@@ -14,7 +14,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// elfWith makes an ELF file with nothing in it but a note.
+// elfWith returns an ELF file with nothing but a note.
 func elfWith(kind uint32, owner string) []byte {
 	var note, all bytes.Buffer
 	put := func(to *bytes.Buffer, x any) {
@@ -34,7 +34,8 @@ func elfWith(kind uint32, owner string) []byte {
 	return all.Bytes()
 }
 
-// bzImage makes a kernel as it is packaged: a header that says where the payload is, which ends with its size.
+// bzImage packs a kernel as distributions do: a header with the position of the payload, which ends
+// with its size.
 func bzImage(kernel, packed []byte) []byte {
 	image := make([]byte, 3*512+100)
 	image[0x1f1] = 2
@@ -48,7 +49,7 @@ func bzImage(kernel, packed []byte) []byte {
 	return append(append(image, packed...), "what comes after it"...)
 }
 
-// packers pack as kernels are packed.
+// packers compress as kernels are compressed.
 var packers = map[string]func(t *testing.T, text []byte) []byte{
 	"gzip": func(_ *testing.T, text []byte) []byte {
 		var b bytes.Buffer
@@ -72,7 +73,8 @@ var packers = map[string]func(t *testing.T, text []byte) []byte{
 		return b.Bytes()
 	},
 	"xz": func(t *testing.T, text []byte) []byte {
-		cmd := exec.Command("xz", "--check=crc32", "--x86", "--lzma2=dict=32MiB", "--stdout") // as scripts/xz_wrap.sh does
+		// as scripts/xz_wrap.sh does
+		cmd := exec.Command("xz", "--check=crc32", "--x86", "--lzma2=dict=32MiB", "--stdout")
 		cmd.Stdin = bytes.NewReader(text)
 		out, err := cmd.Output()
 		if err != nil {
@@ -103,7 +105,7 @@ func TestUncompressed(t *testing.T) {
 	}
 }
 
-// TestNotAtOnce: what QEMU cannot start as it is stays as it is packaged.
+// TestNotAtOnce: a kernel that QEMU cannot start directly stays as it is packaged.
 func TestNotAtOnce(t *testing.T) {
 	pack := packers["gzip"]
 	for name, image := range map[string][]byte{
@@ -124,7 +126,7 @@ func FuzzUncompressed(f *testing.F) {
 	f.Add(bzImage(kernel, packers["zstd"](nil, kernel)))
 	f.Add([]byte{})
 	f.Fuzz(func(_ *testing.T, image []byte) {
-		if len(image) < 1<<16 && !bytes.Contains(image, xzed) { // of which each would be a process
+		if len(image) < 1<<16 && !bytes.Contains(image, xzed) { // each of these would start a process
 			uncompressed(context.Background(), image) //nolint:errcheck // it must not panic
 		}
 	})

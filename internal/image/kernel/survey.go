@@ -14,31 +14,31 @@ import (
 	"orrery/internal/tree"
 )
 
-// drivers and file systems are what a guest may need before it has its root, and what nobody in
-// there would load later: there is no udev(7). Those that a kernel has built in, or does not have,
-// are left out.
+// drivers and filesystems are what a guest may need before its root is mounted, and what nothing in
+// the guest loads later, because there is no udev(7). Modules that a kernel has built in or does
+// not have are left out.
 var (
 	drivers = []string{
 		"virtio_pci", "virtio_console", "virtio_rng", "virtio_net", "virtio_blk", "virtio_scsi", "virtio_balloon",
 		"9pnet_virtio", "e1000", "e1000e", "8139cp",
 		"9pnet_xen", "xen_netfront", "xen_blkfront", boot.Checksums,
-		// by which the host learns that the guest's kernel has panicked; up to Linux 5.12 the former
-		// alone
+		// these tell the host that the guest's kernel has panicked; up to Linux 5.12 there is only
+		// the first
 		"pvpanic", "pvpanic_mmio",
 	}
 	filesystems = []string{"virtiofs", "9p", "overlay", "erofs", "ext4"}
 )
 
-// A kept is what there is of a kernel in the tree of its layer.
+// A kept is a kernel in the tree of its layer.
 type kept struct {
 	in      *tree.Root
-	dir     string // of its modules, usr/lib/modules/RELEASE
+	dir     string // directory of its modules, usr/lib/modules/RELEASE
 	release string
-	needs   map[string][]string // by the path of a module: what has to be loaded before it, in order
+	needs   map[string][]string // by the path of a module: the modules to load before it, in order
 	aliases map[string][]string // by the name of a module
 }
 
-// survey looks for the kernel of a layer and reads what depmod(8) has written of its modules.
+// survey finds the kernel of a layer and reads what depmod(8) has written about its modules.
 func survey(in *tree.Root) (*kept, error) {
 	s := &kept{in: in}
 	for _, dir := range []string{"usr/lib/modules", "lib/modules"} {
@@ -69,8 +69,8 @@ func survey(in *tree.Root) (*kept, error) {
 	return s, nil
 }
 
-// readNeeds reads modules.dep: a line for each module, with all that it needs, what is needed first
-// coming last.
+// readNeeds parses modules.dep. It has a line for each module with all its dependencies, the first
+// to load at the end.
 func readNeeds(text string) map[string][]string {
 	all := map[string][]string{}
 	for line := range strings.Lines(text) {
@@ -83,7 +83,7 @@ func readNeeds(text string) map[string][]string {
 	return all
 }
 
-// readAliases reads from modules.alias which devices and file systems modules are for.
+// readAliases parses from modules.alias which devices and file systems the modules support.
 func readAliases(text string) map[string][]string {
 	all := map[string][]string{}
 	for line := range strings.Lines(text) {
@@ -99,7 +99,7 @@ func readAliases(text string) map[string][]string {
 	return all
 }
 
-// nameOf returns the name of a module by its file.
+// nameOf returns the name of the module in a file.
 func nameOf(file string) string {
 	name, _, _ := strings.Cut(path.Base(file), ".ko")
 	return strings.ReplaceAll(name, "-", "_")
@@ -129,7 +129,7 @@ func (s *kept) wanted() []boot.Module {
 	for _, name := range slices.Concat(drivers, filesystems) {
 		file, ok := byName[name]
 		if !ok {
-			continue // built in, or a kernel without it
+			continue // built in, or missing in this kernel
 		}
 		for _, need := range s.needs[file] {
 			add(need)
@@ -139,7 +139,7 @@ func (s *kept) wanted() []boot.Module {
 	return all
 }
 
-// module reads a module, uncompressed.
+// module returns the uncompressed content of a module.
 func (s *kept) module(ctx context.Context, file string) ([]byte, error) {
 	text, err := s.in.ReadFile(path.Join(s.dir, file), maxModuleBytes)
 	if err != nil || bytes.HasPrefix(text, []byte("\x7fELF")) {
@@ -152,7 +152,7 @@ func (s *kept) module(ctx context.Context, file string) ([]byte, error) {
 	return text, nil
 }
 
-// kernel reads the kernel.
+// kernel returns the kernel.
 func (s *kept) kernel(ctx context.Context) ([]byte, error) {
 	for _, name := range []string{"boot/vmlinuz-" + s.release, path.Join(s.dir, "vmlinuz")} {
 		text, err := s.in.ReadFile(name, maxKernelBytes)

@@ -11,9 +11,9 @@ import (
 	"orrery/internal/host"
 )
 
-// Beside does some work where the overlay is mounted that a process has as its root: a second one
-// of the same directories would not know what the first writes. It is that root as it was made,
-// with what is bound Inside; what was mounted in it since is not there.
+// Beside runs work with the overlay mounted that is the root of a process. A second overlay of the
+// same directories would not see what the first one writes. Work sees the root as it was created,
+// with the mounts Inside. It does not see what has been mounted in the root since.
 func (o *Overlay) Beside(pid int, work func() error) error {
 	var loose *os.File
 	err := InSpace(pid, func(func() ([]Mounted, error)) error {
@@ -45,7 +45,7 @@ func (o *Overlay) Beside(pid int, work func() error) error {
 	})
 }
 
-// bare takes away what is mounted in the root and is not bound Inside, the innermost first.
+// bare unmounts what is mounted in the root and is not one of Inside, the innermost first.
 func (o *Overlay) bare() error {
 	table, err := MountsOf("thread-self")
 	if err != nil {

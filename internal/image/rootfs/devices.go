@@ -2,18 +2,18 @@ package rootfs
 
 import "strings"
 
-// Devices are those that containers have, as rules for control groups. Terminals are LXC's own; the
-// host's console, 5:1, is none of them. Devices may be made (m), because overlayfs marks by one
-// what is removed, but no others opened.
+// Devices are the devices that containers may use, as rules for control groups. LXC creates their
+// terminals. The host's console, 5:1, is not included. Containers may create any device node (m),
+// because overlayfs uses one as a whiteout, but they may not open others.
 var Devices = []string{
 	"c *:* m", "b *:* m",
 	"c 1:3 rwm", "c 1:5 rwm", "c 1:7 rwm", "c 1:8 rwm", "c 1:9 rwm", // null, zero, full, random, urandom
 	"c 5:0 rwm", "c 5:2 rwm", "c 136:* rwm", // tty, ptmx, pts
 }
 
-// DeviceRules writes the devices that a container may use for LXC's configuration, in both versions
-// of control groups. They come after what is included: LXC's own profile for user namespaces takes
-// all rules away (/usr/share/lxc/config/userns.conf).
+// DeviceRules returns the rules for these devices in LXC's configuration, for both versions of
+// control groups. They must come after included files, because LXC's own profile for user
+// namespaces removes all rules (/usr/share/lxc/config/userns.conf).
 func DeviceRules(devices []string) string {
 	var b strings.Builder
 	for _, group := range []string{"lxc.cgroup", "lxc.cgroup2"} {

@@ -8,19 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IDs are the user and group ids that a node has for its own 0 … Size-1. The zero IDs mean those of the host.
+// IDs are the host ids of a node's own user and group ids 0 … Size-1. The zero IDs mean those of
+// the host.
 type IDs struct {
 	First int
 	Size  int
 }
 
-// Has reports whether an id of the host is one of the node's.
+// Has reports whether an id of the host belongs to the node.
 func (i IDs) Has(id uint32) bool {
 	return i.Size == 0 || int(id) >= i.First && int(id) < i.First+i.Size
 }
 
-// Map returns the map of the node's user namespace as /proc/PID/uid_map has it, by single spaces
-// (user_namespaces(7)).
+// Map returns the map of the node's user namespace in the format of /proc/PID/uid_map, with single
+// spaces (user_namespaces(7)).
 func (i IDs) Map() string {
 	if i.Size == 0 {
 		return "0 0 4294967295"
@@ -28,10 +29,10 @@ func (i IDs) Map() string {
 	return fmt.Sprintf("0 %d %d", i.First, i.Size)
 }
 
-// Open returns a user namespace with the ids, by which mounts can be idmapped.
+// Open returns a user namespace with the ids, for idmapped mounts. It returns nil for the zero IDs.
 //
-// Besides the node's ids it maps the host's root to an id that no node has (Size): overlayfs makes
-// its work files as whoever mounted it, and could not if root had no id on disk.
+// In addition to the node's ids it maps the host's root to an id that no node has (Size). Overlayfs
+// creates its work files as the user that has mounted it, and would fail if root had no id on disk.
 func (i IDs) Open() (*os.File, error) {
 	if i.Size == 0 {
 		return nil, nil
@@ -47,8 +48,9 @@ func (i IDs) Open() (*os.File, error) {
 	return space, nil
 }
 
-// held returns a new user namespace. A program that stops before its first instruction (ptrace(2),
-// PTRACE_TRACEME) holds it while we open it; it must be one that it can run in there.
+// held returns a new user namespace. A process that stops before its first instruction (ptrace(2),
+// PTRACE_TRACEME) holds the namespace until it has been opened. Program must be executable in the
+// namespace.
 func held(program string, in *syscall.SysProcAttr) (*os.File, error) {
 	in.Cloneflags, in.Ptrace, in.Pdeathsig = unix.CLONE_NEWUSER, true, syscall.SIGKILL
 	p, err := os.StartProcess(program, []string{"orrery: ids"}, &os.ProcAttr{Dir: "/", Sys: in})

@@ -2,7 +2,7 @@ package rootfs
 
 import "testing"
 
-// A node's ids are its range, and those of a node without one are all.
+// TestHas: a node's ids are its range. A node without a range has all ids.
 func TestHas(t *testing.T) {
 	ids := IDs{First: 1900065536, Size: 65536}
 	for id, want := range map[uint32]bool{0: false, 1900065535: false, 1900065536: true, 1900131071: true,

@@ -19,9 +19,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestInside: what belongs into the root of a node is there, in directories that are its root's,
-// and one in another. Where the node has put a link or a file, wherever it leads, nothing is
-// mounted and nothing made.
+// TestInside: binds in the root of a node are mounted, in directories that belong to the node's
+// root, even one inside another. Where the node has created a link or a file, wherever it leads,
+// nothing is mounted or created.
 func TestInside(t *testing.T) {
 	need.Integration(t)
 	const first = 1_900_065_536

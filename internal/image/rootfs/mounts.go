@@ -12,26 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Origin is a directory as mount tables name it: its file system's device, and the path in
-// there. It is the same in all mount namespaces, however the directory is called in them.
+// An Origin is a directory as mount tables name it: the device of its file system, and the path on
+// it. It is the same in all mount namespaces, whatever the path of the directory there.
 type Origin struct{ Device, Path string }
 
-// Holds reports whether a directory is this one or below it.
+// Holds reports whether other is the directory o or below it.
 func (o Origin) Holds(other Origin) bool {
 	return o.Device == other.Device && (other.Path == o.Path ||
 		strings.HasPrefix(other.Path, strings.TrimSuffix(o.Path, "/")+"/"))
 }
 
-// A Mounted is one line of a mount table (proc_pid_mountinfo(5)).
+// A Mounted is a line of a mount table (proc_pid_mountinfo(5)).
 type Mounted struct {
-	ID, Parent uint64 // no two mounts of a host have the same, whatever their namespaces
+	ID, Parent uint64 // unique on the host, across all namespaces
 	Origin     Origin
 	At         string
 	ReadOnly   bool
-	Kind       string // of file system
+	Kind       string // type of the file system
 }
 
-// ReadMounts reads a mount table.
+// ReadMounts parses a mount table.
 func ReadMounts(table io.Reader) ([]Mounted, error) {
 	text, err := io.ReadAll(table)
 	if err != nil {
@@ -49,7 +49,8 @@ func ReadMounts(table io.Reader) ([]Mounted, error) {
 			return nil, fmt.Errorf("a line of a mount table: %q", line)
 		}
 		kind := ""
-		if dash := slices.Index(fields[6:], "-"); dash >= 0 && len(fields) > 6+dash+1 { // optional fields come before it
+		// optional fields precede the dash
+		if dash := slices.Index(fields[6:], "-"); dash >= 0 && len(fields) > 6+dash+1 {
 			kind = fields[6+dash+1]
 		}
 		all = append(all, Mounted{
@@ -60,7 +61,7 @@ func ReadMounts(table io.Reader) ([]Mounted, error) {
 	return all, nil
 }
 
-// MountsOf returns the mounts that a process sees; "self" and "thread-self" are processes, too.
+// MountsOf returns the mounts that a process sees. Process is a pid, "self" or "thread-self".
 func MountsOf(process string) ([]Mounted, error) {
 	file, err := os.Open(filepath.Join("/proc", process, "mountinfo"))
 	if err != nil {
@@ -70,7 +71,7 @@ func MountsOf(process string) ([]Mounted, error) {
 	return ReadMounts(file)
 }
 
-// unescape turns the octal numbers back for which space, tab, newline and backslash stand in mount tables.
+// unescape replaces the octal escapes of space, tab, newline, backslash and # in mount tables.
 func unescape(path string) string {
 	if !strings.Contains(path, `\`) {
 		return path
@@ -78,12 +79,12 @@ func unescape(path string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#").Replace(path)
 }
 
-// Escape writes a path as mount tables have it, and fstab(5).
+// Escape escapes a path for mount tables and fstab(5).
 func Escape(path string) string {
 	return strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(path)
 }
 
-// MountID returns the id of the mount on which a file is found.
+// MountID returns the id of the mount that contains a file.
 func MountID(path string) (uint64, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_MNT_ID,

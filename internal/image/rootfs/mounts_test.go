@@ -50,7 +50,7 @@ func TestOriginHolds(t *testing.T) {
 	}
 }
 
-// The origin of a directory does not depend on how it is reached.
+// TestOriginsOf: the origin of a directory does not depend on the path to it.
 func TestOriginsOf(t *testing.T) {
 	dir := t.TempDir()
 	inside, link := filepath.Join(dir, "real/inside"), filepath.Join(dir, "link")

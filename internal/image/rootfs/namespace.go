@@ -10,11 +10,11 @@ import (
 	"orrery/internal/host"
 )
 
-// namespace returns a user namespace of the ids, made as their own root. What the kernel counts by
-// user for a namespace, such as instances and watches of inotify(7), namespaces in it, pending
-// signals and locked memory, it counts there and then once more for whoever made it
-// (user_namespaces(7)). Were that root of the host, each node could take from all others, and from
-// the host.
+// namespace returns a user namespace of the ids that their own root has created. Some resources are
+// counted per user in a namespace, such as instances and watches of inotify(7), nested namespaces,
+// pending signals and locked memory. The kernel also charges them to the user that created the
+// namespace (user_namespaces(7)). If that were the host's root, each node could exhaust what all
+// other nodes and the host share.
 func (i IDs) namespace() (space *os.File, err error) {
 	err = host.Apart(func() (err error) {
 		space, err = i.makeNamespace()
@@ -26,8 +26,8 @@ func (i IDs) namespace() (space *os.File, err error) {
 	return space, nil
 }
 
-// makeNamespace works on a thread of its own, of which it changes the user. The thread keeps its
-// capabilities, and is root again in the end.
+// makeNamespace changes the user of the current thread, so the caller must run it on a separate
+// thread. The thread keeps its capabilities and is root again when makeNamespace returns.
 func (i IDs) makeNamespace() (*os.File, error) {
 	if err := actAs(i.First); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (i IDs) makeNamespace() (*os.File, error) {
 	return space, errors.Join(err, actAs(0))
 }
 
-// actAs changes the effective user of this thread, and no other, and keeps all that root may do.
+// actAs changes the effective user of only this thread, and keeps its capabilities.
 func actAs(user int) error {
 	const same = ^uintptr(0)
 	if _, _, err := unix.RawSyscall(unix.SYS_SETRESUID, same, uintptr(user), same); err != 0 {
@@ -53,7 +53,8 @@ func actAs(user int) error {
 	return os.NewSyscallError("capset", unix.Capset(&header, &caps[0]))
 }
 
-// showNamespace lets what is spawned find a user namespace of the overlay's ids at a file.
+// showNamespace bind-mounts a user namespace of the overlay's ids to the file Namespace, for the
+// command that is spawned.
 func (o *Overlay) showNamespace() error {
 	space, err := o.IDs.namespace()
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"orrery/test/need"
 )
 
-// TestNamespaceOwner: the user namespace of a node is made by the node's own root, as the host knows it.
+// TestNamespaceOwner: the user namespace of a node is created by the node's own root, under its id
+// on the host.
 func TestNamespaceOwner(t *testing.T) {
 	need.Integration(t)
 	ids := IDs{1900065536, 65536}
@@ -31,8 +32,8 @@ func TestNamespaceOwner(t *testing.T) {
 	}
 }
 
-// TestNamespaceLimits: the limits on namespaces hold for whatever root of a container does, and are
-// out of its reach.
+// TestNamespaceLimits: the limits on namespaces hold for everything root of a container does, and
+// root cannot change them.
 func TestNamespaceLimits(t *testing.T) {
 	need.Integration(t)
 	ids := IDs{1900065536, 65536}

@@ -10,22 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spaceLimits are how many namespaces of each kind may exist at once in a container, nested ones
-// included. The kernel does not charge all memory of a namespace to the container's memory limit: a
+// spaceLimits are the maximum numbers of namespaces of each kind in a container, including nested
+// ones. The kernel does not charge all memory of a namespace to the container's memory limit: a
 // network namespace costs the host about 160 KB.
 var spaceLimits = map[string]int{
 	"net": 256, "user": 1000, "mnt": 1000, "pid": 1000, "ipc": 1000, "uts": 1000, "cgroup": 1000, "time": 1000,
 }
 
-// nested returns a user namespace in which all of the ids are what they are in the one around it,
-// whose owner is the calling thread's effective user. The limits on namespaces are those of the
-// outer one, which no process is in: root in the inner one may set its own (sysctls
-// user.max_*_namespaces), but the kernel counts a namespace in all around it (namespaces(7)), and
-// no privilege reaches outwards.
+// nested returns a user namespace that maps all ids to the same ids of the namespace around it. Its
+// owner is the calling thread's effective user. The outer namespace, which no process is in, has
+// the limits on namespaces. Root in the inner one may set its own limits (sysctls
+// user.max_*_namespaces). But the kernel also counts a namespace in all those around it
+// (namespaces(7)), and no privilege reaches outwards.
 //
 // Only a process in the outer namespace can map ids of the inner one, and a Go program cannot enter
-// a user namespace. So this forks, and the child does it in system calls. It has to be called on a
-// thread that is locked (host.Apart).
+// a user namespace. So nested forks, and the child does it with raw system calls. The caller must
+// have locked its thread (host.Apart).
 func (i IDs) nested() (*os.File, error) {
 	n, ours, err := i.plan()
 	if err != nil {
@@ -46,7 +46,7 @@ func (i IDs) nested() (*os.File, error) {
 	if closed != nil {
 		return nil, os.NewSyscallError("close", closed)
 	}
-	if _, err := receive(ours); err != nil { // it is in the outer namespace
+	if _, err := receive(ours); err != nil { // the child is in the outer namespace
 		return nil, err
 	}
 	if err := i.mapIn(child); err != nil {
@@ -68,8 +68,8 @@ func (i IDs) nested() (*os.File, error) {
 	return os.Open(fmt.Sprintf("/proc/%d/ns/user", inner))
 }
 
-// An order lets the child go on. For the last step, it has the files in which the child is to map
-// the ids of the inner namespace: paths that end with a zero.
+// An order tells the child to continue. For the last step, it has the files in which the child must
+// map the ids of the inner namespace, as zero-terminated paths.
 type order [2]struct{ path [32]byte }
 
 func mapping(pid int) (o order) {
@@ -95,11 +95,12 @@ func (i IDs) mapIn(pid int) error {
 	return nil
 }
 
-// nest is what the child needs. It may not allocate, so all of it is made before.
+// nest has everything the child needs. The child cannot allocate memory, so the parent creates all
+// of it before.
 type nest struct {
-	end    uintptr // its end of a connection (SOCK_SEQPACKET of unix(7), which keeps messages whole)
+	end    uintptr // the child's end of a connection (SOCK_SEQPACKET of unix(7), which keeps messages whole)
 	limits []setting
-	ids    setting // of the inner namespace; the order has the paths
+	ids    setting // the map of the inner namespace; the order has the paths
 }
 
 // A setting is a value for a file of the kernel.
@@ -108,7 +109,7 @@ type setting struct {
 	size        uintptr
 }
 
-// plan makes what the child needs, and our end of the connection.
+// plan returns what the child needs, and the parent's end of the connection.
 func (i IDs) plan() (n *nest, ours *os.File, err error) {
 	n = &nest{}
 	for kind, most := range spaceLimits {
@@ -138,14 +139,15 @@ func settingOf(path, value string) (s setting, err error) {
 	return s, err
 }
 
-// A report is what the child says: the step that it has done, with a process id, or that it could not do.
+// A report is a message of the child: a step it has done, with a process id, or one that has
+// failed.
 type report struct {
 	step  uint64
 	pid   int64
 	errno uint64
 }
 
-// The steps of the child, and of its own child, which is in the inner namespace.
+// The steps of the child. It has its own child in the inner namespace.
 const (
 	stepEnter = iota
 	stepLimit

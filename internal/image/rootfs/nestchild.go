@@ -9,8 +9,8 @@ import (
 	"orrery/internal/host/fork"
 )
 
-// fork starts the child, as syscall.forkAndExecInChild does: it may not allocate, grow the stack or
-// call into the runtime. It has a copy of this process's memory.
+// fork starts the child, as syscall.forkAndExecInChild does. It must not allocate, grow the stack
+// or call into the runtime. The child has a copy of this process's memory.
 //
 //go:noinline
 //go:norace
@@ -29,11 +29,12 @@ func (n *nest) fork() (pid int, e syscall.Errno) {
 	}
 }
 
-// childEnd is the only descriptor of the child. It closes all others, which are copies of this process's.
+// childEnd is the only descriptor of the child. It closes all others, which are copies of this
+// process's descriptors.
 const childEnd = 0
 
-// outer makes the outer namespace, sets its limits once it has ids, and makes the inner one. It ends when the
-// parent has closed its end of the connection, or has ended.
+// outer creates the outer namespace, sets its limits once its ids are mapped, and creates the inner
+// one. It ends when the parent closes its end of the connection or ends.
 //
 //go:noinline
 //go:norace
@@ -49,7 +50,7 @@ func (n *nest) outer() {
 		r.send(stepLimit, e)
 		return
 	}
-	// Who makes a namespace has to have a group in the one around it.
+	// The process that creates a namespace must have a group in the one around it.
 	syscall.RawSyscall(unix.SYS_SETRESGID, 0, 0, 0)
 	inner, _, e := syscall.RawSyscall6(unix.SYS_CLONE, unix.CLONE_NEWUSER|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if e == 0 && inner == 0 {
@@ -57,13 +58,13 @@ func (n *nest) outer() {
 	}
 	r.pid = int64(inner)
 	if r.send(stepInner, e) && o.receive() && r.send(stepMap, n.mapInner(&o)) {
-		o.receive() // until the namespace has been opened
+		o.receive() // wait until the parent has opened the namespace
 	}
 	syscall.RawSyscall(unix.SYS_KILL, inner, uintptr(unix.SIGKILL), 0)
 	syscall.RawSyscall6(unix.SYS_WAIT4, inner, 0, 0, 0, 0, 0)
 }
 
-// hold is what the process in the inner namespace does: it holds the namespace until it is killed.
+// hold is what the process in the inner namespace runs. It keeps the namespace until it is killed.
 //
 //go:norace
 //go:nosplit
@@ -76,7 +77,7 @@ func hold() {
 	}
 }
 
-// enter enters the outer namespace, with nothing open but its end of the connection.
+// enter enters the outer namespace. It closes all descriptors except its end of the connection.
 //
 //go:norace
 //go:nosplit
@@ -87,18 +88,18 @@ func (n *nest) enter() (e syscall.Errno) {
 	if _, _, e = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, childEnd+1, 1<<31-1, 0); e != 0 {
 		return e
 	}
-	// The limit of this process would be that of all processes in the inner namespace. Without
-	// CAP_SYS_RESOURCE, it stays so.
+	// The limit of this process would apply to all processes in the inner namespace. Without
+	// CAP_SYS_RESOURCE, the limit cannot be removed.
 	none := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
 	syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NPROC, uintptr(unsafe.Pointer(&none)), 0, 0, 0)
-	// The kernel has files of processes such as this one, whose memory nobody may read, belong to root
-	// of the host.
+	// In /proc, the files of a process whose memory is not readable, such as this one, belong to
+	// the host's root.
 	syscall.RawSyscall(unix.SYS_SETFSUID, 0, 0, 0)
 	_, _, e = syscall.RawSyscall(unix.SYS_UNSHARE, unix.CLONE_NEWUSER, 0, 0)
 	return e
 }
 
-// send sends a report and returns whether the step was done.
+// send sends a report and returns whether the step has succeeded.
 //
 //go:norace
 //go:nosplit
@@ -108,8 +109,7 @@ func (r *report) send(step uint64, e syscall.Errno) bool {
 	return e == 0
 }
 
-// receive waits for an order and returns whether there is one: there is none once the parent has
-// closed its end.
+// receive waits for an order. It returns false once the parent has closed its end.
 //
 //go:norace
 //go:nosplit
@@ -122,7 +122,7 @@ func (o *order) receive() bool {
 	}
 }
 
-// limit sets the limits of the namespace. Older kernels lack some kinds of namespaces.
+// limit sets the limits of the namespace. Older kernels do not have all kinds of namespaces.
 //
 //go:norace
 //go:nosplit

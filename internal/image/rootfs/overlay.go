@@ -15,44 +15,45 @@ import (
 	"orrery/internal/tree"
 )
 
-// An Overlay is a root file system put together from read-only layers and one private, writable layer.
+// An Overlay is a root file system that consists of read-only layers and one private, writable
+// layer.
 //
-// On disk, every tree bears the owners that the node sees: root's files are 0's. A node in a user
-// namespace gets them mapped by idmapped mounts (mount_setattr(2), Linux 5.19 for overlayfs), so
-// that privileged and unprivileged nodes, and nodes with different ranges of ids, share the same
+// On disk, files have the owners that the node sees: root's files belong to 0. Idmapped mounts
+// (mount_setattr(2), Linux 5.19 for overlayfs) map the owners for a node in a user namespace. So
+// privileged nodes, unprivileged nodes and nodes with different ranges of ids share the same
 // layers.
 type Overlay struct {
-	Lower  []string // trees, the topmost first; none: Upper is the whole root
+	Lower  []string // trees, the topmost first; if there are none, Upper is the whole root
 	Upper  string   // private layer
 	Work   string   // overlayfs's work directory, empty, on Upper's file system
 	Target string   // directory on which it is mounted
-	IDs    IDs      // of the node; the zero IDs: not idmapped
+	IDs    IDs      // ids of the node; the zero IDs mean no idmap
 	Binds  []Bind   // directories of the host that the node sees
-	// the same, at paths in the root, for a node that has nobody to bind them further; the outer ones
-	// first
+	// Inside are binds at paths in the root, for a node that has no other program to bind them
+	// further. The outer ones come first.
 	Inside []Bind
 
-	// file at which a user namespace of the ids is found (lxc.container.conf(5),
-	// lxc.namespace.share.user); "": none is
+	// Namespace is the file to which a user namespace of the ids is bound (lxc.container.conf(5),
+	// lxc.namespace.share.user), or "" for none.
 	Namespace string
 }
 
-// A Bind is a directory of the host made visible at a directory of the host from which the
-// container can bind it further: with the same idmap, unless it is only read. What is only read may
-// lie on a tmpfs, which cannot be idmapped before Linux 6.3.
+// A Bind makes a directory of the host visible at another directory of the host, from where the
+// container can bind it further. It has the same idmap, unless it is read-only. A read-only source
+// may be on a tmpfs, which cannot be idmapped before Linux 6.3.
 type Bind struct {
 	Source, Target string
 	ReadOnly       bool
 }
 
-// Spawn starts a command in a mount namespace of its own in which the overlay is mounted. Nothing
-// of it is seen outside of that namespace, and all of it goes when the last process in there ends,
+// Spawn starts a command in a new mount namespace in which the overlay is mounted. The overlay is
+// not visible outside of that namespace. It is unmounted when the last process in there ends,
 // however it ends.
 func (o *Overlay) Spawn(cmd *exec.Cmd) error {
 	return o.Within(cmd.Start)
 }
 
-// Within mounts the overlay where nobody else sees it, for the time of some work on it.
+// Within mounts the overlay in a private mount namespace while it runs work.
 func (o *Overlay) Within(work func() error) error {
 	return host.Apart(func() error {
 		if err := o.Enter(); err != nil {
@@ -88,9 +89,9 @@ func (o *Overlay) Enter() error {
 	return o.mount(ids)
 }
 
-// hideIDTools makes newuidmap(1) and newgidmap(1) not executable in this mount namespace. LXC, if
-// it finds them, insists that root has a range in /etc/subuid, a file that is not ours to write;
-// without them it writes the maps itself, as root may.
+// hideIDTools makes newuidmap(1) and newgidmap(1) not executable in this mount namespace. If LXC
+// finds them, it requires a range for root in /etc/subuid, a file that Orrery must not write.
+// Without them, LXC writes the maps itself, as root may.
 func hideIDTools() error {
 	for _, tool := range []string{"newuidmap", "newgidmap"} {
 		path, err := exec.LookPath(tool)
@@ -104,7 +105,7 @@ func hideIDTools() error {
 	return nil
 }
 
-// mount builds the overlay on short paths in a tmpfs over Target, because the kernel bounds mount
+// mount builds the overlay with short paths in a tmpfs over Target, because the kernel limits mount
 // data to a page.
 func (o *Overlay) mount(ids *os.File) error {
 	if len(o.Lower) == 0 {
@@ -132,8 +133,8 @@ func (o *Overlay) mount(ids *os.File) error {
 	if err := o.mountBinds(ids); err != nil {
 		return err
 	}
-	// Whatever this kernel's defaults are: what is written must be a layer by itself, which refers to
-	// no file below.
+	// Override this kernel's defaults: what is written must be a layer of its own that refers to no
+	// file below.
 	options := fmt.Sprintf("metacopy=off,redirect_dir=off,index=off,lowerdir=%s,upperdir=%s,workdir=%s",
 		strings.Join(lower, ":"),
 		filepath.Join(private, filepath.Base(o.Upper)), filepath.Join(private, filepath.Base(o.Work)))
@@ -143,7 +144,7 @@ func (o *Overlay) mount(ids *os.File) error {
 	return o.mountInside(ids)
 }
 
-// mountPlain mounts a tree that has nothing below it.
+// mountPlain mounts a tree without layers below it.
 func (o *Overlay) mountPlain(ids *os.File) error {
 	if err := o.mountBinds(ids); err != nil {
 		return err
@@ -163,8 +164,8 @@ func (o *Overlay) mountBinds(ids *os.File) error {
 	return nil
 }
 
-// mountInside mounts what belongs into the root, on directories that the node's root would have
-// made. No link is followed that the node has put there.
+// mountInside mounts Inside on directories of the root, which it creates for the node's root user.
+// It follows no links that the node has created.
 func (o *Overlay) mountInside(ids *os.File) error {
 	for _, b := range o.Inside {
 		if err := o.mountAt(b, ids); err != nil {
@@ -175,7 +176,7 @@ func (o *Overlay) mountInside(ids *os.File) error {
 }
 
 func (o *Overlay) mountAt(b Bind, ids *os.File) error {
-	root, err := tree.Open(o.Target) // each time: the last one may have been mounted on it
+	root, err := tree.Open(o.Target) // open it each time: the last bind may have been mounted on it
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (o *Overlay) mountAt(b Bind, ids *os.File) error {
 	return Fasten(loose, int(dir.Fd()))
 }
 
-// idmap returns the namespace by which a bind is idmapped, if it is.
+// idmap returns the namespace for the idmap of a bind, or nil if it is not idmapped.
 func (b Bind) idmap(ids *os.File) *os.File {
 	if b.ReadOnly {
 		return nil
@@ -201,7 +202,7 @@ func (b Bind) idmap(ids *os.File) *os.File {
 	return ids
 }
 
-// attach makes a tree visible at a directory, with its owners mapped into ids if there are any.
+// attach mounts a tree at a directory. If ids is not nil, it maps the owners.
 func attach(tree, at string, ids *os.File, readOnly bool) error {
 	if err := os.MkdirAll(at, 0o711); err != nil {
 		return err
@@ -217,15 +218,14 @@ func attach(tree, at string, ids *os.File, readOnly bool) error {
 	return nil
 }
 
-// Clone returns a mount of a tree that is not attached anywhere yet, with its owners mapped into
-// ids if there are any.
+// Clone returns a detached mount of a tree. If ids is not nil, it maps the owners.
 func Clone(tree string, ids *os.File, readOnly bool) (*os.File, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, tree, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("open_tree %s: %w", tree, err)
 	}
 	loose := os.NewFile(uintptr(fd), tree)
-	// What is in there may have come from anywhere: no device that it has is one.
+	// The content is not trusted, so its device nodes must not work.
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV}
 	if ids != nil {
 		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
@@ -240,7 +240,7 @@ func Clone(tree string, ids *os.File, readOnly bool) (*os.File, error) {
 	return loose, nil
 }
 
-// Fasten puts a loose mount onto a directory, which dir is open on.
+// Fasten attaches a detached mount to an open directory.
 func Fasten(loose *os.File, dir int) error {
 	err := unix.MoveMount(int(loose.Fd()), "", dir, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 	return os.NewSyscallError("move_mount", err)

@@ -9,11 +9,11 @@ import (
 	"orrery/internal/host"
 )
 
-// InSpace does some work on a thread whose mount namespace is that of a process, with the root that
-// was first there; table gives the mounts that the thread sees.
+// InSpace runs work on a thread in the mount namespace of a process. The thread's root is the
+// namespace's original root. Table returns the mounts that the thread sees.
 func InSpace(pid int, work func(table func() ([]Mounted, error)) error) error {
 	return host.Apart(func() error {
-		proc, err := os.Open("/proc") // of the host: the thread is unknown to that of the node
+		proc, err := os.Open("/proc") // the host's /proc: the node's does not have this thread
 		if err != nil {
 			return err
 		}

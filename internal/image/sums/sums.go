@@ -1,9 +1,9 @@
 // Package sums computes the digests of image files and of their pieces, without reading holes.
 //
 // The digest of a file is its SHA-256. SHA-256 cannot skip zeros, and takes hours for a sparse disk
-// of 10 TiB. So the digest of a file of Large bytes or more is made of those of its pieces: that of
-// a piece of zeros is known. Both depend on the content alone, and not on where a file has holes:
-// copies can have others. Decision 72 tells why.
+// of 10 TiB. So the digest of a file of at least Large bytes is computed from the digests of its
+// pieces: the digest of a piece of zeros is known. Both kinds depend only on the content, not on
+// where a file has holes, because copies can have other holes. Decision 72 gives the reasons.
 package sums
 
 import (
@@ -20,18 +20,19 @@ import (
 	"orrery/internal/tree"
 )
 
-// Piece is how many bytes a piece has.
+// Piece is the number of bytes in a piece.
 const Piece = 4 << 20
 
-// Large is how many bytes a file has, at least, whose digest is made of those of its pieces. A
+// Large is the minimum size of a file whose digest is computed from those of its pieces. It is a
 // variable, so that tests can change it.
 var Large int64 = 1 << 40
 
-// ofPieces begins what is hashed for the digest of a large file, so that it is that of no other file.
+// ofPieces begins the hashed text of a large file, so that its digest differs from that of any
+// other file.
 const ofPieces = "orrery: pieces of 4 MiB\n"
 
-// Of returns the digest of a file. Read is called with the bytes that have been hashed since its
-// last call, unless it is nil.
+// Of returns the digest of a file. It calls read, unless that is nil, with the number of bytes
+// hashed since the last call.
 func Of(ctx context.Context, f *os.File, read func(bytes int64)) (string, error) {
 	st, err := stat(f)
 	if err != nil {
@@ -98,7 +99,7 @@ func plain(ctx context.Context, f *os.File, st *unix.Stat_t, read func(int64)) (
 // eachPiece calls do with the digest of each piece of a file, in order.
 func eachPiece(ctx context.Context, f *os.File, st *unix.Stat_t, read func(int64), do func(sum []byte)) error {
 	h := &hasher{ctx: ctx, from: f, hash: sha256.New(), read: read}
-	next := int64(0) // where the next piece begins
+	next := int64(0) // the beginning of the next piece
 	hole := func(end int64) error {
 		for ; next < end; next += Piece {
 			sum, err := h.hole(min(Piece, st.Size-next))
@@ -128,7 +129,8 @@ func eachPiece(ctx context.Context, f *os.File, st *unix.Stat_t, read func(int64
 	return hole(st.Size)
 }
 
-// eachData calls do with each part of a file that is no hole. A file that takes all its blocks has none.
+// eachData calls do for each part of a file that is not a hole. A file that occupies blocks for its
+// whole size has no holes.
 func eachData(f *os.File, st *unix.Stat_t, do func(at, end int64) error) error {
 	if st.Size > 0 && st.Blocks*512 >= st.Size {
 		return do(0, st.Size)
@@ -136,7 +138,7 @@ func eachData(f *os.File, st *unix.Stat_t, do func(at, end int64) error) error {
 	return tree.EachData(int(f.Fd()), st.Size, do)
 }
 
-// A hasher hashes parts of a file, and ends with its context.
+// A hasher hashes parts of a file until its context ends.
 type hasher struct {
 	ctx  context.Context
 	from *os.File
@@ -152,7 +154,7 @@ func (h *hasher) data(at, end int64) error {
 		part := buffer[:min(chunk, end-at)]
 		n, err := tree.ReadAt(int(h.from.Fd()), part, at)
 		if err == nil && n < len(part) {
-			err = io.ErrUnexpectedEOF // it has become shorter
+			err = io.ErrUnexpectedEOF // the file has been truncated
 		}
 		if err != nil {
 			return &os.PathError{Op: "read", Path: h.from.Name(), Err: err}
@@ -165,7 +167,7 @@ func (h *hasher) data(at, end int64) error {
 	return nil
 }
 
-// zeros hashes so many zeros.
+// zeros hashes n zeros.
 func (h *hasher) zeros(n int64) error {
 	for n > 0 {
 		part := zeros[:min(chunk, n)]
@@ -192,7 +194,7 @@ func (h *hasher) count(bytes int) {
 	}
 }
 
-// zero is the digest of a whole piece of zeros. It is computed when it is first asked for.
+// zero returns the digest of a whole piece of zeros. It is computed at the first call.
 var zero = sync.OnceValue(func() []byte {
 	sum := sha256.New()
 	for range Piece / chunk {

@@ -20,7 +20,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// file makes one of some size, with holes but for what is in data.
+// file creates a file of a given size that has holes everywhere except in data.
 func file(t testing.TB, size int64, data map[int64][]byte) *os.File {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
@@ -39,7 +39,7 @@ func sha(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestOf: the digest of a file is its SHA-256, and that of a piece as well, wherever there are holes.
+// TestOf: the digest of a file is its SHA-256, and so is that of a piece, wherever there are holes.
 func TestOf(t *testing.T) {
 	for name, f := range map[string]*os.File{
 		"empty":           file(t, 0, nil),
@@ -69,7 +69,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestLarge: the digest of a large file takes no time for its holes, and depends on its content alone.
+// TestLarge: holes of a large file take no time to hash, and its digest depends only on its
+// content.
 func TestLarge(t *testing.T) {
 	const size = 10<<40 + 512
 	begun := time.Now()
@@ -95,7 +96,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// TestEnds: the digest of a file that takes long ends with its context.
+// TestEnds: hashing stops when its context ends.
 func TestEnds(t *testing.T) {
 	f := file(t, Large-1, nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -118,7 +119,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestShorter: a file that somebody cuts off while it is read has no digest.
+// TestShorter: a file that is truncated while it is read has no digest.
 func TestShorter(t *testing.T) {
 	f := file(t, 4<<20, map[int64][]byte{0: bytes.Repeat([]byte("x"), 4<<20)})
 	if _, err := Of(t.Context(), f, func(int64) { must(t, f.Truncate(100)) }); err == nil {

@@ -1,9 +1,9 @@
-// Package tools makes the root of the container in which a base image is made: it contains programs
-// of this host, since a base cannot be made by its own.
+// Package tools prepares the root of the container in which a base image is built.
 //
-// The container has the directories in which packages of this host have programs, read-only and
-// with their owners, whom it does not know. So it can read there what every user of the host can,
-// and no set-user-ID program is one. It has nothing else of the host.
+// The root contains programs of this host, because a base image cannot be built by its own
+// programs. The directories of this host in which packages install programs are mounted read-only.
+// Their owners are unknown in the container. So its processes can only read what every user of the
+// host can, and set-user-ID programs have no effect. The container has no other files of the host.
 package tools
 
 import (
@@ -13,20 +13,19 @@ import (
 	"path/filepath"
 )
 
-// Programs is where this host has the programs of its packages.
+// Programs is the directory with the programs of this host's packages.
 const Programs = "/usr/bin"
 
-// dirs are the directories, without the first slash, in which packages of this host have programs,
-// libraries and what these read. What is in others, such as /usr/local and /opt, is of no use to
-// them.
+// dirs are the directories, without the first slash, with the programs of this host's packages,
+// libraries and the files these read. Programs do not need others, such as /usr/local and /opt.
 var dirs = []string{
 	"bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr/bin", "usr/sbin", "usr/lib", "usr/lib32", "usr/lib64",
 	"usr/libx32",
 	"usr/libexec", "usr/share", "etc/alternatives",
 }
 
-// Root fills an empty directory with such a root, with some files in /etc, and returns the
-// directories of this host, without the first slash, that have to be mounted there.
+// Root fills an empty directory with such a root and some files in /etc. It returns the directories
+// of this host, without the first slash, that must be mounted there.
 func Root(dir string, etc map[string]string) (mounts []string, err error) {
 	for _, d := range []string{"dev", "etc", "proc", "root", "tmp", "usr"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
@@ -44,7 +43,7 @@ func Root(dir string, etc map[string]string) (mounts []string, err error) {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil: // a directory
 			mounts = append(mounts, d)
-		default: // /bin, where it is /usr/bin
+		default: // a link, such as /bin to usr/bin
 			if err := os.Symlink(link, filepath.Join(dir, d)); err != nil {
 				return nil, err
 			}

@@ -1,9 +1,9 @@
-// Package frame cuts a stream of bytes into frames: a kind, a length and that many bytes. Hosts,
-// guests and helpers say all that they say to one another in frames. What a frame means is for
-// those who use it.
+// Package frame splits a stream of bytes into frames: a kind, a length and content. Hosts, guests
+// and helpers exchange all their messages in frames. Packages that use frames define what the kinds
+// mean.
 //
-// The peer may lie: a frame that is longer than its reader allows is refused, and takes no memory
-// before its bytes have come.
+// The peer is not trusted. A frame that is longer than its reader allows is rejected. A frame takes
+// no memory before its bytes have arrived.
 package frame
 
 import (
@@ -20,10 +20,10 @@ import (
 
 const headBytes = 5
 
-// ErrForm is the error of a peer that sends another frame than it should.
+// ErrForm is the error for a peer that violates the protocol.
 var ErrForm = errors.New("it sends what is not of the protocol")
 
-// Append appends a frame, whose content is the parts one after the other.
+// Append appends a frame whose content is the concatenation of parts.
 func Append(to []byte, kind byte, parts ...[]byte) []byte {
 	head := headOf(kind, parts)
 	to = append(to, head[:]...)
@@ -38,7 +38,7 @@ func headOf(kind byte, parts [][]byte) (head [headBytes]byte) {
 	for _, p := range parts {
 		size += uint64(len(p))
 	}
-	if size > math.MaxUint32 { // no reader would take it
+	if size > math.MaxUint32 { // no reader would accept it
 		panic("a frame of more than 4 GiB")
 	}
 	head[0] = kind
@@ -46,13 +46,13 @@ func headOf(kind byte, parts [][]byte) (head [headBytes]byte) {
 	return head
 }
 
-// Write writes a frame at once, so that others may write to the same stream.
+// Write writes a frame in a single call, so that other goroutines may write to the same stream.
 func Write(to io.Writer, kind byte, content []byte) error {
 	_, err := to.Write(Append(make([]byte, 0, headBytes+len(content)), kind, content))
 	return err
 }
 
-// Put writes a frame without a copy of its parts.
+// Put writes a frame without copying its parts.
 func Put(to *bufio.Writer, kind byte, parts ...[]byte) error {
 	head := headOf(kind, parts)
 	_, err := to.Write(head[:])
@@ -64,7 +64,7 @@ func Put(to *bufio.Writer, kind byte, parts ...[]byte) error {
 	return err
 }
 
-// WriteJSON writes a frame that is a value in JSON.
+// WriteJSON writes a frame whose content is a value as JSON.
 func WriteJSON(to io.Writer, kind byte, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -82,20 +82,20 @@ func ReadHead(from io.Reader) (kind byte, size uint32, err error) {
 	return head[0], binary.BigEndian.Uint32(head[1:]), nil
 }
 
-// ReadBody reads the content of a frame: into a buffer, if it fits there.
+// ReadBody reads the content of a frame, into buffer if it fits.
 func ReadBody(from io.Reader, size uint32, buffer []byte) ([]byte, error) {
 	if int64(size) <= int64(len(buffer)) {
 		n, err := io.ReadFull(from, buffer[:size])
 		return buffer[:n], Unexpected(err)
 	}
-	content, err := io.ReadAll(io.LimitReader(from, int64(size))) // it takes memory as it comes
+	content, err := io.ReadAll(io.LimitReader(from, int64(size))) // allocates only as bytes arrive
 	if err == nil && int64(len(content)) < int64(size) {
 		err = io.ErrUnexpectedEOF
 	}
 	return content, err
 }
 
-// Read reads a frame of at most maxBytes.
+// Read reads a frame of at most maxBytes, into buffer if it fits.
 func Read(from io.Reader, maxBytes int, buffer []byte) (kind byte, content []byte, err error) {
 	kind, size, err := ReadHead(from)
 	if err != nil {
@@ -108,7 +108,7 @@ func Read(from io.Reader, maxBytes int, buffer []byte) (kind byte, content []byt
 	return kind, content, err
 }
 
-// ReadJSON reads a frame of one kind that is a value in JSON.
+// ReadJSON reads a frame of the kind want whose content is a value as JSON.
 func ReadJSON(from io.Reader, want byte, maxBytes int, into any) error {
 	kind, text, err := Read(from, maxBytes, nil)
 	if err != nil {
@@ -120,7 +120,7 @@ func ReadJSON(from io.Reader, want byte, maxBytes int, into any) error {
 	return Decode(text, into)
 }
 
-// Decode decodes the content of a frame that is a value in JSON.
+// Decode decodes the content of a frame, which is a value as JSON.
 func Decode(text []byte, into any) error {
 	if err := jsonlimit.Unmarshal(text, into); err != nil {
 		return fmt.Errorf("%w: %w", ErrForm, err)
@@ -128,8 +128,7 @@ func Decode(text []byte, into any) error {
 	return nil
 }
 
-// Unexpected returns io.ErrUnexpectedEOF for an end of the stream that comes too early, and other
-// errors as they are.
+// Unexpected returns io.ErrUnexpectedEOF if err is io.EOF, and other errors unchanged.
 func Unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -9,7 +9,8 @@ import (
 	"testing/iotest"
 )
 
-// TestFrames: what is written in either way is read again, and one that is too long or cut off is an error.
+// TestFrames: frames written in either way can be read again. A frame that is too long or cut off
+// is an error.
 func TestFrames(t *testing.T) {
 	var b bytes.Buffer
 	w := bufio.NewWriter(&b)
@@ -52,8 +53,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestStream: a stream comes out as it was written, its end is told, and it goes on after an error
-// in the middle of a frame.
+// TestStream: a stream is read as it was written, and its end is reported. Reading continues after
+// an error in the middle of a frame.
 func TestStream(t *testing.T) {
 	var b bytes.Buffer
 	text := bytes.Repeat([]byte("0123456789"), maxPart/3)
@@ -85,7 +86,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// FuzzStream: whatever a peer sends, no more comes out than went in.
+// FuzzStream: whatever a peer sends, a reader returns no more than was sent.
 func FuzzStream(f *testing.F) {
 	f.Add(Append(Append(nil, 'o', []byte("text")), 'w'))
 	f.Fuzz(func(t *testing.T, sent []byte) {

@@ -7,10 +7,11 @@ import (
 	"sync"
 )
 
-// maxPart is how many bytes of a stream go in one frame.
+// maxPart is the maximum number of a stream's bytes in one frame.
 const maxPart = 32 << 10
 
-// A Writer writes bytes as frames of one kind, each at once, so that others may write to the same stream.
+// A Writer writes bytes as frames of one kind. It writes each frame in a single call, so that
+// others may write to the same stream.
 type Writer struct {
 	To    io.Writer
 	Kind  byte
@@ -32,16 +33,16 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A Reader reads what a Writer has written, until a frame of another kind ends it. It may end in
-// the middle of a frame, as with a deadline, and goes on there.
+// A Reader reads what a Writer has written, until a frame of the kind End. A read may stop in the
+// middle of a frame, as at a deadline, and the next one continues there.
 type Reader struct {
 	From io.Reader
 	Kind byte
 	End  byte
 
 	head  [headBytes]byte
-	read  int    // bytes of the head
-	left  uint32 // bytes of the content
+	read  int    // bytes of the head that have been read
+	left  uint32 // bytes of the content still to be read
 	ended bool
 }
 

@@ -9,30 +9,32 @@ import (
 	"orrery/internal/problem"
 )
 
-// An answer says how a call went. All of it is what a far end says: words for messages, and a number.
+// An answer says how a call ended. All of it comes from the server: texts for messages, and a
+// number.
 type answer struct {
 	Failed bool   `json:"failed,omitempty"`
-	Ran    bool   `json:"ran,omitempty"` // a command, and Status and Output are its
+	Ran    bool   `json:"ran,omitempty"` // the call was a command, and Status and Output are set
 	Status int    `json:"status,omitempty"`
-	Output string `json:"output,omitempty"` // the end of it
-	Why    string `json:"why,omitempty"`    // in words
+	Output string `json:"output,omitempty"` // the last bytes of it
+	Why    string `json:"why,omitempty"`    // the error message
 	Cure   string `json:"cure,omitempty"`
-	Unable bool   `json:"unable,omitempty"` // the kind of the problem, if it is not that something failed
-	InUse  bool   `json:"inuse,omitempty"`  // what is to be let go of, and Why says by whom
+	Unable bool   `json:"unable,omitempty"` // the problem's kind is Unable, not Failed
+	InUse  bool   `json:"inuse,omitempty"`  // the call failed because something is in use, and Why says by what
 }
 
-// InUse says who uses what a machine is to let go of, in its words; "" is somebody whom it does not know.
+// InUse is the error for something that is in use. By names its users, or is "" if the machine does
+// not know them.
 type InUse struct{ By string }
 
 func (u *InUse) Error() string { return "it is in use by " + u.By }
 
-// Bounds of what an answer says.
+// Limits of the texts in an answer.
 const (
 	maxOutputBytes = 16 << 10
 	maxWordsBytes  = 4 << 10
 )
 
-// answerOf puts in words what came of a call.
+// answerOf returns the answer for the result of a call.
 func answerOf(err error) answer {
 	if err == nil {
 		return answer{}
@@ -91,7 +93,7 @@ func (a answer) err(place string, command []string) error {
 	return p
 }
 
-// gaveUp is the error of a command whose caller did not wait for its end.
+// gaveUp returns the error for a command whose caller did not wait until it ended.
 func gaveUp(ctx context.Context, place string, c host.Command, output string) error {
 	return &host.RunError{Place: place, Command: c.Args, Status: -1, Output: output, Err: context.Cause(ctx)}
 }

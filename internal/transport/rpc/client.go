@@ -15,20 +15,20 @@ import (
 	"orrery/internal/transport/frame"
 )
 
-// A Client has things done at the far end of a connection. Its methods may be called at the same time.
+// A Client makes calls over a connection. Its methods may be called concurrently.
 type Client struct {
 	session *yamux.Session
-	heard   func() int64 // how many records have come
-	release func()       // what belongs to the connection, if anything does
+	heard   func() int64 // returns how many records have been received
+	release func()       // releases what belongs to the connection; may be nil
 
 	released sync.Once
 
 	mutex sync.Mutex
-	why   error // the session was ended here
+	why   error // why this end ended the session, or nil
 }
 
-// Open greets who is at the far end of a connection, and returns a client of it. It waits for the
-// answer until ctx ends; after that, and after Close, the connection is closed.
+// Open greets the server of a connection and returns a client for it. It waits for the answer until
+// ctx ends. If ctx ends first, and after Close, the connection is closed.
 func Open(ctx context.Context, conn io.ReadWriteCloser) (*Client, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	from := reader(conn)
@@ -51,9 +51,9 @@ func Open(ctx context.Context, conn io.ReadWriteCloser) (*Client, error) {
 	return c, nil
 }
 
-// watch asks for signs of life while something is under way. A machine that stands still gives
-// none, and is waited for. One that has begun anew, as a guest does that reboots, does not know of
-// the session and says so, which ends what would else be waited for without end.
+// watch asks for signs of life while a call is running. A frozen machine does not answer, and the
+// client keeps waiting for it. A guest that has rebooted does not know the session and says so.
+// That ends calls that would otherwise wait for ever.
 func (c *Client) watch() {
 	tick := time.NewTicker(watching)
 	defer tick.Stop()
@@ -72,10 +72,11 @@ func (c *Client) watch() {
 	}
 }
 
-// once is a connection that serves one session: the end of that is its own.
+// once is a connection that serves only one session. It has no deadlines, so ending the session
+// closes it.
 type once struct{ io.ReadWriteCloser }
 
-// misunderstood says why no session has begun.
+// misunderstood returns the error that explains why no session has begun.
 func misunderstood(err error) error {
 	p := problem.New(problem.Failed, "no session begins").Because(err)
 	switch {
@@ -87,7 +88,7 @@ func misunderstood(err error) error {
 	return p
 }
 
-// Close ends the session, and with it all that is under way at the far end.
+// Close ends the session, and every call that is running.
 func (c *Client) Close() error {
 	err := c.session.Close()
 	c.released.Do(func() {
@@ -98,35 +99,35 @@ func (c *Client) Close() error {
 	return err
 }
 
-// Ended is closed when the session has ended, whoever ended it.
+// Ended returns a channel that is closed when the session has ended, whichever end ended it.
 func (c *Client) Ended() <-chan struct{} { return c.session.CloseChan() }
 
-// Ping asks for a sign of life, and waits for it until ctx ends.
+// Ping asks for a sign of life and waits for it until ctx ends.
 func (c *Client) Ping(ctx context.Context) error { return c.ask(ctx, question{Verb: toPing}) }
 
-// Await waits until there is something at a path of the far end, or ctx ends.
+// Await waits until a path exists on the machine, or ctx ends.
 func (c *Client) Await(ctx context.Context, path string) error {
 	return c.ask(ctx, question{Verb: toAwait, Path: path})
 }
 
-// Join has the machine at the far end make network interfaces what they are to be, and waits for
-// those that have not come yet, until ctx ends.
+// Join configures network interfaces of the machine. It waits for interfaces that do not exist yet
+// until ctx ends.
 func (c *Client) Join(ctx context.Context, nics []boot.NIC) error {
 	return c.ask(ctx, question{Verb: toJoin, NICs: nics})
 }
 
-// PowerOff has the machine at the far end shut down. It returns when that has begun.
+// PowerOff shuts the machine down. It returns when the shutdown has begun.
 func (c *Client) PowerOff(ctx context.Context) error {
 	return c.ask(ctx, question{Verb: toPowerOff})
 }
 
-// Forget has the machine let go of what is mounted at some places, the innermost first: *InUse if
-// somebody there uses it.
+// Forget unmounts some paths in the machine, the innermost first. It returns *InUse if a process
+// there uses one of them.
 func (c *Client) Forget(ctx context.Context, places []string) error {
 	return c.ask(ctx, question{Verb: toForget, Paths: places})
 }
 
-// Find has the machine come upon what is mounted at some places by now, the outermost first.
+// Find makes the machine notice what is mounted at some paths, the outermost first.
 func (c *Client) Find(ctx context.Context, places []string) error {
 	return c.ask(ctx, question{Verb: toFind, Paths: places})
 }
@@ -136,7 +137,7 @@ func (c *Client) Unused(ctx context.Context, serials []string) error {
 	return c.ask(ctx, question{Verb: toUnused, Disks: serials})
 }
 
-// ask asks something that is answered with a yes.
+// ask makes a call whose answer has no content but success or failure.
 func (c *Client) ask(ctx context.Context, q question) error {
 	call, err := c.call(ctx, q)
 	if err != nil {
@@ -152,17 +153,17 @@ func (c *Client) ask(ctx context.Context, q question) error {
 	})
 }
 
-// Stir has the machine ask its host for something of its files, so that whoever serves them looks
-// for all that was asked.
+// Stir makes the guest look up a file that only the host can know. The request makes the host's
+// file server look at everything in its queue.
 func (c *Client) Stir(ctx context.Context) error { return c.ask(ctx, question{Verb: toStir}) }
 
-// A call is a question that has been asked.
+// A call is a request that has been sent.
 type call struct {
 	*yamux.Stream
 	c *Client
 }
 
-// call asks. Who got it closes it.
+// call sends a request. The caller must close the call.
 func (c *Client) call(ctx context.Context, q question) (*call, error) {
 	type opened struct {
 		stream *yamux.Stream
@@ -195,13 +196,14 @@ func (c *Client) call(ctx context.Context, q question) (*call, error) {
 	}
 }
 
-// close tells the far end that nobody waits for the call any more, which ends it. It waits for nobody itself.
+// close tells the server that the caller no longer waits, which ends the call. It does not block.
 func (c *call) close() {
 	_ = c.SetDeadline(time.Unix(1, 0))
 	go c.Stream.Close() //nolint:errcheck // it only says so
 }
 
-// within waits for some work on the stream until ctx ends, which ends the work, too.
+// within runs work on the stream and waits for it until ctx ends. Closing the call then ends the
+// work.
 func (c *call) within(ctx context.Context, work func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- work() }()
@@ -213,7 +215,7 @@ func (c *call) within(ctx context.Context, work func() error) error {
 	}
 }
 
-// answer waits for how the call went.
+// answer waits for the answer to the call.
 func (c *call) answer() (a answer, err error) {
 	if err := frame.ReadJSON(c, says, maxStatusBytes, &a); err != nil {
 		return a, c.c.lost(err)
@@ -221,8 +223,8 @@ func (c *call) answer() (a answer, err error) {
 	return a, nil
 }
 
-// lost says that a call has no answer. One whose far end does not keep to the protocol ends the
-// session: nothing that it says can be trusted.
+// lost returns the error for a call without an answer. If the server has violated the protocol,
+// lost ends the session, because nothing else it sends can be trusted.
 func (c *Client) lost(err error) error {
 	if errors.Is(err, errFrame) {
 		c.mutex.Lock()
@@ -248,12 +250,12 @@ func (c *Client) lost(err error) error {
 		Try("see what it says on its console; stop and start it if it stays so")
 }
 
-// ended says why the session has ended, if so it is.
+// ended returns why the session has ended, or nil if it has not.
 func (c *Client) ended() error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.why == nil && c.session.IsClosed() {
-		_, c.why = c.session.AcceptStream() // which is how yamux tells
+		_, c.why = c.session.AcceptStream() // yamux returns the reason here
 	}
 	return c.why
 }

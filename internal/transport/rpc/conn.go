@@ -9,7 +9,7 @@ import (
 	"orrery/internal/transport/frame"
 )
 
-// A conn is a connection that the far end has made. Bytes are in frames, so that either direction
+// A conn is a connection made at the other end. Its bytes are in frames, so that either direction
 // can end before the other.
 type conn struct {
 	*call
@@ -24,7 +24,7 @@ type conn struct {
 
 var _ net.Conn = (*conn)(nil)
 
-// Read may end in the middle of a frame, when its time is over, and goes on there.
+// Read may stop in the middle of a frame at its deadline. The next Read continues there.
 func (c *conn) Read(p []byte) (int, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -42,11 +42,11 @@ func (c *conn) Write(p []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	n, err := (&frame.Writer{To: c.Stream, Kind: out}).Write(p)
-	c.mute = err != nil // a frame may have been begun
+	c.mute = err != nil // a frame may be incomplete
 	return n, err
 }
 
-// CloseWrite tells the other side that no more comes.
+// CloseWrite tells the other side that no more bytes follow.
 func (c *conn) CloseWrite() error {
 	c.writing.Lock()
 	defer c.writing.Unlock()

@@ -36,7 +36,7 @@ func (c *served) run(place host.Runner, q question) error {
 	return place.Run(c.ctx, cmd)
 }
 
-// input is that of a command: it begins when its stream comes.
+// input is the standard input of a command. Its stream may arrive after the command has started.
 type input struct {
 	of   *served
 	from *content
@@ -53,14 +53,15 @@ func (i *input) Read(p []byte) (int, error) {
 	}
 	n, err := i.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		// This is no end that the caller has made: the command must not take it for one before it is ended itself.
+		// The caller has not ended the input. Wait for the call's end, so that the command does not
+		// take the error for the end of its input.
 		<-i.of.ctx.Done()
 		err = context.Cause(i.of.ctx)
 	}
 	return n, err
 }
 
-// put writes files, once all of them have come whole.
+// put writes files after all of them have been received completely.
 func (c *served) put(place host.Runner, files []file) error {
 	content := &content{from: c}
 	var all []host.File
@@ -75,7 +76,7 @@ func (c *served) put(place host.Runner, files []file) error {
 	return place.Put(c.ctx, all...)
 }
 
-// content is what frames of bytes hold.
+// content reads the bytes that frames carry.
 type content struct {
 	from  io.Reader
 	rest  []byte
@@ -104,7 +105,7 @@ func (c *content) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// dial makes a connection, and carries what goes along it.
+// dial makes a connection and copies bytes in both directions.
 func (c *served) dial(place host.Runner, network, address string) {
 	to, err := place.Dial(c.ctx, network, address)
 	c.say(err)
@@ -124,7 +125,8 @@ func (c *served) dial(place host.Runner, network, address string) {
 	<-done
 }
 
-// forth carries what the caller sends, who may end that and still read. Who has gone does not.
+// forth copies what the caller sends. A caller may end its direction and continue to read. A caller
+// that has gone ends both directions.
 func forth(to net.Conn, from *content) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {

@@ -4,22 +4,22 @@ import "orrery/internal/transport/frame"
 
 // Kinds of frames.
 const (
-	asks   byte = 'q' // a question; the first frame of each stream
+	asks   byte = 'q' // a request; the first frame of each stream
 	says   byte = 'a' // an answer
-	out    byte = 'o' // bytes: of the output of a command, of files, of a connection
-	errs   byte = 'e' // bytes of the other output of a command
+	out    byte = 'o' // bytes: of a command's standard output, of files, of a connection
+	errs   byte = 'e' // bytes of a command's standard error
 	sized  byte = 's' // the new size of a terminal
-	ending byte = 'w' // one direction of a connection has come to its end; of a talk: the caller wants no more
+	ending byte = 'w' // one direction of a connection has ended; in a talk: the caller asks the server to stop
 
-	message byte = 'm' // of a talk
+	message byte = 'm' // a message of a talk
 )
 
-// Bounds of frames.
+// Limits of frames.
 const (
-	maxRequestBytes = 8 << 20  // more than Linux lets a command have of arguments and environment
-	maxStatusBytes  = 64 << 10 // by a far end, of how a call went
+	maxRequestBytes = 8 << 20  // more than Linux allows for a command's arguments and environment
+	maxStatusBytes  = 64 << 10 // for an answer
 	maxDataBytes    = 32 << 10
-	maxMessageBytes = 64 << 20 // of a talk: all that is on a host
+	maxMessageBytes = 64 << 20 // for a message of a talk, such as the whole state of a host
 )
 
 var errFrame = frame.ErrForm

@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// A greeting is a line: magic, version, word, nonce, and what the word wants. Lines begin anew
-// after whatever was left there by others, so each has an end of line before it, too.
+// A greeting is a line: magic, version, word, nonce, and an argument of the word. Each line begins
+// with an end of line, because bytes of an earlier client may precede it.
 const (
 	magic   = "orrery-wire"
-	hello   = "hello"   // by who opens
+	hello   = "hello"   // sent by the client
 	welcome = "welcome" // with the mark of the session
 	refused = "refused" // because of the version
-	over    = "over"    // whatever session this was
+	over    = "over"    // the peer's session does not exist any more
 )
 
-// maxNoiseBytes is what may come before the answer to a greeting: what an earlier session left, which
-// is as much as serial ports hold.
+// maxNoiseBytes is how much may precede the answer to a greeting. An earlier session may leave as
+// much as serial ports hold.
 const maxNoiseBytes = 16 << 20
 
 var (
@@ -30,7 +30,7 @@ var (
 	errNoise   = errors.New("what answers in the guest sends much and no greeting, so it is not Orrery's agent")
 )
 
-// maxGreetingBytes bounds a greeting.
+// maxGreetingBytes is the maximum length of a greeting.
 const maxGreetingBytes = 256
 
 type greeting struct{ version, word, nonce, mark string }
@@ -40,7 +40,7 @@ func (g greeting) line() []byte {
 		"\n")
 }
 
-// read returns the greeting of a line, if it is one.
+// read parses a line and reports whether it is a greeting.
 func read(line []byte) (g greeting, ok bool) {
 	if len(line) > maxGreetingBytes || !bytes.HasPrefix(line, []byte(magic+" ")) {
 		return g, false
@@ -56,8 +56,8 @@ func read(line []byte) (g greeting, ok bool) {
 	return g, true
 }
 
-// greet begins a session: it says hello, with a nonce of its own, and waits for who says that
-// again. What an earlier client left of a record is filled up before that, so that the hello is
+// greet begins a session. It sends hello with a new nonce and waits for the line that repeats the
+// nonce. It first completes any record that an earlier client left incomplete, so that the hello is
 // seen.
 func greet(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error) {
 	nonce := fresh()
@@ -99,8 +99,8 @@ func (g greeting) session() (session [mark]byte, err error) {
 	return [mark]byte(b), nil
 }
 
-// receive waits for somebody who says hello, answers, and returns the mark of the session. Whoever is
-// in a session of which nobody knows any more is told that it is over.
+// receive waits for a client's hello, answers it and returns the mark of the session. It tells a
+// client whose session is unknown that the session is over.
 func receive(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error) {
 	told := false
 	noise := func() error {
@@ -130,8 +130,8 @@ func receive(conn io.Writer, from *bufio.Reader) (session [mark]byte, err error)
 	}
 }
 
-// heard returns a line, of a long one its beginning. It tells of noise as soon as there is some:
-// what is left of a session has no ends of lines, and whoever is in it waits.
+// heard returns a line, or the beginning of a long one. It calls noise as soon as bytes are not a
+// greeting. The rest of an old session has no ends of lines, and its client is waiting.
 func heard(from *bufio.Reader, noise func() error) (line []byte, err error) {
 	for {
 		b, err := from.ReadByte()
@@ -149,8 +149,8 @@ func heard(from *bufio.Reader, noise func() error) (line []byte, err error) {
 	}
 }
 
-// newMark returns the mark of a new session. It has no end of line: those with which the next
-// client begins would complete a record whose last bytes are missing.
+// newMark returns the mark of a new session. The mark contains no end of line. Otherwise the empty
+// lines that the next client sends first could complete a record whose last bytes are missing.
 func newMark() (session [mark]byte) {
 	for {
 		_, _ = rand.Read(session[:])

@@ -6,9 +6,8 @@ import (
 	"io"
 )
 
-// A guard stands between a far end and yamux: it lets pass what a far end has to say, and nothing
-// else. A far end opens no streams and asks nothing, as each of these would take memory here, and
-// an answer.
+// A guard stands between a server and yamux and passes only answers. A server must not open streams
+// or send pings, because each would take memory at the client and demand an answer.
 type guard struct {
 	*records
 	header [12]byte
@@ -16,7 +15,7 @@ type guard struct {
 	body   uint32
 }
 
-// yamux's header is version, type, flags (2), stream (4), length (4).
+// The header of yamux is version, type, flags (2 bytes), stream (4), length (4).
 const (
 	data = 0
 	ping = 2
@@ -32,12 +31,12 @@ func (g *guard) Read(p []byte) (int, error) {
 		err = g.check(p[:n])
 	}
 	if err != nil {
-		return 0, err // what is wrong is not passed on
+		return 0, err // do not pass on invalid frames
 	}
 	return n, nil
 }
 
-// check follows the frames of yamux.
+// check parses the headers of yamux frames.
 func (g *guard) check(p []byte) error {
 	for len(p) > 0 {
 		if g.body > 0 {

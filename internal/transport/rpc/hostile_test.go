@@ -22,7 +22,7 @@ import (
 	"orrery/test/need"
 )
 
-// impostor greets as a far end does, and then sends what it likes.
+// impostor greets like a server and then sends whatever then writes.
 func impostor(t testing.TB, then func(r *records)) *Client {
 	t.Helper()
 	near, far := pair(t)
@@ -42,7 +42,7 @@ func impostor(t testing.TB, then func(r *records)) *Client {
 	return c
 }
 
-// liar keeps to all but the answers.
+// liar follows the protocol except in its answers.
 func liar(t testing.TB, answer func(s *yamux.Stream)) *Client {
 	t.Helper()
 	return impostor(t, func(r *records) {
@@ -66,7 +66,7 @@ func liar(t testing.TB, answer func(s *yamux.Stream)) *Client {
 	})
 }
 
-// calls are all that waits for an answer.
+// calls has every call that waits for an answer.
 var calls = map[string]func(ctx context.Context, c *Client) error{
 	"ping":     func(ctx context.Context, c *Client) error { return c.Ping(ctx) },
 	"await":    func(ctx context.Context, c *Client) error { return c.Await(ctx, "/x") },
@@ -95,7 +95,7 @@ var calls = map[string]func(ctx context.Context, c *Client) error{
 	},
 }
 
-// fails makes a call that cannot succeed, and must end long before its time.
+// fails makes a call that cannot succeed and must end long before its timeout.
 func fails(t *testing.T, name string, c *Client, want string) {
 	t.Helper()
 	err := calls[name](within(t), c)
@@ -104,7 +104,7 @@ func fails(t *testing.T, name string, c *Client, want string) {
 	}
 }
 
-// Of a far end that does not answer nobody waits longer than he said, whatever he asked.
+// TestSilent: every call to a server that does not answer ends with its context.
 func TestSilent(t *testing.T) {
 	near, _ := pair(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
@@ -132,7 +132,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// A far end that begins an answer, and goes.
+// TestHalfClosed: every call fails if the server begins an answer and goes.
 func TestHalfClosed(t *testing.T) {
 	for what, end := range map[string]func(r *records){
 		"closes":           func(r *records) { r.conn.Close() },
@@ -155,7 +155,7 @@ func TestHalfClosed(t *testing.T) {
 	}
 }
 
-// What is no answer ends the session, with a clear problem.
+// TestLiar: an invalid answer ends the session, with a clear problem.
 func TestLiar(t *testing.T) {
 	for what, bytes := range map[string][]byte{
 		"long":     {says, 0xff, 0xff, 0xff, 0xff},
@@ -180,7 +180,8 @@ func TestLiar(t *testing.T) {
 	}
 }
 
-// A far end can say that a command failed, and how; no more than that, and not at length.
+// TestLies: a server can report that a command failed, and how, but nothing else. Its texts are
+// limited.
 func TestLies(t *testing.T) {
 	long := strings.Repeat("x", 25000)
 	c := liar(t, func(s *yamux.Stream) {
@@ -208,12 +209,12 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// Output without end goes to who wants it, until he has enough; it is not kept.
+// TestFlood: endless output goes to the caller's writer until that fails. It is not kept in memory.
 func TestFlood(t *testing.T) {
 	flood := func() func(*yamux.Stream) {
 		var begun atomic.Bool
 		return func(s *yamux.Stream) {
-			if begun.Swap(true) { // it is asked for a sign of life, on a busy machine
+			if begun.Swap(true) { // on a busy machine, a request for a sign of life may come
 				return
 			}
 			for f := frame.Append(nil, out, make([]byte, maxDataBytes)); ; {
@@ -245,7 +246,8 @@ func TestFlood(t *testing.T) {
 	if err := c.Runner("node").Run(ctx, cmd); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	// The buffers of both ends, which are in this process: they do not grow with what goes through them.
+	// The buffers of both ends, which are in this process, do not grow with what passes through
+	// them.
 	if took > 16<<20 {
 		t.Errorf("%d MiB were allocated for 64 MiB", took>>20)
 	}
@@ -257,8 +259,8 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// A far end opens no streams, asks for no signs of life, and sends no more than it may: each of
-// these would take memory here, or an answer.
+// TestForward: a server may not open streams, ask for signs of life, or send more than the window
+// allows. Each of these would take memory at the client, or demand an answer.
 func TestForward(t *testing.T) {
 	header := func(kind byte, flags uint16, stream, length uint32) []byte {
 		b := binary.BigEndian.AppendUint16([]byte{0, kind}, flags)
@@ -293,7 +295,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// Much, and no greeting.
+// TestNoise: a peer that sends much and no greeting is given up.
 func TestNoise(t *testing.T) {
 	near, far := pair(t)
 	go func() {
@@ -314,7 +316,7 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// Ends of two versions say so; the far one goes on serving.
+// TestVersions: ends of different versions report that, and the server continues to serve.
 func TestVersions(t *testing.T) {
 	near, far := pair(t)
 	go Serve(context.Background(), far, host.Local{}) //nolint:errcheck // it ends with the connection
@@ -356,8 +358,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// sent returns what somebody may send who keeps to the protocol more or less: bytes, frames of
-// yamux, frames of calls.
+// sent returns what a peer that roughly follows the protocol may send: bytes, frames of yamux,
+// frames of calls.
 func sent() *rapid.Generator[[]byte] {
 	return rapid.OneOf(
 		rapid.SliceOfN(rapid.Byte(), 0, 300),
@@ -368,7 +370,7 @@ func sent() *rapid.Generator[[]byte] {
 			length := rapid.OneOf(rapid.Just(uint32(len(body))), rapid.Uint32()).Draw(t, "length")
 			return append(binary.BigEndian.AppendUint32(b, length), body...)
 		}),
-		rapid.Custom(func(t *rapid.T) []byte { // data for the first stream
+		rapid.Custom(func(t *rapid.T) []byte { // data of the first stream
 			body := frame.Append(nil, rapid.SampledFrom([]byte("qaoesw?")).Draw(t, "kind"),
 				rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "body"))
 			return append(binary.BigEndian.AppendUint32([]byte{0, data, 0, 0, 0, 0, 0, 1}, uint32(len(body))), body...)
@@ -376,7 +378,7 @@ func sent() *rapid.Generator[[]byte] {
 	)
 }
 
-// Whatever comes as an answer, nothing panics or hangs, and memory is bounded.
+// TestRandomAnswers: whatever a server answers, nothing panics or hangs, and memory is limited.
 func TestRandomAnswers(t *testing.T) {
 	attempts := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -409,7 +411,8 @@ func TestRandomAnswers(t *testing.T) {
 	})
 }
 
-// A client that sends what it likes harms nobody either: when it goes, all ends.
+// TestRandomQuestions: a client that sends anything does no harm. When it goes, everything it
+// called ends.
 func TestRandomQuestions(t *testing.T) {
 	attempts := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -436,7 +439,7 @@ func TestRandomQuestions(t *testing.T) {
 	})
 }
 
-// idle is a place at which nothing is done.
+// idle is a place that executes nothing.
 type idle struct{}
 
 func (idle) Run(context.Context, host.Command) error { return nil }

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// A record says to which session its bytes belong, at its beginning and at its end. A port of a
-// virtual machine is one connection for ever, on which clients come and go, and may be killed in
-// the middle of a word. What is left of such a word, together with what the next client says, must
-// never be taken for the whole: half a file with something else behind it. So a record counts only
-// if it ends as it has begun.
+// A record carries the mark of its session at its beginning and at its end. A port of a virtual
+// machine is one connection that is never closed. Clients come and go on it, and may be killed
+// while they send. What is left of such a message, followed by what the next client sends, must
+// never be taken for a whole message: half a file with something else behind it. So a record counts
+// only if both marks are those of the session.
 const (
-	mark           = 8 // the mark of a session
+	mark           = 8 // bytes of a session's mark
 	maxRecordBytes = 16 << 10
 	overhead       = mark + 2 + mark
 )
 
-// errOthers says that what comes does not belong to this session.
+// errOthers is the error for received bytes that do not belong to this session.
 var errOthers = errors.New("what comes is of another session")
 
 // records carry the bytes of one session over a connection.
@@ -30,17 +30,17 @@ type records struct {
 	from *bufio.Reader
 	mark [mark]byte
 
-	rest []byte // of the record at hand; it is in the buffer of from
-	took int    // of that buffer, when rest is empty
+	rest []byte // unread bytes of the current record, in the buffer of from
+	took int    // bytes of that buffer to discard when rest is empty
 
-	heard atomic.Int64 // records
+	heard atomic.Int64 // number of records received
 
-	mutex  sync.Mutex // of writing
+	mutex  sync.Mutex // held while writing
 	closed bool
 	piece  []byte
 }
 
-// reader returns a reader for records and greetings, which has room for a whole one.
+// reader returns a reader for records and greetings whose buffer holds a whole record.
 func reader(conn io.Reader) *bufio.Reader { return bufio.NewReaderSize(conn, 4*maxRecordBytes) }
 
 func (r *records) Read(p []byte) (int, error) {
@@ -54,9 +54,10 @@ func (r *records) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next waits for a record. One that is not of this session stays unread: there may be a greeting in it.
+// next waits for a record. A record of another session stays unread, because it may contain a
+// greeting.
 func (r *records) next() error {
-	_, _ = r.from.Discard(r.took) // it is there
+	_, _ = r.from.Discard(r.took) // never fails: these bytes are buffered
 	r.took = 0
 	h, err := r.from.Peek(mark + 2)
 	if err != nil {
@@ -97,8 +98,8 @@ func (r *records) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the session: nobody reads or writes any more, nor will. The connection stays for the
-// next one, if it can.
+// Close ends the session and all reads and writes on it. If the connection supports deadlines, it
+// stays open for the next session.
 func (r *records) Close() error {
 	if !hurry(r.conn) {
 		_ = r.conn.Close()
@@ -109,7 +110,8 @@ func (r *records) Close() error {
 	return nil
 }
 
-// hurry ends all that reads from or writes to a connection, until calm; and reports whether it can.
+// hurry makes all reads and writes on a connection fail until calm is called. It reports whether
+// the connection supports that.
 func hurry(conn io.ReadWriteCloser) bool {
 	c, ok := conn.(interface{ SetDeadline(at time.Time) error })
 	return ok && c.SetDeadline(time.Unix(1, 0)) == nil

@@ -17,10 +17,11 @@ import (
 	"orrery/internal/transport/frame"
 )
 
-// Runner returns the place at the far end under the name by which messages call it.
+// Runner returns a runner for the machine at the other end. Messages call it place.
 func (c *Client) Runner(place string) host.Runner { return runner{c, place, nil} }
 
-// RunnerAt returns a runner for a place beyond the far end, which knows by where which place is meant.
+// RunnerAt returns a runner for a place behind the server, such as a node. The server's Doors
+// interpret where.
 func (c *Client) RunnerAt(place string, where any) (host.Runner, error) {
 	at, err := json.Marshal(where)
 	return runner{c, place, at}, err
@@ -32,7 +33,7 @@ type runner struct {
 	in    json.RawMessage
 }
 
-// Run runs a command at the far end. When ctx ends, the command does, with its process group.
+// Run runs a command at the other end. When ctx ends, the command and its process group are ended.
 func (r runner) Run(ctx context.Context, c host.Command) error {
 	if !c.TTY {
 		return r.run(ctx, c, nil)
@@ -40,7 +41,7 @@ func (r runner) Run(ctx context.Context, c host.Command) error {
 	return host.Elsewhere(ctx, c, r.run)
 }
 
-// run is Run, with a terminal if there is one.
+// run is Run, with the user's terminal if there is one.
 func (r runner) run(ctx context.Context, c host.Command, user *host.Terminal) error {
 	q := question{
 		Verb: toRun, At: r.in, Args: c.Args, Env: c.Env, User: c.User, Input: c.Stdin != nil, Stdout: c.Stdout != nil,
@@ -86,7 +87,7 @@ func (r runner) run(ctx context.Context, c host.Command, user *host.Terminal) er
 	return nil
 }
 
-// at says of an error at which place it is.
+// at adds the runner's place to an error.
 func (r runner) at(err error) error {
 	var p *problem.Problem
 	if errors.As(err, &p) && p.Where == "" {
@@ -95,8 +96,8 @@ func (r runner) at(err error) error {
 	return fmt.Errorf("%s: %w", r.place, err)
 }
 
-// feed sends the input of a command, on a stream of its own. Nobody waits for input that the
-// command did not wait for.
+// feed sends the input of a command on a stream of its own. The returned function does not wait for
+// input that the command has not read.
 func (r runner) feed(ctx context.Context, to *call, from io.Reader) (end func() error, err error) {
 	input, err := r.c.call(ctx, question{Verb: toInput, Of: to.StreamID()})
 	if err != nil {
@@ -106,7 +107,7 @@ func (r runner) feed(ctx context.Context, to *call, from io.Reader) (end func() 
 	go func() {
 		source := &host.Source{From: from}
 		if _, err := io.Copy(&frame.Writer{To: input, Kind: out}, source); err == nil || source.Err != nil {
-			// else it has ended, and says how
+			// Otherwise the stream has ended, and the command's answer says how.
 			_, _ = input.Write(frame.Append(nil, ending))
 		}
 		read <- source.Err
@@ -122,7 +123,7 @@ func (r runner) feed(ctx context.Context, to *call, from io.Reader) (end func() 
 	}, nil
 }
 
-// resize tells the far end of each new size of the terminal.
+// resize sends each new size of the terminal to the server.
 func (c *call) resize(sizes <-chan host.Size, over <-chan struct{}) {
 	for {
 		select {
@@ -136,16 +137,16 @@ func (c *call) resize(sizes <-chan host.Size, over <-chan struct{}) {
 	}
 }
 
-// An ear takes what a command at the far end prints, and gives it to who wants it.
+// An ear receives the output of a command and passes it to the command's writers.
 type ear struct {
 	c    host.Command
-	tail host.Tail // of what it says of how it goes
-	err  error     // somebody does not take it
+	tail host.Tail // the last output, for errors
+	err  error     // the error of a writer
 	deaf atomic.Bool
 }
 
-// listen waits for the end of a command. When ctx ends, it has the command ended, and waits for
-// that only so long.
+// listen waits until a command has ended. When ctx ends, it ends the command and waits at most
+// cancelGrace for the answer.
 func (e *ear) listen(ctx context.Context, from *call) (answer, error) {
 	var said answer
 	done := make(chan error, 1)
@@ -160,12 +161,12 @@ func (e *ear) listen(ctx context.Context, from *call) (answer, error) {
 	case err := <-done:
 		return said, err
 	case <-time.After(cancelGrace):
-		e.deaf.Store(true) // who does not wait gets nothing any more
+		e.deaf.Store(true) // the caller no longer waits: write nothing to its writers
 		return answer{}, nil
 	}
 }
 
-// hear passes on all that is printed, until the answer. If a writer takes no more, it ends the command.
+// hear passes on all output until the answer. If a writer fails, it ends the command.
 func (e *ear) hear(from *call, said *answer) error {
 	piece := make([]byte, maxDataBytes)
 	for {
@@ -196,7 +197,7 @@ func (e *ear) hear(from *call, said *answer) error {
 
 func (e *ear) give(to io.Writer, text []byte, keep bool) error {
 	if keep {
-		_, _ = e.tail.Write(text) // to memory
+		_, _ = e.tail.Write(text) // never fails: it writes to memory
 	}
 	if to == nil || e.err != nil || e.deaf.Load() {
 		return nil
@@ -205,7 +206,7 @@ func (e *ear) give(to io.Writer, text []byte, keep bool) error {
 	return err
 }
 
-// Put writes files at the far end, each whole or not at all.
+// Put writes files at the other end, each atomically.
 func (r runner) Put(ctx context.Context, files ...host.File) error {
 	if len(files) == 0 {
 		return nil
@@ -224,7 +225,7 @@ func (r runner) Put(ctx context.Context, files ...host.File) error {
 			content := &frame.Writer{To: call, Kind: out}
 			for _, f := range files {
 				if _, err := content.Write(f.Content); err != nil {
-					return // the far end does not want it, and says why
+					return // the server rejects the files, and its answer says why
 				}
 			}
 		}()
@@ -240,8 +241,8 @@ func (r runner) Put(ctx context.Context, files ...host.File) error {
 	return nil
 }
 
-// Dial connects from the far end. The address must be numeric: whose names these are, and who
-// answers for them, is different at each end.
+// Dial connects from the other end. The address must be numeric, because names may have different
+// meanings at each end.
 func (r runner) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {

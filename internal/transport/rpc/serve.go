@@ -16,28 +16,30 @@ import (
 	"orrery/internal/transport/frame"
 )
 
-// A Machine is a place that is a machine of its own, of which more can be asked.
+// A Machine is a place that is a whole machine and so supports more calls.
 type Machine interface {
 	host.Runner
-	// Await waits until there is something at a path.
+	// Await waits until a path exists.
 	Await(ctx context.Context, path string) error
-	// Join makes network interfaces of the machine what they are to be, as soon as they are there.
+	// Join configures network interfaces of the machine, each as soon as it exists.
 	Join(ctx context.Context, nics []boot.NIC) error
 	// PowerOff begins to shut the machine down.
 	PowerOff() error
-	// Forget lets go of what the host has mounted at some places, the innermost first: *InUse if somebody uses it.
+	// Forget unmounts what the host has mounted at some paths, the innermost first. It returns
+	// *InUse if a process uses one of them.
 	Forget(ctx context.Context, places []string) error
-	// Find comes upon what the host has mounted at some places, the outermost first.
+	// Find looks up what the host has mounted at some paths, the outermost first.
 	Find(ctx context.Context, places []string) error
-	// Unused returns *InUse if something in the machine uses one of its disks with these serial numbers.
+	// Unused returns *InUse if something in the machine uses one of its disks with these serial
+	// numbers.
 	Unused(ctx context.Context, serials []string) error
-	// Stir asks the host for something of the machine's files that it cannot know itself.
+	// Stir looks up a file of the machine that only the host can know.
 	Stir(ctx context.Context) error
 }
 
-// Serve does at a place what clients ask for who come along a connection, one after the other. When
-// one of them goes, all that he has called is ended. It returns when the connection ends, or ctx
-// does, which ends the connection.
+// Serve executes at place what the clients of a connection request, one client after the other.
+// When a client goes, Serve ends everything it has called. Serve returns when the connection ends.
+// When ctx ends, Serve closes the connection and returns.
 func Serve(ctx context.Context, conn io.ReadWriteCloser, place host.Runner) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
@@ -67,12 +69,12 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser, place host.Runner) erro
 	}
 }
 
-// Endless is a connection that may not tell when a client goes, as virtual consoles do not.
+// Endless is a connection that may not report that a client has gone, as virtual consoles do not.
 type Endless interface{ Endless() bool }
 
-// bury ends a session when nothing is heard of its client any more, who asks for a sign of life as
-// long as something of his is under way. A machine that stood still finds that much time has gone,
-// and has not read yet what was sent; so time must be up twice.
+// bury ends a session when nothing is received from its client any more. A client asks for signs of
+// life while it has a call running. A machine that was frozen finds that much time has passed
+// before it reads what was sent meanwhile. So two intervals must pass in silence.
 func (r *records) bury(s *yamux.Session) {
 	tick := time.NewTicker(silent * watching)
 	defer tick.Stop()
@@ -92,7 +94,7 @@ func (r *records) bury(s *yamux.Session) {
 
 var errGone = errors.New("who called it has gone")
 
-// serve answers one client, until he goes.
+// serve answers one client until it goes.
 func serve(ctx context.Context, s *yamux.Session, place host.Runner, calls *sync.WaitGroup) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(errGone)
@@ -120,16 +122,16 @@ type desk struct {
 	begun map[uint32]*served
 }
 
-// served is a call, seen from the far end.
+// served is a call at the server.
 type served struct {
 	*yamux.Stream
 	ctx   context.Context
 	end   context.CancelCauseFunc
-	input chan *served // of a command, when it comes
+	input chan *served // the input of a command, when its stream arrives
 
-	// One goroutine at a time reads a stream: two can wait for one another in yamux for ever.
-	heard chan struct{} // closed when the one that listens for the caller's end has heard it; nil: there is none
-	given bool          // somebody else reads it
+	// Only one goroutine may read a stream at a time: two can block each other in yamux for ever.
+	heard chan struct{} // closed when the goroutine that waits for the caller has ended; nil if there is none
+	given bool          // another goroutine reads the stream
 }
 
 func (d *desk) begin(ctx context.Context, stream *yamux.Stream) *served {
@@ -141,7 +143,8 @@ func (d *desk) begin(ctx context.Context, stream *yamux.Stream) *served {
 	return c
 }
 
-// end ends a call. Its stream stays open until the caller closes it, who may take his time to read the answer.
+// end ends a call. The stream stays open until the caller, which may read the answer slowly, closes
+// it.
 func (d *desk) end(c *served) {
 	d.mutex.Lock()
 	delete(d.begun, c.StreamID())
@@ -156,9 +159,9 @@ func (d *desk) end(c *served) {
 	_ = c.Close()
 }
 
-// do answers one question.
+// do answers one request.
 func (c *served) do(d *desk) {
-	// Whoever has gone takes nothing any more.
+	// A caller that has gone does not read any more, so writes must not block for ever.
 	stop := context.AfterFunc(c.ctx, func() { _ = c.SetWriteDeadline(time.Now().Add(cancelGrace)) })
 	defer stop()
 	var q question
@@ -190,13 +193,13 @@ func (c *served) do(d *desk) {
 	}
 }
 
-// Doors is a place from which one gets into others.
+// Doors is a place that leads to other places.
 type Doors interface {
-	// At returns the place that is meant by what the caller says.
+	// At returns the place that a caller names.
 	At(where json.RawMessage) (host.Runner, error)
 }
 
-// at returns the place at which something is to be done.
+// at returns the place where the request must be executed.
 func (d *desk) at(where json.RawMessage) (host.Runner, error) {
 	if where == nil {
 		return d.place, nil
@@ -208,10 +211,11 @@ func (d *desk) at(where json.RawMessage) (host.Runner, error) {
 	return doors.At(where)
 }
 
-// say answers.
+// say sends the answer.
 func (c *served) say(err error) { _ = frame.WriteJSON(c, says, answerOf(err)) }
 
-// listen ends the call when its caller closes the stream, who may send new sizes of a terminal before that.
+// listen ends the call when the caller closes the stream. Until then it receives new sizes of the
+// terminal.
 func (c *served) listen(sizes chan<- host.Size) {
 	c.heard = make(chan struct{})
 	go func() {
@@ -227,23 +231,23 @@ func (c *served) listen(sizes chan<- host.Size) {
 			}
 		}
 		c.end(errGone)
-		_, _ = io.Copy(io.Discard, c) // of one who does not keep to the protocol, there may be more
+		_, _ = io.Copy(io.Discard, c) // a peer that violates the protocol may have sent more
 	}()
 }
 
-// hand passes the input to its command, and keeps it open until that has ended.
+// hand passes the input to its command and keeps the stream open until the command has ended.
 func (c *served) hand(d *desk, of uint32) {
 	d.mutex.Lock()
 	to := d.begun[of]
 	d.mutex.Unlock()
 	if to == nil {
-		return // it has ended
+		return // the command has ended
 	}
 	select {
 	case to.input <- c:
 		c.given = true
 		<-to.ctx.Done()
-	default: // it has one
+	default: // the command already has an input
 	}
 }
 

@@ -14,27 +14,27 @@ import (
 	"orrery/internal/problem"
 )
 
-// Ports is how many serial ports a virtual machine has for clients at most, each of which serves
-// one at a time. Their names in the machine are PortName + ".0" and so on.
+// Ports is the maximum number of serial ports a virtual machine has for clients. Each serves one
+// client at a time. In the machine they are named PortName + ".0" and so on.
 const (
 	Ports    = 8
 	PortName = "orrery"
 )
 
-// Socket returns the name of the socket of a port on the host, below the directory of the machine.
+// Socket returns the name of a port's socket on the host, in the directory of the machine.
 func Socket(port int) string { return fmt.Sprintf("agent%d.sock", port) }
 
 func lock(port int) string { return fmt.Sprintf("agent%d.lock", port) }
 
-// answerTimeout bounds how long a machine whose ports are all taken is waited for; again, how long an
-// answer, before it is asked anew: a machine that begins anew loses what it was asked.
-var ( // but in tests
+// answerTimeout is how long to wait for a free port of a machine. again is how long to wait for an
+// answer before greeting again, because a machine that reboots loses what was sent.
+var ( // variables, so that tests can change them
 	answerTimeout = 10 * time.Second
 	again         = 10 * time.Second
 )
 
-// Enter takes a port of the machine whose sockets are in a directory, and opens a client on it. It
-// tries until ctx ends, as the machine may still have to boot.
+// Enter takes a port of the machine whose sockets are in dir and opens a client on it. It retries
+// until ctx ends, because the machine may not have booted yet.
 func Enter(ctx context.Context, dir string) (*Client, error) {
 	port, held, err := take(ctx, dir)
 	if err != nil {
@@ -61,7 +61,7 @@ func Enter(ctx context.Context, dir string) (*Client, error) {
 	}
 }
 
-// take takes a free port; it is its own until it is released.
+// take locks a free port. The port belongs to the caller until the lock is released.
 func take(ctx context.Context, dir string) (port int, held *host.Lock, err error) {
 	limited, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -69,7 +69,7 @@ func take(ctx context.Context, dir string) (port int, held *host.Lock, err error
 	err = waits.For(limited, "a port to the agent of "+filepath.Base(dir), func() (waits.Held, error) {
 		for taken, port = 0, 0; port < Ports; port++ {
 			if port > 0 && !there(dir, port) {
-				continue // a machine that has fewer
+				continue // this machine has fewer ports
 			}
 			if held, err = host.TryLock(filepath.Join(dir, lock(port)), host.Alone); !errors.Is(err, host.ErrHeld) {
 				return nil, err
@@ -95,7 +95,8 @@ func there(dir string, port int) bool {
 	return err == nil
 }
 
-// open connects to a socket, by a path that is always short enough for one, and greets who is there.
+// open connects to a socket and greets the agent. It uses a path that is always short enough for a
+// socket address.
 func open(ctx context.Context, dir string, port int) (*Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, again, errors.New("its agent does not greet"))
 	defer cancel()

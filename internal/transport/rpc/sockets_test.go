@@ -16,7 +16,7 @@ import (
 	"orrery/internal/problem"
 )
 
-// sockets serves ports in a directory, as QEMU does: one client at a time at each.
+// sockets serves ports in a directory, as QEMU does: each serves one client at a time.
 func sockets(t *testing.T, dir string, ports ...int) {
 	t.Helper()
 	at, err := os.Open(dir)
@@ -50,8 +50,8 @@ func all() (ports []int) {
 	return ports
 }
 
-// As many clients as there are ports at a time, each with one of its own; the next waits for one of
-// them; and a path may be longer than a socket's.
+// TestEnter: as many clients as there are ports can connect at a time, each to its own port. The
+// next one waits for a free port. A path may be longer than a socket address.
 func TestEnter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -81,7 +81,7 @@ func TestEnter(t *testing.T) {
 		next <- err
 	}()
 	clients[3].Close()
-	clients[3].Close() // twice is once
+	clients[3].Close() // closing twice is allowed
 	if err := ended(t, next); err != nil {
 		t.Error(err)
 	}
@@ -90,7 +90,7 @@ func TestEnter(t *testing.T) {
 	}
 }
 
-// Who waits for a port too long is told where, and what to do.
+// TestEnterTaken: waiting too long for a port returns a problem with the place and a remedy.
 func TestEnterTaken(t *testing.T) {
 	dir := t.TempDir()
 	for p := range Ports {
@@ -112,8 +112,8 @@ func TestEnterTaken(t *testing.T) {
 	}
 }
 
-// A machine that is not there yet is waited for, and one that begins anew is greeted again; the
-// lock is free after a failure.
+// TestEnterEarly: a client waits for a machine that does not exist yet, and greets one that reboots
+// again. After a failure, the lock is free.
 func TestEnterEarly(t *testing.T) {
 	dir := t.TempDir()
 	done := make(chan error, 1)
@@ -169,7 +169,7 @@ func TestEnterEarly(t *testing.T) {
 	}
 }
 
-// Many at once, more than there are ports.
+// TestEnterMany: more clients than there are ports connect at once.
 func TestEnterMany(t *testing.T) {
 	defer func(old time.Duration) { answerTimeout = old }(answerTimeout)
 	answerTimeout = limit
@@ -192,7 +192,7 @@ func TestEnterMany(t *testing.T) {
 	group.Wait()
 }
 
-// A machine may have fewer ports than others: those that are not there are not waited at.
+// TestEnterFewer: a machine may have fewer ports than others. Clients do not wait at missing ports.
 func TestEnterFewer(t *testing.T) {
 	dir := t.TempDir()
 	sockets(t, dir, 0, 1)

@@ -14,18 +14,18 @@ import (
 	"orrery/internal/transport/frame"
 )
 
-// kept is the connection of a serial port as the host has it: it goes on when a client closes his
-// end, and holds what he has sent.
+// kept is the host's connection to a serial port. It stays open when a client closes its end, and
+// keeps what the client has sent.
 type kept struct{ net.Conn }
 
-// SetDeadline is missing, as with once: a client closes his connection.
+// Close does nothing. kept has no SetDeadline, so ending a session closes it, as with once.
 func (kept) Close() error { return nil }
 
-// A client is killed in the middle of a record, and the next one comes so soon that the machine
-// does not see that one has gone. What the first has begun is ended, and nothing that the second
-// says is taken for a part of it.
+// TestKilledInTheMiddle: a client is killed in the middle of a record. The next one comes so soon
+// that the machine does not see that the first has gone. The calls of the first end, and nothing
+// that the second sends is taken for a part of them.
 func TestKilledInTheMiddle(t *testing.T) {
-	for _, missing := range []int{1, mark, mark + 1, 1000, 13000} { // at the end of the last record
+	for _, missing := range []int{1, mark, mark + 1, 1000, 13000} { // bytes missing at the end of the last record
 		near, far := pair(t)
 		place := &puts{}
 		go Serve(context.Background(), far, place) //nolint:errcheck // it ends with the connection
@@ -34,7 +34,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A file is put, of which not all comes.
+		// Only a part of a file is sent.
 		var sent bytes.Buffer
 		r := &records{conn: struct {
 			io.Reader
@@ -69,7 +69,8 @@ func TestKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// A client that is followed by another without a word: his commands end, and the other is served.
+// TestFollowed: a client takes another's place without notice. The commands of the first end, and
+// the second is served.
 func TestFollowed(t *testing.T) {
 	near, far := pair(t)
 	place := &noted{begun: make(chan struct{}), ended: make(chan error, 1)}
@@ -82,7 +83,8 @@ func TestFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-place.begun
-	// Its reader would take what is for the next; a process that is killed has none.
+	// The first client's reader would receive what is meant for the next. A killed process has no
+	// reader.
 	second := make(chan error, 1)
 	go func() {
 		_, err := near.Write(append(bytes.Repeat([]byte("\n"), maxRecordBytes+overhead),
@@ -95,13 +97,13 @@ func TestFollowed(t *testing.T) {
 	if err := ended(t, second); err != nil {
 		t.Error(err)
 	}
-	// The first, were it still there, learns that it is not meant any more.
+	// If the first client were still alive, it would now get an error.
 	if err := calls["ping"](within(t), first); err == nil || !strings.Contains(err.Error(), "has begun anew") {
 		t.Error(err)
 	}
 }
 
-// A machine that has begun anew ends what a client waits for, although the client has nothing to say.
+// TestBegunAnew: a machine that has begun a new session ends the call of a client that only waits.
 func TestBegunAnew(t *testing.T) {
 	near, far := pair(t)
 	place := &noted{begun: make(chan struct{}), ended: make(chan error, 1)}
@@ -122,8 +124,8 @@ func TestBegunAnew(t *testing.T) {
 	}
 }
 
-// A machine reboots: its agent is another, and knows of no session. Whoever is in one learns it,
-// although there is no end of a line in what he sends.
+// TestRebooted: after a reboot the machine's agent does not know the session. The client gets an
+// error, although it sends no end of a line.
 func TestRebooted(t *testing.T) {
 	near, far := pair(t)
 	begun := make(chan error, 1)
@@ -144,8 +146,8 @@ func TestRebooted(t *testing.T) {
 	}
 }
 
-// What earlier clients have left, both ways, is skipped: halves of greetings and records, greetings
-// of those who have given up.
+// TestStale: what earlier clients have left in either direction is skipped: parts of greetings and
+// records, and greetings of clients that have given up.
 func TestStale(t *testing.T) {
 	for what, stale := range map[string]struct{ there, back string }{
 		"nothing":         {"", ""},
@@ -179,13 +181,14 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// endless is a connection that does not tell when a client goes.
+// endless is a connection that does not report that a client has gone.
 type endless struct{ net.Conn }
 
 func (endless) Endless() bool { return true }
 
-// A client goes and nobody says so: his commands end when he has not been heard of for long. One
-// who is there and silent, as nothing is under way or as what he waits for takes its time, stays.
+// TestUnheard: a client goes unnoticed. Its commands end when nothing has been received from it for
+// long enough. A client that is silent because it has no call, or because its call takes long,
+// stays connected.
 func TestUnheard(t *testing.T) {
 	near, far := pair(t)
 	place := &noted{begun: make(chan struct{}), ended: make(chan error, 1)}

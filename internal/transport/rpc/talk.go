@@ -14,14 +14,14 @@ import (
 	"orrery/internal/transport/frame"
 )
 
-// A Talk is a call in which either end says something as often as it likes, each time a message of
-// JSON: it is about what no Runner does. The far end brings it to its end, and says how it went.
+// A Talk is a call in which either end sends any number of JSON messages. It serves for everything
+// a Runner cannot do. The server ends it and says how it went.
 type Talk struct {
 	*call
-	Most int // bytes that the far end may say at once
+	Most int // maximum size of a message from the server
 }
 
-// Talk begins one. Who got it closes it.
+// Talk begins a talk. The caller must close it.
 func (c *Client) Talk(ctx context.Context, about string) (*Talk, error) {
 	call, err := c.call(ctx, question{Verb: toTalk, About: about})
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *Client) Talk(ctx context.Context, about string) (*Talk, error) {
 	return &Talk{call, maxMessageBytes}, nil
 }
 
-// Say says something to the far end.
+// Say sends a message to the server.
 func (t *Talk) Say(what any) error {
 	if err := frame.WriteJSON(t, message, what); err != nil {
 		return t.c.lost(err)
@@ -38,8 +38,8 @@ func (t *Talk) Say(what any) error {
 	return nil
 }
 
-// Hear waits for what the far end says next. It is io.EOF when that has come to a good end, else
-// the error with which it ended.
+// Hear waits for the next message from the server. It returns io.EOF when the talk has ended
+// successfully, and the server's error when it has failed.
 func (t *Talk) Hear(into any) error {
 	k, text, err := frame.Read(t, t.Most, nil)
 	switch {
@@ -63,29 +63,31 @@ func (t *Talk) Hear(into any) error {
 	return t.c.lost(fmt.Errorf("%w: a frame %q", errFrame, k))
 }
 
-// Stop asks the far end to come to an end, which is still to be heard: what it did up to then counts.
+// Stop asks the server to end the talk. The caller must still read the answer, because what the
+// server did until then counts.
 func (t *Talk) Stop() { _, _ = t.Write(frame.Append(nil, ending)) }
 
-// Close ends the talk, whatever the far end does.
+// Close ends the talk, whatever the server does.
 func (t *Talk) Close() { t.close() }
 
-// A Talker is a place with which one can talk.
+// A Talker is a place that supports talks.
 type Talker interface {
 	host.Runner
-	// Talk answers somebody about something. Ctx ends when he has gone or wants no more.
+	// Talk talks with a caller about a subject. Ctx ends when the caller has gone or has called
+	// Stop.
 	Talk(ctx context.Context, about string, with *Caller) error
 }
 
-// A Caller is who talks with a place.
+// A Caller is the client of a talk, as the server sees it.
 type Caller struct {
 	*served
 	said chan json.RawMessage
 }
 
-// ahead is how many messages a caller may be ahead of who answers him.
+// ahead is how many of the caller's messages are buffered before the server reads them.
 const ahead = 16
 
-// talk lets a place answer.
+// talk has a place handle a talk.
 func (c *served) talk(place host.Runner, about string) error {
 	talker, ok := place.(Talker)
 	if !ok {
@@ -97,7 +99,7 @@ func (c *served) talk(place host.Runner, about string) error {
 	return talker.Talk(c.ctx, about, with)
 }
 
-// listen takes in what the caller says, until he closes the stream.
+// listen receives the caller's messages until the caller closes the stream.
 func (c *Caller) listen() {
 	defer close(c.heard)
 	for {
@@ -115,15 +117,15 @@ func (c *Caller) listen() {
 		}
 	}
 	c.end(errGone)
-	_, _ = io.Copy(io.Discard, c) // of one who does not keep to the protocol, there may be more
+	_, _ = io.Copy(io.Discard, c) // a peer that violates the protocol may have sent more
 }
 
 var errStopped = errors.New("who called it wants no more")
 
-// Say says something to the caller.
+// Say sends a message to the caller.
 func (c *Caller) Say(what any) error { return frame.WriteJSON(c, message, what) }
 
-// Hear waits for what the caller says next.
+// Hear waits for the caller's next message.
 func (c *Caller) Hear(into any) error {
 	select {
 	case text := <-c.said:
@@ -133,8 +135,8 @@ func (c *Caller) Hear(into any) error {
 	}
 }
 
-// Demand wants signs of life from now on, also while nothing is under way: one every so often. When
-// nothing at all has come for as long as patience, the session ends.
+// Demand asks for signs of life from now on, one per interval, even while no call is running. When
+// nothing at all has been received within timeout, the session ends.
 func (c *Client) Demand(every, timeout time.Duration) {
 	go func() {
 		tick := time.NewTicker(every)
@@ -167,5 +169,5 @@ func (c *Client) GiveUp(why error) {
 	_ = c.session.Close()
 }
 
-// Why says why the session has ended; nil: it has not.
+// Why returns why the session has ended, or nil if it has not.
 func (c *Client) Why() error { return c.ended() }

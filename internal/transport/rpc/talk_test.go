@@ -14,10 +14,10 @@ import (
 	"orrery/internal/problem"
 )
 
-// A talking place says back what is said to it.
+// A talking place sends back what it receives.
 type talking struct {
 	host.Local
-	gone chan error // why its callers went
+	gone chan error // why its callers have gone
 }
 
 func (p talking) Talk(_ context.Context, about string, with *Caller) error {
@@ -37,7 +37,7 @@ func (p talking) Talk(_ context.Context, about string, with *Caller) error {
 	return errors.New("about what?")
 }
 
-// At leads to places by their names.
+// At returns places by their names.
 func (p talking) At(where json.RawMessage) (host.Runner, error) {
 	var name string
 	if err := json.Unmarshal(where, &name); err != nil || name != "n1" {
@@ -58,7 +58,7 @@ func converse(t *testing.T, about string) (talking, *Client, *Talk) {
 	return p, c, talk
 }
 
-// TestTalk: messages of any size go to and fro, and the end of a talk says how it went.
+// TestTalk: messages of any size go in both directions, and the end of a talk says how it went.
 func TestTalk(t *testing.T) {
 	_, _, talk := converse(t, "echo")
 	for _, text := range []string{"", "a", strings.Repeat("large ", 1<<18)} {
@@ -82,7 +82,8 @@ func TestTalk(t *testing.T) {
 	}
 }
 
-// TestTalkEnds: a caller who wants no more hears the end all the same; one who has gone is not waited for.
+// TestTalkEnds: a caller that has called Stop still receives the end. The server does not wait for
+// a caller that has gone.
 func TestTalkEnds(t *testing.T) {
 	p, _, talk := converse(t, "echo")
 	talk.Stop()
@@ -99,7 +100,7 @@ func TestTalkEnds(t *testing.T) {
 	}
 }
 
-// TestAt: commands are run in places beyond the far end.
+// TestAt: commands are run at places behind the server.
 func TestAt(t *testing.T) {
 	c := begin(t, talking{})
 	in, err := c.RunnerAt("n1", "n1")
@@ -132,8 +133,8 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// TestDemand: a far end that stalls without closing the connection is given up, and that is what
-// calls under way are told. One that answers is not.
+// TestDemand: a client gives up a server that stalls without closing the connection, and running
+// calls get that error. It does not give up a server that answers.
 func TestDemand(t *testing.T) {
 	_, c, _ := converse(t, "echo")
 	c.Demand(time.Millisecond, limit)
@@ -165,7 +166,7 @@ func TestDemand(t *testing.T) {
 	}
 }
 
-// A stalling connection takes nothing in from some time on, and stays open.
+// A stalling connection reads nothing from some time on, and stays open.
 type stalling struct {
 	net.Conn
 	at chan struct{}

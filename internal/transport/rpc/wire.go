@@ -11,21 +11,23 @@ import (
 	"orrery/internal/host"
 )
 
-// version is that of all that is said on a wire. The line that tells it stays as it is in all versions.
+// version is the version of the whole protocol. The format of the greeting is the same in all
+// versions.
 const version = "1"
 
-// A question is the first frame of a stream: what is asked. Of its fields a verb has a few.
+// A question is the request in the first frame of a stream. Each verb uses some of its fields.
 type question struct {
 	Verb string `json:"verb"`
 
-	Args   []string   `json:"args,omitempty"` // run
-	Env    []string   `json:"env,omitempty"`
-	User   string     `json:"user,omitempty"`
-	Input  bool       `json:"input,omitempty"`  // it comes on a stream of its own
-	Stdout bool       `json:"stdout,omitempty"` // it is wanted, not only kept for the answer
+	Args  []string `json:"args,omitempty"` // run
+	Env   []string `json:"env,omitempty"`
+	User  string   `json:"user,omitempty"`
+	Input bool     `json:"input,omitempty"` // the command has input, on a stream of its own
+	// send the output to the client; otherwise it is only used for the answer
+	Stdout bool       `json:"stdout,omitempty"`
 	Stderr bool       `json:"stderr,omitempty"`
-	Merged bool       `json:"merged,omitempty"`   // both are one
-	Size   *host.Size `json:"terminal,omitempty"` // it has a terminal
+	Merged bool       `json:"merged,omitempty"`   // standard output and standard error are one
+	Size   *host.Size `json:"terminal,omitempty"` // the command has a terminal
 	Of     uint32     `json:"of,omitempty"`       // input: the stream of the command
 
 	Files []file `json:"files,omitempty"` // put
@@ -40,11 +42,11 @@ type question struct {
 	NICs []boot.NIC `json:"nics,omitempty"` // join
 
 	About string `json:"about,omitempty"` // talk
-	// run, put, dial: in a place beyond the far end, which knows what this says (Doors)
+	// run, put, dial: a place behind the server, which interprets this value (Doors)
 	At json.RawMessage `json:"at,omitempty"`
 }
 
-// A file is a host.File, whose content follows.
+// A file is a host.File whose content follows.
 type file struct {
 	Path  string `json:"path"`
 	Owner string `json:"owner,omitempty"`
@@ -70,25 +72,26 @@ const (
 	toTalk     = "talk"
 )
 
-// cancelGrace is how long the end of a call is waited for that its caller has given up: time to end a
-// command, and to be told of it.
-var cancelGrace = 3 * time.Second // but in tests
+// cancelGrace is how long to wait for a call to end after its caller has given up. The server needs
+// this time to end the command and to report that.
+var cancelGrace = 3 * time.Second // variable, so that tests can change it
 
-// watching is how often a sign of life is asked for while something is under way, and how long it
-// is waited for.
-var watching = 10 * time.Second // but in tests
+// watching is the interval between two requests for a sign of life while a call is running. It is
+// also how long the client waits for each one.
+var watching = 10 * time.Second // variable, so that tests can change it
 
-// silent is how many times as long a client is not heard of who is taken to have gone.
+// silent is how many of these intervals make one interval of bury. A client that is silent for two
+// of those is considered gone.
 const silent = 3
 
-// closing is how long a stream takes memory that this end has closed and the other has not. An end
-// closes a stream only when it wants nothing of it any more: yamux forgets after this time what has
-// not been read.
-var closing = 15 * time.Second // but in tests
+// closing is how long yamux keeps a stream that this end has closed and the other has not. After
+// that yamux drops data that has not been read. An end closes a stream only when it needs nothing
+// more from it.
+var closing = 15 * time.Second // variable, so that tests can change it
 
-// settings are those of both ends. No keepalive: a machine that stands still is not dead, and one
-// that has nothing to do is not to be woken. For the same reason nothing ends because it takes
-// long: who has no patience has a context.
+// settings returns yamux's settings for both ends. Keepalives are off, because a frozen machine is
+// not dead and an idle one must not be woken. For the same reason nothing has a timeout: callers
+// use contexts.
 func settings() *yamux.Config {
 	s := yamux.DefaultConfig()
 	s.EnableKeepAlive = false

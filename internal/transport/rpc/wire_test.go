@@ -26,7 +26,7 @@ import (
 	"orrery/internal/transport/frame"
 )
 
-// limit is how long something may take, on a busy machine, that takes no time.
+// limit is how long something that should take no time may take on a busy machine.
 const limit = time.Minute
 
 func TestMain(m *testing.M) {
@@ -53,14 +53,14 @@ func pair(t testing.TB) (near, far net.Conn) {
 	return ends[0], ends[1]
 }
 
-// within returns a context with a short timeout, for what takes no time.
+// within returns a context with the timeout limit.
 func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// begin returns a client of a place, and makes serving end with the client.
+// begin returns a client of a place. Serving ends with the client.
 func begin(t testing.TB, place host.Runner) *Client {
 	t.Helper()
 	near, far := pair(t)
@@ -90,7 +90,7 @@ func ended(t testing.TB, done <-chan error) error {
 
 func sh(script string) host.Command { return host.Command{Args: []string{"sh", "-c", script}} }
 
-// A place at the far end does what any other does.
+// TestRunner: a place at the other end behaves like any other runner.
 func TestRunner(t *testing.T) {
 	f := runnertest.Fixture{Runner: begin(t, host.Local{Name: "far"}).Runner("node"), Place: "node", Dir: t.TempDir()}
 	if os.Geteuid() == 0 {
@@ -99,7 +99,7 @@ func TestRunner(t *testing.T) {
 	runnertest.Run(t, f)
 }
 
-// What printed 64 MiB printed them, both ways, and nobody holds all of it.
+// TestMuch: 64 MiB of output arrive completely on both streams, and are not kept in memory.
 func TestMuch(t *testing.T) {
 	r := begin(t, host.Local{}).Runner("node")
 	const size = 64 << 20
@@ -111,7 +111,8 @@ func TestMuch(t *testing.T) {
 	}
 }
 
-// What is read late, at either end, is there, however long ago the other has sent the last of it.
+// TestLate: data can be read late at either end, even if the other end sent the last of it long
+// ago.
 func TestLate(t *testing.T) {
 	r := begin(t, host.Local{}).Runner("node")
 	text := strings.Repeat("0123456789abcde\n", 12000)
@@ -128,7 +129,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// pattern are bytes without end that do not repeat soon.
+// pattern is an endless stream of bytes that do not repeat soon.
 type pattern struct{ at uint32 }
 
 func (p *pattern) Read(b []byte) (int, error) {
@@ -139,7 +140,8 @@ func (p *pattern) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Many commands at once, each with its own output; one that nobody listens to keeps none of the others.
+// TestMany: many commands run at once, each with its own output. A command whose output is not read
+// does not block the others.
 func TestMany(t *testing.T) {
 	c := begin(t, host.Local{})
 	r := c.Runner("node")
@@ -176,7 +178,7 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// When a client goes, however it goes, all that it has called ends.
+// TestClientGoes: when a client goes, in whatever way, everything it has called ends.
 func TestClientGoes(t *testing.T) {
 	near, far := pair(t)
 	place := &noted{begun: make(chan struct{}), ended: make(chan error, 1)}
@@ -189,7 +191,7 @@ func TestClientGoes(t *testing.T) {
 	called := make(chan error, 1)
 	go func() { called <- c.Runner("node").Run(context.Background(), host.Command{Args: []string{"wait"}}) }()
 	<-place.begun
-	near.Close() // as the kernel does for one that is killed
+	near.Close() // as the kernel does for a killed process
 	if err := ended(t, place.ended); !errors.Is(err, errGone) {
 		t.Error(err)
 	}
@@ -201,7 +203,7 @@ func TestClientGoes(t *testing.T) {
 	}
 }
 
-// noted waits in each command until that is ended.
+// noted waits in each command until the command is ended.
 type noted struct {
 	host.Local
 	begun chan struct{}
@@ -215,7 +217,7 @@ func (n *noted) Run(ctx context.Context, _ host.Command) error {
 	return context.Cause(ctx)
 }
 
-// Files are asked for whole: of a client that goes while it sends one, nothing is put.
+// TestPutInterrupted: if a client goes while it sends a file, no part of the file is written.
 func TestPutInterrupted(t *testing.T) {
 	near, far := pair(t)
 	place := &puts{}
@@ -232,7 +234,7 @@ func TestPutInterrupted(t *testing.T) {
 	if _, err := (&frame.Writer{To: call, Kind: out}).Write(make([]byte, 99)); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Ping(within(t)); err != nil { // it has come
+	if err := c.Ping(within(t)); err != nil { // all before has been received
 		t.Fatal(err)
 	}
 	near.Close()
@@ -248,7 +250,8 @@ type puts struct {
 
 func (p *puts) Put(context.Context, ...host.File) error { p.called = true; return nil }
 
-// Connections of the far end: both directions, each with an end of its own; deadlines; addresses only.
+// TestDial: connections from the other end: each direction has its own end; deadlines work; only
+// addresses are allowed.
 func TestDial(t *testing.T) {
 	r := begin(t, host.Local{}).Runner("node")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -262,7 +265,7 @@ func TestDial(t *testing.T) {
 			if err != nil {
 				return
 			}
-			go func() { // says what it is told, once that has come to its end
+			go func() { // answers after it has received everything
 				defer c.Close()
 				text, _ := io.ReadAll(c)
 				_, _ = c.Write(text)
@@ -304,7 +307,8 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// A far end's connection is closed with the near one, also while it is being read.
+// TestDialClosed: closing a connection at the client closes it at the server, even while it is
+// being read.
 func TestDialClosed(t *testing.T) {
 	r := begin(t, host.Local{}).Runner("node")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -336,7 +340,8 @@ func TestDialClosed(t *testing.T) {
 	}
 }
 
-// A terminal at the far end has the size of that of its user, now and later, and takes his keys.
+// TestTerminal: a terminal at the other end has the size of the user's terminal, initially and
+// after changes, and receives its keys.
 func TestTerminal(t *testing.T) {
 	r := begin(t, host.Local{}).Runner("node")
 	keys, typing := io.Pipe()
@@ -360,7 +365,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// The user of a terminal goes, and the command with him.
+// TestTerminalGone: when the user of a terminal goes, the command ends.
 func TestTerminalGone(t *testing.T) {
 	r := begin(t, host.Local{}).Runner("node")
 	keys, typing := io.Pipe()
@@ -405,7 +410,7 @@ func (s *shown) await(t *testing.T, words string) {
 	}
 }
 
-// machine is a place with the rest of what can be asked.
+// machine is a place with all calls of a Machine.
 type machine struct {
 	host.Local
 	awaited, off chan string
@@ -446,8 +451,8 @@ func (m machine) Stir(context.Context) error {
 	return nil
 }
 
-// Signs of life, waiting, power, places to let go of and to find; of a place that is no machine, a
-// clear no. A problem keeps its words.
+// TestMachine: all calls of a Machine work. A place that is not a Machine rejects them clearly.
+// Problems keep their texts.
 func TestMachine(t *testing.T) {
 	m := machine{awaited: make(chan string, 1), off: make(chan string, 1)}
 	c := begin(t, m)
@@ -486,7 +491,7 @@ func TestMachine(t *testing.T) {
 		t.Error(err)
 	}
 	if err := c.ask(within(t), question{Verb: "of later times"}); !problem.Is(err, problem.Unable) {
-		// by which callers know a far end that is older than they are
+		// this is how callers recognise an older server
 		t.Error(err)
 	}
 	if err := c.Join(within(t), []boot.NIC{{Name: "eth1", Address: netip.MustParsePrefix("10.2.0.2/24")}}); err != nil ||
@@ -501,7 +506,7 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// The operator's own terminal: HoldTerminal wants one.
+// TestTerminalOperators: the user's own terminal, which HoldTerminal requires.
 func TestTerminalOperators(t *testing.T) {
 	ours, theirs, err := pty.Open()
 	if err != nil {

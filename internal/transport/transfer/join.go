@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Join carries bytes between two connections in both directions until both have ended, or ctx does.
-// It closes them.
+// Join copies bytes between two connections in both directions until both have ended, or ctx ends.
+// It closes both connections.
 func Join(ctx context.Context, a, b net.Conn) {
 	over := context.AfterFunc(ctx, func() { _, _ = a.Close(), b.Close() })
 	defer over()

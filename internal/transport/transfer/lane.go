@@ -1,16 +1,17 @@
-// Package transfer connects two hosts for one transfer: no other host can use the connection, and
+// Package transfer connects two hosts for one transfer. No other host can use the connection, and
 // nothing of it remains.
 //
-// Each host calls Open and gets an End with a key that is used once. What the other one must know
-// of it is its Card, which whoever steers both hands over by the ways that he has to them. The host
-// that gives calls Accept with the card of the other; that one calls Dial with the giver's. Either
-// end takes nobody but the holder of the key on the card (TLS 1.3, both certificates pinned). Where
-// the hosts do not reach one another, the one that takes calls Relayed instead, and whoever steers
-// lets Join carry the bytes between the two places called Back on their cards, each of which is
-// only for its own host; he cannot read them.
+// Each host calls Open and gets an End with a key that is used once. What the other host must know
+// about an End is its Card. The control host passes the cards over its connections to both hosts.
+// The sending host calls Accept with the card of the receiver. The receiving host calls Dial with
+// the card of the sender. Each end accepts only the holder of the key on the card (TLS 1.3, both
+// certificates pinned). Where the hosts cannot reach each other, the receiver calls Relayed
+// instead. The control host then connects to the address called Back on each card, which only the
+// host itself can reach. Join copies the bytes between the two connections. The control host cannot
+// read them.
 //
-// In package apply, Passage does the steering: who writes a transfer needs no more than what it
-// does at either end.
+// In package apply, a passage does the control host's part. The code of a particular transfer only
+// sends or receives at each end.
 package transfer
 
 import (
@@ -35,24 +36,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Timeout is how long an end waits for the other, and Stall how long it lets a transfer stand still.
+// Timeout is how long an end waits for its peer. Stall is how long a transfer may make no progress.
 const (
 	Timeout = 15 * time.Second
 	Stall   = 30 * time.Second
 )
 
-// handshakes is how many callers a listening end hears that turn out to be somebody else, before it gives up.
+// handshakes is the maximum number of connections that a listening end handshakes with before it
+// gives up.
 const handshakes = 64
 
-// A Card is what one end tells the other, by way of whoever steers both.
+// A Card is what one end tells its peer, by way of the control host.
 type Card struct {
 	Print string         `json:"print"` // SHA-256 of the certificate
-	At    netip.AddrPort `json:"at"`    // where it listens for others; the zero one: nowhere
-	Back  netip.AddrPort `json:"back"`  // where it listens for its own host
+	At    netip.AddrPort `json:"at"`    // where it listens for other hosts, or the zero value if they cannot reach it
+	Back  netip.AddrPort `json:"back"`  // where it listens on the loopback interface
 }
 
-// Check refuses a card that a host may have made up: it must not lead anybody elsewhere than to
-// that host. Own is the address of the host, if that is known.
+// Check returns an error for a card that a host may have forged: its addresses must be on that
+// host. Own is the address of the host, or the zero value if unknown.
 func (c Card) Check(own netip.Addr) error {
 	switch digest, err := hex.DecodeString(c.Print); {
 	case err != nil || len(digest) != sha256.Size:
@@ -65,7 +67,7 @@ func (c Card) Check(own netip.Addr) error {
 	return nil
 }
 
-// An End is that of one host. It has a key that no other end has.
+// An End is one host's end of a connection. Each has its own key.
 type End struct {
 	key   tls.Certificate
 	card  Card
@@ -73,8 +75,9 @@ type End struct {
 	close sync.Once
 }
 
-// Open makes an end. It listens on an address of this host, where others reach it, and where only
-// this host does. If there is no such address here, or it is the zero one, others do not reach it.
+// Open creates an end. It listens on the loopback interface, and on the address at of this host, so
+// that other hosts can connect. If this host does not have that address, or at is the zero value,
+// other hosts cannot connect.
 func Open(at netip.Addr) (*End, error) {
 	key, err := newKey()
 	if err != nil {
@@ -87,19 +90,21 @@ func Open(at netip.Addr) (*End, error) {
 	}
 	e.ears, e.card.Back = []net.Listener{back}, placeOf(back)
 	if at.IsValid() {
-		if others, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String()); err == nil { // else it is behind a NAT
+		// this fails if the host is behind a NAT
+		if others, err := net.Listen("tcp", netip.AddrPortFrom(at, 0).String()); err == nil {
 			e.ears, e.card.At = append(e.ears, others), placeOf(others)
 		}
 	}
 	return e, nil
 }
 
-// Toward returns the address from which this host would call another one; the zero one: it would not.
+// Toward returns the address from which this host would connect to another, or the zero value if
+// there is no route.
 func Toward(other netip.Addr) netip.Addr {
 	if !other.IsValid() {
 		return other
 	}
-	c, err := net.Dial("udp", netip.AddrPortFrom(other, 9).String()) // nothing is sent
+	c, err := net.Dial("udp", netip.AddrPortFrom(other, 9).String()) // UDP: this sends nothing
 	if err != nil {
 		return netip.Addr{}
 	}
@@ -107,7 +112,7 @@ func Toward(other netip.Addr) netip.Addr {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }
 
-// newKey makes a key with a certificate that says nothing of anybody.
+// newKey creates a key with a certificate that contains nothing but the key.
 func newKey() (tls.Certificate, error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -130,10 +135,10 @@ func placeOf(l net.Listener) netip.AddrPort {
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }
 
-// Card returns what the other end must know.
+// Card returns what the peer must know.
 func (e *End) Card() Card { return e.card }
 
-// Close ends the listening. A connection that was made stays.
+// Close closes the listeners. A connection that has been made stays open.
 func (e *End) Close() {
 	e.close.Do(func() {
 		for _, l := range e.ears {
@@ -142,11 +147,11 @@ func (e *End) Close() {
 	})
 }
 
-// errStranger is of whoever is not the holder of the key that was agreed on.
+// errStranger is the error for a peer that does not hold the expected key.
 var errStranger = errors.New("it is somebody else")
 
-// config lets only the holder of the key on a card in. Certificates say nothing but their key, so
-// nothing else of them is asked.
+// config returns a TLS configuration that accepts only the holder of the key on a card. The
+// certificates contain nothing but a key, so nothing else is verified.
 func (e *End) config(peer Card) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{e.key}, SessionTicketsDisabled: true,
@@ -161,24 +166,26 @@ func (e *End) config(peer Card) *tls.Config {
 	}
 }
 
-// Accept waits for the other end and takes nobody else, then listens no more. This is for the host that gives.
+// Accept waits for the peer with the pinned key and then closes the listeners. The sending host
+// calls it.
 func (e *End) Accept(ctx context.Context, peer Card) (net.Conn, error) {
 	config := e.config(peer)
 	return e.await(ctx, func(c net.Conn) *tls.Conn { return tls.Server(c, config) })
 }
 
-// Relayed waits for whoever steers to connect this host with the other end. This is for the host that takes.
+// Relayed waits until the control host has connected this host with the peer. The receiving host
+// calls it.
 func (e *End) Relayed(ctx context.Context, peer Card) (net.Conn, error) {
 	config := e.config(peer)
 	return e.await(ctx, func(c net.Conn) *tls.Conn { return tls.Client(c, config) })
 }
 
-// Dial connects to where the other end listens. This is for the host that takes.
+// Dial connects to the address where the peer listens. The receiving host calls it.
 func (e *End) Dial(ctx context.Context, peer Card) (net.Conn, error) {
 	if (peer.At == netip.AddrPort{}) {
 		return nil, errors.New("it says no address at which it listens")
 	}
-	const probeTimeout = 3 * time.Second // a wall that drops what is sent says nothing
+	const probeTimeout = 3 * time.Second // a firewall that drops packets sends no answer
 	dialing, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	c, err := new(net.Dialer).DialContext(dialing, "tcp", peer.At.String())
@@ -188,7 +195,7 @@ func (e *End) Dial(ctx context.Context, peer Card) (net.Conn, error) {
 	return shake(ctx, tls.Client(c, e.config(peer)))
 }
 
-// await listens until the other end comes.
+// await listens until the peer connects and has proved its key.
 func (e *End) await(ctx context.Context, wrap func(net.Conn) *tls.Conn) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -206,7 +213,7 @@ func (e *End) await(ctx context.Context, wrap func(net.Conn) *tls.Conn) (net.Con
 					return
 				}
 				select {
-				case places <- struct{}{}: // and is never taken out: so many strangers are enough
+				case places <- struct{}{}: // never received from again: the capacity limits the number of handshakes
 				default:
 					_ = raw.Close()
 					return
@@ -242,7 +249,7 @@ func (e *End) await(ctx context.Context, wrap func(net.Conn) *tls.Conn) (net.Con
 	}
 }
 
-// shake proves either end to the other.
+// shake runs the TLS handshake, in which each end verifies the other.
 func shake(ctx context.Context, c *tls.Conn) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout/3)
 	defer cancel()
@@ -253,7 +260,7 @@ func shake(ctx context.Context, c *tls.Conn) (net.Conn, error) {
 	return &patient{Conn: c}, nil
 }
 
-// patient is a connection that ends when it has stood still for long.
+// patient is a connection that fails after Stall without progress.
 type patient struct{ *tls.Conn }
 
 func (p *patient) Read(b []byte) (int, error) {
@@ -270,14 +277,15 @@ func (p *patient) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// Unhurried lets a connection stand still as long as its ends like, as one that reads a large disk
-// before it says more. If the other host is gone, or the way to it, the kernel ends it.
+// Unhurried lets a connection pause as long as its ends like, for example while one reads a large
+// disk before it sends more. If the other host or the route to it is gone, the kernel ends the
+// connection after Stall.
 func Unhurried(c net.Conn) net.Conn {
 	p, ok := c.(*patient)
 	if !ok {
 		return c
 	}
-	_ = p.SetDeadline(time.Time{}) // else it ends earlier
+	_ = p.SetDeadline(time.Time{}) // otherwise an earlier deadline still applies
 	if below, ok := p.NetConn().(*net.TCPConn); ok {
 		if raw, err := below.SyscallConn(); err == nil {
 			_ = raw.Control(func(fd uintptr) {
@@ -288,10 +296,11 @@ func Unhurried(c net.Conn) net.Conn {
 	return p.Conn
 }
 
-// ErrCut is of a transfer that has ended as the connection has: the other host has ended it, or the way there.
+// ErrCut is the error for a transfer that ended with its connection, because of the other host or
+// the network.
 var ErrCut = errors.New("the connection between the hosts was cut")
 
-// Cut tells such an error as ErrCut, and others as they are.
+// Cut returns ErrCut for an error that means so, and other errors unchanged.
 func Cut(err error) error {
 	for _, end := range []error{ErrCut, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, unix.ECONNRESET, unix.EPIPE,
 		unix.ETIMEDOUT} {

@@ -23,7 +23,7 @@ func open(t *testing.T, at netip.Addr) *End {
 	return e
 }
 
-// give sends a text to whoever comes to an end.
+// give sends a text to the peer of an End.
 func give(ctx context.Context, e *End, peer Card, text string) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -37,7 +37,7 @@ func give(ctx context.Context, e *End, peer Card, text string) <-chan error {
 	return done
 }
 
-// TestDirect: bytes go from one end to the other, and nobody can come a second time.
+// TestDirect: bytes go from one end to the other, and no second connection is accepted.
 func TestDirect(t *testing.T) {
 	giver, taker := open(t, here), open(t, netip.Addr{})
 	given := give(t.Context(), giver, taker.Card(), "hello")
@@ -58,7 +58,8 @@ func TestDirect(t *testing.T) {
 	}
 }
 
-// TestRelayed: where the ends do not reach one another, somebody else carries the bytes, and cannot read them.
+// TestRelayed: where the ends cannot reach each other, a third party copies the bytes and cannot
+// read them.
 func TestRelayed(t *testing.T) {
 	giver, taker := open(t, netip.Addr{}), open(t, netip.Addr{})
 	if _, err := taker.Dial(t.Context(), giver.Card()); err == nil {
@@ -105,14 +106,14 @@ func (s *tapped) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestStrangers: neither end takes anybody but the holder of the key that it was told of, whatever
-// else he has; many who try do not keep the right one out.
+// TestStrangers: each end accepts only the holder of the key on the card, whatever other keys a
+// stranger has. Many strangers do not keep the right peer out.
 func TestStrangers(t *testing.T) {
 	giver, taker, stranger := open(t, here), open(t, netip.Addr{}), open(t, here)
 	given := give(t.Context(), giver, taker.Card(), "secret")
 	for range 8 {
 		if c, err := stranger.Dial(t.Context(), giver.Card()); err == nil {
-			// the giver has to refuse him, after he has said who he is
+			// TLS 1.3: the giver can only refuse after the client's side of the handshake is done
 			if text, err := io.ReadAll(c); err == nil || len(text) > 0 {
 				t.Errorf("a stranger got %q: %v", text, err)
 			}
@@ -139,7 +140,7 @@ func TestStrangers(t *testing.T) {
 	if err := <-given; err != nil {
 		t.Error(err)
 	}
-	// Somebody else listens where the giver is said to.
+	// A stranger listens where the giver is expected.
 	card := giver.Card()
 	card.At = stranger.Card().At
 	_ = give(t.Context(), stranger, taker.Card(), "lies")
@@ -148,7 +149,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestNobody: who waits in vain is told so in time.
+// TestNobody: waiting in vain ends in time, with an error.
 func TestNobody(t *testing.T) {
 	giver, taker := open(t, here), open(t, netip.Addr{})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -158,7 +159,7 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-// TestCards: a host cannot send others to another place than itself.
+// TestCards: a host cannot direct others to another host.
 func TestCards(t *testing.T) {
 	own := netip.MustParseAddr("10.8.1.2")
 	place := func(text string) netip.AddrPort { return netip.MustParseAddrPort(text) }

@@ -13,8 +13,8 @@ const (
 	end  byte = 'e'
 )
 
-// Whole returns a writer of a stream with an explicit end: Close sends that all has been written. Without it,
-// the reader gets ErrCut.
+// Whole returns a writer of a stream with an explicit end, which Close sends. Without it, the
+// reader gets ErrCut.
 func Whole(to io.Writer) io.WriteCloser { return &whole{to, frame.Writer{To: to, Kind: data}} }
 
 type whole struct {
@@ -36,7 +36,7 @@ func cut(err error) error {
 	return err
 }
 
-// Parts reads what Whole has written.
+// Parts returns a reader of a stream that Whole has written.
 func Parts(from io.Reader) io.Reader { return &parts{frame.Reader{From: from, Kind: data, End: end}} }
 
 type parts struct{ from frame.Reader }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWhole: what was written comes out, and one whose end was not told is known to have been cut,
-// wherever that was.
+// TestWhole: what was written is read. A stream without its end is reported as cut, wherever that
+// was.
 func TestWhole(t *testing.T) {
 	var sent bytes.Buffer
 	w := Whole(&sent)

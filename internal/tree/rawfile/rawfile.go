@@ -1,6 +1,6 @@
-// Package rawfile reads small files, such as those of /proc, in as few system calls as it takes:
-// open, read, read, close. os.ReadFile makes ten, as it prepares to wait for the file (epoll(7)),
-// and a look at a hundred nodes reads a thousand files.
+// Package rawfile reads small files, such as those of /proc, with few system calls: open, read,
+// read, close. os.ReadFile makes ten, because it prepares to wait for the file (epoll(7)). Looking
+// at a hundred nodes reads a thousand files.
 package rawfile
 
 import (
@@ -23,7 +23,7 @@ func ReadFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Read reads an open file to its end, or until more than so many bytes have come; 0: to its end.
+// Read reads an open file to its end. If most is not 0, it stops after more than most bytes.
 func Read(fd int, most int64) ([]byte, error) {
 	text := make([]byte, 0, 1024)
 	for {
@@ -41,7 +41,7 @@ func Read(fd int, most int64) ([]byte, error) {
 	}
 }
 
-// retried does a system call again that a signal has interrupted.
+// retried repeats a system call that a signal has interrupted.
 func retried(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestReadFile: whatever the length of a file, all of it is read; and of /proc, whose files do not tell theirs.
+// TestReadFile: a file of any length is read completely, including files of /proc, which do not
+// report their size.
 func TestReadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, length := range []int{0, 1, 1023, 1024, 1025, 5000, 1 << 20} {
@@ -32,7 +33,7 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestRead: what is endless is read no further than to its bound.
+// TestRead: an endless file is only read up to the limit.
 func TestRead(t *testing.T) {
 	f, err := os.Open("/dev/zero")
 	if err != nil {

@@ -18,30 +18,30 @@ import (
 	"orrery/internal/treesync"
 )
 
-// A Download is a tree whose pieces arrive in a private directory. Each piece is verified, and is
-// kept after an interruption.
+// A Download is a tree whose pieces arrive in a private directory. Each piece is verified and
+// survives an interruption.
 type Download struct {
 	Index  *Index
 	dir    string
-	packed []byte // the index as it travels
+	packed []byte // the index as it was received
 
 	mutex sync.Mutex
-	files map[string]*file // by the digest of what is in them
-	order []Piece          // what is to come, as trees are walked
+	files map[string]*file // by the digest of their content
+	order []Piece          // missing pieces, in the order of tree.Root.Walk
 	left  int
-	bytes int64 // to come
+	bytes int64 // missing bytes
 	moved chan struct{}
-	over  bool // nothing more comes
+	over  bool // no more pieces will arrive
 }
 
-// file is one that comes.
+// file is a file that is being downloaded.
 type file struct {
 	size   int64
 	pieces []string // their digests
 	got    []bool
 }
 
-// Open resumes the download in a directory, or begins one. Packed is the index as it came.
+// Open resumes the download in a directory, or begins one. Packed is the index as it was received.
 func Open(ctx context.Context, dir string, x *Index, packed []byte) (*Download, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -72,14 +72,15 @@ func Open(ctx context.Context, dir string, x *Index, packed []byte) (*Download, 
 	return r, nil
 }
 
-// Missing returns how many bytes have still to come.
+// Missing returns how many bytes have not arrived yet.
 func (r *Download) Missing() int64 { return r.bytes }
 
 func (f *file) length(n int) int64 { return min(Size, f.size-int64(n)*Size) }
 
 func (r *Download) at(sum string) string { return filepath.Join(r.dir, sum) }
 
-// resume finds out which pieces of a file came before. A piece that is not whole comes again.
+// resume finds out which pieces of a file have arrived before. Incomplete pieces are downloaded
+// again.
 func (r *Download) resume(ctx context.Context, sum string, f *file) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -102,7 +103,7 @@ func (r *Download) resume(ctx context.Context, sum string, f *file) error {
 			return err
 		}
 		for n, piece := range f.pieces {
-			f.got[n] = piece == sums.Zero() // which takes no place on disk
+			f.got[n] = piece == sums.Zero() // a hole, which takes no disk space
 		}
 		return nil
 	}
@@ -117,7 +118,7 @@ func (r *Download) resume(ctx context.Context, sum string, f *file) error {
 	return err
 }
 
-// store stores a piece that has come, if its digest is right. A piece that is here already is no error.
+// store stores a received piece if its digest is correct. Storing a piece twice is no error.
 func (r *Download) store(p Piece, content []byte) error {
 	r.mutex.Lock()
 	f := r.files[p.Sum]
@@ -149,12 +150,12 @@ func (r *Download) store(p Piece, content []byte) error {
 	return nil
 }
 
-// localError is an error of this host, and not of the source.
+// localError is an error of this host, not of the source.
 type localError struct{ error }
 
 func (e *localError) Unwrap() error { return e.error }
 
-// End makes those return who wait for more pieces.
+// End wakes all callers of Piece. Those whose piece has not arrived get an error.
 func (r *Download) End() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -165,7 +166,7 @@ func (r *Download) End() {
 	}
 }
 
-// WaitTimeout is how long a request for a piece waits until the piece has come.
+// WaitTimeout is how long a request for a piece waits for the piece to arrive.
 const WaitTimeout = 10 * time.Second
 
 var errNotHere = errors.New("it has not come here")
@@ -173,7 +174,7 @@ var errNotHere = errors.New("it has not come here")
 // Packed returns the packed index.
 func (r *Download) Packed() []byte { return r.packed }
 
-// Piece returns a piece for another host, and waits until it has come.
+// Piece returns a piece for another host. It waits until the piece has arrived.
 func (r *Download) Piece(ctx context.Context, p Piece) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, WaitTimeout)
 	defer cancel()
@@ -217,7 +218,7 @@ func PieceOf(f *os.File, n int) ([]byte, error) {
 	return content[:read], err
 }
 
-// Extract makes the tree. The files stay in the directory, too, for other hosts.
+// Extract writes the tree. The files also stay in the download directory for other hosts.
 func (r *Download) Extract(ctx context.Context, top string) error {
 	var lacks error
 	b, err := tree.Build(top, func(attr string) {
@@ -253,13 +254,13 @@ func (r *Download) Extract(ctx context.Context, top string) error {
 	return errors.Join(b.Close(), lacks)
 }
 
-// Local reports whether an error is of this host, and not of the source.
+// Local reports whether an error is one of this host, not of the source.
 func Local(err error) bool {
 	var own *localError
 	return errors.As(err, &own) || problem.DiskFull(err)
 }
 
-// fillFrom fills a second file that has the same content.
+// fillFrom writes the content of path to another file that has the same content.
 func fillFrom(ctx context.Context, to *os.File, path string) error {
 	f, err := tree.OpenFile(path)
 	if err != nil {
@@ -276,8 +277,8 @@ func fillFrom(ctx context.Context, to *os.File, path string) error {
 	return tree.CopyContent(ctx, int(to.Fd()), int(f.Fd()), &st, nil)
 }
 
-// Mismatch returns a path whose pieces are as the index says and whose digest is not, so that the
-// index lies, or "".
+// Mismatch returns a path whose pieces match the index but whose digest does not, which means that
+// the index is wrong. It returns "" if there is none.
 func (r *Download) Mismatch(ctx context.Context) (string, error) {
 	for i := range r.Index.Entries {
 		e := &r.Index.Entries[i]
@@ -300,7 +301,7 @@ func (r *Download) Mismatch(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// CheckRoom returns an error if more is to come than there is room for.
+// CheckRoom returns an error if more bytes are missing than spare.
 func (r *Download) CheckRoom(spare int64) error {
 	if r.bytes > spare {
 		return fmt.Errorf("%d bytes are to come, and there is room for %d: %w", r.bytes, spare, tree.ErrTooLarge)

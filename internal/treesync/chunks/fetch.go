@@ -16,16 +16,17 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Source is a host from which chunks come.
+// A Source is a host from which pieces can be fetched.
 type Source struct {
 	Name string
 	Open func(ctx context.Context) (net.Conn, error)
-	// Fallback: it is asked only if another source fails, or nothing comes from the others for a while.
+	// Fallback means that the source is asked only if another fails, or if nothing has arrived from
+	// the others for fallbackAfter.
 	Fallback bool
 }
 
-// FirstIndex asks one host after the other for an index, until one passes the check, and returns
-// the name of its host. Warn is called for each host before that.
+// FirstIndex requests the index from one host after another until one passes the check. It returns
+// that index and the name of its host. It calls warn for each host that fails.
 func FirstIndex(ctx context.Context, from []Source, check func(text []byte) (*Index, error),
 	warn func(string)) (x *Index, complete []byte, whose string, err error) {
 	for _, s := range from {
@@ -61,11 +62,12 @@ func (s *Source) index(ctx context.Context) ([]byte, error) {
 	return readAnswer(c, maxPackedBytes)
 }
 
-// fallbackAfter is how long nothing comes before fallbacks are asked.
+// fallbackAfter is how long nothing must have arrived before fallbacks are asked.
 const fallbackAfter = 2 * time.Second
 
-// Fetch asks all hosts at once for the pieces that are missing, and returns how many bytes came
-// from each. Warn is called for each host that fails; the others are asked for its pieces.
+// Fetch requests the missing pieces from all hosts at once. It returns how many bytes have come
+// from each. It calls warn for each host that fails and requests that host's pieces from the
+// others.
 func (r *Download) Fetch(ctx context.Context, from []Source, warn func(string)) (came map[string]int64, err error) {
 	r.mutex.Lock()
 	f := &fetch{Download: r, warn: warn, queue: slices.Clone(r.order), asked: map[Piece]int{}, came: map[string]int64{}}
@@ -97,7 +99,7 @@ func (r *Download) Fetch(ctx context.Context, from []Source, warn func(string)) 
 	return f.came, cmp.Or(f.fatal, f.failed)
 }
 
-// fetch is one call of Fetch.
+// fetch is the state of one call of Fetch.
 type fetch struct {
 	*Download
 	ctx    context.Context
@@ -108,12 +110,12 @@ type fetch struct {
 	lock    sync.Mutex
 	changed *sync.Cond
 	queue   []Piece
-	asked   map[Piece]int // of how many hosts
+	asked   map[Piece]int // how many hosts were asked for each piece
 	active  int
-	failed  error // of hosts
-	fatal   error // of this one
+	failed  error // an error of a source
+	fatal   error // an error of this host
 	came    map[string]int64
-	last    time.Time // when something came
+	last    time.Time // when the last piece arrived
 }
 
 func (f *fetch) wake() {
@@ -122,14 +124,15 @@ func (f *fetch) wake() {
 	f.lock.Unlock()
 }
 
-// complete reports whether all pieces are here.
+// complete reports whether all pieces have arrived.
 func (f *fetch) complete() bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	return f.left == 0
 }
 
-// wait returns when all pieces are here or no source is left, and asks the fallbacks if it has to.
+// wait waits until all pieces have arrived or no source is left. It asks the fallbacks when that
+// becomes necessary.
 func (f *fetch) wait(fallbacks []Source) {
 	tick := time.NewTicker(fallbackAfter / 8)
 	defer tick.Stop()
@@ -177,7 +180,7 @@ func (f *fetch) start(s Source) {
 		err := g.all()
 		f.lock.Lock()
 		defer f.lock.Unlock()
-		for _, p := range g.open { // for others
+		for _, p := range g.open { // the other hosts may be asked for these
 			if f.asked[p]--; f.asked[p] == 0 {
 				f.queue = append(f.queue, p)
 			}
@@ -196,7 +199,7 @@ func (f *fetch) start(s Source) {
 	})
 }
 
-// next returns pieces to ask the host for, or none if it is no longer needed.
+// next returns pieces to request from the host. It returns nil if no more are needed.
 func (g *provider) next() (batch []Piece) {
 	f := g.fetch
 	f.lock.Lock()
@@ -209,7 +212,7 @@ func (g *provider) next() (batch []Piece) {
 			f.queue = f.queue[1:]
 			switch {
 			case f.has(p):
-			case f.asked[p] > 0 && slices.Contains(g.open, p): // it is late with that
+			case f.asked[p] > 0 && slices.Contains(g.open, p): // this host has been asked and is late
 				rest = append(rest, p)
 			default:
 				batch, bytes = append(batch, p), bytes+f.files[p.Sum].length(p.N)
@@ -226,7 +229,8 @@ func (g *provider) next() (batch []Piece) {
 	return nil
 }
 
-// retryLate lets other hosts be asked for pieces that one host was asked for, when nothing comes.
+// retryLate puts pieces that only one host was asked for back into the queue when nothing has
+// arrived for fallbackAfter.
 func (f *fetch) retryLate() {
 	if len(f.queue) > 0 || time.Since(f.last) < fallbackAfter {
 		return
@@ -246,18 +250,18 @@ func (f *fetch) has(p Piece) bool {
 	return f.files[p.Sum].got[p.N]
 }
 
-// provider is one host that is asked.
+// provider is a host that is asked for pieces.
 type provider struct {
 	*fetch
 	from  Source
-	open  []Piece // asked for and not come, in the order in which they are to come
+	open  []Piece // requested pieces that have not arrived, in the order of their requests
 	ended bool
 }
 
-// maxInFlight is how many questions to one host wait for their answers.
+// maxInFlight is the maximum number of unanswered requests to one host.
 const maxInFlight = 2
 
-// all asks for pieces as long as some are missing.
+// all requests pieces until none are missing.
 func (g *provider) all() error {
 	c, err := g.from.Open(g.ctx)
 	if err != nil {
@@ -314,7 +318,7 @@ func (g *provider) end(c net.Conn, over chan struct{}) {
 	g.changed.Broadcast()
 }
 
-// one reads and stores one piece.
+// one receives and stores one piece.
 func (g *provider) one(in io.Reader, p Piece) error {
 	content, err := readAnswer(in, g.files[p.Sum].length(p.N))
 	if err != nil {
@@ -337,7 +341,7 @@ func (g *provider) one(in io.Reader, p Piece) error {
 	return nil
 }
 
-// nameOf returns a path whose file has a piece.
+// nameOf returns a path whose file contains a piece.
 func (r *Download) nameOf(p Piece) string {
 	for i := range r.Index.Entries {
 		if e := &r.Index.Entries[i]; e.Sum == p.Sum {

@@ -24,31 +24,32 @@ import (
 	"orrery/internal/treesync"
 )
 
-// Size is how many bytes a piece has. A smaller file is one piece.
+// Size is the number of bytes in a piece. A smaller file is one piece.
 const Size = sums.Piece
 
-// Limits of an index: no layer has more.
+// Limits of an index. No layer has more.
 const (
 	maxEntries     = 4 << 20
-	maxTextBytes   = 1 << 30   // bytes of it, unpacked
-	maxPackedBytes = 256 << 20 // and on its way
+	maxTextBytes   = 1 << 30   // bytes of an unpacked index
+	maxPackedBytes = 256 << 20 // bytes of a packed index
 	maxLineBytes   = 16 << 20
 )
 
-// An Entry is what is at a path of a tree.
+// An Entry describes a path of a tree.
 type Entry struct {
 	treesync.Entry
 	Sum    string   `json:"sum,omitempty"`    // SHA-256 of a file
-	Pieces []string `json:"pieces,omitempty"` // and of its pieces, if it is larger than one
+	Pieces []string `json:"pieces,omitempty"` // digests of its pieces, if it has more than one
 }
 
-// An Index is all of a tree but the content of its files.
+// An Index is a tree without the content of its files.
 type Index struct {
-	Note    json.RawMessage // what is known of the layer besides
-	Entries []Entry         // in the order in which trees are walked
+	Note    json.RawMessage // more information about the layer
+	Entries []Entry         // in the order of tree.Root.Walk
 }
 
-// Read makes the index of a tree that nobody changes. Digests are those of its files, by path.
+// Read returns the index of a tree that does not change. Digests has the digests of its files by
+// path.
 func Read(ctx context.Context, dir string, digests map[string]string, note any) (*Index, error) {
 	root, err := tree.Open(dir)
 	if err != nil {
@@ -60,10 +61,10 @@ func Read(ctx context.Context, dir string, digests map[string]string, note any) 
 		return nil, err
 	}
 	x := &Index{Note: text}
-	first := map[uint64]treesync.Name{} // names of files that have several, by inode
+	first := map[uint64]treesync.Name{} // first names of files with several names, by inode
 	err = root.Walk(ctx, tree.Ample, func(e *tree.Entry) error {
 		if tree.Device(&e.Stat) {
-			return nil // of layers that were built formerly
+			return nil // layers built by earlier versions may contain devices
 		}
 		entry := Entry{Entry: treesync.EntryOf(e)}
 		if err := entry.Read(e, treesync.Carried); err != nil {
@@ -107,7 +108,7 @@ func sumOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Lines returns the index as the manifest of a layer has it: one sorted line for each path.
+// Lines returns the index in the form of a layer's manifest: one line per path, sorted.
 func (x *Index) Lines() []string {
 	lines := make([]string, len(x.Entries))
 	for i := range x.Entries {
@@ -152,7 +153,8 @@ func (x *Index) Pack(to io.Writer) error {
 	return z.Close()
 }
 
-// Unpack reads an index from another host, and refuses what no tree of a container with so many ids has.
+// Unpack reads an index from another host. It returns an error if the index cannot be that of a
+// container with the user ids 0 to ids-1.
 func Unpack(from io.Reader, ids uint32) (*Index, error) {
 	z, err := gzip.NewReader(io.LimitReader(from, maxPackedBytes))
 	if err != nil {

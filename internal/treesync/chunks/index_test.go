@@ -13,7 +13,8 @@ import (
 	"orrery/internal/treesync/treesynctest"
 )
 
-// TestAttributes: an index has no attribute that is not content of a layer, and one that has is refused.
+// TestAttributes: an index has only attributes that are content of a layer. An index with others is
+// rejected.
 func TestAttributes(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o644); err != nil {

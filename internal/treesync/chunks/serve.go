@@ -11,13 +11,13 @@ import (
 	"orrery/internal/tree"
 )
 
-// A Piece is a part of a file with some content.
+// A Piece is a piece of a file, named by the digest of the file and the piece's number.
 type Piece struct {
 	Sum string `json:"sum"`
 	N   int    `json:"n,omitempty"`
 }
 
-// A Provider has pieces of a tree, or will have them soon.
+// A Provider has the pieces of a tree, or will have them soon.
 type Provider interface {
 	// Index returns the packed index.
 	Index(ctx context.Context) ([]byte, error)
@@ -25,27 +25,27 @@ type Provider interface {
 	Piece(ctx context.Context, p Piece) ([]byte, error)
 }
 
-// question asks for the index, or for some pieces.
+// question is a request for the index or for some pieces.
 type question struct {
 	Index  bool    `json:"index,omitempty"`
 	Pieces []Piece `json:"pieces,omitempty"`
 }
 
-// Limits.
+// Limits of requests and answers.
 const (
-	maxQuestionBytes = 1 << 20 // bytes of a question
-	maxAsked         = 4096    // in one
-	maxExcuseBytes   = 1000    // bytes of why there is no answer
+	maxQuestionBytes = 1 << 20 // bytes of a request
+	maxAsked         = 4096    // pieces in a request
+	maxExcuseBytes   = 1000    // bytes of an error
 )
 
 // Kinds of frames.
 const (
-	wanted byte = 'q' // a question
+	wanted byte = 'q' // a request
 	have   byte = 'y' // an answer
-	excuse byte = 'n' // why there is none
+	excuse byte = 'n' // the error in place of an answer
 )
 
-// Serve answers questions until the peer closes the connection.
+// Serve answers requests until the peer closes the connection.
 func Serve(ctx context.Context, from Provider, c io.ReadWriter) error {
 	out := bufio.NewWriterSize(c, 256<<10)
 	for {
@@ -83,7 +83,7 @@ func (q *question) answer(ctx context.Context, from Provider, out *bufio.Writer)
 	return nil
 }
 
-// writeAnswer writes a content, or why there is none.
+// writeAnswer writes content, or the error in its place.
 func writeAnswer(out *bufio.Writer, content []byte, why error) error {
 	kind := have
 	if why != nil {
@@ -93,13 +93,13 @@ func writeAnswer(out *bufio.Writer, content []byte, why error) error {
 	return frame.Put(out, kind, content)
 }
 
-// request sends a question.
+// request sends a request.
 func request(c io.Writer, q question) error { return frame.WriteJSON(c, wanted, q) }
 
-// errMissing is the error of a host that lacks what it was asked for.
+// errMissing is the error of a host that does not have what was requested.
 var errMissing = errors.New("it has not got it")
 
-// readAnswer reads an answer of at most so many bytes.
+// readAnswer reads an answer of at most most bytes.
 func readAnswer(from io.Reader, most int64) ([]byte, error) {
 	kind, size, err := frame.ReadHead(from)
 	switch {
@@ -118,5 +118,5 @@ func readAnswer(from io.Reader, most int64) ([]byte, error) {
 	return content, err
 }
 
-// ErrCorrupt is the cause of an error about a host that sends something else than it should.
+// ErrCorrupt is the cause of an error about a host that sends wrong data.
 var ErrCorrupt = errors.New("it is not what was asked for")

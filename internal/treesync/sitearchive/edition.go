@@ -1,7 +1,9 @@
-// Package sitearchive copies the site directory of a release between hosts: the copy from which the
-// release was staged. What comes from another host is laid down in a directory of its own, which it
-// cannot leave, and is bounded. The digest is that of all that decides what the release is: a
-// control host compares it with the one in releases.lock (package lockfile).
+// Package sitearchive copies the site directory of a release between hosts.
+//
+// This is the copy from which the release was staged. What another host sends is written to a
+// directory that it cannot leave, and its size is limited. The digest covers everything that
+// determines the release. A control host compares it with the one in releases.lock (package
+// lockfile).
 package sitearchive
 
 import (
@@ -24,13 +26,13 @@ import (
 	"orrery/internal/treesync"
 )
 
-// What an edition consists of, in the directory of its release.
+// Names in the directory of a release that belong to an edition.
 const (
-	Site   = "site"         // the copy
-	Record = "release.json" // who staged it, and when
+	Site   = "site"         // the copy of the site directory
+	Record = "release.json" // who staged the release, and when
 )
 
-// Bounds of an edition: no site directory that is read has more.
+// Limits of an edition. No site directory that can be read has more.
 const (
 	MaxBytes = 160 << 20
 	maxFiles = 50_000
@@ -38,15 +40,15 @@ const (
 
 var bounds = tree.Bounds{Depth: 40, Names: 20_000, All: maxFiles}
 
-// Digest returns the digest of the copy in the directory of a release.
+// Digest returns the digest of the edition in the directory of a release.
 func Digest(dir string) (string, error) {
 	sum := newSum()
 	err := each(context.Background(), dir, filepath.Join(dir, Site), sum.add)
 	return sum.digest(), err
 }
 
-// each calls see with each file of an edition, in order. The record is in one directory, and the
-// copy is another one.
+// each calls see for each file of an edition, in order. The record and the copy may be in different
+// directories.
 func each(ctx context.Context, record, copied string, see func(name string, content []byte) error) error {
 	left := int64(MaxBytes)
 	file := func(root *tree.Root, path, name string) error {
@@ -78,7 +80,7 @@ func each(ctx context.Context, record, copied string, see func(name string, cont
 	})
 }
 
-// recordTree is how the record of the release is called on its way.
+// recordTree is the name of the tree that carries the record.
 const recordTree = "record"
 
 // Send sends the edition in a directory to Receive.
@@ -91,9 +93,9 @@ func Send(ctx context.Context, dir string, rw io.ReadWriter) error {
 	return err
 }
 
-// Receive stores an edition in an empty directory, and returns its digest. It has plain files only,
-// and they belong to whoever runs this program, whatever the other host says. If there is an error,
-// a part of it may be there.
+// Receive stores an edition in an empty directory and returns its digest. Whatever the other host
+// sends, the edition has regular files only, which belong to the user of this process. If Receive
+// returns an error, the directory may contain a part of the edition.
 func Receive(ctx context.Context, rw io.ReadWriter, dir string) (digest string, err error) {
 	to := treesync.Receiver{Dir: filepath.Join(dir, ".arrival"), Free: func() (int64, error) { return 2 * MaxBytes, nil }}
 	defer func() { err = cmp.Or(err, to.Remove()) }()
@@ -120,9 +122,9 @@ func Receive(ctx context.Context, rw io.ReadWriter, dir string) (digest string, 
 	return sum.digest(), err
 }
 
-// A sum is made of the files of a copy and of the digests of imported images, which the record of
-// the release has in place of their files. Who staged it, and when, does not count: it decides
-// nothing, and differs when the same release is staged again.
+// A sum is the hash of the files of a copy and of the digests of imported images. The record of the
+// release has these digests in place of the image files. The rest of the record is not included: it
+// has no effect on the release and differs when the same release is staged again.
 type sum struct {
 	hash.Hash
 	images map[string]string
@@ -140,7 +142,7 @@ func (s *sum) add(name string, content []byte) error {
 	return nil
 }
 
-// addRecord adds what the record says of images.
+// addRecord adds the images that the record names.
 func (s *sum) addRecord(content []byte) error {
 	var record struct {
 		Images map[string]string `json:"images"`

@@ -21,7 +21,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestTravel: an edition is the same where it comes to, and another one has another digest.
+// TestTravel: an edition is the same after the transfer, and another edition has another digest.
 func TestTravel(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(from, "site/roles/web"), 0o700))
@@ -75,8 +75,8 @@ func carry(t *testing.T, from, to string) (digest string, err error) {
 	return digest, err
 }
 
-// TestHostileEdition: what a host sends in the place of an edition comes nowhere but where it
-// should, and no file is more than its content.
+// TestHostileEdition: whatever a host sends in place of an edition, files are only written where
+// they should be, and only with their content.
 func TestHostileEdition(t *testing.T) {
 	for what, make := range map[string]func(in string) error{
 		"a link":           func(in string) error { return os.Symlink("/etc", in+"/site/link") },

@@ -11,16 +11,16 @@ import (
 	"orrery/internal/tree"
 )
 
-// An Attribute is an extended attribute, and what becomes of it.
+// An Attribute is an extended attribute, and which transfers preserve it.
 type Attribute struct {
 	Name     string
-	Carried  bool // between hosts, and back from a backup
-	Open     bool // back from a backup to a place that users of the host can reach
-	Imported bool // out of an archive
-	Lasting  bool // into a backup, and into the digest of a layer
+	Carried  bool // between hosts, and restored from a backup
+	Open     bool // restored from a backup to a place that users of the host can reach
+	Imported bool // extracted from an archive
+	Lasting  bool // in a backup and in the digest of a layer
 }
 
-// Attributes are one of each kind, and those that are nearly one.
+// Attributes has an attribute of each kind, and names that are almost of a kind.
 var Attributes = []Attribute{
 	{"user.x", true, true, true, true},
 	{"user.overlayx", true, true, true, true},
@@ -52,14 +52,15 @@ var Attributes = []Attribute{
 	{"", false, false, false, true},
 }
 
-// value is one that the kernel takes for an attribute.
+// value returns a value that the kernel accepts for an attribute.
 func value(name string) []byte {
 	var words []uint32
 	switch name {
-	case "system.posix_acl_access", "system.posix_acl_default": // of the owner, user 1000, the group, the mask and others
+	// for the owner, user 1000, the group, the mask and others
+	case "system.posix_acl_access", "system.posix_acl_default":
 		words = []uint32{2, 7<<16 | 1, ^uint32(0), 4<<16 | 2, 1000, 5<<16 | 4, ^uint32(0), 7<<16 | 0x10, ^uint32(0),
 			5<<16 | 0x20, ^uint32(0)}
-	case "security.capability": // CAP_NET_RAW, of version 2
+	case "security.capability": // CAP_NET_RAW, version 2
 		words = []uint32{0x02000001, 1 << 13, 0, 0, 0}
 	default:
 		return []byte("y")
@@ -80,7 +81,7 @@ func Values() map[string][]byte {
 	return all
 }
 
-// Set sets those attributes of a file or directory that its file system takes, and returns them.
+// Set sets all attributes that the file system of a file or directory supports, and returns them.
 func Set(t *testing.T, path string) (set []Attribute) {
 	t.Helper()
 	dir := above(t, path)
@@ -92,7 +93,7 @@ func Set(t *testing.T, path string) (set []Attribute) {
 	return set
 }
 
-// Check wants that of the attributes that could be set those are at a path that pass.
+// Check fails the test unless path has exactly those of the attributes set that pass.
 func Check(t *testing.T, path string, set []Attribute, passes func(Attribute) bool) {
 	t.Helper()
 	attrs, err := tree.Attributes(above(t, path).Fd(), filepath.Base(path))
@@ -102,7 +103,7 @@ func Check(t *testing.T, path string, set []Attribute, passes func(Attribute) bo
 	Same(t, path, attrs, set, passes)
 }
 
-// above opens the directory that a path is in.
+// above opens the parent directory of a path.
 func above(t *testing.T, path string) *tree.Root {
 	t.Helper()
 	dir, err := tree.Open(filepath.Dir(path))
@@ -113,7 +114,7 @@ func above(t *testing.T, path string) *tree.Root {
 	return dir
 }
 
-// Same wants that those are among some attributes that pass, and no others.
+// Same fails the test unless attrs has exactly those of the attributes that pass.
 func Same(t *testing.T, what string, attrs map[string][]byte, of []Attribute, passes func(Attribute) bool) {
 	t.Helper()
 	var want []string
