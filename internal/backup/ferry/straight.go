@@ -8,7 +8,7 @@ import (
 	"orrery/internal/treesync"
 )
 
-// straight gives a host that is this process direct access to the vault, which saves packing and
+// straight lets a host that is this process have direct access to the vault, which saves packing and
 // unpacking the content. The host puts pieces into a backup.Adder, and reads them from
 // backup.Contents. A host in another process gets nothing.
 func straight(near io.ReadWriter, own any) {

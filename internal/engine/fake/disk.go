@@ -33,7 +33,7 @@ var (
 // OnDisk returns an engine without nodes.
 func OnDisk(dirs host.Dirs) *Disk { return New().OnDisk(dirs) }
 
-// OnDisk gives nodes of an engine directories. The engine must not have any nodes yet.
+// OnDisk returns an engine that keeps its nodes in directories. The engine must not have any nodes yet.
 func (e *Engine) OnDisk(dirs host.Dirs) *Disk {
 	d := &Disk{Engine: e, owners: map[string]string{}}
 	d.dirs = &nodedir.Nodes{Dirs: dirs, Engine: "fake", Running: d.runs}

@@ -30,7 +30,7 @@ type Giving struct {
 	Sum string `json:"sum"`
 }
 
-// A Move gives access to the records of a node's move between hosts.
+// A Move holds the records of a node's move between hosts.
 type Move struct{ dir Dir }
 
 // Move returns the records of the node's move.
