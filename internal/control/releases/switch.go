@@ -34,8 +34,8 @@ type change struct {
 	why     string         // why it goes back, for the record of the trial that ends
 	// ends, if not nil, is the only trial that the change may end. If that trial is over, the
 	// change does nothing. If ends is nil, the change may end any trial.
-	ends    *observe.Trial
-	before  observe.Releases
+	ends   *observe.Trial
+	before observe.Releases
 
 	live    map[string]int // what was live on these nodes when the switch was planned
 	planned *plan.Plan

@@ -147,7 +147,7 @@ func (trial) Run(ctx context.Context, h *Host, part string) error {
 		o.missed = Missed
 	}
 	w := &watching.Watch{
-		Look:    func() (observe.Releases, error) { return h.host.Releases.Read(ctx) },
+		Look: func() (observe.Releases, error) { return h.host.Releases.Read(ctx) },
 		// of the control host, only the lock is visible here
 		Lives:   func(int) bool { return host.Held(h.Dirs.Lock(h.Key)) },
 		Sick:    o.look,
