@@ -389,8 +389,7 @@ func TestHostileRelease(t *testing.T) {
 	}
 }
 
-// TestNodeOnTwo: if two hosts claim to have a node, the host in the site file is believed.
-// Otherwise neither is, and nothing is sent to either.
+// TestNodeOnTwo: if two hosts claim to have a node, it is on the host that the site file
 // wants; else nobody guesses, and nothing is sent to either.
 func TestNodeOnTwo(t *testing.T) {
 	hosts := map[string]*machine{}

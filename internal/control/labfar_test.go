@@ -150,7 +150,7 @@ func TestLabFar(t *testing.T) {
 	d.wantExit(err, problem.Usage, "no host of site", "--host", "sv1", "sv2")
 }
 
-// TestLabHostile: if a host sends anything but a bundle, nothing of it is stored.
+// TestLabHostile: if a host sends anything but a bundle, nothing of it is stored anywhere.
 func TestLabHostile(t *testing.T) {
 	d, other := farDisks(t)
 	file := func(to io.Writer, h tar.Header, text string) error {

@@ -47,7 +47,7 @@ func atRelease(n int) string {
 	return fmt.Sprintf("db %[1]d running healthy, web1 %[1]d running healthy, web2 %[1]d running healthy", n)
 }
 
-// live leaves out what is in quarantine.
+// Nodes in quarantine are left out.
 func (d *desk) wantLive(release int) {
 	d.Helper()
 	var live []string

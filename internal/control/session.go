@@ -1,15 +1,16 @@
-// Package control has what every operation on a site needs: on whose behalf it runs, which site
-// directory and hosts are meant, consent, the site's lock, the journal, and a Job that observes the
-// hosts, plans, asks and carries the plan out.
+// Package control has what every operation on a site needs. That is a Session with the caller, the
+// site directory and the hosts; consent; the site's lock; the journal; and a Job that observes the
+// hosts, makes a plan, asks for consent and carries the plan out.
 //
-// Make a Session that says on whose behalf you act, for which site directory, and with which Asker
-// and Watcher. Load the site, then call an operation of one of the packages below this one:
-// sites.Up and sites.Down, releases.Stage and releases.Switch, twins.Create, status.Read,
-// backups.Take and so on. An operation looks at the hosts, makes a plan, gets the consent that it
-// needs from the Asker, and takes the site's lock. It carries the plan out, informs the Watcher of
-// each step, keeps the journal, and returns a typed result.
+// To run an operation, make a Session that says for whom it acts, for which site directory, and with
+// which Asker and Watcher. Load the site, and call an operation of one of the packages below this
+// one, such as sites.Up and sites.Down, releases.Stage and releases.Switch, twins.Create,
+// status.Read or backups.Take. The operation takes the site's lock, observes the hosts, makes a
+// plan, and asks the Asker for the consent that the plan needs. It carries the plan out, informs the
+// Watcher of each step, keeps the journal, and returns a typed result.
 //
-// Operations print nothing, know no flags and read no terminal, so tests can drive them on a machine in memory.
+// Operations print nothing, know no flags and read no terminal. Tests can therefore run them on a
+// machine in memory.
 package control
 
 import (

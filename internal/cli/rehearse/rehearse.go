@@ -1,5 +1,5 @@
-// Package rehearse has the verbs that simulate the hosts of a site on this machine, and failures of
-// those hosts.
+// Package rehearse has the verbs that simulate the hosts of a site on this machine. They also
+// simulate failures of these hosts.
 package rehearse
 
 import (

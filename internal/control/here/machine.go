@@ -1,5 +1,5 @@
-// Package here opens this machine as a host of a site, and defines what operations need from it.
-// Other packages of control do not know how steps are carried out on it.
+// Package here opens this machine as a host of a site. It defines what operations need from a
+// machine. Other packages of control do not know how steps are carried out on it.
 package here
 
 import (

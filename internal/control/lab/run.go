@@ -1,5 +1,5 @@
-// Package lab runs experiments on this host, as sites that exist only during the run, and stores
-// their bundles.
+// Package lab runs experiments on this host and stores their bundles. The nodes of an experiment are
+// a site that exists only during the run.
 package lab
 
 import (

@@ -1,5 +1,5 @@
-// Package layers has the operations on the base images and role layers in the stores of hosts, and
-// on the mirror of their packages.
+// Package layers has the operations on base images and role layers in the hosts' stores. It also has
+// the operations on the mirror of their packages.
 package layers
 
 import (

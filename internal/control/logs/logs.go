@@ -1,5 +1,5 @@
-// Package logs reads the output of roles and services on nodes, and follows it from release to
-// release.
+// Package logs reads the output of roles and services on nodes. It can follow the output from
+// release to release.
 package logs
 
 import (

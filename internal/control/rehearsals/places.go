@@ -1,4 +1,4 @@
-// Package rehearsals simulates all hosts of a site on this machine, so that users can try failures
+// Package rehearsals simulates all hosts of a site on this machine. Users can try failures of hosts
 // before they happen.
 package rehearsals
 

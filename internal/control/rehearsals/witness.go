@@ -24,7 +24,7 @@ const WitnessVerb = "witness"
 const witnesses = 2
 
 // Witness makes nodes of a site on this host observe other nodes. It reads these targets as JSON.
-// For each further input it writes what was seen, until the input ends.
+// At intervals it writes what was seen so far, until the input ends.
 func Witness(ctx context.Context, c *control.Session, key string, in io.Reader, out io.Writer) error {
 	from, to := json.NewDecoder(in), json.NewEncoder(out)
 	var targets []rehearsal.Target

@@ -30,7 +30,7 @@ type Node struct {
 	Health     string    `json:"health"`
 	ProvenAt   time.Time `json:"proven_at,omitzero"` // when its checks last passed
 	Probed     bool      `json:"probed,omitempty"`   // the node was just probed
-	Accel      string    `json:"accel,omitempty"`    // what accelerates it, if it is a running virtual machine
+	Accel      string    `json:"accel,omitempty"`    // its accelerator, if it is a running virtual machine
 	VHost      bool      `json:"vhost,omitempty"`    // its network interfaces are served by the host's kernel
 	// it is frozen because its host had no room for data that it wrote to a disk
 	Starved bool `json:"starved,omitempty"`

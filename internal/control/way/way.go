@@ -139,7 +139,8 @@ func (r *Roll) Runners() (map[string]host.Runner, error) {
 }
 
 // Between returns a function by which the host of one node copies a file or directory directly from
-// another node, on the same or another host. It returns nil if one of the nodes is on this machine.
+// another node, on the same or another host. It returns nil if one of the nodes is on this machine,
+// does not run, or may not be entered by the caller.
 func (r *Roll) Between(from, to string) func(ctx context.Context, e apply.CopyErrand, moved func(bytes int64)) error {
 	seats, err := r.seats()
 	a, b := seats[from], seats[to]
