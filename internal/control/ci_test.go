@@ -53,7 +53,7 @@ func proofDesk(t *testing.T) *desk {
 	return d
 }
 
-// prove runs the tests in a twin, whose nodes fail the commands that a test wants to fail.
+// prove runs the tests in a twin. Commands with the argument "badly" fail in its nodes.
 func (d *desk) prove(o proof.Options) (*proof.Proof, *proofreader, error) {
 	d.Helper()
 	w := &proofreader{told: d.watch}

@@ -67,8 +67,8 @@ func (j *Job) restoringOf(seen []observe.Host) *restoring {
 }
 
 // settleRestore advances a restore until nodes can be created, if all hosts have staged their
-// parts. If the restore has not changed anything yet, settleRestore removes the parts. It returns
-// the state of the hosts after that.
+// parts. If not all have, and the restore has not changed an existing site yet, settleRestore
+// removes the parts. It returns the state of the hosts after that.
 func (j *Job) settleRestore(ctx context.Context, seen []observe.Host) ([]observe.Host, error) {
 	r := j.restoringOf(seen)
 	if !j.Restores || r == nil {

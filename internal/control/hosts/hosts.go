@@ -158,7 +158,7 @@ func goOn(err error, name string) error {
 	return err
 }
 
-// skewed is the clock difference between hosts that is reported.
+// skewed is the largest clock difference between hosts that is not reported.
 const skewed = 2 * time.Second
 
 // apart reports whether a clock differs too much. Took is the round-trip time, and half of it may

@@ -40,7 +40,7 @@ type Watcher interface {
 	// Watched reports the cost of observing the host, as a share of one processor.
 	Watched(share float64)
 	// Aside returns a watcher for recreating nodes, and a function that displays what the watcher
-	// was told. It is called only after a failure.
+	// was told. Show is called only after a failure.
 	Aside() (w control.Watcher, show func())
 }
 

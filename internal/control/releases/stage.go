@@ -19,7 +19,7 @@ import (
 // StageOptions say which release to stage, and how.
 type StageOptions struct {
 	Release  int
-	GiveUp   bool // even if rollback then cannot return to the former release
+	GiveUp   bool // also stage nodes that rollback returns to, and give up that rollback
 	Parallel int  // maximum number of concurrent steps, or 0 for DefaultParallel
 }
 

@@ -204,7 +204,7 @@ func (h *Host) do(ctx context.Context, steps []*plan.Step) error {
 	})
 }
 
-// noteOn adds a record to the journal of another site on this host.
+// noteOn adds a record to the journal of a site on this host.
 func (h *Host) noteOn(ctx context.Context, other apply.Host, what string) error {
 	return h.journal(ctx, other, func(func(journal.Entry)) (string, error) { return what, nil })
 }
